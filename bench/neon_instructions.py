@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 ONE_LEVEL, TWO_LEVELS, MINIMUMS = "Scales<false, false>", "Scales<true, false>", "Scales<true, true>"
 PAIRS = (
     Pair("neon", 1, "q4_0", f"neon_row<Codes<4, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q4_0_4x4_q8_0"),
-    Pair("neon", 1, "q4", "neon_step_rows<1>", "ggml_gemv_q4_0_4x4_q8_0"),
+    Pair("neon", 1, "q4", "neon_scaled_rows<1>", "ggml_gemv_q4_0_4x4_q8_0"),
     Pair("neon", 1, "q8_0", f"neon_row<Codes<8, false, 0, false>, {ONE_LEVEL} >", "ggml_gemv_q8_0_4x4_q8_0"),
     Pair("neon", 1, "q4_k", f"neon_row<Codes<4, false, 0, false>, {MINIMUMS} >", "ggml_gemv_q4_K_8x4_q8_K"),
     Pair("neon", 1, "q6_k", f"neon_row<Codes<6, false, 0, false>, {TWO_LEVELS} >", "ggml_gemv_q6_K_8x4_q8_K"),

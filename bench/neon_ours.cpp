@@ -26,7 +26,7 @@ const std::map<std::string, IntegerFormat> kFormats = {
 
 struct Job {
     const Kernels& kernels;
-    QuantizeArgs quantize;
+    ConvertArgs convert;
     LinearArgs linear;
     int times;
 };
@@ -43,17 +43,18 @@ int main(int, char** argv) {
     const Buffer values(static_cast<size_t>(kMostRows * layout.values()));
     const Buffer scales(sizeof(float) * static_cast<size_t>(kMostRows * layout.groups()));
     const Buffer running(sizeof(int32_t) * static_cast<size_t>(kMostRows * layout.running()));
-    const QuantizedRows quantized{values.as<int8_t>(), scales.as<float>(), running.as<int32_t>()};
+    const ConvertedRows converted{values.as<int8_t>(), scales.as<float>(), running.as<int32_t>(), nullptr};
     const LinearTarget target{
         {Format::kInteger, kOutputs, kInputs, format, weights.as<uint8_t>()}, nullptr, out.as<float>()};
+    const InputForm form{InputKind::kInt8, layout.group_size, layout.terms};
     Job job{LLMD_UNIT(),
-            {x.as<float>(), rows, kInputs, layout.group_size, layout.terms, quantized},
-            {x.as<float>(), rows, kInputs, &target, 1, quantized},
+            {x.as<float>(), rows, kInputs, form, converted},
+            {x.as<float>(), rows, kInputs, &target, 1, converted},
             std::atoi(argv[3])};
     ThreadPool(1, 0).run(
         [](void* context, Worker& worker) {
             const Job& job = *static_cast<Job*>(context);
-            job.kernels.quantize(job.quantize, worker);
+            job.kernels.convert(job.convert, worker);
             for (int i = 0; i < job.times; ++i) {
                 worker.barrier();
                 job.kernels.linear(job.linear, worker);

@@ -1,4 +1,4 @@
-"""Anthropic's own client: only the base URL differs. No key is needed on this machine, but the client wants one."""
+"""Anthropic's client with another base URL. This machine needs no key, but the client requires one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""OpenAI's own client: only the base URL differs. No key is needed on this machine, but the client wants one."""
+"""OpenAI's client with another base URL. This machine needs no key, but the client requires one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A running daemon, found as commands find it: LLMD_HOST, the user's socket, the system's, TCP."""
+"""Uses a running daemon, found like the commands do: LLMD_HOST, the user's socket, the system's, TCP."""
 
 import llmd
 

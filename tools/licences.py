@@ -1,4 +1,4 @@
-"""Reads the licences of installed distributions from their metadata."""
+"""Determines the licences of installed distributions from their metadata."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SPDX_NAMES = {
 
 
 def licence_of(distribution: Distribution) -> str:
-    """The SPDX expression of a distribution; empty where it states none.
+    """Return the SPDX expression of a distribution; empty if it states no licence.
 
-    Looks at ``License-Expression``, then at classifiers, then at the first line of ``License``.
+    Sources, in this order: ``License-Expression``, classifiers, the first line of ``License``.
     """
     metadata = distribution.metadata
     if "License-Expression" in metadata:
@@ -42,14 +42,14 @@ def licence_of(distribution: Distribution) -> str:
 
 
 def spdx_name(stated: str) -> str:
-    """The SPDX identifier for a licence as metadata names it."""
+    """Return the SPDX identifier of a licence named in metadata."""
     return SPDX_NAMES.get(stated.strip().lower(), stated.strip())
 
 
 def not_allowed(expression: str) -> set[str]:
-    """The licences of an SPDX expression that keep it from being allowed: none if one alternative is allowed.
+    """Return the licences that make an SPDX expression forbidden; none if one alternative is allowed.
 
-    Parentheses are not read: no distribution here uses them, and one that does is reported.
+    Parentheses are not parsed: no distribution here uses them, and one that did would be reported.
     """
     alternatives = [
         {licence.strip() for licence in re.split(r"\s+AND\s+", alternative)} - ALLOWED

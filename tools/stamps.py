@@ -1,4 +1,4 @@
-"""Steps that run only when something they read has changed."""
+"""Runs steps only if their inputs have changed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Stamps:
-    """Digests of the inputs of finished steps, kept inside the ``folder`` that those steps make.
+    """Digests of the inputs of finished steps, stored in the ``folder`` that those steps create.
 
-    Whoever deletes the folder deletes the stamps with it, so that the steps run again.
+    Deleting the folder also deletes the stamps, so the steps run again.
     """
 
     folder: Path
 
     def run(self, step: str, inputs: Iterable[Path], action: Callable[[], None], *, facts: str = "") -> None:
-        """Run ``action`` unless it has finished before with the same ``inputs`` and ``facts``.
+        """Run ``action`` unless it has already finished with the same ``inputs`` and ``facts``.
 
-        Folders among ``inputs`` stand for every file below them.
+        A folder in ``inputs`` stands for every file below it.
         """
         stamp = self.folder / f".{step}.stamp"
         digest = digest_files(inputs, facts)
@@ -43,7 +43,7 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 
 def digest_files(inputs: Iterable[Path], facts: str) -> str:
-    """SHA-256 over the names and bytes of all files, in a stable order."""
+    """Return a SHA-256 over the names and contents of all files, in a stable order."""
     total = hashlib.sha256(facts.encode())
     for path in sorted({file for entry in inputs for file in files_below(entry)}):
         content = path.read_bytes()
@@ -53,7 +53,7 @@ def digest_files(inputs: Iterable[Path], facts: str) -> str:
 
 
 def files_below(entry: Path) -> list[Path]:
-    """``entry`` itself, or the files in the tree below it without what builds leave there."""
+    """Return ``entry`` itself, or the files below it except build products."""
     if not entry.is_dir():
         return [entry]
     leavings = {"__pycache__", "build", "dist"}

@@ -1,6 +1,8 @@
-"""What the workspace needs from the operating system, and how to get it on Debian and its children.
+"""Installs the system packages that the workspace needs, on Debian and its derivatives.
 
-A process of its own: apt may replace the very Python that runs it. Written so that a Python that is too old says so.
+Runs in a separate process, because apt may replace the Python that runs it. An outdated Python can run this
+module
+far enough to report that it is too old.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
 @dataclass(frozen=True)
 class SystemPackage:
-    """One Debian package, whether its content is here already, and what fails without it."""
+    """One Debian package, whether it is installed, and what it is for."""
 
     name: str
     is_present: bool
@@ -31,8 +33,8 @@ class SystemPackage:
 
 
 def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
-    """The packages that the workspace uses on this machine; ``exhaustive`` adds those of ``make test-full``."""
-    # Named by version: `python3-venv` serves the system's Python alone, PYTHON may name another.
+    """Return the packages for this machine; ``exhaustive`` adds those of ``make test-full``."""
+    # With the version: `python3-venv` is only for the system's default Python, but PYTHON may name another.
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     header = Path(sysconfig.get_path("include")) / "Python.h"
     packages = [
@@ -55,10 +57,10 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
 
 
 def main(*, exhaustive: bool = False) -> None:
-    """Install what is missing where that is permitted; ``exhaustive`` adds what ``make test-full`` needs.
+    """Install missing packages if permitted; ``exhaustive`` adds those of ``make test-full``.
 
-    Ends with 1 when a required package is missing and must be installed by hand, or Python is too old; the message
-    says how to fix it.
+    Exits with 1 if a required package must be installed by hand or Python is too old; the message says how to
+    fix it.
     """
     check_python(sys.version_info[:3])
     lacking = missing(exhaustive=exhaustive)
@@ -72,32 +74,32 @@ def main(*, exhaustive: bool = False) -> None:
 
 
 def check_python(version: tuple[int, ...]) -> None:
-    """Ends with a message where this Python is older than llmd needs."""
+    """Exit with a message if this Python is too old for llmd."""
     if version < OLDEST_PYTHON:
         oldest, found = (".".join(map(str, numbers)) for numbers in (OLDEST_PYTHON, version))
         sys.exit(
-            f"setup: llmd needs Python {oldest} or newer, {sys.executable} is {found}\n"
+            f"setup: llmd needs Python {oldest} or newer, but {sys.executable} is {found}\n"
             f"Install a newer one and name it:  make PYTHON=python{oldest} setup"
         )
 
 
 def is_worth_asking(packages: list[SystemPackage], *, exhaustive: bool = False) -> bool:
-    """Whether apt is run for ``packages``.
+    """Whether to run apt for ``packages``.
 
-    Set-up runs before every target: it asks for an optional package only once, when there is no environment yet.
+    Setup runs before every target, so it requests optional packages only once, before the environment exists.
     """
     is_first = exhaustive or not ENVIRONMENT.exists()
     return any(package.is_required for package in packages) or bool(packages and is_first)
 
 
 def missing(*, exhaustive: bool = False) -> list[SystemPackage]:
-    """The packages whose content is not here."""
+    """Return the packages that are not installed."""
     importlib.invalidate_caches()
     return [package for package in needed(exhaustive=exhaustive) if not package.is_present]
 
 
 def install(apt: list[str], packages: list[SystemPackage]) -> None:
-    """Install ``packages``; what apt itself has to say goes to standard error."""
+    """Install ``packages``; apt's errors go to standard error."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     names = [package.name for package in packages]
     print(f"setup: {' '.join(names)}", flush=True)
@@ -106,7 +108,7 @@ def install(apt: list[str], packages: list[SystemPackage]) -> None:
 
 
 def apt_command() -> list[str] | None:
-    """apt-get as this user may run it, or None."""
+    """Return an apt-get command that this user may run, or None."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:
@@ -118,8 +120,8 @@ def apt_command() -> list[str] | None:
 
 
 def explain(packages: list[SystemPackage]) -> str:
-    """The message for a user who must install packages by hand."""
-    lines = [f"setup: {sys.executable} on this machine lacks what could not be installed:"]
+    """Return a message for a user who must install packages by hand."""
+    lines = ["setup: these packages are missing and could not be installed:"]
     for package in packages:
         weight = "needed for" if package.is_required else "optional, for"
         lines.append(f"  {package.name:<22} {weight} {package.purpose}")

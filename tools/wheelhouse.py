@@ -1,6 +1,6 @@
-"""Fills ``wheelhouse/``: our wheels, what they need at run time, and the build back ends.
+"""Fills ``wheelhouse/`` with our wheels, their runtime dependencies and the build back ends.
 
-Packaging and installation tests install from it with no index, so that they see what a user gets.
+Packaging and installation tests install from it without an index, to test what a user gets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DISTRIBUTIONS = ("daemon", "plugins/backend_cpu", "plugins/transport")
 
 @dataclass(frozen=True)
 class Wheelhouse:
-    """The folder of wheels and the tools that fill it."""
+    """A folder of wheels and the tools that fill it."""
 
     root: Path
     uv: Path
@@ -27,7 +27,7 @@ class Wheelhouse:
         return self.root / "wheelhouse"
 
     def download(self) -> None:
-        """Fetch the locked wheels of other projects, checked against the hashes of ``uv.lock``."""
+        """Download the locked wheels of other projects, verified with the hashes in ``uv.lock``."""
         fresh = self.root / "wheelhouse.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
@@ -45,7 +45,7 @@ class Wheelhouse:
         fresh.rename(self.folder)
 
     def build(self, distribution: str) -> None:
-        """Build the wheel of one of our distributions, named by its folder, and drop the wheel it replaces."""
+        """Build the wheel of one of our distributions, named by its folder, and delete its old wheel."""
         fresh = self.root / "wheelhouse.new"
         shutil.rmtree(fresh, ignore_errors=True)
         self._run(

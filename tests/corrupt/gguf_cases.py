@@ -90,16 +90,16 @@ FILE_CASES = (
     bytes_case("of version 1", gguf(version=1), "GGUF version 1"),
     bytes_case("big-endian", gguf(version=3 << 24), "big-endian"),
     bytes_case("without metadata", gguf(), "general.architecture", "is missing"),
-    bytes_case("with an unknown type", gguf([], [StatedTensor("a", kind=77)]), "a: has the type 77"),
-    file_case("header cut", lambda path: os.truncate(path, 100), "truncated: the header goes on"),
+    bytes_case("with an unknown type", gguf([], [StatedTensor("a", kind=77)]), "a: has the unknown type 77"),
+    file_case("header cut", lambda path: os.truncate(path, 100), "truncated: the header needs"),
     file_case("data cut by a byte", lambda path: cut(path, 1), "truncated: ends at byte"),
     file_case("data cut by half", lambda path: os.truncate(path, path.stat().st_size // 2), "truncated"),
     file_case(
         "bytes appended", lambda path: path.write_bytes(path.read_bytes() + bytes(64)), "64 bytes follow"
     ),
     file_case("beside another", copy_beside, "holds 2 GGUF models", "other.gguf"),
-    patch_case("key twice", b"llama.context_length", b"general.architecture", "stands twice"),
-    patch_case("tensor twice", b"blk.0.ffn_up.weight", b"blk.1.ffn_up.weight", UP, "stands twice"),
+    patch_case("key twice", b"llama.context_length", b"general.architecture", "occurs twice"),
+    patch_case("tensor twice", b"blk.0.ffn_up.weight", b"blk.1.ffn_up.weight", UP, "occurs twice"),
     Case(
         "gguf part alone",
         lambda directory: replace_by_part(write_small_gguf(directory)),

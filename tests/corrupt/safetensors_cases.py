@@ -134,7 +134,7 @@ HEADER_CASES = (
     text_case("header not utf-8", lambda text: text.replace(b"norm", b"n\xffrm"), "not valid JSON"),
     text_case("header a list", lambda text: b"[" + text + b"]", "does not begin with {"),
     text_case("header nested deeply", lambda _: b'{"a":' * 200_000, "not valid JSON"),
-    text_case("tensor twice", lambda text: b'{"lm_head.weight": {}, ' + text[1:], LAST, "stands twice"),
+    text_case("tensor twice", lambda text: b'{"lm_head.weight": {}, ' + text[1:], LAST, "occurs twice"),
     header_case("metadata no strings", lambda h: h["__metadata__"].update(format=1), "__metadata__"),
     header_case("unknown dtype", lambda h: h[UP].update(dtype="F31"), UP, "unknown dtype 'F31'"),
     header_case("dtype changed", lambda h: h[UP].update(dtype="F16"), UP, "needs 768 bytes"),

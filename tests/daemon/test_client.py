@@ -162,11 +162,11 @@ def test_refuses_a_host_that_is_no_address(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("reply", "error", "message"),
     [
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "no llmd daemon"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "no llmd daemon"),
-        (b'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"\xe9"', LlmdError, "no llmd daemon"),
-        (b"", DaemonUnreachableError, "went away"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", DaemonUnreachableError, "went away"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "not an llmd daemon"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", LlmdError, "not an llmd daemon"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"\xe9"', LlmdError, "not an llmd daemon"),
+        (b"", DaemonUnreachableError, "was lost"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", DaemonUnreachableError, "was lost"),
     ],
 )
 def test_strangers_and_lost_daemons_are_told_apart(
@@ -194,7 +194,7 @@ def test_what_the_daemon_does_not_allow_ends_commands_with_four(settings: Settin
 
 
 def answer(server: socket.socket, reply: bytes) -> None:
-    """Accept the trial connection and the request, and answer the latter."""
+    """Accept the probing connection, then the request, and answer the request."""
     server.accept()[0].close()
     connection = server.accept()[0]
     with connection:

@@ -198,5 +198,5 @@ def test_a_model_that_sees_becomes_a_gguf_file_of_its_text_part_alone(
     expected = read_expected(case.name)
     with engine(case, tmp_path / "m.gguf", architectures, open_device, device="reference") as core:
         assert logits_error(core, case, expected) <= BOUND
-    with pytest.raises(UnsupportedModelError, match="also sees or hears"):
+    with pytest.raises(UnsupportedModelError, match="also processes images or audio"):
         converted(source, tmp_path / "directory", architectures)

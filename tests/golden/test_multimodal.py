@@ -90,4 +90,4 @@ def test_what_is_left_out_is_counted_and_said(
 ) -> None:
     opened = open_model(write(tiny_model(name), tmp_path / "model"), architectures)
     with opened.checkpoint:
-        assert opened.notices == (f"{left_out} are left out: llmd runs the text model alone",)
+        assert opened.notices == (f"{left_out} are left out: llmd runs only the text model",)

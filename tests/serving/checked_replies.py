@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from llmd.server.http.app import RequestHandler
+from llmd.server.app import RequestHandler
 from llmd.server.http.json_line import encode_json
-from llmd.server.http.request_record import current_record
 from llmd.server.http.streamed_reply import StreamedReply
+from llmd.server.request_record import current_record
 from tests.serving.open_responses.shapes import events, responses
 
 CREATE = "/v1/responses"

@@ -14,7 +14,7 @@ import pytest
 from llmd.api.messages import Submit, TokenOutput
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.engines.token_stream import TokenStream
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 from tests.serving.model import TEMPLATE, TURN_END, write_model
 
 ENOUGH = 1 << 20

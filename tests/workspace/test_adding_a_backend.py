@@ -1,4 +1,4 @@
-"""docs/adding-a-backend.md matches the example backend and the code."""
+"""The quotes in docs/adding-a-backend.md match the files."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
 def test_each_command_exists(command: str) -> None:
     found: click.Command | None = llmd
     for word in command.split():
-        if isinstance(found, click.Group):  # what follows a command are its arguments
+        if isinstance(found, click.Group):  # the words after a command are its arguments
             found = found.get_command(click.Context(found), word)
     assert isinstance(found, click.Command)
     assert not isinstance(found, click.Group)

@@ -14,7 +14,7 @@ NOBODY = "http://127.0.0.1:9"
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the demo as if behind a proxy that cannot reach this machine."""
+    """Run the demo behind a proxy that cannot reach this machine."""
     return subprocess.run(
         [sys.executable, DEMO, *arguments],
         capture_output=True,
@@ -43,7 +43,7 @@ def test_starts_a_daemon_shows_devices_answers_twice_and_ends() -> None:
     assert "llmd devices" in shown[3].split("\n", 1)[1]
     assert "llmd stop --daemon" in shown[4].split("\n", 1)[1]
     assert "tokens/s" in done.stderr
-    assert "the daemon has ended" in shown[-1]
+    assert "the daemon has stopped" in shown[-1]
 
 
 def test_fails_where_the_daemon_does_not_start() -> None:

@@ -1,4 +1,4 @@
-"""The direct and transitive dependencies of the distributions, and their licence files."""
+"""The distributions' direct and transitive dependencies, and their licence files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def closure(name: str) -> set[str]:
-    """Return every distribution that installing ``name`` installs on this machine."""
+    """Return the names of all distributions that installing ``name`` installs on this machine."""
     found: set[str] = set()
     wanted = [name]
     while wanted:
@@ -25,7 +25,7 @@ def closure(name: str) -> set[str]:
 
 
 def required_by(name: str) -> list[str]:
-    """Return what a distribution requires on this machine, without extras."""
+    """Return the names that a distribution requires on this machine, without extras."""
     requirements = [Requirement(text) for text in distribution(name).requires or []]
     return [
         requirement.name
@@ -50,7 +50,7 @@ def test_plugins_need_the_daemon_for_its_contracts() -> None:
 
 @pytest.mark.parametrize("folder", ["daemon", "plugins/backend_cpu", "plugins/transport"])
 def test_every_distribution_carries_the_licence(folder: str) -> None:
-    # A copy, not a link: a source distribution may not point out of itself.
+    # A copy, not a link: a source distribution may not refer to files outside itself.
     licence = ROOT / folder / "LICENSE"
     assert not licence.is_symlink()
     assert licence.read_text() == (ROOT / "LICENSE").read_text()

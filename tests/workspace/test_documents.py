@@ -1,4 +1,4 @@
-"""Links and paths in documents lead to files that exist."""
+"""Documents refer only to existing files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 PLACE = re.compile(r"`([a-z_0-9.-]+/[a-z_0-9./-]*)`")
-"""A path in code. Paths with capitals are placeholders for the reader."""
+"""A path in code, without capitals, which mark placeholders."""
 PACKAGES = ("", "daemon/src", "daemon/src/llmd")
 MADE = (".tools/", ".venv/", "wheelhouse/")
 
@@ -30,7 +30,7 @@ def relative(document: Path) -> str:
 
 
 def exists(place: str, document: Path) -> bool:
-    """Whether a path exists relative to its document, the workspace or the daemon's package."""
+    """Whether a path exists next to its document, in the workspace or in the daemon's package."""
     folders = (document.parent, *(ROOT / package for package in PACKAGES))
     return place.startswith(MADE) or any((folder / place).exists() for folder in folders)
 

@@ -1,4 +1,4 @@
-"""What importing llmd loads, in fresh interpreters: static checks do not see every import."""
+"""The packages that importing llmd loads, in fresh interpreters: static checks cannot see every import."""
 
 from __future__ import annotations
 

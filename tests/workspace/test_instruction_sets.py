@@ -1,4 +1,4 @@
-"""A test run reports the instruction sets that it tested, and fails if it cannot test a required one."""
+"""A test run reports which instruction sets it tested, and fails if it cannot test a required one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_other():
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run some tests under the rules of this workspace."""
+    """Run some tests with this workspace's pytest configuration."""
     (folder / "test_some.py").write_text(TESTS)
     kept = {k: v for k, v in os.environ.items() if k != VARIABLE and not k.startswith("PYTEST_")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider"]

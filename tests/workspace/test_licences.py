@@ -1,4 +1,4 @@
-"""Every dependency, of the product and of the workspace, has a licence that we accept."""
+"""Every dependency of the product and of the workspace has an accepted licence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTALLED: dict[str, Distribution] = {
 
 
 class Stated(Distribution):
-    """A distribution with the metadata that a test gives it."""
+    """A distribution with the metadata of a test."""
 
     def __init__(self, **headers: str) -> None:
         self.message = EmailMessage()

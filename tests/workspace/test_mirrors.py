@@ -24,7 +24,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 def write(path: Path, text: str = "def f():\n    return 1\n") -> None:
-    """Write a file with some behaviour."""
+    """Write a file with a function that does something."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 

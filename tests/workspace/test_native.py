@@ -1,4 +1,4 @@
-"""The checks of the native core cover what is built."""
+"""The checks' view of the native core matches the build."""
 
 from __future__ import annotations
 

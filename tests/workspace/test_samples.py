@@ -1,4 +1,4 @@
-"""Set-up extracts the samples for tests from a source package, once, and completely or not at all."""
+"""Setup extracts the samples for tests from a source package once, and all or none of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ FILES = {
 
 @pytest.fixture
 def samples(tmp_path: Path) -> Samples:
-    """Samples with a shell script as pip: it logs its arguments and copies a package to the --dest folder."""
+    """Samples with a fake pip in shell, which copies a package to the folder after --dest and counts its
+    calls.
+    """
     with tarfile.open(tmp_path / "package.tar.gz", "w:gz") as archive:
         for name, content in FILES.items():
             member = tarfile.TarInfo(name)

@@ -1,4 +1,4 @@
-"""Set-up rebuilds environments that no longer work, and says what may fix a failure."""
+"""Setup recreates broken environments, and suggests a fix for a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.wheelhouse import DISTRIBUTIONS
 
 
 class Workspace:
-    """A workspace with a set-up that creates folders and counts its runs instead of installing."""
+    """A workspace whose setup creates folders and counts its calls instead of installing."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps: list[str] = []
@@ -33,7 +33,7 @@ class Workspace:
         (native / "csrc").mkdir(exist_ok=True)
 
     def make_python(self) -> None:
-        """Create an environment that uses the Python of these tests."""
+        """Create an environment with the Python of these tests."""
         (setup.ENVIRONMENT / "bin").mkdir(parents=True)
         (setup.ENVIRONMENT / "bin" / "python").symlink_to(sys.executable)
 
@@ -132,5 +132,5 @@ def test_a_tool_that_fails_is_named_with_what_may_fix_it(monkeypatch: pytest.Mon
     with pytest.raises(SystemExit) as ended:
         setup.main()
     message = str(ended.value.code)
-    assert "`false --now` ended with 1" in message
+    assert "`false --now` failed with exit code 1" in message
     assert "PIP_INDEX_URL" in message

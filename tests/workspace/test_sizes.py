@@ -22,7 +22,7 @@ async def nested():
 
 
 def files(*lengths: int) -> dict[Path, int]:
-    """Files of these lengths, named by number."""
+    """Return files of these lengths, named by number."""
     return {Path(f"{number}.py"): length for number, length in enumerate(lengths)}
 
 

@@ -1,4 +1,4 @@
-"""In CI a skip is a failure, and nowhere else."""
+"""A skip is a failure in CI only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytest.skip("no compiler", allow_module_level=True)
 
 
 def outcomes(folder: Path, **environment: str) -> str:
-    """Return pytest's summary for a folder of tests, under the rules of this workspace."""
+    """Return pytest's summary for a folder of tests, with this workspace's configuration."""
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider"]
     command += ["-c", os.devnull, "--continue-on-collection-errors", f"--rootdir={folder}", str(folder)]
@@ -40,7 +40,7 @@ def outcomes(folder: Path, **environment: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Write a skipped test, an expected failure, and a module that skips itself."""
+    """A skipped test, one with a known fault, and a module that skips itself."""
     (tmp_path / "test_some.py").write_text(TESTS)
     (tmp_path / "test_whole.py").write_text(WHOLE_MODULE)
     return tmp_path

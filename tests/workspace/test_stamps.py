@@ -1,4 +1,4 @@
-"""Set-up steps run again exactly when their inputs have changed."""
+"""Setup steps run again if and only if their inputs have changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.stamps import Stamps
 
 
 class Step:
-    """A step that counts its runs and creates its folder, as a real step does."""
+    """A step that counts its runs and creates its folder, like a real one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,7 +37,7 @@ def step(tmp_path: Path) -> Step:
 
 
 def run(step: Step, inputs: Path, facts: str = "") -> int:
-    """Run ``step`` if its inputs changed, and return how often it has run."""
+    """Run ``step`` if its inputs have changed; return how often it has run."""
     Stamps(step.folder).run("step", [inputs], step, facts=facts)
     return step.num_runs
 

@@ -1,4 +1,4 @@
-"""Set-up reports missing system packages and stops only if it cannot continue."""
+"""Setup reports missing system packages, and stops only if a required one is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLANG = SystemPackage("clang-19", is_present=False, purpose="warning", is_requir
 
 
 class Machine:
-    """A machine that lacks some packages, and may or may not be able to install them with apt."""
+    """A machine that lacks some packages, with or without the means to install them with apt."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *lacking: SystemPackage, apt: list[str] | None
@@ -38,7 +38,7 @@ class Machine:
 
 
 def exit_status() -> object:
-    """Return the outcome of installing system packages."""
+    """Return the exit status of the installation of system packages."""
     with pytest.raises(SystemExit) as ended:
         main()
     return ended.value.code

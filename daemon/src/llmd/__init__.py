@@ -1,7 +1,8 @@
 """llmd: a plugin-based inference daemon.
 
-Importing the root imports nothing else, since every plugin runs it by importing ``llmd.api``. Three names are looked
-up when they are used: `Engine` (a model in this process), `Client` (of a running daemon) and ``__version__``.
+Importing this package imports nothing else, because every plugin does so by importing ``llmd.api``. Three
+names are resolved on first use: `Engine` (a model in this process), `Client` (of a running daemon) and
+``__version__``.
 """
 
 

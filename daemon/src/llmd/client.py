@@ -1,4 +1,4 @@
-"""A client of a running daemon, on the standard library alone so that commands start fast."""
+"""A client of a running daemon. It uses only the standard library for HTTP, so that commands start fast."""
 
 from __future__ import annotations
 
@@ -44,34 +44,34 @@ _ERRORS: Mapping[str, type[LlmdError]] = {
 
 
 class Usage(Struct, frozen=True):
-    """Tokens of a request."""
-
     prompt_tokens: int
     completion_tokens: int
 
 
 class Answer(Struct, frozen=True):
-    """An answer, or a piece of a streamed one. ``reasoning`` is what the model thought before it answered.
-
-    ``finish`` is ``stop`` or ``length`` on a whole answer and on the last piece with text. ``usage`` comes with a
-    whole answer, or with the very last piece.
-    """
+    """An answer, or a piece of a streamed one."""
 
     text: str = ""
     reasoning: str = ""
+    """What the model thought before it answered."""
     finish: str | None = None
+    """``stop`` or ``length``, on a whole answer and on the last piece with text."""
     usage: Usage | None = None
+    """On a whole answer and on the very last piece."""
 
 
 class Client:
-    """Speaks to one daemon; each call has a connection of its own, so that threads may share a client.
+    """A client of one daemon, and a context manager that closes it.
 
-    A client is a context manager, which closes it. Without ``host`` it takes the daemon that ``LLMD_HOST`` names, else the first that answers of: the user's socket,
-    the system's socket, TCP. Where settings say on what addresses the user's daemon listens, it looks there.
+    Each call opens its own connection, so threads may share a client. Without ``host`` it uses the daemon
+    that
+    ``LLMD_HOST`` names, else the first that answers: on the user's socket, the system's socket, then TCP. If
+    the
+    settings define where the user's daemon listens, it looks there instead.
     """
 
     def __init__(self, host: str | None = None, *, settings: Settings | None = None) -> None:
-        """Raises `ConfigError` for a host that is no address. Nothing is connected yet."""
+        """Raises `ConfigError` if ``host`` is not an address. No connection is opened yet."""
         settings = settings or load_settings({"host": host})
         self._timeout_s = settings.config.client.timeout_s
         self._addresses = candidates(settings, host)
@@ -88,17 +88,17 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """End the streams that have not been read to their end. A closed client may be closed again, not used."""
+        """Close the client and end its unfinished streams. Closing again is allowed, any other use is not."""
         self._closed = True
         for connection in list(self._connections):
             connection.close()
 
     @property
     def address(self) -> Address:
-        """Where the daemon answers.
+        """The address at which the daemon answers.
 
         Raises:
-            DaemonUnreachableError: nowhere; the message names every place that was tried.
+            DaemonUnreachableError: no daemon answers; the message lists the addresses tried.
         """
         if self._address is None:
             self._address = find_daemon(self._addresses)
@@ -108,7 +108,7 @@ class Client:
         """Answer a conversation. ``fields`` are those of ``/v1/chat/completions``, such as ``max_tokens``.
 
         Raises:
-            LlmdError: the daemon refused or could not finish; its class says why.
+            LlmdError: the daemon refused or failed; the subclass says why.
         """
         body = {"model": model, "messages": messages, **fields}
         return _answer(self._request("POST", "/v1/chat/completions", body))
@@ -116,11 +116,11 @@ class Client:
     def stream_chat(
         self, messages: Sequence[Mapping[str, Any]], *, model: str = "", **fields: Any
     ) -> Iterator[Answer]:
-        """As `chat`, in pieces. Closing the iterator ends the request."""
+        """Answer like `chat`, in pieces. Closing the iterator ends the request."""
         return self._stream("/v1/chat/completions", {"model": model, "messages": messages, **fields})
 
     def count_tokens(self, messages: Sequence[Mapping[str, Any]], *, model: str = "", **fields: Any) -> int:
-        """How many tokens a conversation is, as `chat` would send it; it may be longer than the context window."""
+        """Return the number of tokens of a `chat` prompt; it may be longer than the context window."""
         body = {"model": model, "messages": messages, **fields}
         return int(self._request("POST", "/v1/chat/completions/input_tokens", body)["input_tokens"])
 
@@ -131,7 +131,7 @@ class Client:
     def stream_complete(
         self, prompt: str | Sequence[int], *, model: str = "", **fields: Any
     ) -> Iterator[Answer]:
-        """As `complete`, in pieces."""
+        """Continue a prompt like `complete`, in pieces."""
         return self._stream("/v1/completions", {"model": model, "prompt": prompt, **fields})
 
     def embed(
@@ -141,30 +141,31 @@ class Client:
         model: str = "",
         **fields: Any,
     ) -> list[list[float]]:
-        """The vector of each text, or of each list of token ids. ``fields`` are those of ``/v1/embeddings``."""
+        """Return the embedding of each text or token list. ``fields`` are those of ``/v1/embeddings``."""
         data = self._request("POST", "/v1/embeddings", {"model": model, "input": texts, **fields})["data"]
         return [row["embedding"] for row in data]
 
     def models(self) -> list[dict[str, Any]]:
-        """Entries of ``/v1/models``."""
+        """Return the entries of ``/v1/models``."""
         data: list[dict[str, Any]] = self._request("GET", "/v1/models")["data"]
         return data
 
     def show(self, model: str) -> dict[str, Any]:
-        """What is known of a model, as ``/api/show`` of Ollama's API tells it. It is not loaded for that."""
+        """Return the ``/api/show`` response (Ollama's API) for a model, without loading it."""
         return self._request("POST", "/api/show", {"model": model})
 
     def ps(self) -> list[dict[str, Any]]:
-        """Loaded models and what they do."""
+        """Return the loaded models and their state."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/ps")["models"]
         return rows
 
     def pull(self, name: str) -> Generator[dict[str, Any], None, None]:
-        """Let the daemon fetch a model from its hub; yields what happens. Closing the iterator ends the pull where nobody
-        else waits for it; what has come is kept.
+        """Make the daemon pull a model from its hub; yield the progress steps.
+
+        Closing the iterator ends the pull unless another client waits for it. Downloaded data is kept.
 
         Raises:
-            LlmdError: the hub or the disk does not allow it; its class says why.
+            LlmdError: the hub or the disk failed; the subclass says why.
         """
         with self._reply("POST", "/llmd/pull", {"model": name}) as reply:
             for line in reply:
@@ -174,12 +175,12 @@ class Client:
                 yield step
 
     def devices(self) -> list[dict[str, Any]]:
-        """Devices that the daemon found."""
+        """Return the devices that the daemon found."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/devices")["devices"]
         return rows
 
     def plugins(self) -> list[dict[str, Any]]:
-        """Plugins with their states in the daemon."""
+        """Return the plugins with their states in the daemon."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/plugins")["plugins"]
         return rows
 
@@ -192,15 +193,14 @@ class Client:
         self._request("POST", "/llmd/stop", {"model": model})
 
     def stop_daemon(self) -> None:
-        """Ask the daemon to finish what runs and end."""
+        """Make the daemon finish its running requests and exit."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
     def reload(self) -> None:
-        """Let the daemon read API keys and certificate anew."""
+        """Make the daemon reload its API keys and certificate."""
         self._request("POST", "/llmd/reload", {})
 
     def version(self) -> str:
-        """The daemon's version."""
         return str(self._request("GET", "/version")["version"])
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class Client:
 
     @contextlib.contextmanager
     def _open(self, connection: _Connection) -> Iterator[None]:
-        """Close the connection in the end, or when the client is closed."""
+        """Close the connection after the block, or when the client is closed."""
         self._connections.add(connection)
         try:
             with contextlib.closing(connection):
@@ -255,11 +255,11 @@ class Client:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise LlmdError("the client is closed", hint="make another one")
+            raise LlmdError("the client is closed", hint="create a new client")
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP over TCP, with TLS where the address says so, or a Unix socket."""
+    """HTTP over a Unix socket or TCP, with TLS if the address requires it."""
 
     def __init__(self, address: Address, timeout_s: float, ca_file: str | None) -> None:
         host = "llmd" if isinstance(address, UnixAddress) else address.host
@@ -275,11 +275,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _encrypted(plain: socket.socket, host: str, ca_file: str | None) -> socket.socket:
-    """The connection in TLS.
-
-    Raises:
-        OSError: who answers there is not vouched for.
-    """
+    """Start TLS on a connection; raises `OSError` if it fails or the certificate is not trusted."""
     import ssl
 
     try:
@@ -290,9 +286,9 @@ def _encrypted(plain: socket.socket, host: str, ca_file: str | None) -> socket.s
 
 
 def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
-    """Where a daemon may be, likeliest first; a host that was named is the only one.
+    """Return the addresses of a daemon to try, likeliest first; only the named host if there is one.
 
-    Settings that say where the daemon of this user listens stand in for its usual places.
+    If the settings define where the user's daemon listens, those addresses replace the default ones.
     """
     named = host or settings.config.client.host
     if named:
@@ -308,10 +304,10 @@ def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
 
 
 def find_daemon(addresses: Sequence[Address]) -> Address:
-    """The first address where something accepts connections.
+    """Return the first address that accepts connections.
 
     Raises:
-        DaemonUnreachableError: nowhere.
+        DaemonUnreachableError: no address does.
     """
     tried = []
     for address in addresses:
@@ -327,10 +323,10 @@ def find_daemon(addresses: Sequence[Address]) -> Address:
 
 
 def connected(address: Address) -> socket.socket:
-    """A connected socket.
+    """Return a connected socket.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: the connection failed.
     """
     if not isinstance(address, UnixAddress):
         return socket.create_connection((address.host, address.port), CONNECT_LIMIT_S)
@@ -345,7 +341,7 @@ def connected(address: Address) -> socket.socket:
 
 
 def _answer(body: Mapping[str, Any]) -> Answer:
-    """The first choice of a whole answer or a chunk."""
+    """Return the first choice of a response or a chunk."""
     usage = body.get("usage")
     counted = Usage(usage["prompt_tokens"], usage["completion_tokens"]) if usage else None
     if not body["choices"]:
@@ -369,7 +365,7 @@ def _decoded(content: bytes) -> dict[str, Any]:
 
 def _error(body: Mapping[str, Any]) -> LlmdError:
     error = body.get("error")
-    if isinstance(error, str):  # as Ollama's routes write it
+    if isinstance(error, str):  # the form of Ollama's routes
         return LlmdError(error)
     if not isinstance(error, dict):
         return _stranger()
@@ -385,14 +381,17 @@ def _error(body: Mapping[str, Any]) -> LlmdError:
 
 
 def _stranger() -> LlmdError:
-    return LlmdError("what answers there is no llmd daemon", hint="check --host")
+    return LlmdError("the server at this address is not an llmd daemon", hint="check --host")
 
 
 def _lost(address: Address, error: Exception) -> DaemonUnreachableError:
     if isinstance(error, TimeoutError):
-        late = DaemonUnreachableError(f"the daemon at {address} took too long", hint="raise --timeout")
+        late = DaemonUnreachableError(
+            f"the daemon at {address} did not answer in time", hint="raise --timeout"
+        )
         late.exit_code = EXIT_TIMEOUT
         return late
     return DaemonUnreachableError(
-        f"the daemon at {address} went away: {error}", hint="see its log, or start it with `llmd serve`"
+        f"the connection to the daemon at {address} was lost: {error}",
+        hint="see its log, or start it with `llmd serve`",
     )

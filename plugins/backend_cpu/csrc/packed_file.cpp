@@ -33,8 +33,8 @@ class File {
 
     bool is_open() const { return number_ >= 0; }
     int64_t size() const {
-        struct stat told{};
-        return fstat(number_, &told) == 0 ? static_cast<int64_t>(told.st_size) : -1;
+        struct stat status{};
+        return fstat(number_, &status) == 0 ? static_cast<int64_t>(status.st_size) : -1;
     }
     bool read(void* to, int64_t bytes, int64_t offset) const {
         for (auto* at = static_cast<uint8_t*>(to); bytes > 0;) {

@@ -19,7 +19,7 @@ namespace {
 // Two cache lines of 64 bytes, because the adjacent-line prefetcher fetches pairs.
 constexpr size_t kLine = 128;
 
-constexpr int kMostInVain = 63;
+constexpr int kMostSkipped = 63;
 
 void relax() {
 #if defined(__x86_64__)
@@ -81,18 +81,18 @@ class alignas(kLine) Signal {
 };
 
 // How much of a thread's own share is taken.
-struct alignas(kLine) Part {
+struct alignas(kLine) Share {
     std::atomic<int64_t> taken{0};
 };
 
 struct Team {
-    explicit Team(int threads) : parts(static_cast<size_t>(threads)) {}
+    explicit Team(int threads) : shares(static_cast<size_t>(threads)) {}
 
     Signal jobs;
     Signal releases;
     alignas(kLine) std::atomic<uint32_t> arrived{0};
     alignas(kLine) std::atomic<int64_t> next_item{0};
-    std::vector<Part> parts;
+    std::vector<Share> shares;
     std::atomic<bool> stopping{false};
     Clock::duration spin{};
 };
@@ -111,18 +111,18 @@ bool Worker::arrive() {
 void Worker::release() {
     team->arrived.store(0, std::memory_order_relaxed);
     team->next_item.store(0, std::memory_order_relaxed);
-    for (Part& part : team->parts) part.taken.store(0, std::memory_order_relaxed);
+    for (Share& share : team->shares) share.taken.store(0, std::memory_order_relaxed);
     team->releases.set(++released);
 }
 
 void Worker::follow() {
-    const bool spins = hurried == 0;
+    const bool spins = spins_to_skip == 0;
     const bool enough = team->releases.await(released++, spins ? team->spin : Clock::duration{});
     if (!spins) {
-        --hurried;
+        --spins_to_skip;
     } else {
-        in_vain = enough ? 0 : std::min(2 * in_vain + 1, kMostInVain);
-        hurried = in_vain;
+        last_skipped = enough ? 0 : std::min(2 * last_skipped + 1, kMostSkipped);
+        spins_to_skip = last_skipped;
     }
 }
 
@@ -132,7 +132,7 @@ bool Worker::take_near(int64_t items, int64_t grain, Run& run) {
     for (int i = 0; i < count; ++i) {
         const int of = (id + i) % count;
         const int64_t end = items * (of + 1) / count;
-        std::atomic<int64_t>& taken = team->parts[static_cast<size_t>(of)].taken;
+        std::atomic<int64_t>& taken = team->shares[static_cast<size_t>(of)].taken;
         const int64_t first = items * of / count + taken.fetch_add(grain, std::memory_order_relaxed);
         if (first < end) {
             run = {first, std::min(first + grain, end)};

@@ -31,8 +31,8 @@ struct Worker {
     uint32_t released = 0;  // releases that this thread has seen
     // If spinning was not long enough, other programs are using the processors. The thread then sleeps at
     // once the next few times it waits before it spins again, and more often after each spin in vain.
-    int hurried = 0;  // how many more times it sleeps at once
-    int in_vain = 0;  // the value of `hurried` after the last spin
+    int spins_to_skip = 0;  // how many more times it sleeps without spinning
+    int last_skipped = 0;   // the value of `spins_to_skip` after the last spin
 
     // Returns when every thread of the job has called it. The next `take` starts from 0 again.
     void barrier();

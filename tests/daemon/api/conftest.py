@@ -1,4 +1,4 @@
-"""A program of the small model."""
+"""Fixture: a program of the small model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of bytes are readable."""
+"""Byte counts are formatted for humans."""
 
 from __future__ import annotations
 

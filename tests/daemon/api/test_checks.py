@@ -1,4 +1,4 @@
-"""A step or selection that contradicts the contract is named before anything runs."""
+"""Steps and selections that violate the contract are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def test_what_is_submitted_fits_the_ends_of_the_program_and_each_other(program: 
     middle = msgspec.structs.replace(program, hidden_in=0, hidden_out=0)
     check_submit(program, BLOCKS, LIMITS, make_step(), None, make_selection())
     check_submit(middle, BLOCKS, LIMITS, make_step(), hidden, None)
-    with pytest.raises(ValueError, match="hidden states are given exactly"):
+    with pytest.raises(ValueError, match="hidden states are needed"):
         check_submit(program, BLOCKS, LIMITS, make_step(), hidden, make_selection())
-    with pytest.raises(ValueError, match="a selection is given exactly"):
+    with pytest.raises(ValueError, match="a selection is needed"):
         check_submit(program, BLOCKS, LIMITS, make_step(), None, None)
     with pytest.raises(ValueError, match="positions reach"):
         check_submit(program, BLOCKS, LIMITS, make_step(positions=i32(-1, 0, 3)), None, make_selection())
@@ -129,7 +129,7 @@ def test_more_rows_than_the_stage_was_made_for_are_refused(program: Program) -> 
         "positions": np.arange(9, dtype=np.int32),
         "row_offsets": i32(0, 9),
     }
-    with pytest.raises(ValueError, match="a step of 9 rows"):
+    with pytest.raises(ValueError, match="the step has 9 rows"):
         check_step(program, BLOCKS, LIMITS, make_step(**rows))
 
 
@@ -205,7 +205,7 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
 
 @pytest.fixture
 def integers() -> Program:
-    """A program all of whose weights are in an integer format."""
+    """Return a program with all weights in an integer format."""
     plan = TinyModel(layers=1).plan()
     return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "q4")
 

@@ -1,4 +1,4 @@
-"""The numbers that native loops read say the same as the program."""
+"""An encoded program means the same as the program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from llmd.models.lowering import lower
 
 
 class Reader:
-    """Reads records as a native loop does."""
+    """Read records as native code does."""
 
     def __init__(self, encoded: EncodedProgram) -> None:
         self._numbers = iter(encoded.records.tolist())
@@ -122,7 +122,7 @@ def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:
 
 
 def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:
-    """Kind, integers and floats of each op of a program with these ops alone."""
+    """Return kind, integers and floats of each op, for a program of only these ops."""
     part = Part("tested", "ffn", 0, tuple(ops))
     plan = ModelPlan("t", 8, 5, 16, 16, (), (Part("before", "ffn", 0, ()), part))
     program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")

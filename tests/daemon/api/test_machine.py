@@ -1,4 +1,4 @@
-"""Processors and memory as the operating system and its control groups state them."""
+"""Processors and memory are read from the operating system and its control groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lack of memory is said in words, whatever it was that failed."""
+"""Failures for lack of memory become a clear error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER = [
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process whose address space is limited to 400 MiB. A real limit would hold for the other tests, too."""
+    """Pretend that the address space is limited to 400 MiB; a real limit would also hold for other tests."""
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (400 << 20, resource.RLIM_INFINITY))
 
 

@@ -1,4 +1,4 @@
-"""A daemon with the tiny model, which every test may put a load on."""
+"""A daemon with the tiny model, which every test may use."""
 
 from __future__ import annotations
 

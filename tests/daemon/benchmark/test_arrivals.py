@@ -1,4 +1,4 @@
-"""Arrivals have the rate and the burstiness that were asked for."""
+"""Arrivals have the requested rate and burstiness."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_last_arrives_when_the_rate_says_whatever_the_pattern(burstiness: fl
 def test_gaps_vary_as_those_of_a_gamma_distribution(burstiness: float) -> None:
     found = gaps(burstiness)
     assert found.mean() == pytest.approx(0.2)
-    # Standard deviation over mean is 1/sqrt(shape); at 20,000 gaps its own error is below 3 %.
+    # Standard deviation over mean is 1/sqrt(shape); at 20,000 gaps its sampling error is below 3 %.
     assert found.std() / found.mean() == pytest.approx(1 / math.sqrt(burstiness), rel=0.05)
 
 

@@ -1,4 +1,4 @@
-"""The client asks a real daemon, and says what goes wrong with others."""
+"""The client works with a real daemon, and reports errors of other servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def asked(target: Target, kind: str = COMPLETIONS, **fields: object) -> Ou
 
 @asynccontextmanager
 async def other_server(folder: Path, handler: Handler) -> AsyncIterator[Target]:
-    """A server that is no daemon, on a Unix socket."""
+    """Run a server that is not llmd on a Unix socket."""
     async with served(web.UnixSite, handler, path=str(folder / "s")):
         yield Target.parse(f"unix:{folder}/s")
 

@@ -1,4 +1,4 @@
-"""Both data sets hand their options on."""
+"""Both data sets pass their options on."""
 
 from __future__ import annotations
 

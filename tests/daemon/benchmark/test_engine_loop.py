@@ -11,7 +11,7 @@ GREEDY, DRAWING = SamplingParams(0, 0.0), SamplingParams(0, 0.8)
 
 
 class Ticking:
-    """Takes the place of the module ``time``: each look at the clock takes a while, of which the loop computes a quarter."""
+    """Replaces the module ``time``: each reading advances the clock; a quarter of all time is CPU time."""
 
     def __init__(self, tick_s: float) -> None:
         self._tick_s = tick_s
@@ -29,7 +29,7 @@ class Ticking:
 
 
 def device_share(cost: LoopCost) -> float:
-    """Which part of the elapsed time the device computed or stood still."""
+    """Return the share of the elapsed time in which the device computed or was idle."""
     return cost.tokens_per_s / STREAMS * cost.step_s * (1 + cost.idle_share)
 
 

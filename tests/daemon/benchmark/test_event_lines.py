@@ -1,4 +1,4 @@
-"""Events are read however their bytes are cut."""
+"""Events are read wherever the chunks are split."""
 
 from __future__ import annotations
 

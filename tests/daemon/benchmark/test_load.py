@@ -1,4 +1,4 @@
-"""Loads: as many at once as allowed, in order, and what had ended when they were interrupted."""
+"""Loads send requests in order up to the limit, and keep finished ones when interrupted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAMPLES = [Sample(f"prompt {i}", i, 1) for i in range(12)]
 
 
 class Server:
-    """Counts how many requests run at once; each goes on when it is let."""
+    """Counts concurrent requests; each waits until the test releases it."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected

@@ -1,4 +1,4 @@
-"""A whole measurement of the real daemon with the tiny model."""
+"""A full measurement of a real daemon with the tiny model."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ async def test_a_chat_is_measured_with_text(target: Target, store: Store) -> Non
     _, run = await measure(structs.replace(PLAN, backend=CHAT, data=data, num_prompts=2), target, store)
     assert [outcome.error for outcome in run.outcomes] == ["", ""]
     assert {outcome.output_len for outcome in run.outcomes} == {8}
-    assert min(outcome.prompt_len for outcome in run.outcomes) > 20  # the template adds its own
+    assert min(outcome.prompt_len for outcome in run.outcomes) > 20  # the template adds tokens
 
 
 async def test_requests_that_fail_are_outcomes_too(target: Target, store: Store) -> None:
-    data = RandomData(RandomShape(600, 8))  # the window holds 512
+    data = RandomData(RandomShape(600, 8))  # the context window is 512
     _, run = await measure(structs.replace(PLAN, data=data, num_prompts=2), target, store)
     assert all("512" in outcome.error for outcome in run.outcomes)
 

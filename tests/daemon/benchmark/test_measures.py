@@ -1,4 +1,4 @@
-"""Figures of hand-made timelines are those that were computed by hand."""
+"""Measures of hand-made timelines match those computed by hand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from llmd.benchmark.timeline import Outcome
 
 # Sent at 10 s: first output after 0.5 s, then after 0.1, 0.2 and 0.3 s: 4 tokens until 1.1 s.
 FIRST = Outcome(100, 10.0, 0.25, 0.5, (0.1, 0.2, 0.3), 1.1, 4, "abcd")
-# Sent at 11 s, before the first had ended: 2 tokens in 1 s.
+# Sent at 11 s, before the first ended: 2 tokens in 1 s.
 SECOND = Outcome(50, 11.0, 0.0, 0.2, (0.8,), 1.0, 2, "ab")
-# One token, after both.
+# One token, after both had ended.
 THIRD = Outcome(10, 12.5, 0.0, 0.5, (), 0.5, 1, "a")
 FAILED = Outcome(1000, 10.0, 3.0, 0.1, (9.0,), 9.1, 500, "x", "503: full")
 ALL = (FIRST, SECOND, FAILED, THIRD)
@@ -40,7 +40,7 @@ def test_throughput_counts_what_was_answered_alone() -> None:
     [
         ({"ttft": 500.0}, 3),
         ({"ttft": 499.0}, 1),
-        ({"tpot": 200.1}, 2),  # 0.6 s / 3, 0.8 s / 1, and none: which no goal forbids
+        ({"tpot": 200.1}, 2),  # 0.6 s / 3, 0.8 s / 1, and no TPOT, which meets any goal
         ({"e2el": 1000.0}, 2),
         ({"ttft": 300.0, "e2el": 999.0}, 0),
     ],

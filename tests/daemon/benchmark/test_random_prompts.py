@@ -1,4 +1,4 @@
-"""Random prompts have the lengths that were asked for, and are the same for the same seed."""
+"""Random prompts have the requested lengths, and the same seed gives the same prompts."""
 
 from __future__ import annotations
 

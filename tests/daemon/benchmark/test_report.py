@@ -27,7 +27,7 @@ GOOD = Outcome(100, 10.0, 0.25, 0.5, (0.1, 0.2, 0.3), 1.1, 4, "abcd")
 FAILED = Outcome(100, 10.0, 0.0, error="503: full")
 RUN = Run((GOOD, FAILED), 2.0, 0.125)
 
-# As `vllm bench serve --save-result --percentile-metrics ttft,tpot,itl,e2el` writes them.
+# The keys that `vllm bench serve --save-result --percentile-metrics ttft,tpot,itl,e2el` writes.
 HEAD_KEYS = {
     *("date", "endpoint_type", "backend", "label", "model_id", "tokenizer_id", "num_prompts"),
     *("request_rate", "burstiness", "max_concurrency"),
@@ -126,4 +126,4 @@ def test_the_table_has_a_line_for_each_figure_and_each_error() -> None:
 
 def test_the_table_says_that_a_load_was_interrupted() -> None:
     run = Run(RUN.outcomes, 2.0, 0.1, is_whole=False)
-    assert table(made(run)).splitlines()[-1] == "interrupted: 2 of 3 requests had ended"
+    assert table(made(run)).splitlines()[-1] == "interrupted after 2 of 3 requests"

@@ -1,4 +1,4 @@
-"""Conversations of a file become samples."""
+"""Conversations in a file become samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Talk = tuple[str, ...]
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    """A token for each byte."""
+    """A tokenizer with one token per byte."""
     return load_tokenizer(write_model(tmp_path_factory.mktemp("model")))
 
 

@@ -1,4 +1,4 @@
-"""Base URLs as users write them, and requests as each API has them."""
+"""Base URLs are parsed, and requests have the form of each API."""
 
 from __future__ import annotations
 

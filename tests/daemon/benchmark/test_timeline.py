@@ -16,12 +16,12 @@ def event(**chunk: Any) -> bytes:
 
 
 def text(content: str, finish: str | None = None) -> bytes:
-    """A chunk of a completion."""
+    """Return a chunk of a completion."""
     return event(choices=[{"index": 0, "text": content, "finish_reason": finish}], usage=None)
 
 
 def delta(finish: str | None = None, **fields: Any) -> bytes:
-    """A chunk of a chat."""
+    """Return a chunk of a chat."""
     return event(choices=[{"index": 0, "delta": fields, "finish_reason": finish}])
 
 
@@ -30,7 +30,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def timeline(*moments: tuple[float, bytes]) -> Timeline:
-    """Sent at 100 s; the rest in seconds after that."""
+    """Return a timeline sent at 100 s; the times are in seconds after that."""
     made = Timeline(10, 100.0)
     for after_s, content in moments:
         made.feed(content, 100.0 + after_s)

@@ -31,13 +31,13 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def load() -> Load:
-    """Loads the committed tokenizer of a kind."""
+    """Load the committed tokenizer of a kind."""
     return lambda kind: load_tokenizer(GOLDEN / "tokenizers" / kind)
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Copy:
-    """Copies the files of a kind to a place where a test may damage them."""
+    """Copy the files of a kind to a directory where a test may damage them."""
 
     def copy_files(kind: str) -> Path:
         return Path(shutil.copytree(GOLDEN / "tokenizers" / kind, tmp_path / kind))
@@ -52,7 +52,7 @@ def tokenizer(kind: str, load: Load) -> Tokenizer:
 
 @pytest.fixture
 def renderer() -> Iterator[TemplateRenderer]:
-    """Patient, for busy machines; tests of the time limit have their own."""
+    """A renderer with a long time limit, for busy machines; tests of the limit make their own."""
     with TemplateRenderer(time_limit_s=20) as renderer:
         yield renderer
 
@@ -76,6 +76,6 @@ def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def text(model_directory: Path) -> Iterator[ModelText]:
-    """The text of the tiny model that tests serve."""
+    """The text side of the tiny model that tests serve."""
     with TemplateRenderer() as renderer:
         yield load_model_text(model_directory, renderer)

@@ -33,7 +33,7 @@ def test_special_tokens_in_both_texts_stay_text(tmp_path: Path) -> None:
 
 
 def test_model_without_markers_refuses(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="no tokens for it") as caught:
+    with pytest.raises(RequestError, match="no fill-in-the-middle tokens") as caught:
         fill(tmp_path, ("<|fim_prefix|>",))
     assert caught.value.param == "suffix"
 

@@ -1,4 +1,4 @@
-"""Templates and capabilities are read from the metadata of a GGUF file, and again where the file has changed."""
+"""Templates and capabilities are read from a GGUF file's metadata, and read again if the file has changed."""
 
 from __future__ import annotations
 

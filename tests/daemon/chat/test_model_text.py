@@ -67,7 +67,7 @@ NOW = prepare_tools([{"function": {"name": "now"}}, {"function": {"name": "today
 
 
 def written(text: ModelText, template: str) -> ModelText:
-    """The model with another template, and the parsers that this asks for."""
+    """Return the model with another template and the parsers chosen for it."""
     formats = choose_formats(ParserChoice(HERMES), [template])
     return structs.replace(text, template=ChatTemplate({"default": template}), formats=formats)
 
@@ -184,7 +184,7 @@ def test_answers_are_bound_to_the_tools_that_they_may_call(text: ModelText) -> N
 def test_required_call_needs_a_parser(text: ModelText) -> None:
     silent = structs.replace(text, formats=AnswerFormats())
     prompt = ChatPrompt(ASKED, tools=NOW, tool_choice=ToolChoice("required"))
-    with pytest.raises(RequestError, match="calls of this model are not read") as refused:
+    with pytest.raises(RequestError, match="calls of this model are not parsed") as refused:
         silent.answer_grammar(None, prompt, (1,))
     assert refused.value.param == "tool_choice"
     assert silent.answer_grammar(None, ChatPrompt(ASKED, tools=NOW), (1,)) is None

@@ -31,7 +31,7 @@ def test_literal_in_a_prompt_is_never_a_special_token(tokenizer: Tokenizer) -> N
     )
     ids = encode_prompt(tokenizer, prompt)
     assert ids.count(special.token_id) == 2
-    # Legacy tokenizers of Llama 2 write a space after a special token, with literals as without.
+    # Llama 2's legacy tokenizers write a space after a special token, with or without literals.
     decoded = tokenizer.decode(ids[len(tokenizer.vocabulary.prefix_ids) :])
     assert decoded.replace(special.text + " ", special.text) == prompt.text
 

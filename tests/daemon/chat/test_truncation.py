@@ -21,7 +21,7 @@ def encode(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 
 def strict(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """As templates that want a user's message after the system's."""
+    """Encode like templates that require a user message after the system message."""
     if next(message["role"] for message in messages if message["role"] != "system") != "user":
         raise RequestError("roles must alternate")
     return encode(messages)

@@ -1,4 +1,4 @@
-"""Commands are run in this process, with folders of their own."""
+"""Fixtures that run commands in this process, with temporary folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.serving.running import MODEL, RunningDaemon, directories_below, runni
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left: its exit code and what it wrote."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -50,19 +50,19 @@ def llmd(
 
 @pytest.fixture(scope="session")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that homes share, so that devices are probed once."""
+    """A cache shared by all homes, so that devices are probed once."""
     return tmp_path_factory.mktemp("probes")
 
 
 @pytest.fixture
 def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
-    """The folders of a user who runs ``llmd`` in processes of its own."""
+    """The folders of a user who runs ``llmd`` in separate processes."""
     return make_home(tmp_path_factory.mktemp("home"), probes)
 
 
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon with one model, for tests that do not end it."""
+    """A daemon with one model, for tests that do not stop it."""
     directories = directories_below(tmp_path_factory.mktemp("daemon"))
     write_model(directories.models / MODEL)
     with running_daemon(directories, aliases={"other": MODEL}) as running:
@@ -71,7 +71,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 @pytest.fixture
 def asked(llmd: Llmd, daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch) -> Llmd:
-    """``llmd`` where that daemon runs and nothing comes on standard input."""
+    """``llmd`` with that daemon running and an empty standard input."""
     monkeypatch.setenv("LLMD_HOST", f"unix:{daemon.socket}")
     monkeypatch.setattr("sys.stdin", io.StringIO())
     return llmd

@@ -1,4 +1,4 @@
-"""A model for chats without a daemon: its tokens are words, and its answers are numbered."""
+"""A fake model for chats without a daemon: its tokens are words, and its answers are numbered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llmd.cli.streaming import Printed
 
 
 class CountingModel:
-    """Keeps what it was asked. Messages of ``window`` words or more are refused, and everything while ``error`` is set."""
+    """Records its requests. Messages of ``window`` words or more fail, and all do while ``error`` is set."""
 
     def __init__(self, window: int = 1000) -> None:
         self.window = window
@@ -56,7 +56,7 @@ class CountingModel:
 
 
 class Talk:
-    """A chat with a model; keeps what the user was told and asked. Questions are answered by ``reply``.
+    """A chat with a model; records what the user is shown and asked, and answers questions with ``reply``.
 
     Conversations are saved in ``folder``.
     """

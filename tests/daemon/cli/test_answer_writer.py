@@ -1,4 +1,4 @@
-"""Terminals get answers that do not steer them, with reasoning dimmed; pipes get the answer alone."""
+"""Terminals get answers without control characters and dimmed reasoning; pipes get only the answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from llmd.cli.answer_writer import (
 from tests.serving.terminal import Screen
 
 
-# No fixtures: between their end and the test pytest puts its own standard output back.
+# Not fixtures: between a fixture and its test, pytest restores its own standard output.
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """Standard output on a terminal with styles."""
+    """Make standard output a terminal with styles."""
     screen = Screen()
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -27,7 +27,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 def in_pipe(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Standard output in a pipe."""
+    """Make standard output a pipe."""
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stdout", pipe)
     return pipe

@@ -1,4 +1,4 @@
-"""A daemon in the background: ready when its line is printed, and its failure is told."""
+"""A background daemon is ready when it has printed its line, and its failure is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`llmd chat` on a terminal, and with its input piped in."""
+"""`llmd chat` on a terminal and with piped input."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_saved_conversation_goes_on_in_another_process(home: Home, daemon: Run
 def test_a_model_that_does_not_think_is_not_told_to(asked: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
     typed(monkeypatch, "/think on", "/exit")
     assert asked("chat", MODEL).err.endswith(
-        f"{MODEL} does not think before it answers: there is nothing to switch\n"
+        f"{MODEL} cannot think before it answers, so /think has no effect\n"
     )
 
 
@@ -114,14 +114,14 @@ def test_keeps_a_private_history_of_what_is_typed(home: Home, daemon: RunningDae
 
 def test_a_full_conversation_goes_on_without_its_oldest_turns(home: Home, daemon: RunningDaemon) -> None:
     environment = home.environment | {"LLMD_HOST": f"unix:{daemon.socket}"}
-    message = "x" * 100  # a token each; three fit the window of 512, four do not
+    message = "x" * 100  # one token per character; three messages fit the window of 512, four do not
     with terminal([*LLMD, "chat", MODEL, "--temp", "0", "-n", "9"], environment) as screen:
         for _ in range(3):
             screen.wait_for("\n> ", after=len(screen.shown) - 4)
             screen.type(f"{message}\n")
             screen.wait_for("[cut at max_tokens 9]", after=len(screen.shown))
         for reply, outcome in (
-            ("n", "the message was not sent; /reset forgets the whole conversation"),
+            ("n", "the message was not sent; /reset clears the whole conversation"),
             ("", "dropped the oldest turn"),
         ):
             screen.type(f"{message}\n")
@@ -141,7 +141,7 @@ def test_an_answer_that_fills_the_window_says_so_and_sentences_are_wrapped(
     with terminal([*LLMD, "chat", MODEL, "--temp", "0"], environment, columns=40) as screen:
         screen.wait_for("> ")
         screen.type(f"{'x' * 470}\n")
-        screen.wait_for("[cut: the context window is full; /reset forgets the conversation]")
+        screen.wait_for("[cut: the context window is full; /reset clears the conversation]")
         screen.type("/dance\n")
         screen.wait_for("there is no command /dance; /help lists\r\nthem\r\n")
 
@@ -153,7 +153,7 @@ def test_what_is_piped_in_is_never_taken_for_an_answer_to_an_offer(
     done = asked("chat", MODEL, "--temp", "0", "-n", "9", "--stats")
     assert done.code == 0
     assert done.err.count("answer 9 tokens") == 4
-    assert "the message was not sent; /reset forgets the whole conversation" in done.err
+    assert "the message was not sent; /reset clears the whole conversation" in done.err
 
 
 def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: RunningDaemon) -> None:
@@ -168,14 +168,14 @@ def test_ctrl_c_ends_the_answer_and_twice_the_chat(home: Home, talkative: Runnin
         screen.wait_for("\n> ", after=shown)
         shown = len(screen.shown)
         screen.interrupt()
-        screen.wait_for("Ctrl-C again, or /exit, leaves\r\n> ", after=shown)
+        screen.wait_for("press Ctrl-C again or type /exit to leave\r\n> ", after=shown)
         screen.interrupt()
         assert screen.end() == 130
 
 
 @pytest.fixture
 def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon whose answers are longer than any test: no token ends them."""
+    """A daemon whose answers outlast any test: no token ends them."""
     directories = directories_below(tmp_path_factory.mktemp("talkative"))
     model = write_model(directories.models / MODEL, context_len=1 << 15)
     config = json.loads((model / "config.json").read_text())
@@ -188,6 +188,6 @@ def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemo
 
 
 def wait_until_running(daemon: RunningDaemon, count: int) -> None:
-    """Ask until that many requests run; the limit of a test ends it where they never do."""
+    """Poll until that many requests run; the time limit of the test bounds the wait."""
     while daemon.client().ps()[0]["report"]["running"] != count:
         pass

@@ -1,4 +1,4 @@
-"""A chat remembers what was said, and offers to drop the oldest turns when the context window is full."""
+"""A chat remembers its turns, and offers to drop the oldest when the context window is full."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from llmd.cli.conversation import Turn
 from llmd.cli.streaming import Printed
 from tests.daemon.cli.counting_model import CountingModel, Talk
 
-LONG = "word " * 8  # with its answer, "answer N", a turn of ten words
+LONG = "word " * 8  # with its answer "answer N", a turn has ten words
 
 
 def filled(model: CountingModel, system: str | None = None) -> Talk:
-    """A chat of three long turns."""
+    """Return a chat with three long turns."""
     talk = Talk(model, system)
     for _ in range(3):
         talk.session.answer(LONG)
@@ -48,11 +48,11 @@ def test_of_an_interrupted_answer_the_text_is_kept_and_without_text_nothing() ->
 
 
 def test_a_full_conversation_goes_on_without_its_oldest_turns_where_the_user_agrees() -> None:
-    model = CountingModel(window=40)  # of which an answer gets ten
+    model = CountingModel(window=40)  # ten of them are reserved for the answer
     talk = filled(model, "be brief")
     talk.session.answer(LONG)
     assert talk.said == [
-        "the conversation with this message has 40 tokens, the context window holds 40",
+        "the conversation with this message has 40 tokens, and the context window holds 40",
         "dropped the oldest turn",
     ]
     assert talk.questions == ["drop the oldest turn of 3 and send it?"]
@@ -83,7 +83,7 @@ def test_where_the_user_refuses_nothing_is_dropped_or_sent() -> None:
     talk = filled(model)
     talk.reply = False
     talk.session.answer(LONG)
-    assert talk.said[-1] == "the message was not sent; /reset forgets the whole conversation"
+    assert talk.said[-1] == "the message was not sent; /reset clears the whole conversation"
     assert len(model.asked) == len(talk.session.conversation.turns) == 3
 
 
@@ -91,10 +91,10 @@ def test_a_message_that_is_too_long_alone_is_refused_without_an_offer() -> None:
     model = CountingModel(window=36)
     talk = Talk(model)
     talk.session.answer("word " * 50)
-    assert talk.said == ["this message alone has 50 tokens, the context window holds 36: shorten it"]
+    assert talk.said == ["this message alone has 50 tokens, and the context window holds 36: shorten it"]
     talk = filled(model, "be brief")
     talk.session.answer("word " * 34)
     assert talk.said == [
-        "this message with the system prompt alone has 36 tokens, the context window holds 36: shorten it"
+        "this message with the system prompt alone has 36 tokens, and the context window holds 36: shorten it"
     ]
     assert talk.questions == []

@@ -62,7 +62,7 @@ def test_what_a_device_does_not_claim_is_named(llmd: Llmd, monkeypatch: pytest.M
     left_out = {"ops": ("activate",), "kv_dtypes": ("int8", "int4")}
     monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD], left_out))
     assert llmd("check", "cpu").out.splitlines()[-1] == (
-        "cpu: 1 of 1 passed. Not tried, as it does not claim them: ops activate; KV as int8, int4"
+        "cpu: 1 of 1 passed. Not tested, because the device does not claim them: ops activate; KV as int8, int4"
     )
     no_integers = check.not_tried(Suite([], {**left_out, "formats": tuple(INTEGER_FORMATS)}))
     assert no_integers.endswith("KV as int8, int4; all integer formats")

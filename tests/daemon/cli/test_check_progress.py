@@ -25,7 +25,7 @@ def test_a_terminal_shows_how_many_cases_are_done_and_the_time_that_is_left() ->
     assert screen.getvalue().split(CLEAR) == [
         "",
         "0 of 3 cases",
-        "1 of 3 cases",  # 1 % of the work says nothing of the rest
+        "1 of 3 cases",  # no estimate from 1 % of the work
         "2 of 3 cases, about 1 min 30 s left",
         "",
     ]

@@ -44,5 +44,5 @@ def test_the_host_has_every_plugin_of_the_environment(site: Site) -> None:
 def test_verbs_of_plugins_are_stored_after_the_first_look(site: Site) -> None:
     plugin = site.write("greeter", COMMAND)
     assert plugin_subcommands()["greet"] == "Say hello."
-    (site.folder / f"{plugin.module}.py").touch()  # another fingerprint: it is looked at anew
+    (site.folder / f"{plugin.module}.py").touch()  # another fingerprint: it is described again
     assert plugin_subcommands()["greet"] == "Say hello."

@@ -1,4 +1,4 @@
-"""Commands use the daemon that runs, or start one and leave it running."""
+"""Commands use the running daemon, or start one and leave it running."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Llmd = Callable[..., Any]
 
 @pytest.fixture
 def started(home: Home) -> Iterator[Home]:
-    """A home whose daemon, started by whatever the test does, is ended."""
+    """A home; stops any daemon that the test starts in it."""
     yield home
     home.llmd("stop", "--daemon")
 
@@ -30,7 +30,7 @@ def started(home: Home) -> Iterator[Home]:
 def test_run_starts_a_daemon_says_so_and_leaves_it_running(started: Home) -> None:
     first = started.llmd("run", "tiny", "hello", "--temp", "0", "-n", "4")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.startswith("starting a daemon; `llmd stop --daemon` ends it\n")
+    assert first.stderr.startswith("starting a daemon; `llmd stop --daemon` stops it\n")
     assert started.loaded()["name"] == "tiny"
     second = started.llmd("run", "tiny", "hello", "--temp", "0", "-n", "4")
     assert (second.stdout, second.stderr) == (first.stdout, "")
@@ -66,7 +66,7 @@ def test_a_daemon_that_does_not_answer_in_time_ends_a_command_with_seven(home: H
         host = f"127.0.0.1:{silent.getsockname()[1]}"
         done = home.llmd("ps", "--host", host, "--timeout", "0.2")
     assert (done.returncode, done.stdout) == (7, "")
-    assert "took too long" in done.stderr
+    assert "did not answer in time" in done.stderr
     assert home.llmd("ps", "--timeout", "0").returncode == ConfigError.exit_code
 
 

@@ -1,4 +1,4 @@
-"""`llmd convert` rewrites a model, and says what it has written and how to run it."""
+"""`llmd convert` converts a model, and says what it wrote and how to run it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.serving.terminal import LIMIT_S, terminal
 Llmd = Callable[..., Any]
 
 FOR_LLMD = (
-    "the file is for llmd alone: llama.cpp does not know how the tokenizer of its built-in model cuts text"
+    "only llmd can read the file: llama.cpp does not know how the built-in model's tokenizer splits text"
 )
 
 
@@ -49,7 +49,7 @@ def test_what_becomes_of_quantised_weights_is_said(llmd: Llmd, tmp_path: Path) -
     first, second, _ = llmd("convert", str(path), str(back)).out.splitlines()
     assert (
         first
-        == "note: weights are stored as q4_0, which a directory does not hold: they become f16, which takes more room"
+        == "note: weights are stored as q4_0, which a directory cannot hold: they become f16, which takes more space"
     )
     assert second.startswith(f"wrote {back}: ")
 
@@ -73,7 +73,7 @@ def test_force_replaces_a_model(llmd: Llmd, tmp_path: Path) -> None:
     refused = llmd("convert", "guide", target, "--quant", "q8_0")
     assert (refused.code, refused.err) == (
         9,
-        f"llmd: {target} is there already\n      choose another TARGET, or add --force to replace it\n",
+        f"llmd: {target} already exists\n      choose another TARGET, or add --force to replace it\n",
     )
     assert llmd("convert", "guide", target, "--quant", "q8_0", "--force").code == 0
     assert {dtype for dtype, _ in stored_tensors(Path(target)).values()} == {"Q8_0", "F32"}
@@ -86,7 +86,7 @@ def test_force_replaces_a_model(llmd: Llmd, tmp_path: Path) -> None:
         (
             ("guide", "x.safetensors"),
             2,
-            "TARGET is a directory for safetensors, or a path that ends in .gguf",
+            "give a directory for safetensors, or a path that ends in .gguf",
         ),
         (
             ("guide", "x.gguf", "--quant", "q4_k"),
@@ -126,7 +126,7 @@ def test_on_a_terminal_there_is_a_bar(home: Home) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) -> None:
-    """Its standard error is full, so that it waits at its first progress."""
+    """Standard error is a full pipe, so that the command blocks on its first progress line."""
     target = home.folder / "out" / "wide"
     shown, full = filled_pipe()
     with (
@@ -146,7 +146,7 @@ def test_what_is_interrupted_leaves_nothing(number: signal.Signals, home: Home) 
 
 
 def filled_pipe() -> tuple[int, int]:
-    """Both ends of a pipe that takes no more."""
+    """Return both ends of a full pipe."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""`llmd devices` shows rates and reasons."""
+"""`llmd devices` shows speeds, and why a device is not used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmd.cli.devices import DeviceRow, in_giga, memory, prefill, row_of, told
+from llmd.cli.devices import DeviceRow, described_state, in_giga, memory, prefill, row_of
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
@@ -107,4 +107,4 @@ def test_cells_are_readable() -> None:
     assert memory(ROW) == "1.0 GiB / 4.0 GiB"
     assert (in_giga(25.04e9), in_giga(None)) == ("25.0", "")
     assert prefill(ROW) == "150.0 GFLOP/s"
-    assert told(ROW) == "ok"
+    assert described_state(ROW) == "ok"

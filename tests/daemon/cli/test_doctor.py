@@ -1,4 +1,4 @@
-"""`llmd doctor` looks anew and says what fixes what is wrong."""
+"""`llmd doctor` checks everything afresh and suggests fixes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
         "folder:made",
         "warn",
         f"{tmp_path / 'file'} cannot be written: Not a directory",
-        f"make {tmp_path / 'file'} writable: it is for toys",
+        f"make {tmp_path / 'file'} writable: it holds toys",
     )
 
 
@@ -105,7 +105,7 @@ def test_a_disk_that_is_full_fails_the_check(tmp_path: Path) -> None:
 
     check = folder_check(written(tmp_path), full)
     assert (check.status, check.seen) == ("fail", f"{tmp_path} cannot be written: No space left on device")
-    assert check.fix == "free space on its disk: it is for toys"
+    assert check.fix == "free space on its disk: the folder holds toys"
 
 
 @pytest.mark.parametrize(("free", "status"), [(1 << 20, "ok"), ((1 << 20) - 1, "warn"), (0, "warn")])

@@ -1,4 +1,4 @@
-"""Errors in words and as objects."""
+"""Errors as text and as JSON objects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_error_has_the_same_shape_in_json(capsys: pytest.CaptureFixture[st
     [
         (
             "--port",
-            "there is no option --port; `addr` says where the daemon listens (llmd serve --addr HOST:PORT)",
+            "there is no option --port; `addr` sets where the daemon listens (llmd serve --addr HOST:PORT)",
         ),
         ("--model", "there is no option --model; it is an argument: llmd COMMAND MODEL"),
         ("--max-num-seqs", "there is no option --max-num-seqs; `--slots` of `llmd serve` means the same"),

@@ -1,4 +1,4 @@
-"""Verbs are found by name, by alias, among plugins, and nearly right ones are named."""
+"""Subcommands are found by name, by alias and among plugins; for a typo the nearest is suggested."""
 
 from __future__ import annotations
 

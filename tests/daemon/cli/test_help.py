@@ -19,4 +19,4 @@ def test_help_of_a_command_is_that_of_its_flag(llmd: Llmd, words: tuple[str, ...
 
 def test_help_of_what_is_no_command_is_an_error(llmd: Llmd) -> None:
     assert "did you mean `llmd doctor`?" in llmd("help", "docter").err
-    assert "`llmd ps` has no commands of its own" in llmd("help", "ps", "x").err
+    assert "`llmd ps` has no subcommands" in llmd("help", "ps", "x").err

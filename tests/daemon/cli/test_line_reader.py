@@ -1,4 +1,4 @@
-"""What is typed in a chat: one line or several, and a history that only its owner reads."""
+"""Input of a chat: one line or several, and a history that only its owner can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.cli.line_reader import CONTINUED, PROMPT, confirmed, editing, read_mes
 
 
 def typing(*lines: str) -> tuple[Callable[[str], str], list[str]]:
-    """A reader of prepared lines, and the prompts that it was given."""
+    """Return a reader of prepared lines, and the list of the prompts that it gets."""
     waiting, prompts = list(lines), []
 
     def read(prompt: str) -> str:
@@ -67,7 +67,7 @@ def test_who_leaves_a_question_does_not_agree() -> None:
 
 
 def nothing(_before: str, _word: str) -> list[str]:
-    """Offers no completion."""
+    """Return no completions."""
     return []
 
 

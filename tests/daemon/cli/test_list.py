@@ -1,4 +1,4 @@
-"""`llmd list` shows what lies in the store, and what is wrong with it."""
+"""`llmd list` shows the models in the store, and what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a model is loaded a terminal shows how far that is, and nothing of it stays."""
+"""While a model loads, a terminal shows the progress; the line is removed afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHUNK = {"choices": [{"delta": {"content": "hello"}, "finish_reason": "stop"}]}
 
 @contextmanager
 def loading_daemon(asked: Callable[[], list[dict[str, Any]]], loaded: threading.Event) -> Iterator[str]:
-    """A server that tells of loaded models what ``asked`` returns, and answers once they are loaded; yields its address."""
+    """Run a server that lists the models of ``asked`` and answers after ``loaded``; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -44,7 +44,7 @@ def loading_daemon(asked: Callable[[], list[dict[str, Any]]], loaded: threading.
             self.wfile.write(content)
 
         def log_message(self, *_arguments: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, name="loading daemon")
@@ -65,12 +65,12 @@ def directories(tmp_path: Any) -> Directories:
 def test_says_what_is_loaded_and_how_far_that_is() -> None:
     assert loading_line([HALF, {"name": "b", "status": "loaded"}]) == "loading tiny 42 %: layers 0-3 on cpu"
     waiting = MODEL | {"waits_for": ["b"]}
-    assert loading_line([MODEL, waiting]) == "loading tiny, loading tiny: waits for the memory of b"
+    assert loading_line([MODEL, waiting]) == "loading tiny, loading tiny: waiting for the memory of b"
     assert loading_line([]) == ""
 
 
 def test_the_line_is_gone_before_the_answer(home: Home) -> None:
-    """The model is loaded as soon as the daemon has been asked a second time: by then the first line is shown."""
+    """The model is loaded at the second status request: by then the first line is shown."""
     loaded = threading.Event()
     replies = iter([[HALF], [HALF]])
 
@@ -108,7 +108,7 @@ def test_a_daemon_that_does_not_tell_is_not_asked_again(directories: Directories
 
 
 def test_a_line_that_comes_late_is_not_shown(directories: Directories) -> None:
-    """The answer begins while the daemon is asked."""
+    """The answer starts during a status request."""
     loaded, may_reply, was_asked = threading.Event(), threading.Event(), threading.Event()
 
     def asked() -> list[dict[str, Any]]:

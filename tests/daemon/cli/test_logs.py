@@ -1,4 +1,4 @@
-"""Events with their fields, as many as were asked for."""
+"""Log lines have the events with their fields, at the requested verbosity."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def untouched_root() -> Iterator[None]:
 
 
 def text_of(record: logging.LogRecord) -> str:
-    """The line without its time."""
+    """Return the line without its time."""
     return EventFormatter().format(record).split(" ", 1)[1]
 
 
@@ -105,7 +105,7 @@ def test_a_log_has_the_start_of_the_daemon_and_a_terminal_has_its_line(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     configure(verbosity)
     assert logging.getLogger(DAEMON).isEnabledFor(logging.INFO) is told
-    assert logging.getLogger("llmd.server.http.app").isEnabledFor(logging.INFO) is bool(verbosity)
+    assert logging.getLogger("llmd.server.app").isEnabledFor(logging.INFO) is bool(verbosity)
 
 
 def test_a_traceback_follows_its_event() -> None:

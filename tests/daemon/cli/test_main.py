@@ -1,4 +1,4 @@
-"""The command line: help, version, exit codes, and errors where they belong."""
+"""The command line: help, version, exit codes, and errors on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat shows its model and its settings at a glance, or one topic."""
+"""A chat shows an overview of its model and settings, or one topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def model() -> dict[str, Any]:
 
 
 def rows(conversation: Conversation, model: dict[str, Any], topic: str = "") -> dict[str, str]:
-    """The lines that are shown, by their titles."""
+    """Return the shown lines by title."""
     lines = described(conversation, model, topic).splitlines()
     return {title.strip(): value.strip() for title, _, value in (line.partition("  ") for line in lines)}
 
@@ -41,7 +41,7 @@ def test_shows_model_settings_and_turns_at_a_glance(model: dict[str, Any], topic
 @pytest.mark.parametrize(
     ("stated", "window", "shown"),
     [
-        (2048, 512, "512 tokens of 2048 that the model was made for"),
+        (2048, 512, "512 tokens; the model supports 2048"),
         (2048, 2048, "2048 tokens"),
         (None, 512, "512 tokens"),
         (None, None, "an unknown number of tokens"),
@@ -54,9 +54,7 @@ def test_the_context_is_that_of_the_loaded_model(
     assert rows(Conversation("guide"), model)["context"] == shown
 
 
-@pytest.mark.parametrize(
-    ("thinking", "shown"), [(None, "as the model's makers chose"), (True, "on"), (False, "off")]
-)
+@pytest.mark.parametrize(("thinking", "shown"), [(None, "the model's default"), (True, "on"), (False, "off")])
 def test_thinking_is_shown_of_models_that_can(
     model: dict[str, Any],
     thinking: bool | None,  # noqa: FBT001
@@ -83,5 +81,5 @@ def test_the_system_prompt_is_that_of_the_chat_or_else_of_the_model(model: dict[
 
 def test_an_unknown_topic_is_answered_with_those_there_are(model: dict[str, Any]) -> None:
     assert described(Conversation("guide"), model, "weather") == (
-        f"there is no weather to show; there are {', '.join(TOPICS)}"
+        f"there is no topic weather; the topics are {', '.join(TOPICS)}"
     )

@@ -1,4 +1,4 @@
-"""The model may stand behind -m."""
+"""The model may be given with -m."""
 
 from __future__ import annotations
 

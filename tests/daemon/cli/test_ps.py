@@ -1,4 +1,4 @@
-"""`llmd ps` shows what is loaded, where, and what it does."""
+"""`llmd ps` shows which models are loaded, on which devices, and their state."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_model_that_loads_says_how_far_it_has_come() -> None:
 
 
 def test_a_model_that_waits_for_memory_says_whose() -> None:
-    assert ps.state({**LOADING, "waits_for": ["a", "b"]}) == "loading: waits for the memory of a, b"
+    assert ps.state({**LOADING, "waits_for": ["a", "b"]}) == "loading: waiting for the memory of a, b"
 
 
 def test_says_how_long_a_model_stays() -> None:

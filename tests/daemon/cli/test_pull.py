@@ -1,4 +1,4 @@
-"""`llmd pull`, by a daemon or in this process."""
+"""`llmd pull` in a daemon or in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def repository(hub: Hub, tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def alone(llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Llmd:
-    """``llmd`` where no daemon runs."""
+    """``llmd`` without a running daemon."""
     monkeypatch.setenv("LLMD_ADDR", f"unix:{tmp_path}/no.sock")
     return llmd
 

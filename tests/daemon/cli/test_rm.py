@@ -1,4 +1,4 @@
-"""`llmd rm` removes what llmd fetched, and nothing else."""
+"""`llmd rm` removes models that llmd pulled, copied or derived, and nothing else."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ GREEDY = ("--temp", "0", "-n", "6")
 
 
 class Stdin(io.StringIO):
-    """Standard input with a text; on a terminal or not."""
+    """A standard input with a text, on a terminal or not."""
 
     def __init__(self, text: str = "", *, on_terminal: bool = False) -> None:
         super().__init__(text)
@@ -38,7 +38,7 @@ class Stdin(io.StringIO):
 
 
 def answered(llmd: Llmd, *arguments: str) -> str:
-    """The text of an answer, exactly."""
+    """Return the exact text of an answer."""
     done = llmd("run", MODEL, "hello", "--json", *arguments)
     assert done.code == 0, done.err
     return str(json.loads(done.out)["text"])

@@ -1,4 +1,4 @@
-"""Conversations are kept under names, in private files that are read again only as they were written."""
+"""Conversations are saved by name in private files; a damaged file is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_names_follow_the_rule_of_model_names(saved: SavedConversations, name: s
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are(saved: SavedConversations) -> None:
     saved.save("mine", TALK)
-    with pytest.raises(NotFoundError, match="no saved conversation yours; saved are: mine"):
+    with pytest.raises(NotFoundError, match="no saved conversation yours; saved conversations: mine"):
         saved.load("yours")
 
 
@@ -60,7 +60,7 @@ def test_another_version_is_refused_with_both_numbers(saved: SavedConversations,
     assert content["version"] == VERSION
     file.write_text(json.dumps({"version": 7, "chats": []}))
     with pytest.raises(
-        LlmdError, match=f"{file} has version 7 of the format, this llmd reads version {VERSION}"
+        LlmdError, match=f"{file} has format version 7, but this llmd reads version {VERSION}"
     ):
         saved.load("talk")
 
@@ -83,7 +83,7 @@ def test_what_is_no_conversation_is_refused_by_its_path(
     saved.save("talk", TALK)
     file = tmp_path / "conversations" / "talk.json"
     file.write_bytes(content)
-    with pytest.raises(LlmdError, match=f"{file} is no saved conversation"):
+    with pytest.raises(LlmdError, match=f"{file} is not a saved conversation"):
         saved.load("talk")
 
 

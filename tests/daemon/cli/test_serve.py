@@ -1,4 +1,4 @@
-"""`llmd serve`: every flag changes what is served, and SIGTERM ends it with 0."""
+"""`llmd serve`: every flag has an effect, and SIGTERM ends it with exit code 0."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def settings_of(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Settings:
-    """The configuration that a command line serves with."""
+    """Return the configuration of a command line."""
     seen: list[Settings] = []
     monkeypatch.setattr(module, "serve", lambda settings, *_, **_options: seen.append(settings))
     done = llmd("serve", *arguments)
@@ -56,7 +56,7 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
 
 
 def test_numpy_has_one_thread_in_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is imported after that was said: the daemon's own modules wait until the engine is on its way."""
+    """The limit is set before the import: the daemon's modules are imported after the engine is started."""
     code = f"""
 import asyncio, os, sys
 from llmd.cli import serve
@@ -108,7 +108,7 @@ def test_flags_say_how_models_are_loaded(home: Home) -> None:
     assert row["context_len"] == 128
     assert stage["device"] == "reference"
     assert "q8" in row["loaded"]["formats"]
-    # Keys and values, two layers of two heads of 16 (f32), for 2 slots of 128 tokens in blocks.
+    # Keys and values of two layers with two heads of 16 (f32), for 2 slots of 128 tokens in blocks.
     assert row["report"]["kv_blocks_total"] * 16 == 2 * 128
     assert stage["kv_bytes"] % (row["report"]["kv_blocks_total"] * 16 * 4) == 0
 
@@ -187,7 +187,7 @@ def test_a_spare_engine_is_kept_unless_the_flag_says_no(
 
 
 def engines_of(pid: int) -> list[str]:
-    """The children of a process that run engines."""
+    """Return the engine processes among a process's children."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
     children = [child for one in lists for child in one.read_text().split()]
     commands = [Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children]

@@ -1,4 +1,4 @@
-"""Flags of other tools are taken by ``llmd serve``."""
+"""``llmd serve`` accepts flags of other tools."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_host_and_port_are_one_address(host: str | None, port: int | None, addre
 def test_addresses_are_said_in_one_way() -> None:
     assert typed_addresses(("box:1", "box:2"), None, None) == ("box:1", "box:2")
     assert typed_addresses((), None, None) == ()
-    with pytest.raises(ConfigError, match="cannot stand together"):
+    with pytest.raises(ConfigError, match="cannot be combined"):
         typed_addresses(("box:1",), None, 9000)
-    with pytest.raises(ConfigError, match="has no port"):
+    with pytest.raises(ConfigError, match="takes no port"):
         typed_addresses((), "unix:/run/x.sock", 9000)
-    with pytest.raises(ConfigError, match="--host is 'a/b', which is no address"):
+    with pytest.raises(ConfigError, match="--host is 'a/b', which is not an address"):
         typed_addresses((), "a/b", 9000)

@@ -1,4 +1,4 @@
-"""Help states the defaults that stand elsewhere."""
+"""The help shows defaults that come from the configuration or the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = dict(commands(llmd, "llmd"))
 
 
 def one_line(command: click.Command, name: str) -> str:
-    """The help of a command, wherever its lines were broken."""
+    """Return the help of a command without its line breaks."""
     context = click.Context(command, info_name=name, **command.context_settings)
     return " ".join(command.get_help(context).split())
 
@@ -53,7 +53,7 @@ def test_help_shows_every_default(name: str) -> None:
 
 def test_serve_states_what_its_settings_are_by_default() -> None:
     text = one_line(COMMANDS["llmd serve"], "serve")
-    for default in ("8", "1.0 GiB", "5m", "30 s", "auto", "half of what is free after loading"):
+    for default in ("8", "1.0 GiB", "5m", "30 s", "auto", "half of the free memory after loading"):
         assert f"[default: {default}]" in text
 
 

@@ -1,4 +1,4 @@
-"""Flags are the strongest source of the configuration."""
+"""Flags override every other source of the configuration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_setting_of_the_engine_is_a_flag_of_serve() -> None:
 
 
 def test_every_setting_of_clients_but_keys_is_a_flag_of_client_commands() -> None:
-    """Command lines are seen by every user of the machine: a key stands in the file or the environment."""
+    """Every user of the machine can see command lines, so a key goes into the file or the environment."""
     settings = set(ClientConfig.__struct_fields__) - {"api_key", "ca_file"}
     assert names_of(client_options) == {*settings, "config_file"}
 
@@ -90,7 +90,7 @@ def test_commands_warn_once_of_variables_that_are_no_settings(
     done = llmd("config", "show", "--json")
     assert done.code == 0
     assert json.loads(done.out)
-    assert done.err == "llmd: warning: LLMD_SLOT is no setting; the nearest name is LLMD_SLOTS\n"
+    assert done.err == "llmd: warning: LLMD_SLOT is not a setting; the nearest name is LLMD_SLOTS\n"
 
 
 def test_commands_that_read_settings_twice_warn_once(
@@ -100,4 +100,4 @@ def test_commands_that_read_settings_twice_warn_once(
     with click.Context(click.Command("any")):
         read_settings(None)
         read_settings(None)
-    assert capsys.readouterr().err.count("LLMD_SLOT is no setting") == 1
+    assert capsys.readouterr().err.count("LLMD_SLOT is not a setting") == 1

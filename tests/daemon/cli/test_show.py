@@ -1,4 +1,4 @@
-"""`llmd show` tells of one model without loading it."""
+"""`llmd show` describes a model without loading it."""
 
 from __future__ import annotations
 

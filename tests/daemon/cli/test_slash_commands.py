@@ -1,4 +1,4 @@
-"""What is typed after a slash changes the chat, and is never asked."""
+"""Slash commands change the chat and are never sent to the model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_think_tells_the_template(talk: Talk, model: CountingModel) -> None:
 @pytest.mark.parametrize("state", ["on", "off", ""])
 def test_a_model_that_does_not_think_has_nothing_to_switch(talk: Talk, state: str) -> None:
     obey(talk.session, f"/think {state}")
-    assert talk.said == ["guide does not think before it answers: there is nothing to switch"]
+    assert talk.said == ["guide cannot think before it answers, so /think has no effect"]
     assert talk.session.conversation.thinking is None
 
 
@@ -77,7 +77,7 @@ def test_set_shows_settings_and_refuses_what_is_none(model: CountingModel) -> No
     obey(talk.session, "/set")
     obey(talk.session, "/set heat 1")
     obey(talk.session, "/set temp hot")
-    assert talk.said[0].startswith("every setting is as")
+    assert talk.said[0].startswith("every setting has")
     assert "no setting heat" in talk.said[1]
     assert "must be a number" in talk.said[2]
 
@@ -112,14 +112,14 @@ def test_save_keeps_a_conversation_and_load_replaces_the_current_one_by_it(talk:
     conversation = talk.session.conversation
     assert conversation.turns == [Turn("one", "answer 1")]
     assert (conversation.system, conversation.settings) == ("be brief", {"seed": 1})
-    assert talk.said[0] == "saved 1 turn as talk; /load talk brings it back"
+    assert talk.said[0] == "saved 1 turn as talk; /load talk restores it"
     assert talk.said[-1] == "loaded 1 turn"
 
 
 def test_save_says_that_it_replaces_another_one(talk: Talk) -> None:
     obey(talk.session, "/save talk")
     obey(talk.session, "/save talk")
-    assert talk.said[-1] == "saved 0 turns as talk; it takes the place of an older one"
+    assert talk.said[-1] == "saved 0 turns as talk; it replaces an older one"
 
 
 def test_another_model_goes_on_with_a_saved_conversation_and_says_so(
@@ -130,7 +130,7 @@ def test_another_model_goes_on_with_a_saved_conversation_and_says_so(
     obey(talk.session, "/save talk")
     talk.session.conversation.model = "guide"
     obey(talk.session, "/load talk")
-    assert talk.said[-1] == "loaded 0 turns; they were with thinker, guide goes on"
+    assert talk.said[-1] == "loaded 0 turns; they were saved with thinker, and guide continues"
     assert talk.session.conversation == Conversation("guide", "be brief", {"seed": 1})
     model.description["capabilities"] = ["thinking"]
     obey(talk.session, "/load talk")
@@ -159,7 +159,7 @@ def test_what_cannot_be_loaded_leaves_the_conversation_as_it_is(talk: Talk) -> N
     talk.session.answer("one")
     obey(talk.session, "/load nothing")
     assert talk.said == [
-        "there is no saved conversation nothing; saved are: none (/save NAME saves this one)"
+        "there is no saved conversation nothing; saved conversations: none (/save NAME saves this one)"
     ]
     assert len(talk.session.conversation.turns) == 1
 

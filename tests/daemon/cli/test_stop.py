@@ -1,4 +1,4 @@
-"""`llmd stop` unloads a model, or ends the daemon."""
+"""`llmd stop` unloads a model or stops the daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers are written as they come, measured, and kept when Ctrl-C ends them."""
+"""Answers are written as they arrive, measured, and kept when Ctrl-C stops them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ USAGE = Usage(prompt_tokens=5, completion_tokens=3)
 
 
 class Written(list[str]):
-    """Keeps what is written: reasoning between tildes, the end as a dot or ^C."""
+    """Records what is written: reasoning between tildes, the end as a dot or ^C."""
 
     def write(self, text: str) -> None:
         self.append(text)
@@ -35,7 +35,7 @@ def answers() -> Iterator[Answer]:
 
 
 def ticking() -> Iterator[float]:
-    """0 when asking, 1 at the first text, 3 at the end."""
+    """A clock: 0 at the request, 1 at the first text, 3 at the end."""
     yield from (0.0, 1.0, 3.0)
 
 
@@ -107,11 +107,11 @@ def test_errors_of_the_daemon_pass_through_once_the_line_has_ended() -> None:
 
 def test_statistics_say_what_is_known() -> None:
     assert stats_line(Printed("Hello", "stop", 5, 3, first_s=0.25, total_s=1.25)) == (
-        "prompt 5 tokens, answer 3 tokens, 2.0 tokens/s, first text after 250 ms, 1.25 s in all, "
+        "prompt 5 tokens, answer 3 tokens, 2.0 tokens/s, first text after 250 ms, 1.25 s in total, "
         "finish reason stop"
     )
     assert stats_line(Printed("", "interrupted", None, None, first_s=None, total_s=1.0)) == (
-        "1.00 s in all, finish reason interrupted"
+        "1.00 s in total, finish reason interrupted"
     )
 
 

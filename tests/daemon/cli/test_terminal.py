@@ -1,4 +1,4 @@
-"""What a terminal can show is found out from the stream and the environment."""
+"""Terminal capabilities are detected from the stream and the environment."""
 
 from __future__ import annotations
 

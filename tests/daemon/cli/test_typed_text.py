@@ -1,4 +1,4 @@
-"""Text with bytes that are no UTF-8 becomes text that a request can carry."""
+"""Text with bytes that are not UTF-8 becomes text that a request can carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`llmd version` tells of client, daemon and plugins."""
+"""`llmd version` prints the versions of the client, the daemon and the plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_json_adds_the_contract_and_the_plugins(asked: Llmd) -> None:
 
 def test_without_a_daemon_the_client_is_known_all_the_same(llmd: Llmd, tmp_path: Any) -> None:
     nowhere = f"unix:{tmp_path}/none.sock"
-    assert llmd("version", "--host", nowhere).out == f"llmd {MINE}\nno daemon answers\n"
+    assert llmd("version", "--host", nowhere).out == f"llmd {MINE}\nno daemon is running\n"
     assert json.loads(llmd("version", "--json", "--host", nowhere).out)["daemon"] is None
 
 

@@ -1,4 +1,4 @@
-"""Lines are broken between words, whatever pieces the text comes in, and code is left as it is."""
+"""Lines are wrapped at words, whatever pieces the text arrives in; code is not wrapped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EAST_ASIAN = st.text(alphabet="日本語한국（、。「」aé🎈👩\u200d",
 
 
 def wrapped(text: str, width: int, piece_len: int = 1) -> str:
-    """The text as it is shown when it comes in pieces of that length."""
+    """Return what is shown of a text that arrives in pieces of that length."""
     wrap = WordWrap(lambda: width)
     pieces = [text[start : start + piece_len] for start in range(0, len(text), piece_len)]
     return "".join(map(wrap.feed, pieces)) + wrap.flush()
@@ -92,7 +92,7 @@ def test_takes_the_width_that_the_terminal_has_at_each_word() -> None:
     width = 20
     wrap = WordWrap(lambda: width)
     shown = wrap.feed("one two three four ")
-    width = 10  # the row of 18 cells becomes two, and eight cells of the second are taken
+    width = 10  # the row of 18 cells becomes two rows, of which the second has eight cells
     shown += wrap.feed("5 six ")
     width = 30
     shown += wrap.feed("seven eight nine ten eleven")

@@ -1,4 +1,4 @@
-"""Folders of a user, and files of settings in them."""
+"""A user's folders with configuration files."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_refuses_what_is_no_address_and_names_its_origin(text: str) -> None:
 
 
 def test_a_port_that_is_no_number_is_said_plainly() -> None:
-    with pytest.raises(ConfigError, match="--addr is 'box:port': its port is no number from 0 to 65535"):
+    with pytest.raises(ConfigError, match="--addr is 'box:port': its port is not a number from 0 to 65535"):
         parse_address("box:port", "--addr")
 
 

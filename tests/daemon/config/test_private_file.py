@@ -1,4 +1,4 @@
-"""A private file is replaced at once, and only its owner may read it."""
+"""A private file is replaced atomically, and only its owner can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values have their units, and what is not set says what holds then."""
+"""Values have units, and unset values say what applies instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from llmd.config.setting_values import setting_fields
         ("no_auth", True, "true"),
         ("addr", ["127.0.0.1:1", "unix:/x"], "127.0.0.1:1, unix:/x"),
         ("device", "cpu", "cpu"),
-        ("threads", None, "as many as are fastest"),
+        ("threads", None, "the fastest number"),
         ("allow_host", (), ""),
         ("tls_cert", None, ""),
         ('models."org/a.b".kv_spool', 1 << 30, "1.0 GiB"),

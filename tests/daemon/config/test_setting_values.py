@@ -22,7 +22,7 @@ from llmd.config import Directories, load_settings, setting_name
         ("[models]\nguide = 3\n", "models.guide must be a table", r"\[models.guide\]"),
         ("[models.guide]\nmax_ctxt = 3\n", r"'max_ctxt' in \[models.guide\]", "max_ctx"),
         ("[models.guide]\nmax_body = 3\n", "max_body cannot differ between models", r"\[server\]"),
-        ("[models.a2.5]\nslots = 3\n", "a table '5' in that of the model 'a2'", 'models."a2.5"'),
+        ("[models.a2.5]\nslots = 3\n", "the table of the model 'a2' contains a table '5'", 'models."a2.5"'),
         ("[models.'a/b']\nslots = 0\n", 'models."a/b".slots from .* is 0, expected an integer', ""),
     ],
 )

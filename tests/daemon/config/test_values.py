@@ -66,7 +66,7 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (ServerConfig, "keep_alive", "seconds or a duration such as 1h30m"),
         (ClientConfig, "timeout_s", "a number above 0 and at most 86400"),
         (ServerConfig, "no_auth", "true or false"),
-        (ServerConfig, "addr", "a list, or values separated by commas"),
+        (ServerConfig, "addr", "a list or comma-separated values"),
     ],
 )
 def test_says_in_words_what_is_expected(section: type[Struct], name: str, form: str) -> None:

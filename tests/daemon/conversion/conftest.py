@@ -22,7 +22,7 @@ def architectures() -> Mapping[str, Architecture]:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A tiny model in f32, with a template, three special tokens and a tokenizer that merges two spaces."""
+    """A tiny f32 model with a template, three special tokens, and a tokenizer that merges two spaces."""
     directory = write_model(tmp_path / "model", extra_specials=("<extra>",))
     stated = json.loads((directory / "tokenizer.json").read_text())
     stated["added_tokens"].pop()

@@ -1,4 +1,4 @@
-"""A conversion is whole or leaves nothing."""
+"""A conversion is complete or leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_was_read_of_the_source_gives_its_memory_back(
 
 
 def resident_bytes(path: Path) -> int:
-    """How much of a file that this process maps is in its memory."""
+    """Return how much of a mapped file is in the memory of this process."""
     entries = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
     of_file = [entry for entry in entries if entry.partition("\n")[0].endswith(str(path))]
     assert of_file
@@ -115,7 +115,7 @@ def test_a_tokenizer_that_would_cut_otherwise_is_refused_by_an_example(
     source = write_checkpoint(case, tmp_path / "source")
     for file in METASPACE.glob("*.json"):
         (source / file.name).write_bytes(file.read_bytes())
-    with pytest.raises(TokenizerError, match=r"would cut text otherwise in a GGUF file: .  def f"):
+    with pytest.raises(TokenizerError, match=r"would split text differently in a GGUF file: .  def f"):
         converted(source, tmp_path / "m.gguf", architectures)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
@@ -126,7 +126,7 @@ def test_a_cut_that_has_no_name_in_gguf_files_is_refused(
     stated = json.loads((model / "tokenizer.json").read_text())
     stated["normalizer"] = {"type": "Lowercase"}
     (model / "tokenizer.json").write_text(json.dumps(stated))
-    with pytest.raises(TokenizerError, match="GGUF files have no name"):
+    with pytest.raises(TokenizerError, match="has no name in GGUF files"):
         converted(model, tmp_path / "m.gguf", architectures)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
     converted(model, tmp_path / "copy", architectures)

@@ -1,4 +1,4 @@
-"""Directories that are written are as transformers writes them."""
+"""Directories are written as transformers writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format each tensor of a converted model has."""
+"""The format of each tensor of a converted model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bf16(tmp_path: Path) -> Path:
 
 
 def choose(path: Path, architectures: Architectures, quant: str | None, **options: Any) -> Formats:
-    """The formats in a GGUF file, or in a directory where ``narrows`` is given."""
+    """Return the formats in a GGUF file, or in a directory if ``narrows`` is given."""
     source = open_source(path, architectures)
     with source.model.checkpoint as checkpoint:
         tensor_map = map_tensors(source.model.plan, source.plan)
@@ -62,7 +62,9 @@ def test_rows_that_are_no_whole_blocks_stay_f16_and_that_is_said(
     path = write_checkpoint(tiny_model("smollm"), tmp_path / "odd")
     found = choose(path, architectures, "q8_0")
     assert set(found.by_name.values()) == {"f16", "f32"}
-    assert found.notices[0].startswith("15 matrices stay f16, since their rows are no whole blocks of 32: ")
+    assert found.notices[0].startswith(
+        "15 matrices are written as f16, because their rows are not whole blocks of 32: "
+    )
 
 
 def test_in_a_directory_formats_stay_unless_one_is_asked_for(

@@ -1,4 +1,4 @@
-"""GGUF files that are written say what they are. tests/golden/test_conversion.py compares the rest with llama.cpp's."""
+"""General keys of written GGUF files. tests/golden/test_conversion.py compares others with llama.cpp's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models are written beside their place, and nothing that somebody has is lost."""
+"""Models are written to a temporary folder first, and no existing data is lost."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_the_name_of_the_target_says_its_form(name: str, expected: bool) -> None
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("m.safetensors", "not written"),
-        ("config.json", "not written"),
-        ("mmproj-x.gguf", "taken for a projector"),
+        ("m.safetensors", "does not write"),
+        ("config.json", "does not write"),
+        ("mmproj-x.gguf", "looks like a projector"),
         ("m-00001-of-00002.gguf", "one of several parts"),
     ],
 )
@@ -49,13 +49,13 @@ def test_what_is_there_stays_unless_it_is_a_model_that_may_go(tmp_path: Path, mo
     other.mkdir()
     (other / "config.json").write_bytes(b"{}")
     for taken in (file, folder, other):
-        with pytest.raises(ConflictError, match="there already"):
+        with pytest.raises(ConflictError, match="already exists"):
             check_place(model, taken, force=False)
     check_place(model, file, force=True)
     check_place(model, other, force=True)
-    with pytest.raises(ConflictError, match="replaces models only"):
+    with pytest.raises(ConflictError, match="replaces only models"):
         check_place(model, folder, force=True)
-    with pytest.raises(ConflictError, match="replaces models only"):
+    with pytest.raises(ConflictError, match="replaces only models"):
         check_place(model, file.rename(tmp_path / "file"), force=True)
 
 
@@ -65,7 +65,7 @@ def test_a_model_is_never_replaced_by_itself(tmp_path: Path, model: Path) -> Non
     link = tmp_path / "link"
     link.symlink_to(model)
     for source, target in ((model, model), (model, tmp_path), (model, link), (file, file)):
-        with pytest.raises(ConflictError, match="is the model itself, or holds it"):
+        with pytest.raises(ConflictError, match="is the model itself, or contains it"):
             check_place(source, target, force=True)
 
 

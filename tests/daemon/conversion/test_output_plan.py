@@ -1,4 +1,4 @@
-"""A model is opened with two plans: one with the names of transformers, one with those of its files."""
+"""A model is opened with two plans: with the tensor names of transformers, and with those of its files."""
 
 from __future__ import annotations
 

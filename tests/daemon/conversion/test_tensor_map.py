@@ -1,4 +1,4 @@
-"""What becomes of tensors follows from two plans alone."""
+"""The tensor map follows from the two plans alone."""
 
 from __future__ import annotations
 

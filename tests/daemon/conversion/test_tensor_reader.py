@@ -1,4 +1,4 @@
-"""Contents of tensors on their way to another form."""
+"""Contents of the tensors of a converted model."""
 
 from __future__ import annotations
 

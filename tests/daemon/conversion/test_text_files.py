@@ -1,4 +1,4 @@
-"""The text side of a model becomes files: those that are there, or those of a GGUF file's keys."""
+"""The text files of a converted model: existing ones, or made from a GGUF file's keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files say of the text side of a model becomes keys."""
+"""The tokenizer, template and generation files of a model become GGUF keys."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_tokens_template_and_ends_are_told(model: Path) -> None:
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model: Path) -> None:
-    with pytest.raises(TokenizerError, match="has 260 tokens, the model has embeddings for 259"):
+    with pytest.raises(TokenizerError, match="has 260 tokens, but the model has 259 embeddings"):
         text_keys(model, 259)
 
 
@@ -42,7 +42,7 @@ def test_every_token_that_ends_an_answer_is_told_as_far_as_there_is_room(model: 
     assert not found.notices
     change(model / "generation_config.json", eos_token_id=[5, 3, 1])
     (notice,) = text_keys(model, 260).notices
-    assert notice == "a GGUF file has 3 tokens that end answers: [5] are left out"
+    assert notice == "a GGUF file can name only 3 tokens that end answers: [5] are left out"
 
 
 def test_sampling_and_further_templates_are_told(model: Path) -> None:
@@ -59,7 +59,7 @@ def test_sampling_and_further_templates_are_told(model: Path) -> None:
 def test_the_guide_is_greedy_has_a_template_and_is_for_llmd_alone() -> None:
     found = text_keys(guide_directory(), 2048)
     (notice,) = found.notices
-    assert notice.startswith("the file is for llmd alone")
+    assert notice.startswith("only llmd can read the file")
     keys = found.keys
     assert keys["general.sampling.temp"] == 0
     assert keys["tokenizer.chat_template"] == template_sources(guide_directory())["default"]
@@ -77,4 +77,7 @@ def test_a_model_without_a_tokenizer_is_told_of(model: Path) -> None:
     (model / "tokenizer.json").unlink()
     (model / "tokenizer_config.json").unlink()
     found = text_keys(model, 260)
-    assert (found.keys, found.notices) == ({}, ("there is no tokenizer: the GGUF file has none either",))
+    assert (found.keys, found.notices) == (
+        {},
+        ("the model has no tokenizer, so the GGUF file has none either",),
+    )

@@ -1,4 +1,4 @@
-"""A difference between what was read and what was written has a sentence."""
+"""Each difference between the source and the written model is reported in a sentence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def changed(name: str, **fields: Any) -> tuple[ModelPlan, ModelPlan]:
 def test_the_first_difference_of_two_plans_is_told(plans: tuple[ModelPlan, ModelPlan], what: str) -> None:
     with pytest.raises(UnsupportedModelError, match=what) as refused:
         check_same_plan(*plans, "a GGUF file")
-    assert refused.value.message.startswith("a GGUF file cannot say all of this model: ")
+    assert refused.value.message.startswith("a GGUF file cannot express all of this model: ")
 
 
 def test_what_float32_rounds_off_is_no_difference() -> None:
@@ -58,15 +58,15 @@ def test_a_tokenizer_that_cuts_otherwise_is_found_by_its_own_tokens(make: Callab
     merges = ("ŀ ŀ",) if make is bytes_and_merges else ("qq", "q")
     first, second = (load_gguf_tokenizer(make(*more), "f") for more in (merges, ("a b",)))
     check_same_text(first, first, "a file")
-    with pytest.raises(TokenizerError, match="would cut text otherwise in a file: "):
+    with pytest.raises(TokenizerError, match="would split text differently in a file: "):
         check_same_text(first, second, "a file")
 
 
 def test_a_space_at_the_start_is_looked_at() -> None:
-    """Metaspace sets no second one before it, SentencePiece does."""
+    """Metaspace adds no second space before a leading one; SentencePiece does."""
     from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
 
     source = load_tokenizer(METASPACE)
     written = load_gguf_tokenizer(vocabulary_keys(source, source.vocab_size), "m.gguf")
-    with pytest.raises(TokenizerError, match="would cut text otherwise"):
+    with pytest.raises(TokenizerError, match="would split text differently"):
         check_same_text(source, written, "a GGUF file")

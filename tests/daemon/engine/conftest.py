@@ -15,7 +15,7 @@ MakeCore = Callable[..., EngineCore]
 
 @pytest.fixture(params=[False, True], ids=["one step", "two steps"])
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core on the reference. Every test runs with one step in flight and with two."""
+    """Return a function that builds a core on the reference. Tests run with one and two steps in flight."""
 
     def make(device: Device | None = None, **options: Any) -> EngineCore:
         return cores.make_core(device or ReferenceDevice(), queues=request.param, **options)

@@ -1,4 +1,4 @@
-"""What can never run is refused, with the numbers."""
+"""Requests that could never run are refused, with the numbers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MakeCore = Callable[..., EngineCore]
     ("request_", "message"),
     [
         (submit(1, 0), "no tokens"),
-        (submit(1, 5, max_tokens=0), "0 tokens are asked for"),
-        (submit(1, 5, max_tokens=2, output=(7, 8)), "has as many"),
+        (submit(1, 5, max_tokens=0), "max_tokens is 0 and the request already has 0"),
+        (submit(1, 5, max_tokens=2, output=(7, 8)), "already has 2 output tokens"),
         (submit(1, 500, max_tokens=13), "context of 512"),
         (Submit(1, (131,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
         (Submit(1, (-1,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
@@ -65,11 +65,11 @@ def test_ids_beyond_the_vocabulary_are_refused(make_core: MakeCore, field: str, 
         (msgspec.structs.replace(submit(1, 5), beams=BeamParams(5)), "1 answers of 5 beams .* 4 sequences"),
         (msgspec.structs.replace(submit(1, 5), beams=BeamParams(2, 3)), "3 answers of 2 beams"),
         (msgspec.structs.replace(submit(1, 5), beams=BeamParams(0, 0)), "0 answers of 0 beams"),
-        (msgspec.structs.replace(submit(1, 5, output=(7,)), beams=BeamParams(2)), "neither goes on"),
-        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(2), prompt_logprobs=0), "nor scores its"),
+        (msgspec.structs.replace(submit(1, 5, output=(7,)), beams=BeamParams(2)), "can neither continue"),
+        (msgspec.structs.replace(submit(1, 5), beams=BeamParams(2), prompt_logprobs=0), "nor score its"),
         (
             msgspec.structs.replace(submit(1, 5, stop_ids=tuple(range(63))), beams=BeamParams(2)),
-            "2 beams with 63 stop ids need 65 candidates of each, a step gives 64",
+            "2 beams with 63 stop ids need 65 candidates each, but a step returns 64",
         ),
     ],
     ids=["too wide", "more answers than beams", "no beams", "output", "scored", "stop ids"],

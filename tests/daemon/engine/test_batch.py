@@ -24,7 +24,7 @@ CHUNKS = [
 
 
 def sampler_of(chunks: list[Chunk], **changes: SamplingParams) -> Sampler:
-    """A sampler that has every request, number n with ``rn`` where that is given."""
+    """Return a sampler with all requests; request n has the parameters ``rn`` if given."""
     sampler = Sampler(400)
     for sequence in drawing(chunks):
         params = changes.get(f"r{sequence.request_id}", sequence.sampling)

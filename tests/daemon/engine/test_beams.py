@@ -1,4 +1,4 @@
-"""Beam searches in a core: the same answers whatever runs beside them, and nothing left behind."""
+"""Beam searches in a core: answers do not depend on other requests, and all resources are freed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_search_is_that_of_each_beam_computed_anew(make_core: MakeCore, fields
 
 
 def anew(core: EngineCore, request: Submit, output: tuple[int, ...], count: int) -> Proposals:
-    """What follows an output, from all of its logits."""
+    """Compute what follows an output, from all of its logits."""
     logits = core.forward(np.array([*request.prompt, *output]))[-1].astype(np.float64)
     edits = LogitEdits(request.sampling, request.prompt, output)
     for token, factor, bias in zip(*(part.tolist() for part in edits.row()), strict=True):
@@ -117,7 +117,7 @@ def anew(core: EngineCore, request: Submit, output: tuple[int, ...], count: int)
 
 @pytest.mark.parametrize("cuts", [(), (3,)], ids=["one stage", "two stages"])
 def test_answers_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int, ...]) -> None:
-    """The pool holds little more than one search; what gives way has grown apart by then."""
+    """The pool holds little more than one search; a preempted search has diverged by then."""
     requests = [search(n, 40, max_tokens=40, frequency_penalty=0.1 * n) for n in range(1, 4)]
     requests += [submit(n, 60, max_tokens=40) for n in range(4, 6)]
     small, large = make_core(slots=12, budget_bytes=300_000, cuts=cuts), make_core(slots=12, cuts=cuts)
@@ -141,7 +141,7 @@ def test_a_prompt_is_computed_once(make_core: MakeCore) -> None:
 
 
 def test_others_go_on_at_full_pace(make_core: MakeCore) -> None:
-    """A token a step, also where a step is planned before the beams of the one before are chosen."""
+    """One token per step, even if a step is planned before the beams of the previous step are chosen."""
     core = make_core(slots=8)
     for request in (submit(1, 5, max_tokens=30), search(2, 5, max_tokens=60)):
         core.submit(request)
@@ -169,7 +169,7 @@ def test_logprobs_are_those_of_the_unmodified_distribution(make_core: MakeCore) 
 
 @pytest.mark.parametrize("before", [0, 1, 2, 7])
 def test_cancelling_leaves_nothing(make_core: MakeCore, before: int) -> None:
-    """Before anything, in the prefill, after it, and amid the search; the last waits for slots."""
+    """Cancel before the first step, in the prefill, after it, in the search, and while waiting for slots."""
     core = make_core(slots=4)
     core.set_vocabulary(VOCABULARY)
     core.submit(search(1, 300))
@@ -178,7 +178,7 @@ def test_cancelling_leaves_nothing(make_core: MakeCore, before: int) -> None:
         core.step()
     for request_id in (1, 2):
         core.cancel(request_id)
-    while core.busy:  # a step that is on its way
+    while core.busy:  # a step that is in flight
         assert core.step() == Output(())
     assert (core.report().running, core.report().waiting, core.report().kv_blocks_used) == (0, 0, 0)
     assert run(core, search(1, 5)) == run(make_core(slots=4), search(1, 5))
@@ -252,7 +252,7 @@ def test_a_beam_that_cannot_go_on_leaves_the_others(make_core: MakeCore) -> None
     [
         ({"grammar": CHOICES, "logit_bias": tuple((ord(c), -100.0) for c in "erov")}, "forbids every token"),
         ({"logit_bias": tuple((i, -100.0) for i in range(VOCAB))}, "forbids every token"),
-        ({"grammar": Grammar("regex", "(")}, "cannot be followed"),
+        ({"grammar": Grammar("regex", "(")}, "cannot be compiled"),
     ],
     ids=["dead ends", "nothing allowed", "bad grammar"],
 )

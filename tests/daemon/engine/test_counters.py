@@ -1,4 +1,4 @@
-"""What an engine tells of itself."""
+"""Counters that an engine reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None
 
 
 def chunk(prompt_len: int, start: int, count: int) -> Chunk:
-    """Tokens of a sequence with an output of five tokens."""
+    """Return a chunk of a sequence with five output tokens."""
     tokens = [7] * (prompt_len + 5)
     sequence = Sequence(1, tokens, prompt_len, SamplingParams(seed=0), StopParams(max_tokens=9))
     return Chunk(sequence, start, count, ends=start + count >= prompt_len)

@@ -23,7 +23,7 @@ from tests.serving.cores import prompt
 
 
 class Watched(Pipeline):
-    """Notes the steps, and fails those that a test says."""
+    """Records the steps, and fails those that a test selects."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(pipeline._stages)
@@ -209,6 +209,6 @@ def test_tokens_of_a_second_text_are_of_another_type() -> None:
 
 def test_two_types_for_a_model_that_knows_one_are_refused() -> None:
     core, _ = make_core()
-    with pytest.raises(RequestError, match="two types, the model tells none apart"):
+    with pytest.raises(RequestError, match="two types, but the model does not distinguish types"):
         core.submit(EmbedText(1, (5, 6), second_at=1))
     assert not core.busy

@@ -1,4 +1,4 @@
-"""Raw logits beside the requests."""
+"""Raw logits, computed between the steps of requests."""
 
 from __future__ import annotations
 

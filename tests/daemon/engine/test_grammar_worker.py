@@ -100,7 +100,7 @@ def test_it_says_why_a_grammar_or_a_token_cannot_be_followed(engine: Engine) -> 
     refused = engine.receive()
     assert isinstance(refused, Compiled)
     assert refused.sequence_id == 1
-    assert "cannot be followed" in refused.message
+    assert "cannot be compiled" in refused.message
     assert refused.hint
     engine.send(Compile(2, AB), Fill((BoundRow(2, (END,), (ord("z"),), False),)))
     assert engine.receive() == Compiled(2)

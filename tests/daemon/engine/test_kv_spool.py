@@ -1,4 +1,4 @@
-"""What an unloaded model had cached is found again, and nothing else is."""
+"""The prefix cache of an unloaded model is restored, and nothing else is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def opened(directory: Path, spools: Spools, **options: Any) -> Iterator[LoadedMo
 
 
 def answer(model: LoadedModel, prompt: tuple[int, ...] = PROMPT, salt: str = "") -> tuple[int, list[int]]:
-    """How many tokens were cached, and the answer."""
+    """Return the number of cached tokens, and the answer."""
     core = model.runner
     assert isinstance(core, EngineCore)
     sampling = SamplingParams(seed=5, temperature=0.9)
@@ -75,7 +75,7 @@ def save(model: LoadedModel) -> None:
 
 
 def spooled(directory: Path, spools: Spools, **options: Any) -> list[int]:
-    """Answer, unload with a spool; returns the answer."""
+    """Answer a request, then unload with a spool; return the answer."""
     with opened(directory, spools, **options) as model:
         cached, tokens = answer(model)
         assert cached == 0

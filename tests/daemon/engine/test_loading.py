@@ -1,4 +1,4 @@
-"""Loading follows what the message asks for, refuses what cannot be followed, and frees what it took."""
+"""Loading follows the message, refuses what is impossible, and frees what it allocated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MakeModel = Callable[..., LoadedModel]
 
 @pytest.fixture
 def load(directory: Path) -> Iterator[MakeModel]:
-    """Load the tiny model; whatever was loaded is closed after the test."""
+    """Load the tiny model; close everything after the test."""
     with ExitStack() as stack:
 
         def make(device: Device | None = None, **options: Any) -> LoadedModel:
@@ -135,7 +135,7 @@ def test_progress_is_reported_for_each_stage(directory: Path) -> None:
 
 
 class PackingDevice(ReferenceDevice):
-    """Notes the file that it may keep weights in."""
+    """Records the file that it may keep packed weights in."""
 
     packed: Path | None = None
 
@@ -174,19 +174,17 @@ def test_the_kv_memory_bounds_the_pool(load: MakeModel) -> None:
 def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel) -> None:
     longest = load().loaded.max_context_len
     assert load(context_len=longest).loaded.context_len == longest
-    with pytest.raises(
-        ConfigError, match=f"--max-ctx {longest + 1}: the model was made for at most {longest}"
-    ):
+    with pytest.raises(ConfigError, match=f"--max-ctx {longest + 1}: the model supports at most {longest}"):
         load(context_len=longest + 1)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quant": "q7"}, "--quant q7: weights are not quantised to that"),
+        ({"quant": "q7"}, "--quant q7: weights cannot be quantised to this format"),
         ({"quant": "f16"}, "--quant f16"),
-        ({"threads": 0}, "--threads 0: nothing computes on less than one thread"),
-        ({"context_len": 0}, "--max-ctx 0: a window holds at least one token"),
+        ({"threads": 0}, "--threads 0: at least one thread is needed"),
+        ({"context_len": 0}, "--max-ctx 0: the context window needs at least one token"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(
@@ -201,7 +199,7 @@ def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> N
     cpu = ReferenceDevice()
     cpu.info = msgspec.structs.replace(cpu.info, kind="cpu")
     (notice,) = load(cpu, threads=processors + 1).loaded.notices
-    assert notice.startswith(f"--threads {processors + 1}: on the {processors} processors")
+    assert notice.startswith(f"--threads {processors + 1}: more than the {processors} available")
     assert load(cpu, threads=processors).loaded.notices == ()
     assert load(threads=processors + 1).loaded.notices == ()
 
@@ -209,7 +207,7 @@ def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> N
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:
     device = ReferenceDevice()
     device.info = msgspec.structs.replace(device.info, kv_dtypes=("f16",))
-    with pytest.raises(UnsupportedModelError, match=r"KV as f32: it keeps f16 \("):
+    with pytest.raises(UnsupportedModelError, match=r"KV cache as f32: it supports f16 \("):
         load(device)
 
 

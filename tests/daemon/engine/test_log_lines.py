@@ -1,4 +1,4 @@
-"""What an engine logs is what the front reads."""
+"""The front reads exactly the events that an engine logs."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SELECTION = select_rows(np.array([2], np.int32))
 def test_a_step_passes_every_stage_and_its_tickets_are_released() -> None:
     stages = make_stages()
     pipeline = Pipeline(stages)
-    for _ in range(3):  # one ticket each: a second step needs the first one's release
+    for _ in range(3):  # one ticket each: a second step needs the first to be released
         with pipeline.submit(make_step(), SELECTION) as tickets:
             assert tickets.wait().ids.shape == (1, 64)
             assert tickets.edited_row(0).shape == (131,)
@@ -60,7 +60,7 @@ def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.Monke
 def test_a_step_that_does_not_end_in_time_is_the_error_of_its_device() -> None:
     stages = make_stages(step_s=2 * STEP_TIMEOUT_S)
     pipeline = Pipeline(stages)
-    for _ in range(2):  # one ticket each: the second step needs all that the first one held
+    for _ in range(2):  # one ticket each: the second step needs all tickets of the first
         with (
             pytest.raises(DeviceError, match="did not finish within"),
             pipeline.submit(make_step(), SELECTION) as tickets,

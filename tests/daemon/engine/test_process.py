@@ -1,4 +1,4 @@
-"""The engine process, spoken to over its socket as the front does."""
+"""The engine process, over its socket as the front uses it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CASE = tiny_model("tinyllama")
 
 
 class Front:
-    """The other end of an engine process."""
+    """The front's end of an engine process."""
 
     def __init__(self, cache: Path) -> None:
         mine, theirs = socket.socketpair()
@@ -107,7 +107,7 @@ def front(tmp_path: Path) -> Iterator[Front]:
 
 @pytest.fixture
 def many_blas_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a user may have in the environment."""
+    """Set what users may have in their environment."""
     for name in VARIABLES:
         monkeypatch.setenv(name, "8")
 
@@ -160,14 +160,14 @@ def test_an_engine_without_requests_sleeps_and_has_no_threads_but_those_that_wer
     assert len(tasks) == 3
     for _ in range(100):
         before = [processor_time(task) for task in tasks]
-        np.linalg.inv(np.eye(400) + 1)  # something that takes far longer than threads spin
+        np.linalg.inv(np.eye(400) + 1)  # takes far longer than threads spin
         if [processor_time(task) for task in tasks] == before:
             return
     pytest.fail("the threads never came to rest")
 
 
 def processor_time(task: Path) -> str:
-    """Nanoseconds that a thread ran, and how often it was given a processor."""
+    """Return the nanoseconds that a thread ran, and how often it was scheduled."""
     return (task / "schedstat").read_text()
 
 

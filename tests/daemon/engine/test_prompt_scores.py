@@ -1,4 +1,4 @@
-"""Prompts get the log-probabilities that a whole forward pass gives, however their prefill is cut."""
+"""Prompts get the log-probabilities of one whole forward pass, however their prefill is split."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_prompt_may_be_scored_alone_up_to_the_end_of_the_window(make_core: Mak
     (only,) = run(core, request)[1]
     assert only.finish == "length"
     assert_scores(core, request, only.prompt)
-    with pytest.raises(RequestError, match="0 tokens are asked for"):
+    with pytest.raises(RequestError, match="there is nothing to generate"):
         core.submit(msgspec.structs.replace(request, prompt_logprobs=None))
 
 

@@ -1,4 +1,4 @@
-"""Allowed tokens as masks: the draws of requests that forbid every other token by a bias, also under grammars."""
+"""Masks of allowed tokens draw the same as biases that forbid all other tokens, with and without grammars."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def restricted(number: int, fields: Mapping[str, Any], **submit: Any) -> Submit:
 
 
 def forbidding(request: Submit) -> Submit:
-    """The same request, which names what it forbids."""
+    """Return the same request with biases that forbid the other tokens."""
     sampling = request.sampling
     own = dict(sampling.logit_bias)
     biases = {
@@ -67,7 +67,7 @@ REQUESTS.append(restricted(8, SAMPLED[1], prompt_logprobs=2))
 
 @pytest.fixture
 def make(make_core: MakeCore) -> MakeCore:
-    """Cores that know a vocabulary."""
+    """Return a function that builds cores with a vocabulary."""
 
     def make(**options: Any) -> EngineCore:
         core = make_core(**{"slots": 9} | options)
@@ -115,7 +115,7 @@ def test_beams_are_those_of_a_search_that_forbids_the_others(make: MakeCore, gra
 
 
 def search(core: EngineCore, request: Submit) -> list[tuple[int, ...]]:
-    """The answers of a request alone."""
+    """Return the answers of a request that runs alone."""
     (ended,) = [ended for output in outputs(core, request) for ended in output.beams]
     return [one.tokens for one in ended.hypotheses]
 

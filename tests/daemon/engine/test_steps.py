@@ -1,4 +1,4 @@
-"""Steps that are prepared before the tokens that they need are drawn."""
+"""Steps that are prepared before the tokens they need are drawn."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_greedy_token_of_those_that_are_allowed_is_left_to_the_device(pipeline
 
 @pytest.fixture
 def grammars() -> Iterator[Grammars]:
-    """Sequence 1 is bound to any text of tokens that are letters."""
+    """Bind sequence 1 to a grammar that allows any text of letters."""
     known = Grammars(131, 8)
     known.set_vocabulary(Vocabulary(tuple(b"%c" % (97 + token % 26) for token in range(130)), (), (130,)))
     known.open(Submit(1, (5, 6, 7), SamplingParams(0), StopParams(4), grammar=Grammar("regex", "[a-z]*")), 0)

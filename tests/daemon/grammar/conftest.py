@@ -1,4 +1,4 @@
-"""A vocabulary of bytes, some longer texts and control tokens, and grammars followed over it."""
+"""A vocabulary of bytes, some longer texts and control tokens, and helpers that run grammars over it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def filler() -> MaskFiller:
 
 @pytest.fixture(scope="session")
 def allowed(filler: MaskFiller) -> Allowed:
-    """The ids that a matcher allows next."""
+    """Return the ids that a matcher allows next."""
 
     def ids(matcher: Matcher, **row: object) -> list[int]:
         masks, failed = filler.fill([MaskRow(matcher, **{"stop_ids": (END,), **row})])  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def allowed(filler: MaskFiller) -> Allowed:
 
 @pytest.fixture(scope="session")
 def follow(compiler: GrammarCompiler, allowed: Allowed) -> Follow:
-    """Whether a grammar takes a text, byte by byte (or ids) with each byte in its mask, as a whole answer."""
+    """Return whether a grammar accepts a text, byte by byte (or ids), as a whole answer."""
 
     def takes(grammar: Grammar, answer: str | Sequence[int]) -> bool:
         matcher = compiler.compile(grammar)

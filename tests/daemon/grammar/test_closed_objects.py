@@ -15,7 +15,7 @@ CLOSED = {"additionalProperties": False}
 
 
 def has(*names: str) -> dict[str, Any]:
-    """A schema of an object with these properties."""
+    """Return the schema of an object with these properties."""
     return {"type": "object", "properties": dict.fromkeys(names, BOOL)}
 
 

@@ -24,7 +24,7 @@ def test_grammars_are_kept_the_least_recently_used_goes_first() -> None:
 
 
 def test_a_grammar_that_is_too_long_is_refused_with_both_numbers(compiler: GrammarCompiler) -> None:
-    with pytest.raises(GrammarError, match=f"{MAX_TEXT_LEN + 1} characters, at most {MAX_TEXT_LEN}"):
+    with pytest.raises(GrammarError, match=f"{MAX_TEXT_LEN + 1} characters, but the limit is {MAX_TEXT_LEN}"):
         compiler.compile(Grammar("regex", "a" * (MAX_TEXT_LEN + 1)))
 
 

@@ -47,8 +47,8 @@ def test_means_the_same_as_in_llama_cpp(
         ("root ::= b", "the rule b, which it does not define"),
         ('root ::= "a', "cannot be read"),
         ("root ::= ]", "cannot be read"),
-        (r'root ::= "\ud800"', "no character"),
-        (r'root ::= "\UFFFFFFFF"', "no character"),
+        (r'root ::= "\ud800"', "not a character"),
+        (r'root ::= "\UFFFFFFFF"', "not a character"),
     ],
 )
 def test_what_is_no_grammar_is_refused_with_its_reason(follow: Follow, text: str, reason: str) -> None:

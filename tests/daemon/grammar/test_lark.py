@@ -33,7 +33,7 @@ def test_every_kind_takes_what_it_describes_and_nothing_else(
 
 
 def test_a_property_has_one_name_only(follow: Follow) -> None:
-    """An escaped name would be another property to the grammar, and the same to who reads the answer."""
+    """To the grammar an escaped name would be a different property, to the client the same."""
     assert not follow(schema_grammar({"properties": {"a": {"type": "integer"}}}), '{"\\u0061": "x"}')
 
 
@@ -49,8 +49,8 @@ def test_white_space_is_bounded(follow: Follow) -> None:
         (Grammar("regex", "(a"), "unclosed group"),
         (Grammar("regex", "(?=a)b"), "look-around"),
         (Grammar("regex", r"(a)\1"), "backreferences"),
-        (Grammar("choice", "[]"), "at least one text"),
-        (Grammar("choice", '["a", 1]'), "at least one text"),
+        (Grammar("choice", "[]"), "one or more strings"),
+        (Grammar("choice", '["a", 1]'), "one or more strings"),
         (Grammar("choice", "yes"), "not JSON"),
         (Grammar("json_schema", "{"), "not JSON"),
         (Grammar("json_schema", "false"), "allows no value"),

@@ -1,4 +1,4 @@
-"""Rates are measured once, checked afterwards, and measured anew when they drifted."""
+"""Rates are measured once, checked afterwards, and measured again after a drift."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def budgets(tmp_path: Path) -> list[float]:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The budgets of measurements; a check finds half as much again as the full measurement does."""
+    """Record the budgets of measurements; a check measures rates 1.5 times those of the full measurement."""
     budgets: list[float] = []
 
     def measured(device: DeviceState, budget_s: float) -> DeviceProfile:

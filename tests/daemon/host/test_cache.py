@@ -1,4 +1,4 @@
-"""Results are kept under their fingerprint, and nothing that goes wrong with them matters."""
+"""Results are cached with their fingerprint, and a broken cache is harmless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first plugin keeps a name; the other is set aside whole."""
+"""The first plugin keeps a name; the other is disabled entirely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command of a plugin is checked when it is loaded."""
+"""A plugin's command is checked when it is loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def test_a_command_is_handed_on() -> None:
 
 
 def test_something_else_is_refused() -> None:
-    with pytest.raises(PluginError, match=r"`llmd greet` of plugin made .* gave a str, not a click.Command"):
+    with pytest.raises(
+        PluginError, match=r"`llmd greet` of plugin made .* returned a str, not a click.Command"
+    ):
         loaded(PLUGIN, command(lambda: "greet"))
 
 

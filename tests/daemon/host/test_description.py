@@ -1,4 +1,4 @@
-"""Describing a plugin gives its objects, or a reason and a fix."""
+"""Describing a plugin returns its objects, or a reason and a fix."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
         (HEAD + "def llmd_backends():\n    return []\n", "implements no hook", "docs/adding-a-backend.md"),
         (
             HEAD + BACKEND.replace("()", "(config)", 1),
-            "does not fit its specification",
+            "does not match its specification",
             "docs/adding-a-backend.md",
         ),
         (
             HEAD + BACKEND.replace("backends", "devices"),
-            "does not fit its specification",
+            "does not match its specification",
             "docs/adding-a-backend.md",
         ),
         (
@@ -72,7 +72,7 @@ def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Sit
     with pytest.raises(PluginError) as caught:
         describe(plugin)
     assert (
-        f"trial-other-contract 3.1 is built for plugin contract 99, this llmd has {API_VERSION}"
+        f"trial-other-contract 3.1 is built for plugin contract 99, but this llmd has {API_VERSION}"
         in caught.value.message
     )
     assert "llmd-daemon" in caught.value.hint
@@ -81,7 +81,7 @@ def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Sit
 def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
     failure = summarize(site.write("old", HEAD.replace("= 1", "= 0") + BACKEND)).failure
     assert failure is not None
-    assert failure.fix == "install a newer made-old, one with contract 1"
+    assert failure.fix == "install a newer made-old with contract 1"
 
 
 def test_the_interrupt_of_the_user_is_no_failure_of_the_plugin(site: Site) -> None:

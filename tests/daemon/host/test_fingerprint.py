@@ -1,4 +1,4 @@
-"""A fingerprint changes with what a result depends on, and with nothing else."""
+"""A fingerprint changes only with what a result depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins are installed beside the core, which stays as it is."""
+"""Plugins are installed next to the core, which does not change."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_anything_else_is_refused(target: str) -> None:
 
 
 def test_the_environment_of_llmd_has_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make setup` has uv make it, which adds no pip unless something requires it."""
+    """`make setup` creates it with uv, which installs pip only if something requires it."""
     assert any(line.startswith("pip>") for line in metadata.requires("llmd-daemon") or ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_tool() == Pip()

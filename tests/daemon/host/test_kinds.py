@@ -1,4 +1,4 @@
-"""What a hook returns is checked before anyone uses it."""
+"""The result of a hook is checked before it is used."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_accepts_what_the_contract_says() -> None:
     [
         (None, "returned NoneType, not a sequence"),
         ("cpu", "returned str, not a sequence"),
-        ([Transport("tcp", nothing, nothing)], "returned a Transport where Backend belongs"),
-        ([Backend(7, nothing, nothing)], "the name 7, which is not a name"),  # type: ignore[arg-type]
-        ([Backend("a b", nothing, nothing)], "the name 'a b', which is not a name"),
-        ([Backend("cpu", None, nothing)], "whose probe cannot be called"),  # type: ignore[arg-type]
-        ([Backend("cpu", nothing, "open")], "whose open cannot be called"),  # type: ignore[arg-type]
-        ([Backend("cpu", nothing, nothing)] * 2, "names cpu twice"),
+        ([Transport("tcp", nothing, nothing)], "returned a Transport, not a Backend"),
+        ([Backend(7, nothing, nothing)], "the name 7, which is not a valid name"),  # type: ignore[arg-type]
+        ([Backend("a b", nothing, nothing)], "the name 'a b', which is not a valid name"),
+        ([Backend("cpu", None, nothing)], "whose probe is not callable"),  # type: ignore[arg-type]
+        ([Backend("cpu", nothing, "open")], "whose open is not callable"),  # type: ignore[arg-type]
+        ([Backend("cpu", nothing, nothing)] * 2, "returned cpu more than once"),
     ],
 )
 def test_refuses_what_it_does_not_say(returned: object, complaint: str) -> None:
@@ -54,5 +54,5 @@ def test_refuses_what_it_does_not_say(returned: object, complaint: str) -> None:
 
 
 def test_the_help_of_a_command_is_a_text() -> None:
-    with pytest.raises(PluginError, match="gave a Command whose help is no text"):
+    with pytest.raises(PluginError, match="returned a Command whose help is not a string"):
         BY_NAME["command"].checked([Command("greet", 3, nothing)])  # type: ignore[arg-type]

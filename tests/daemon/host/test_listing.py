@@ -1,4 +1,4 @@
-"""Listing shows what is stored and imports nothing."""
+"""A listing shows stored states and imports no plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins are found by metadata alone."""
+"""Plugins are found by metadata, without importing them."""
 
 from __future__ import annotations
 

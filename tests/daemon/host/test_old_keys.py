@@ -1,4 +1,4 @@
-"""JSON of plugins and devices keeps the keys of earlier versions."""
+"""The JSON of plugins and devices keeps the keys of earlier versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broken plugin does not stop the others; one that the user named is an error."""
+"""A broken plugin does not affect the others; if the user named it, it is an error."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
     assert "the toolkit was built for another driver" in states["raises"].reason
     assert "SIGSEGV (Segmentation fault)" in states["segfaults"].reason
     assert "did not finish within 6 s" in states["hangs"].reason
-    assert "contract 99, this llmd has 1" in states["other"].reason
+    assert "contract 99, but this llmd has 1" in states["other"].reason
     assert "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one" in states["twin-two"].reason
     assert all(state.fix for state in states.values() if state.state == "failed")
     assert set(plugins.backends()) == {"example", "twin"}

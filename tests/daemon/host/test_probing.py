@@ -1,4 +1,4 @@
-"""A pass is remembered; whatever else happened is believed for an hour."""
+"""A pass is stored until something changes; any other result for an hour."""
 
 from __future__ import annotations
 

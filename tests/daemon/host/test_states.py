@@ -1,4 +1,4 @@
-"""The row of a plugin says how far it came."""
+"""The row of a plugin shows the last phase that it reached."""
 
 from __future__ import annotations
 

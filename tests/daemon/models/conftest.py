@@ -1,4 +1,4 @@
-"""A small model and a small architecture of its own kind: these tests need no plugin."""
+"""A small model with its own architecture, so that these tests need no plugin."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def model_directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The first byte and the length of each part that files are asked to fetch; none is."""
+    """Record the offset and length of each part that is fetched, without reading it."""
     parts: list[tuple[int, int]] = []
     monkeypatch.setattr(MappedFile, "fetch", lambda _, *part: parts.append(part))
     return parts
 
 
 def plan_of(config: Config, context_len: int | None) -> ModelPlan:
-    """All the tensors of a Llama, in ops that nobody runs."""
+    """Return a plan with all tensors of a Llama, in ops that are never run."""
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     embedding = TensorRef("model.embed_tokens.weight", (vocab, hidden))
     layers = tuple(_layer(config, number) for number in range(config["num_hidden_layers"]))

@@ -25,7 +25,7 @@ FITTING: dict[str, tuple[Any, ...]] = {
     "sentence_transformers": (),
     "sbert_ce_default_activation_function": ("x",),
 }
-"""Which of these values each field takes."""
+"""Values that each field accepts."""
 
 
 def test_every_field_may_be_absent_or_null() -> None:
@@ -40,7 +40,7 @@ def test_fields_as_models_have_them_are_taken() -> None:
         "matryoshka_dimensions": [64, 128],
         "text_config": {"eos_token_id": 3, "hidden_size": 8},
         "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity", "version": "5.0"},
-        "hidden_size": True,  # which architectures read and check
+        "hidden_size": True,  # architectures read and check this one
     }
     converted(config, ConfigForm, file="config.json")
 

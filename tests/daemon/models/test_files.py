@@ -53,14 +53,14 @@ def test_other_failures_give_the_systems_reason(tmp_path: Path) -> None:
 def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"content")
-    with pytest.raises(CheckpointError, match="larger than the 6 bytes"):
+    with pytest.raises(CheckpointError, match="larger than 6 bytes"):
         read_bytes(path, max_bytes=6)
 
 
 def test_no_more_memory_is_taken_than_the_file_has(tmp_path: Path) -> None:
     path = tmp_path / "small.json"
     path.write_bytes(b"{}")
-    assert read_bytes(path, max_bytes=1 << 62) == b"{}"  # a buffer of that size cannot be had
+    assert read_bytes(path, max_bytes=1 << 62) == b"{}"  # a buffer of that size cannot be allocated
 
 
 def test_the_size_is_that_of_now(tmp_path: Path) -> None:

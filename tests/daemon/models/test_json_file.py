@@ -25,8 +25,8 @@ def test_reads_an_object(tmp_path: Path) -> None:
         (b'{"a": "\xff"}', "not valid JSON"),
         (b"[1, 2]", "holds a JSON list"),
         (b"null", "holds a JSON NoneType"),
-        (b'{"a": 1, "a": 1}', "the key 'a' stands twice"),
-        (b'{"b": {"a": 1, "a": 2}}', "the key 'a' stands twice"),
+        (b'{"a": 1, "a": 1}', "the key 'a' occurs twice"),
+        (b'{"b": {"a": 1, "a": 2}}', "the key 'a' occurs twice"),
         (b'{"a": NaN}', "NaN is not a JSON number"),
         (b'{"a": -Infinity}', "-Infinity is not a JSON number"),
         (b'{"a": 1e999}', "the number '1e999' is too large"),
@@ -44,5 +44,5 @@ def test_what_is_no_plain_json_object_is_refused(content: bytes, complaint: str)
 def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(CheckpointError, match="larger than the 7 bytes"):
+    with pytest.raises(CheckpointError, match="larger than 7 bytes"):
         read_object(path, max_bytes=7)

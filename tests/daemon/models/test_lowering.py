@@ -1,4 +1,4 @@
-"""Lowering: slots, fusion, numbering; every lowered form computes the same."""
+"""Lowering: slots, fusion and numbering; every lowered form computes the same."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_instruction_never_writes_a_slot_that_it_reads(patterns: tuple[Patter
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
 def test_no_live_value_is_overwritten(patterns: tuple[Pattern, ...]) -> None:
-    """Follow the values through the slots: each read finds what the plan says it reads."""
+    """Follow the values through the slots: each read must find the value that the plan names."""
     program = whole(patterns)
     held: dict[int, str] = {}
     versions = itertools.count()

@@ -77,7 +77,7 @@ def test_a_part_is_fetched_whole_and_nothing_beyond(tmp_path: Path, monkeypatch:
 
 
 def resident_kib(path: Path) -> int:
-    """What the maps of a file take in this process."""
+    """Return the memory that maps of a file take in this process."""
     lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     return sum(
         int(next(line for line in lines if line.startswith("Rss:")).split()[1])

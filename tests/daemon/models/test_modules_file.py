@@ -27,7 +27,7 @@ def test_a_model_without_the_file_has_no_modules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "{}", '[{"path": "1_Pooling"}]', '[{"type": 3}]'])
 def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
     (tmp_path / MODULES_FILE).write_text(content)
-    with pytest.raises(CheckpointError, match="no list of modules"):
+    with pytest.raises(CheckpointError, match="not a list of modules"):
         read_modules(tmp_path)
 
 

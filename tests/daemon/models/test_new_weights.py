@@ -1,4 +1,4 @@
-"""Files have their whole length from the start, and are filled a tensor at a time."""
+"""Files have their full length from the start, and are filled one tensor at a time."""
 
 from __future__ import annotations
 

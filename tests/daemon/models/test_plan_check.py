@@ -37,7 +37,7 @@ def test_a_missing_tensor_is_named(tmp_path: Path, plan: ModelPlan) -> None:
 def test_many_missing_tensors_are_counted(tmp_path: Path, plan: ModelPlan) -> None:
     content = {name.removeprefix("model."): array for name, array in small_model.tensors().items()}
     with pytest.raises(
-        CheckpointError, match=f"like {len(content) - 2} more .* nearest name is embed_tokens.weight"
+        CheckpointError, match=f"as are {len(content) - 2} more .* nearest name is embed_tokens.weight"
     ):
         check(tmp_path, plan, content)
 
@@ -125,7 +125,7 @@ def test_what_a_plan_leaves_out_is_counted_and_said_even_among_the_layers(
     names = ("tower.0.weight", "model.layers.0.mlp.up_proj.lora_A.vision.weight", "other.weight")
     notices = check(tmp_path, plan, small_model.tensors() | {name: np.zeros(2, np.float32) for name in names})
     assert notices == (
-        "2 tensors for vision are left out: llmd runs the text model alone",
+        "2 tensors for vision are left out: llmd runs only the text model",
         "1 tensors are not used: other.weight",
     )
 

@@ -1,4 +1,4 @@
-"""Tensors are read in order, no more than so far ahead of what is used, and never after that."""
+"""Tensors are read in order, at most a limit ahead of their use, and never after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDER = [("a", 4), ("b", 4), ("a", 4), ("c", 4), ("d", 4)]
 
 
 class Disk:
-    """Notes what is read; with ``held`` it reads only once it is let go."""
+    """Records what is read; reads block while ``go`` is not set."""
 
     def __init__(self) -> None:
         self.read: queue.Queue[str] = queue.Queue()

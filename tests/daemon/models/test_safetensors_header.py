@@ -133,7 +133,7 @@ def test_a_header_begins_with_its_brace(content: bytes) -> None:
 
 def test_a_tensor_named_twice_is_refused() -> None:
     text = json.dumps(entry())
-    with pytest.raises(CheckpointError, match="'a' stands twice"):
+    with pytest.raises(CheckpointError, match="'a' occurs twice"):
         parse(f'{{"a": {text}, "a": {text}}}'.encode())
 
 

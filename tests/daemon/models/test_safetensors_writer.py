@@ -1,4 +1,4 @@
-"""Headers that are written are those that are read."""
+"""Written headers are read back unchanged."""
 
 from __future__ import annotations
 

@@ -34,5 +34,5 @@ def test_the_function_is_the_one_that_sentence_transformers_names(
 
 def test_another_function_is_refused_by_name() -> None:
     config = {"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Softplus"}}
-    with pytest.raises(UnsupportedModelError, match="Softplus; known here: Sigmoid, Identity"):
+    with pytest.raises(UnsupportedModelError, match="Softplus; supported are Sigmoid, Identity"):
         read_scoring(config, "config.json")

@@ -55,7 +55,7 @@ def test_an_absent_shard_is_named_with_a_tensor(tmp_path: Path) -> None:
 @pytest.mark.parametrize("weight_map", [None, [], {}, "model.safetensors"])
 def test_an_index_needs_a_weight_map(tmp_path: Path, weight_map: Any) -> None:
     write_index(tmp_path, weight_map)
-    with pytest.raises(CheckpointError, match="weight_map is missing, empty or no object"):
+    with pytest.raises(CheckpointError, match="weight_map is missing, empty or not an object"):
         find_shards(tmp_path)
 
 
@@ -78,7 +78,7 @@ def test_an_index_needs_a_weight_map(tmp_path: Path, weight_map: Any) -> None:
 )
 def test_a_shard_lies_beside_its_index(tmp_path: Path, name: Any) -> None:
     write_index(tmp_path, {"a": name})
-    with pytest.raises(CheckpointError, match="is not the name of a safetensors file beside the index"):
+    with pytest.raises(CheckpointError, match="is not the name of a safetensors file next to the index"):
         find_shards(tmp_path)
 
 
@@ -116,7 +116,7 @@ def test_files_of_another_stem_are_found_alike(tmp_path: Path) -> None:
     [
         ("pytorch_model.bin", "convert"),
         ("consolidated.00.pth", "convert"),
-        ("m.h5", "take"),
+        ("m.h5", "use"),
     ],
 )
 def test_weights_of_another_kind_are_named_with_their_fix(tmp_path: Path, name: str, fix: str) -> None:

@@ -24,7 +24,7 @@ def test_the_prefix_of_the_model_below_the_head_is_left_out_where_the_checkpoint
     bare = {name.removeprefix("model.") for name in tensor_shapes(CASE.config)}
     renamed = with_stored_names(PLAN, bare)
     assert names(renamed) == bare
-    assert renamed.parts[1].ops[1].tensors[1] is not None  # biases, too
+    assert renamed.parts[1].ops[1].tensors[1] is not None  # biases too
     assert [op.reads for part in renamed.parts for op in part.ops] == [
         op.reads for part in PLAN.parts for op in part.ops
     ]

@@ -172,7 +172,7 @@ def test_weights_are_read_from_the_disk_before_they_are_asked_for(
     used: list[str] = []
     monkeypatch.setattr(ReadAhead, "use", lambda _, name: used.append(name))
     with source.reading_ahead([weight("b", "f32"), weight("w", "f32")]) as order:
-        # As they lie in the file, whatever their order in the program.
+        # In file order, whatever their order in the program.
         assert list(order) == [1, 0]
         assert [fetched.get(timeout=20.0), fetched.get(timeout=20.0)] == ["w", "b"]
         source.read(weight("w", "f32"))

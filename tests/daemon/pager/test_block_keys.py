@@ -1,4 +1,4 @@
-"""Equal keys mean equal tokens from the first on."""
+"""Equal keys mean equal tokens from the first one on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariants of the pager over generated histories, what windows give back, and what prefixes share."""
+"""Invariants of the pager over generated histories, release of blocks by windows, and shared prefixes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ MAX_LEN, CHUNK = 320, 40
 
 
 class Flight(NamedTuple):
-    """A step on its way: the copies that it does first, and what it writes: (sequence, its row of each table, its
-    tokens, first position, count).
+    """A step in flight: the copies that it does first, and what it writes.
+
+    A write is (sequence, its row of each table, its tokens, first position, count).
     """
 
     copies: Copies
@@ -32,7 +33,7 @@ class Flight(NamedTuple):
 
 
 class Contents:
-    """What the blocks of a device hold: for each slot, the tokens up to the one whose key and value it is."""
+    """Contents of a simulated device: for each slot, the tokens up to the one of its key and value."""
 
     def __init__(self) -> None:
         self.slots: dict[tuple[int, int, int], tuple[int, ...]] = {}
@@ -49,7 +50,7 @@ class Contents:
                     self.slots[group, block, position % BLOCK_LEN] = tokens[: position + 1]
 
     def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
-        """Whatever the next token reads is there, and was written for exactly these tokens."""
+        """Check that all that the next token reads is present and was written for exactly these tokens."""
         length = pager.length(sequence)
         for kv_group, table in zip((FULL, WINDOW), pager.tables([sequence]), strict=True):
             first = 0 if kv_group.window is None else max(0, length - kv_group.window + 1)
@@ -61,7 +62,7 @@ class Contents:
 
 
 class PagerHistory(RuleBasedStateMachine):
-    """Open, fork, grow and free in any order, with up to two steps on their way to a device whose memory is simulated."""
+    """Open, fork, grow and free in any order, with up to two steps in flight on a simulated device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,10 +73,10 @@ class PagerHistory(RuleBasedStateMachine):
         self.next_id = 0
 
     def begun(self) -> list[int]:
-        """Sequences with valid tokens."""
+        """Return the sequences with valid tokens."""
         return [sequence for sequence in sorted(self.tokens) if self.pager.length(sequence)]
 
-    # Few different beginnings, so that prefixes meet.
+    # Few different prefixes, so that sequences share them.
     @rule(
         beginning=st.integers(0, 2), count=st.integers(1, 120), tail=st.integers(0, 3), cached=st.booleans()
     )
@@ -169,7 +170,7 @@ def make_pager(full: int = 40, window: int = 20) -> Pager:
 
 
 def run(pager: Pager, sequence: int, tokens: list[int]) -> int | None:
-    """Open a sequence and compute all its tokens; returns how many were cached."""
+    """Open a sequence and compute all its tokens; return how many were cached."""
     cached = pager.open(sequence, tokens, BlockKeys())
     while pager.length(sequence) < len(tokens):
         count = min(CHUNK, len(tokens) - pager.length(sequence))
@@ -246,7 +247,7 @@ def test_others_share_nothing(keys: BlockKeys | None) -> None:
 
 @pytest.mark.parametrize(("others", "cached"), [(64, 144), (80, 80), (160, 0)])
 def test_a_hit_needs_the_last_window_of_every_group(others: int, cached: int) -> None:
-    """Blocks of the window group alone are evicted: first those of the long prompt, then those of its beginning too."""
+    """Only blocks of the window group are evicted: those of the long prompt, then those of its prefix."""
     pager = make_pager(full=40, window=10)
     tokens = list(range(160))
     for sequence, computed in enumerate((tokens, tokens[:96], list(range(1000, 1000 + others)))):
@@ -328,7 +329,7 @@ def test_no_more_is_taken_from_the_cache_than_asked_for() -> None:
 def test_forks_never_hold_more_blocks_than_was_said(
     prompt_len: int, width: int, steps: int, seed: int
 ) -> None:
-    """All go on a token a step, and then fork and leave at random, as the beams of a search do."""
+    """All grow by one token per step, then fork and leave at random, as the beams of a search do."""
     total_len = prompt_len + steps
     most = [most_forked(group, total_len, CHUNK, width, prompt_len) for group in (FULL, WINDOW)]
     pager, chance = make_pager(*most), random.Random(seed)

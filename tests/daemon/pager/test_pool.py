@@ -1,4 +1,4 @@
-"""Blocks are used, cached or empty, and known contents are kept as long as nothing else needs the room."""
+"""Blocks are used, cached or empty, and cached contents are kept until their block is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a cached prefix may be that every group can go on from."""
+"""The longest cached prefix that all groups can continue from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEYS = [bytes([number]) for number in range(8)]
 
 
 def pool_with(known: set[int]) -> BlockPool:
-    """A pool that knows some of the blocks of the prefix."""
+    """Return a pool with some blocks of the prefix."""
     pool = BlockPool(8)
     for number in sorted(known):
         pool.remember(pool.take(), KEYS[number])

@@ -70,5 +70,5 @@ def test_what_cannot_be_removed_or_read_is_said(tmp_path: Path) -> None:
         models.remove("mario")
     models.save("mario", MARIO)
     (tmp_path / "mario.json").write_text("{")
-    with pytest.raises(CheckpointError, match="no derived model"):
+    with pytest.raises(CheckpointError, match="not a valid derived model"):
         models.find("mario")

@@ -26,7 +26,7 @@ SMALL = HubFile("config.json", len(CONTENT), "", GIT)
 
 
 class Remote:
-    """A hub with one content. Each entry of ``answers`` is how many bytes an answer has before its connection breaks."""
+    """A hub with one file. Each entry of ``answers`` is how many bytes a response sends before it breaks."""
 
     def __init__(self, content: bytes = CONTENT, answers: list[int] | None = None) -> None:
         self.contents = [content]
@@ -59,7 +59,7 @@ def blobs(tmp_path: Path) -> Blobs:
 
 
 def run(fetching: Generator[Progress, None, str]) -> tuple[list[Progress], str]:
-    """Every step, and the hash."""
+    """Return every step and the hash."""
     steps = []
     while True:
         try:
@@ -151,7 +151,7 @@ def test_a_part_that_was_damaged_on_the_disk_is_fetched_again(blobs: Blobs) -> N
 
 @pytest.mark.parametrize("file", [LARGE, SMALL])
 def test_wrong_bytes_are_never_believed(blobs: Blobs, file: HubFile) -> None:
-    with pytest.raises(HubError, match="came twice with another hash"):
+    with pytest.raises(HubError, match="was downloaded twice, and its hash never matched"):
         fetch(blobs, Remote(b"x" + CONTENT[1:]), file)
     assert not blobs.folder.exists()
     assert not (blobs.partial / file.key).exists()
@@ -186,7 +186,7 @@ def test_an_empty_file_is_a_file(blobs: Blobs) -> None:
 
 
 def test_two_who_want_a_file_share_one_download(blobs: Blobs) -> None:
-    """The second waits for the first, shows how far that is, and asks the hub for nothing."""
+    """The second waits for the first, reports its progress, and sends the hub no request."""
     blobs.partial.mkdir()
     first, second = Remote(), Remote()
     waits = threading.Event()

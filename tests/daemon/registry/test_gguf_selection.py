@@ -40,7 +40,7 @@ def test_the_only_file_needs_no_name() -> None:
 
 def test_a_repository_without_gguf_files_has_none() -> None:
     assert choose_gguf(["model.safetensors", "mmproj-F16.gguf"], None) == []
-    with pytest.raises(UnsupportedModelError, match="no GGUF file, and so none of Q8_0"):
+    with pytest.raises(UnsupportedModelError, match="no GGUF file, so Q8_0 cannot be chosen"):
         choose_gguf(["model.safetensors"], "Q8_0")
 
 

@@ -123,7 +123,7 @@ def test_a_connection_that_breaks_is_told_apart(hub: hubs.Hub) -> None:
 )
 def test_descriptions_that_cannot_be_trusted_are_refused(hub: hubs.Hub, described: object) -> None:
     hub.described = described
-    with pytest.raises(HubError, match="says of org/name cannot be used"):
+    with pytest.raises(HubError, match="sent an invalid description of org/name"):
         Hub(hub.url).list(NAME)
 
 
@@ -152,4 +152,4 @@ assert Hub().list(__import__("llmd.registry.names", fromlist=["HubName"]).HubNam
         text=True,
         check=False,
     )
-    assert "HF_HUB_OFFLINE is set: nothing is pulled" in done.stderr
+    assert "HF_HUB_OFFLINE is set, so nothing can be pulled" in done.stderr

@@ -9,8 +9,8 @@ from llmd.registry.names import HubName
 NAME = HubName("org/name", "v1")
 
 
-def told(status: int, *, token: bool = False, **headers: str) -> LlmdError:
-    """What becomes of a status and its headers."""
+def translated(status: int, *, token: bool = False, **headers: str) -> LlmdError:
+    """Return the error for a status and its headers."""
     from huggingface_hub.utils import hf_raise_for_status, httpx
 
     request = httpx.Request("GET", "https://hub.example/x", headers={"authorization": "x"} if token else {})
@@ -26,8 +26,8 @@ def told(status: int, *, token: bool = False, **headers: str) -> LlmdError:
     ("status", "token", "kind", "says", "exit_code"),
     [
         (401, False, NotFoundError, "no model org/name, or it is private", 3),
-        (401, True, HubError, "refuses org/name@v1 to the owner of this token", 4),
-        (403, False, HubError, "refuses org/name@v1", 4),
+        (401, True, HubError, "does not let the owner of this token read org/name@v1", 4),
+        (403, False, HubError, "refuses access to org/name@v1", 4),
         (404, False, NotFoundError, "no model org/name", 3),
         (400, False, HubError, "answers 400", 1),
         (503, False, HubLostError, "answers 503", 1),
@@ -37,7 +37,7 @@ def told(status: int, *, token: bool = False, **headers: str) -> LlmdError:
 def test_each_status_says_what_helps(
     *, status: int, token: bool, kind: type[LlmdError], says: str, exit_code: int
 ) -> None:
-    error = told(status, token=token)
+    error = translated(status, token=token)
     assert type(error) is kind
     assert says in error.message
     assert (error.exit_code, bool(error.hint)) == (exit_code, True)
@@ -52,6 +52,6 @@ def test_each_status_says_what_helps(
     ],
 )
 def test_each_code_of_the_hub_says_what_helps(code: str, kind: type[LlmdError], says: str) -> None:
-    error = told(404, X_Error_Code=code)
+    error = translated(404, X_Error_Code=code)
     assert type(error) is kind
     assert says in error.message

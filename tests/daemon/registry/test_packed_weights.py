@@ -45,7 +45,7 @@ def test_only_its_user_may_look_into_its_folder(packed_files: PackedWeightFiles,
 def test_what_was_used_longest_ago_makes_room(packed_files: PackedWeightFiles, model: Path) -> None:
     first = written(packed_files, model, "first", 40, age_s=30)
     second = written(packed_files, model, "second", 40, age_s=20)
-    assert packed_files.open(model, "first", 40, LIMIT) == first  # used now: it is the younger one
+    assert packed_files.open(model, "first", 40, LIMIT) == first  # just used: now the more recent one
     third = packed_files.open(model, "third", 40, LIMIT)
     assert third is not None
     assert first.exists()

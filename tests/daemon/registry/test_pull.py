@@ -153,7 +153,7 @@ def test_a_pull_that_broke_off_goes_on_where_it_was(
     hub: hubs.Hub, library: PulledModels, models: Path
 ) -> None:
     hub.cut_after["model.safetensors"] = [2000, *[0] * 5]
-    with pytest.raises(HubError, match="what has come is kept"):
+    with pytest.raises(HubError, match="downloaded data is kept"):
         run(hub, library)
     assert not (models / NAME).exists()
     hub.cut_after.clear()
@@ -174,14 +174,14 @@ def test_bytes_that_change_on_the_way_are_fetched_again_and_never_believed(
     assert contents(models / NAME) == contents(original)
     library.remove(NAME)
     hub.damaged["config.json"] = 9
-    with pytest.raises(HubError, match=r"config.json came twice with another hash"):
+    with pytest.raises(HubError, match=r"config.json was downloaded twice, and its hash never matched"):
         run(hub, library)
     assert not (models / NAME).exists()
 
 
 def test_what_cannot_fit_is_not_begun_and_the_numbers_are_said(hub: hubs.Hub, library: PulledModels) -> None:
     with pytest.raises(
-        DiskSpaceError, match=r"the model has [\d.]+ \w+, 0 B of them are here already, and .* are missing"
+        DiskSpaceError, match=r"the model has [\d.]+ \w+, of which 0 B are downloaded already; .* are missing"
     ):
         run(hub, library, free=SPARE_BYTES + 5000)
     assert hub.sent == {}
@@ -192,7 +192,7 @@ def test_what_is_here_already_needs_no_room(hub: hubs.Hub, library: PulledModels
     with pytest.raises(HubError):
         run(hub, library)
     hub.cut_after.clear()
-    # The small files have no SHA-256 at the hub, so that they are counted and fetched anew.
+    # The hub has no SHA-256 for the small files, so they are counted and downloaded again.
     files = hub.repositories[NAME].commits[hubs.COMMIT]
     missing = sum(map(len, (files["config.json"], files["model.safetensors"]))) - 9000
     with pytest.raises(DiskSpaceError, match="are missing"):
@@ -212,7 +212,7 @@ def test_a_name_that_is_taken_is_refused_before_the_hub_is_asked(
     hub: hubs.Hub, library: PulledModels, models: Path
 ) -> None:
     (models / NAME).mkdir(parents=True)
-    with pytest.raises(ConflictError, match="did not fetch"):
+    with pytest.raises(ConflictError, match="did not download"):
         run(hub, library)
     assert hub.asked == []
 
@@ -221,7 +221,7 @@ def test_an_index_that_is_broken_is_refused(
     hub: hubs.Hub, library: PulledModels, repository: Repository
 ) -> None:
     repository.add("main", OTHER_COMMIT, {"config.json": b"{}", INDEX_FILE: json.dumps([]).encode()})
-    with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
+    with pytest.raises(UnsupportedModelError, match="lists no safetensors files"):
         run(hub, library)
 
 

@@ -16,7 +16,7 @@ def library(tmp_path: Path) -> PulledModels:
 
 
 def manifest(library: PulledModels, *, commit: str = "1", **files: str) -> Manifest:
-    """A version of these files, whose blobs are there."""
+    """Return a version of these files and store their blobs."""
     entries = []
     for name, text in files.items():
         sha256 = hashlib.sha256(text.encode()).hexdigest()
@@ -144,16 +144,16 @@ def test_blobs_of_a_pull_under_way_are_not_freed(library: PulledModels) -> None:
 def test_what_llmd_did_not_fetch_it_neither_replaces_nor_removes(library: PulledModels) -> None:
     (library.root / "mine").mkdir(parents=True)
     for change in (lambda: install(library, "mine", a="1"), lambda: library.remove("mine")):
-        with pytest.raises(ConflictError, match="did not fetch"):
+        with pytest.raises(ConflictError, match="did not download"):
             change()
     (library.root / "linked").symlink_to("mine")
-    with pytest.raises(ConflictError, match="did not fetch"):
+    with pytest.raises(ConflictError, match="did not download"):
         library.remove("linked")
 
 
 def test_names_that_are_taken_are_refused(library: PulledModels) -> None:
     version = install(library, "a", weights="w")
-    with pytest.raises(ConflictError, match="there is a model a already"):
+    with pytest.raises(ConflictError, match="there is already a model a"):
         library.copy(library.root / "a", "a")
     with pytest.raises(ConflictError, match="built-in"):
         library.copy(library.root / "a", "guide")

@@ -94,7 +94,7 @@ def test_an_index_says_which_weights_there_are() -> None:
     ],
 )
 def test_an_index_that_leads_nowhere_is_refused(index: bytes) -> None:
-    with pytest.raises(UnsupportedModelError, match="names no safetensors files"):
+    with pytest.raises(UnsupportedModelError, match="lists no safetensors files"):
         weight_files([], index)
 
 

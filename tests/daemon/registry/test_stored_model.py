@@ -36,7 +36,7 @@ def test_describes_a_gguf_file_with_its_bits(tmp_path: Path) -> None:
     path = write_gguf(tiny_model("llama2-mha"), tmp_path / "m.gguf", gguf.GGMLQuantizationType.Q8_0)
     model = describe("m", path)
     assert (model.architecture, model.format, model.file_format) == ("LlamaForCausalLM", "q8_0", "gguf")
-    assert 8.5 < model.bits_per_weight < 8.7  # matrices have 8.5, norms 32
+    assert 8.5 < model.bits_per_weight < 8.7  # matrices take 8.5 bits, norms 32
     assert model.context_len == 128
     assert describe("m", tmp_path / "absent.gguf").bits_per_weight == 0
 

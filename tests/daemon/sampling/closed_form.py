@@ -1,7 +1,7 @@
 """The distribution that a request draws from, by the definition of each sampler, over a whole vocabulary.
 
-Nothing is sorted once or cut as a list: each sampler is written out over sets of tokens, so that it shares no code and no
-shortcut with what is tested.
+Each sampler is written out over sets of tokens, without a sorted list, so that it shares no code and no
+shortcut with the code under test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def make_row(seed: int, spread: float = 2.0) -> np.ndarray:
 
 
 def step_result(rows: Sequence[np.ndarray], temperatures: Sequence[float], kept: int = 64) -> StepResult:
-    """What a device returns for rows of edited logits."""
+    """Return what a device returns for rows of edited logits."""
     logits = np.stack(rows)
     ids = np.argsort(-logits, axis=1, kind="stable")[:, :kept].astype(np.int32)
     edited = np.take_along_axis(logits, ids, axis=1)
@@ -62,7 +62,7 @@ def softmax(logits: Distribution) -> Distribution:
 
 
 def smallest_set(ranked: list[int], p: Distribution, share: float) -> set[int]:
-    """The first tokens of a ranking that reach a share together."""
+    """Return the first tokens of a ranking that reach a share in total."""
     kept: set[int] = set()
     while ranked and math.fsum(p[token] for token in kept) < share:
         kept.add(ranked.pop(0))
@@ -78,7 +78,7 @@ def entropy(p: Distribution) -> float:
 
 
 def narrow(name: str, logits: Distribution, params: SamplingParams, *, excludes: bool) -> Distribution:
-    """One sampler; ``excludes``: XTC's coin says so."""
+    """Apply one sampler; ``excludes``: XTC's random number makes it exclude tokens."""
     p = softmax(logits)
     best = max(logits.values())
     kept = set(logits)
@@ -113,7 +113,7 @@ def temperature(p: Distribution, params: SamplingParams) -> float:
 
 
 def closed_form(row: np.ndarray, params: SamplingParams) -> np.ndarray:
-    """Probabilities float64 ``[vocab]``."""
+    """Return the probabilities float64 ``[vocab]``."""
     chance = params.xtc.probability if params.xtc and "xtc" in params.order else 0.0
     result = np.zeros(len(row))
     for excludes, weight in ((True, chance), (False, 1.0 - chance)):

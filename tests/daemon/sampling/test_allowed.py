@@ -1,4 +1,4 @@
-"""Allowed tokens as bits."""
+"""Masks of allowed tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches over tiny vocabularies, against every answer there is."""
+"""Searches over tiny vocabularies, compared with all possible answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def search(model: Model, params: BeamParams, stop: StopParams) -> tuple[Hypothes
 
 
 def every_answer(model: Model, vocab: int, params: BeamParams, stop: StopParams) -> list[Hypothesis]:
-    """All that end, best first."""
+    """Return all answers that end, best first."""
     answers = []
     for length in range(1, stop.max_tokens + 1):
         for tokens in itertools.product(range(vocab), repeat=length):
@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_answers(seed: int, width: int, penalty: float) 
 def test_never_stopping_early_loses_nothing_that_running_on_would_find(
     seed: int, width: int, penalty: float
 ) -> None:
-    """Log-probabilities only fall: what a beam could become at best bounds all that it becomes."""
+    """Log-probabilities only fall, so that the best possible score of a beam bounds all its answers."""
     model, stop = random_model(seed, 4), StopParams(6, (0,))
 
     class Endless(BeamSearch):
@@ -123,8 +123,9 @@ STEPS = (
     [chances((1, 0.7), (0, 0.2), (2, 0.1)), chances((1, 0.5), (2, 0.3))],
     [chances((0, 0.8), (1, 0.05), (2, 0.02)), chances((1, 0.1))],
 )
-"""0 ends. After two steps there are the answers 0 and 1 0, and 1 1 is better than both; after three 1 1 0 has replaced
-the first, and 1 1 1 is worse than the other, unless it went on and on with certainty.
+"""0 ends. After two steps the answers are 0 and 1 0, and beam 1 1 is better than both. After three steps 1 1
+0 has replaced the first answer, and 1 1 1 is worse than the other, unless it could continue with certainty
+for long.
 """
 
 

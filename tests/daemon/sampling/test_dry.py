@@ -1,4 +1,4 @@
-"""DRY against its definition, written out one pair of places at a time."""
+"""DRY against its definition, written out for one pair of positions at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOKENS = st.lists(st.integers(0, 3), max_size=60)
 
 
 def by_definition(params: Dry, tokens: list[int]) -> dict[int, float]:
-    """For each token, its penalty after the longest repetition that it would go on with."""
+    """Return for each token the penalty of the longest repetition that it would continue."""
     window = tokens[-params.last_n :] if params.last_n else []
     reach = 0
     while reach < len(tokens) and not ends_with_breaker(params, tokens[: len(tokens) - reach]):

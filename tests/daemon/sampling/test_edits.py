@@ -1,4 +1,4 @@
-"""Penalties and biases against their formulas, written out one logit at a time."""
+"""Penalties and biases against their formulas, written out for one logit at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOME = SamplingParams(
 
 
 def edited(edits: LogitEdits, logits: list[float]) -> list[float]:
-    """What a device does with the edits (`llmd.api.step.Selection`)."""
+    """Apply the edits as a device does (`llmd.api.step.Selection`)."""
     result = list(logits)
     for token, factor, bias in zip(*(part.tolist() for part in edits.row()), strict=True):
         value = logits[token]

@@ -1,4 +1,4 @@
-"""What each sampler keeps, on a few tokens with plain probabilities; the formulas are tested in `test_sampler`."""
+"""What each sampler keeps of a few tokens with simple probabilities; `test_sampler` tests the formulas."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_depends_on_tokens_beyond_the_list_is_not_decided(
 
 
 def beginning(*probabilities: float, kept: int) -> Shortlist:
-    """The best tokens of a row, with what a device tells of all."""
+    """Return the best tokens of a row, with a device's statistics of all tokens."""
     whole = listed(*probabilities)
     deviation, entropy = float(np.std(whole.logits)), whole.entropy()
     moments = Moments(len(whole), deviation, entropy)
@@ -99,12 +99,12 @@ def test_a_list_with_the_moments_of_its_row_is_cut_as_the_row(
 
 
 def test_typical_tokens_may_lie_beyond_the_list() -> None:
-    """As near to the entropy as the list's last token are those only that surprise less than it, or beyond."""
+    """Tokens that are nearer to the entropy than the last listed one may be before it or beyond the list."""
     assert filters.typical(beginning(*TAIL, kept=6), 0.95) is None
     assert filters.typical(beginning(*[0.01] * 100, kept=6), 0.5) is None
-    # The best token is farther from the entropy than those beyond, though the list would reach the share with it.
+    # The best token alone reaches the share, but tokens beyond the list are nearer to the entropy.
     assert filters.typical(beginning(0.4, *[0.006] * 100, kept=3), 0.3) is None
-    early = beginning(0.5, *[0.005] * 100, kept=1)  # its only token surprises less than the average
+    early = beginning(0.5, *[0.005] * 100, kept=1)  # its only token has less surprise than the average
     assert filters.typical(early, 0.1) is None
 
 

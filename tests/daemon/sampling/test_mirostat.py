@@ -1,4 +1,4 @@
-"""Mirostat against its formulas, and against what it is for: the surprise that was asked for."""
+"""Mirostat against its formulas, and against its purpose: the target surprise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.daemon.sampling.closed_form import make_row, step_result
 
 
 def zipf(exponent: float, count: int = 500) -> np.ndarray:
-    """Logits of tokens whose probabilities fall as rank ** -exponent."""
+    """Return logits of tokens with probabilities proportional to rank ** -exponent."""
     return (-exponent * np.log(np.arange(1, count + 1))).astype(np.float32)
 
 
@@ -70,7 +70,8 @@ def test_tokens_are_as_surprising_as_was_asked_for(version: int, tau: float) -> 
         draws = sampler.draw(sampler.prepare([1], [place]), step_result([row], [1.0]), lambda _, row=row: row)  # type: ignore[misc]
         sampler.accept(1, 0, draws)
         limits.append(mirostat.unpack(Mirostat(2), sampler.state(1)))
-    # A limit moves by eta times the error of a token's surprise: where it stays, the mean error is small.
+    # The limit moves by eta times the error of a token's surprise: if it stays constant, the mean error is
+    # small.
     settled = limits[300:]
     assert abs(settled[-1] - settled[0]) / len(settled) / 0.1 < 0.05
     assert len(set(settled)) > 1000

@@ -1,4 +1,4 @@
-"""Counts over prompt and output, all of them or the last ones, against counting anew for each token."""
+"""Counts over all or the last tokens of prompt and output, compared with a fresh count for each token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Philox against the known answers that its authors published with Random123."""
+"""Philox against the known answers published with Random123."""
 
 from __future__ import annotations
 

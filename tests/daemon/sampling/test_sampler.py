@@ -1,4 +1,4 @@
-"""Drawing from candidates gives the distribution that the formulas give over the whole row."""
+"""Draws from candidates have the distribution of the formulas over the whole row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.daemon.sampling.closed_form import VOCAB, closed_form, make_row, step
 def draw_many(
     row: np.ndarray, params: SamplingParams, positions: range, kept: int = 64
 ) -> tuple[list[int], int]:
-    """A token for each position, all drawn in one step, and how many rows were fetched."""
+    """Return a token for each position, all drawn in one step, and the number of fetched rows."""
     sampler, fetched = Sampler(len(row)), 0
 
     def fetch(_: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def draw_many(
 
 
 def draw_one(row: np.ndarray, params: SamplingParams, position: int, kept: int = 64) -> tuple[int, bool]:
-    """The token, and whether the full row was fetched."""
+    """Return the token, and whether the whole row was fetched."""
     tokens, fetched = draw_many(row, params, range(position, position + 1), kept)
     return tokens[0], bool(fetched)
 
@@ -239,7 +239,7 @@ def test_the_full_row_is_not_fetched_where_the_filters_end_within_the_candidates
 
 def test_a_flat_distribution_needs_the_full_row_now_and_then() -> None:
     fetched = draw_many(make_row(4, spread=0.01), SamplingParams(seed=1), range(400))[1]
-    assert 0.5 < fetched / 400 < 0.85  # 136 of 200 tokens lie beyond the candidates
+    assert 0.5 < fetched / 400 < 0.85  # 136 of 200 tokens are beyond the candidates
 
 
 def test_choices_of_a_request_draw_different_tokens() -> None:

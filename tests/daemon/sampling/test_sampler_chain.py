@@ -91,7 +91,7 @@ FINAL: list[dict[str, Any]] = [
 
 
 def draw_rows(row: np.ndarray, wanted: SamplingParams, positions: range, kept: int) -> DrawnTokens:
-    """What a row gives at each position, all in one step."""
+    """Return the draws of a row at each position, all in one step."""
     sampler = Sampler(VOCAB)
     for place in positions:
         sampler.add(place, wanted, [1])

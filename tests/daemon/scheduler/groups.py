@@ -1,4 +1,4 @@
-"""SequenceGroups of sequences whose next tokens are chosen as a search would choose them, but at random."""
+"""Sequence groups whose next tokens are chosen as a beam search would choose them, but at random."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from llmd.scheduler.sequence_group import SequenceGroup
 
 
 def lead(sequence: Sequence, width: int) -> Sequence:
-    """The sequence, as the first of a group."""
+    """Make the sequence the first member of a group."""
     sequence.sibling_key = None
     sequence.group = SequenceGroup(sequence.request_id, width, [sequence])
     return sequence
 
 
 class Searches:
-    """Chooses once all members of a group have drawn: some go on, some are forked, some end."""
+    """Chooses once all members of a group have drawn: some continue, some are forked, some end."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.ended: dict[int, int] = {}
@@ -27,17 +27,17 @@ class Searches:
         self._drawn: set[Sequence] = set()
 
     def draw(self, sequence: Sequence) -> None:
-        """Take that a row of a member has arrived."""
+        """Record that a row of a member has arrived."""
         self._drawn.add(sequence)
 
     def cancel(self, request_id: int) -> None:
-        """Let the members of a group go; an unknown one is ignored."""
+        """Remove the members of a group; unknown ids are ignored."""
         for one in [*self._scheduler.running, *self._scheduler.waiting]:
             if one.owner_id == request_id:
                 self._scheduler.remove(one.request_id)
 
     def advance(self) -> None:
-        """Act on a step that is done."""
+        """Handle a finished step."""
         groups = {id(one.group): one.group for one in self._drawn if one.group and not one.ended}
         for group in groups.values():
             if not self._drawn.issuperset(group.members):

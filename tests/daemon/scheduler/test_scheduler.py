@@ -1,4 +1,4 @@
-"""Who runs, who waits, who gives way."""
+"""Which sequences run, wait and are preempted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = list[tuple[int, int, int]]
 def make(
     request_id: int, length: int, *, priority: int = 0, max_tokens: int = 8, prompt: int | None = None
 ) -> Sequence:
-    """A sequence; those of the same ``prompt`` number and length are siblings."""
+    """Return a sequence; sequences with the same ``prompt`` number and length are siblings."""
     prompt = request_id if prompt is None else prompt
     tokens = [1000 * prompt + place for place in range(length)]
     stop = StopParams(max_tokens=max_tokens)
@@ -43,8 +43,9 @@ def rows(plan: StepPlan) -> Rows:
 
 
 def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None) -> None:
-    """Act as if the step had run: each sequence that draws in it gets its own number as a token. Those of groups get
-    theirs from ``searches``.
+    """Act as if the step had run: each sequence that draws gets its own number as a token.
+
+    Those of groups get theirs from ``searches``.
     """
     pager = scheduler._pager
     pager.copied(pager.copies())
@@ -79,7 +80,7 @@ def test_a_step_carries_every_decode_and_prefill_up_to_a_chunk() -> None:
 
 
 def score(sequence: Sequence) -> Sequence:
-    """The sequence, whose prompt is scored."""
+    """Mark the prompt of the sequence as scored."""
     sequence.cache_keys = sequence.sibling_key = None
     sequence.prompt_logprobs = 0
     return sequence
@@ -89,7 +90,7 @@ def test_scored_rows_are_few_come_last_and_never_draw() -> None:
     scheduler = make_scheduler()
     for sequence in (score(make(1, 7)), score(make(2, 3)), make(3, 2), score(make(4, 1))):
         scheduler.add(sequence)
-    # The second must wait for rows, those behind it need none.
+    # The second must wait for scored rows; those behind it need none.
     assert step(scheduler) == [(3, 0, 2), (4, 0, 1), (1, 0, 4)]
     assert step(scheduler) == [(3, 2, 1), (4, 1, 1), (1, 4, 2), (2, 0, 2)]
     plan = scheduler.plan()
@@ -240,7 +241,7 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
 
 
 def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
-    """Let a sequence be what it is called; one that would need more blocks than there are as a group remains alone."""
+    """Make a sequence what its kind says; a group that would need too many blocks stays a single sequence."""
     if kind == "scored":
         score(sequence)
     elif kind == "group" and not pager.shortage(sequence.total_len, width, sequence.prompt_len):
@@ -275,7 +276,7 @@ def test_every_request_ends_whatever_the_pool(
     failures: set[int],
     depth: int,
 ) -> None:
-    """With ``depth`` steps on their way; a failure loses those that were planned."""
+    """Run with ``depth`` steps in flight; a failure loses the planned ones."""
     scheduler = make_scheduler(blocks, slots, depth)
     arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
     sequences = [

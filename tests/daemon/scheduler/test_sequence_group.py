@@ -1,4 +1,4 @@
-"""Sequences that run, wait and give way together."""
+"""Sequences that run, wait and are preempted together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.daemon.scheduler.test_scheduler import done, make, make_scheduler, ro
 
 
 def grown(scheduler: Scheduler, *tails: tuple[int, ...], width: int = 3, prompt_len: int = 5) -> Sequence:
-    """A group that runs: its prompt, and these outputs of equal length, each a fork of the first."""
+    """Return a running group with a prompt and these outputs of equal length, each a fork of the first."""
     first = lead(make(1, prompt_len, max_tokens=30), width)
     scheduler.add(first)
     while not scheduler.running or scheduler._pager.length(1) < prompt_len:

@@ -1,4 +1,4 @@
-"""Case files hold what they say, at aligned places."""
+"""Case files contain their cases at aligned offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite passes on the reference and finds what is wrong with a device."""
+"""The suite passes on the reference device and finds the faults of a wrong one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_wrong_op_is_found(monkeypatch: pytest.MonkeyPatch, case: str, functio
     right, running = getattr(numerics, function), []
 
     class Wrong(ReferenceDevice):
-        """Computes one op 0.1 % off."""
+        """A device that computes one op wrong by 0.1 %."""
 
         def load(self, *arguments: Any) -> ReferenceWeights:
             running.append(True)
@@ -106,7 +106,7 @@ def test_a_wrong_description_of_a_row_is_found(monkeypatch: pytest.MonkeyPatch, 
 
 
 class Misread(RandomSource):
-    """Weights of which something is read wrongly."""
+    """A source of weights that are read wrongly."""
 
     def __init__(self, misread: Callable[[WeightData], WeightData]) -> None:
         super().__init__()
@@ -205,11 +205,11 @@ def test_a_kv_dtype_that_every_device_must_have_is_named() -> None:
     case = cases()["attention/gqa-f16"]
     assert case in cases_for(device.info)
     (result,) = check_device(device, (case,))
-    assert result.problem == "the device keeps no KV as f16"
+    assert result.problem == "the device does not support KV dtype f16"
 
 
 class Counting(NullDevice):
-    """Counts what the suite asks of it."""
+    """A device that counts the calls of the suite."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0.0)

@@ -1,4 +1,4 @@
-"""The recorder keeps what a schedule asks of a device."""
+"""The recorder records the calls that a schedule makes to a device."""
 
 from __future__ import annotations
 

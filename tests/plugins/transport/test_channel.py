@@ -18,10 +18,10 @@ def test_items_come_out_in_order() -> None:
 def test_a_full_channel_takes_nothing_more() -> None:
     channel = Channel[int]("made", 1)
     channel.put(1, 0)
-    with pytest.raises(LinkTimeoutError, match=r"made: the peer took none of 1 waiting frames within 0 s"):
+    with pytest.raises(LinkTimeoutError, match=r"made: the peer read none of 1 queued frames within 0 s"):
         channel.put(2, 0)
     assert channel.get(0) == 1
-    with pytest.raises(LinkTimeoutError, match="nothing came within 0 s"):
+    with pytest.raises(LinkTimeoutError, match="nothing arrived within 0 s"):
         channel.get(0)
 
 
@@ -46,7 +46,7 @@ def test_draining_closes_and_returns_what_was_left() -> None:
 
 
 class FedWhileClosing(Channel[str]):
-    """A channel that another thread puts an item into at the last moment."""
+    """A channel into which another thread puts an item at the last moment."""
 
     def close(self) -> None:
         self.put("late", 0)

@@ -1,4 +1,4 @@
-"""What is particular to links inside one process; what every transport does is in tests/conformance/transports."""
+"""Behaviour specific to links within one process; tests/conformance/transports tests every transport."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The contracts of llmd: the only package that plugins import.
 
-Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`.
-Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and engine: `messages`. What answers are made of
-and how they are read: `parts`, `parsing`. Errors: `errors`.
+Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
+`tensors`, `integer_formats`. Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and
+engine: `messages`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
-The names below are looked up when they are first used: numpy, which most modules here need, takes a quarter of a
-second to import, and neither a plugin's description nor most commands need it.
+The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
+import, and neither a plugin's description nor most commands need it.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ __all__ = [
 ]
 
 
-# Cheapest first. A name is taken from any module that has it: it is the same object everywhere.
+# Cheapest import first. Any module that has the name will do: it is the same object in all of them.
 _MODULES = (
     "errors",
     "plugins",

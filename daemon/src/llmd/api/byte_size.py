@@ -1,12 +1,13 @@
-"""Numbers of bytes as people read them."""
+"""Byte counts for humans."""
 
 from __future__ import annotations
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+"""Each unit is 1024 of the unit before it."""
 
 
 def format_bytes(num_bytes: int) -> str:
-    """Return a number of bytes in powers of 1024, such as ``16.8 MiB``."""
+    """Format a byte count in powers of 1024, such as ``16.8 MiB``."""
     amount = float(num_bytes)
     for unit in UNITS[:-1]:
         if amount < 1024:

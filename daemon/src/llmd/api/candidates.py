@@ -1,6 +1,6 @@
-"""From the logits of output rows to candidates, in NumPy: what a `Stage` does after the head, for devices without kernels for it.
+"""Turn the logits of output rows into candidates, in NumPy: what a `Stage` does after the head.
 
-A device that copies its logits to the host needs nothing else; the conformance suite compares others with this.
+For devices that copy their logits to the host. The conformance suite compares other devices with this.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from llmd.api.step import Float32, Int32, Selection, StepResult
 
 
 class OutputRows:
-    """Logits of the selected rows of one ticket, and the candidates made of them.
+    """Logits of the output rows of one ticket, and their candidates.
 
-    ``raw`` and ``edited`` are float32 ``[N, vocab]``, as `Stage.raw_rows` and `Stage.rows` return them. Rows that are marked as
-    masked have no candidates before `apply_masks`.
+    ``raw`` and ``edited`` are float32 ``[N, vocab]``, as `Stage.raw_rows` and `Stage.rows` return them.
+    Masked rows have no candidates before `apply_masks`.
     """
 
     def __init__(self, raw: Float32, selection: Selection, num_candidates: int) -> None:
@@ -41,10 +41,10 @@ class OutputRows:
         self._reduce(np.flatnonzero(~selection.masked))
 
     def apply_masks(self, masks: NDArray[np.uint32]) -> None:
-        """Take the masks of `Stage.apply_masks`.
+        """Apply the masks of `Stage.apply_masks`.
 
         Raises:
-            ValueError: they have another shape or dtype.
+            ValueError: wrong shape or dtype.
         """
         rows = np.flatnonzero(self._selection.masked)
         vocab = self.raw.shape[1]
@@ -61,14 +61,14 @@ class OutputRows:
         """Return the candidates.
 
         Raises:
-            ValueError: rows still wait for their masks.
+            ValueError: masked rows still wait for `apply_masks`.
         """
         if self._waiting:
             raise ValueError("masked rows have no candidates before apply_masks")
         return self._result
 
     def token(self, output: int) -> int:
-        """Return the best edited candidate of an output row, which the next step is fed with."""
+        """Return the best edited candidate of an output row, for a step that is fed from this ticket."""
         return int(self._result.ids[output, 0])
 
     def _reduce(self, rows: NDArray[np.intp]) -> None:
@@ -97,7 +97,7 @@ def _edit(raw: Float32, selection: Selection) -> Float32:
 
 
 def _top_ids(values: Float32, count: int) -> Int32:
-    """Ids of the largest values of each row, equal values by ascending id."""
+    """Return the ids of the largest values of each row; equal values are in order of id."""
     order = np.argsort(-values, axis=1, kind="stable")
     return np.ascontiguousarray(order[:, :count]).astype(np.int32)
 
@@ -110,24 +110,24 @@ def _targets(raw: Float32, targets: Int32) -> Float32:
 def _rowwise_logsumexp(values: NDArray[np.floating]) -> Float32:
     wide = values.astype(np.float64)
     largest = wide.max(axis=1, keepdims=True)
-    largest[np.isneginf(largest)] = 0.0  # a row of which nothing is allowed
+    largest[np.isneginf(largest)] = 0.0  # no id is allowed in this row
     with np.errstate(divide="ignore"):
         total: Float32 = (np.log(np.exp(wide - largest).sum(axis=1)) + largest[:, 0]).astype(np.float32)
     return total
 
 
 def _rowwise_entropy(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of the softmax of each row; 0 where nothing is allowed."""
+    """Return the entropy of each row's softmax; 0 if no id is allowed."""
     shifted = values - np.maximum(values.max(axis=1, keepdims=True), np.finfo(np.float64).min)
     weights = np.exp(shifted)
-    total = np.maximum(weights.sum(axis=1), 1.0)  # the best has the weight 1
+    total = np.maximum(weights.sum(axis=1), 1.0)  # the best id has weight 1
     weighted = np.where(weights > 0.0, weights * np.maximum(shifted, -1e4), 0.0).sum(axis=1)
     entropy: NDArray[np.float64] = np.log(total) - weighted / total
     return entropy
 
 
 def _rowwise_deviation(values: Float32) -> NDArray[np.float64]:
-    """The standard deviation of what is allowed in each row; 0 where that is nothing."""
+    """Return the standard deviation of the allowed values of each row; 0 if there are none."""
     allowed = values > -np.inf
     wide = np.where(allowed, values, 0.0).astype(np.float64)
     count = np.maximum(allowed.sum(axis=1), 1)

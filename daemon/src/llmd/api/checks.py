@@ -1,4 +1,4 @@
-"""Checks of a step against the contract, for backends to call at their door."""
+"""Checks of programs and steps against the contract; backends call those of steps first in `Stage.submit`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
 
 
 def refusals(device: Device, program: Program) -> list[Refusal]:
-    """All that keeps the device from running the program: what its description says, and what it says itself."""
+    """Return all reasons why the device cannot run the program, from `DeviceInfo` and `Device.check`."""
     info = device.info
-    told = (
+    described = (
         *missing_ops(info, program),
         *missing_activations(info, program),
         *misplaced_integers(info, program),
     )
-    return [*told, *device.check(program)]
+    return [*described, *device.check(program)]
 
 
 def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """A refusal for each kind of op that the program has and the device does not."""
+    """Return a refusal for each kind of op in the program that the device does not support."""
     kinds = {slotted.op.kind for instruction in program.instructions for slotted in instruction.ops}
     return [Refusal(f"op {kind}", "the device does not compute it") for kind in sorted(kinds - set(info.ops))]
 
 
 def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """A refusal where weights in integer formats are to multiply rows held in a way that the device does not have."""
+    """Return a refusal if integer weights need a type of activations that the device does not support."""
     integers = sorted({weight.format for weight in program.weights} & INTEGER_FORMATS.keys())
     if not integers or program.activations in info.activations:
         return []
@@ -40,11 +40,11 @@ def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 
 def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """A refusal for each weight in an integer format that the device would have to read as plain numbers."""
+    """Return a refusal for each weight in an integer format that the device needs in a plain format."""
     refused = []
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
-            is_matrix = slotted.op.kind in info.integer_ops and place % 2 == 0  # biases have odd places
+            is_matrix = slotted.op.kind in info.integer_ops and place % 2 == 0  # biases have odd indices
             if index is not None and not is_matrix and program.weights[index].format in INTEGER_FORMATS:
                 weight = program.weights[index]
                 what = f"format {weight.format} of {weight.ref.name}"
@@ -60,7 +60,7 @@ def check_submit(
     hidden: HiddenRef | None,
     selection: Selection | None,
 ) -> None:
-    """Check everything that `Stage.submit` is given; ``blocks`` are the pool sizes that the stage was made with.
+    """Check all arguments of `Stage.submit`; ``blocks`` are the pool sizes of the stage.
 
     Raises:
         ValueError: what is wrong, with the values.
@@ -74,21 +74,19 @@ def check_submit(
 
 
 def check_ends(program: Program, hidden: HiddenRef | None, selection: Selection | None) -> None:
-    """Check that hidden states and a selection are there where the program needs them, and nowhere else.
+    """Check that hidden states and a selection are given if and only if the program needs them.
 
     Raises:
-        ValueError: they are not.
+        ValueError: one is missing, or given although the program does not need it.
     """
     if (hidden is None) != (program.hidden_in is None):
-        raise ValueError(
-            "hidden states are given exactly where the program does not begin with the embedding"
-        )
+        raise ValueError("hidden states are needed if and only if the program has no embedding")
     if (selection is None) == program.has_head:
-        raise ValueError("a selection is given exactly where the program ends with the head")
+        raise ValueError("a selection is needed if and only if the program ends with the head")
 
 
 def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits, step: Step) -> None:
-    """Check shapes, dtypes and ranges of a step; ``blocks`` are the pool sizes the stage was made with.
+    """Check shapes, dtypes and ranges of a step; ``blocks`` are the pool sizes of the stage.
 
     Raises:
         ValueError: what is wrong, with the values.
@@ -99,17 +97,17 @@ def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits,
     _check_array("row_offsets", step.row_offsets, np.int32, (sequences + 1,))
     if not 0 < rows <= limits.max_rows or not 0 < sequences <= limits.max_sequences:
         raise ValueError(
-            f"a step of {rows} rows and {sequences} sequences; this stage was made for"
+            f"the step has {rows} rows and {sequences} sequences; this stage takes"
             f" 1..{limits.max_rows} rows and 1..{limits.max_sequences} sequences"
         )
     offsets = step.row_offsets
     if offsets[0] != 0 or offsets[-1] != rows or np.any(np.diff(offsets) <= 0):
-        raise ValueError(f"row_offsets {offsets.tolist()} do not cut {rows} rows into non-empty sequences")
+        raise ValueError(f"row_offsets {offsets.tolist()} do not split {rows} rows into non-empty sequences")
     _check_range("positions", step.positions, 0, program.context_len)
     if program.hidden_in is None:
         _check_range("token_ids", step.token_ids, -limits.max_outputs, program.vocab_size)
         if step.feed is None and np.any(step.token_ids < 0):
-            raise ValueError("a negative token id needs a ticket to feed from")
+            raise ValueError("a negative token id needs a ticket in `feed`")
     _check_consecutive(step)
     _check_tables(program, blocks, step)
     if step.token_types is not None:
@@ -135,7 +133,9 @@ def check_selection(program: Program, limits: StageLimits, step: Step, selection
     """
     count, edits = selection.num_rows, selection.edit_ids.shape[0]
     if not 0 <= count <= limits.max_outputs:
-        raise ValueError(f"{count} output rows; this stage was made for {limits.max_outputs}")
+        raise ValueError(
+            f"the selection has {count} output rows; this stage takes at most {limits.max_outputs}"
+        )
     _check_array("rows", selection.rows, np.int32, (count,))
     _check_array("edit_offsets", selection.edit_offsets, np.int32, (count + 1,))
     _check_array("edit_ids", selection.edit_ids, np.int32, (edits,))
@@ -149,7 +149,7 @@ def check_selection(program: Program, limits: StageLimits, step: Step, selection
     _check_range("targets", selection.targets, -1, program.vocab_size)
     offsets = selection.edit_offsets
     if offsets[0] != 0 or offsets[-1] != edits or np.any(np.diff(offsets) < 0):
-        raise ValueError(f"edit_offsets {offsets.tolist()} do not cut {edits} edits")
+        raise ValueError(f"edit_offsets {offsets.tolist()} do not split {edits} edits")
     if np.any(np.diff(selection.rows) < 0):
         raise ValueError(f"rows {selection.rows.tolist()} are not ascending")
     if not np.all(selection.temperatures > 0):
@@ -177,9 +177,7 @@ def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> No
         _check_array("block_tables", table, np.int32, (step.num_sequences, table.shape[-1]))
         seen_from = np.zeros_like(first) if group.window is None else np.maximum(0, first - group.window + 1)
         if int(last.max()) // BLOCK_LEN >= table.shape[1]:
-            raise ValueError(
-                f"position {int(last.max())} lies beyond a block table of {table.shape[1]} blocks"
-            )
+            raise ValueError(f"position {int(last.max())} is beyond a block table of {table.shape[1]} blocks")
         index = np.arange(table.shape[1])
         used = (index >= seen_from[:, None] // BLOCK_LEN) & (index <= last[:, None] // BLOCK_LEN)
         _check_range(f"block table of KV group {group.id}", table[used], 0, blocks[group.id])

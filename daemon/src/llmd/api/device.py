@@ -1,7 +1,7 @@
-"""Devices, what they can do, and the stages that run steps on them.
+"""Devices, their capabilities, and the stages that run steps on them.
 
-Life of a device: `Device.check` says which ops it refuses; `Device.load` takes the weights of a program;
-`LoadedWeights.stage` allocates KV pools and step buffers; the stage then runs steps until it is closed.
+Life of a device: `Device.check` reports what it refuses, `Device.load` loads the weights of a program,
+`LoadedWeights.stage` allocates KV pools and step buffers, and the stage runs steps until it is closed.
 """
 
 from __future__ import annotations
@@ -20,88 +20,93 @@ from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepR
 from llmd.api.tensors import Format, TensorSource
 
 Progress = Callable[[int, int], None]
-"""Called now and then while loading with (bytes done, bytes in all)."""
+"""Called from time to time during a load with (bytes done, total bytes)."""
 
 
 class DeviceInfo(msgspec.Struct, frozen=True):
-    """What the host and the planner may know of a device before it is opened.
-
-    ``name`` is unique in one daemon and is what users type (``cpu``, ``reference``, ``cuda:0``).
-    ``score``: 0 means present but unusable (then ``reason`` says why, in one sentence); the usable device with
-    the highest score is the default. ``memory_bytes`` may hold weights and KV. ``row_exact``: a row's result is
-    bit-identical at any batch, chunk and block placement. ``queues``: `Stage.submit` returns before the step is done, so
-    that the next one is worth submitting meanwhile. ``description`` names the hardware for people.
-
-    ``kv_layout`` names how keys and values are computed and laid out: a block's bytes may be moved between stages of equal
-    programs and KV dtypes on devices that say the same, in other processes, too. (optional) Empty: `Stage.read_blocks`
-    and `Stage.write_blocks` are not there. ``activations``: how rows may be held that integer formats multiply.
-    ``integer_ops``: kinds of ops whose matrices may be in an integer format; all other weights of a program are plain.
-    """
+    """What is known of a device before it is opened."""
 
     name: str
+    """Unique in a daemon; users type it (``cpu``, ``reference``, ``cuda:0``)."""
     kind: str
+    """Name of the backend."""
     score: int
+    """The usable device with the highest score is the default; 0: present but unusable."""
     memory_bytes: int
+    """Memory for weights and KV cache."""
     formats: tuple[Format, ...]
+    """Weight formats that it can run."""
     kv_dtypes: tuple[KVDtype, ...]
+    """Types of the KV cache that it can run."""
     ops: tuple[str, ...]
+    """Op kinds that it can run."""
     patterns: tuple[Pattern, ...] = ()
+    """Sequences of ops that it can run as one kernel."""
     row_exact: bool = False
+    """The result of a row is bit-identical for any batch, chunk and placement of blocks."""
     queues: bool = False
+    """`Stage.submit` returns before the step is done: the next step should be submitted meanwhile."""
     description: str = ""
+    """The hardware, for users."""
     reason: str = ""
+    """If ``score`` is 0: why, in one sentence."""
     kv_layout: str = ""
+    """(optional) Identifies how keys and values are computed and stored. The bytes of a block can be moved
+    between stages, also of different processes, if program, KV dtype and this text are equal. Empty:
+    `Stage.read_blocks` and `Stage.write_blocks` do not exist."""
     activations: tuple[ActivationDtype, ...] = ("int8",)
+    """Supported types of rows that are multiplied by weights in integer formats."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
+    """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """One op (or weight format, or KV dtype) of a program that a device cannot run."""
+    """A part of a program that a device cannot run."""
 
     what: str
+    """The op, weight format or KV dtype."""
     reason: str
+    """Why the device cannot run it."""
 
 
 class DeviceProfile(msgspec.Struct, frozen=True):
-    """Measured rates of a device.
-
-    ``read_bytes_per_s``: streaming reads of weights-sized memory. ``decode_bytes_per_s``: weight bytes per second
-    of a one-row linear op, for each format that was measured. ``prefill_flops_per_s``: floating (or integer)
-    operations per second of a 256-row linear op in the fastest format, two for each multiply-add.
-    """
+    """Measured rates of a device."""
 
     read_bytes_per_s: float
+    """Streaming reads of memory the size of weights."""
     decode_bytes_per_s: Mapping[Format, float]
+    """Weight bytes per second of a one-row linear op, for each measured format."""
     prefill_flops_per_s: float
+    """Floating-point (or integer) operations per second of a 256-row linear op in the fastest format; a
+    multiply-add counts as two."""
 
 
 class DeviceOptions(msgspec.Struct, frozen=True):
-    """What users may ask of a device when it is opened. A device for which an option means nothing passes it over.
-
-    ``threads``: how many threads of this machine's processors compute, None for as many as the device finds best. More
-    than there are processors is allowed: they take turns.
-    """
+    """User options for opening a device. A device ignores options that do not apply to it."""
 
     threads: int | None = None
+    """Number of host threads that compute; None: the device chooses. May exceed the number of processors."""
 
 
 class StageLimits(msgspec.Struct, frozen=True):
-    """Sizes that a stage allocates for, once.
-
-    ``max_rows`` and ``max_sequences`` bound one step; ``max_outputs`` the rows of its selection; ``tickets`` the
-    steps in flight, each with its own buffers.
-    """
+    """Sizes that a stage allocates for, once."""
 
     max_rows: int
+    """Most rows in a step."""
     max_sequences: int
+    """Most sequences in a step."""
     max_outputs: int
+    """Most output rows in a step."""
     kv_dtype: KVDtype = "f16"
+    """Type of the KV cache."""
     tickets: int = 2
+    """Most steps in flight; each has its own buffers."""
     num_candidates: int = NUM_CANDIDATES
+    """Candidates per output row."""
 
 
 class HiddenRef(Protocol):
-    """Hidden states ``[rows, hidden_size]`` of one ticket, wherever they live."""
+    """Hidden states ``[rows, hidden_size]`` of one ticket, in any memory."""
 
     def host(self) -> Float32:
         """Return them as a C-contiguous float32 array in host memory, valid until the ticket is released."""
@@ -109,9 +114,10 @@ class HiddenRef(Protocol):
 
 
 class HostHidden(msgspec.Struct, frozen=True):
-    """Hidden states that already lie in host memory."""
+    """Hidden states in host memory."""
 
     array: Float32
+    """``[rows, hidden_size]``."""
 
     def host(self) -> Float32:
         """Return the array itself."""
@@ -119,61 +125,66 @@ class HostHidden(msgspec.Struct, frozen=True):
 
 
 class Stage(Protocol):
-    """The parts of one program with KV pools and step buffers. Used by one thread at a time.
+    """A program with its KV pools and step buffers. Used by one thread at a time.
 
-    Each step is one `submit`, then `wait` (last stage) or `hidden` (others), then `release`. Tickets complete
-    in the order of submission. A `submit` that raises, and a `wait` that raises `DeviceError`, have released
-    the ticket; the contents of KV blocks at that step's positions are then undefined, all others are unchanged.
+    A step is `submit`, then `wait` (last stage) or `hidden` (other stages), then `release`. Tickets complete
+    in order of submission. If `submit` raises, or `wait` raises `DeviceError`, the ticket is released; the KV
+    blocks at that step's positions are then undefined, and all others are unchanged.
     """
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
-        """Queue the whole step: block copies, layers, head and candidates. Never waits for the device.
+        """Queue the whole step: block copies, layers, head and candidates. Do not wait for the device.
 
-        ``hidden`` is None exactly where the program begins with the embedding, ``selection`` is None exactly
-        where it does not end with the head. A CPU stage does its work here.
+        ``hidden`` is None if and only if the program begins with the embedding, ``selection`` if and only if
+        it does not end with the head. A CPU stage does its work here.
 
         Raises:
-            DeviceError: the device failed, or every ticket is in flight.
-            ValueError: an array contradicts the contract (shape, dtype, range); nothing was queued.
+            DeviceError: the device failed, or all tickets are in flight.
+            ValueError: an array violates the contract (shape, dtype, range); nothing was queued.
         """
         ...
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
-        """Finish the rows marked as masked: uint32 ``[masked rows, ceil(vocab / 32)]``, bit ``id % 32`` of word
-        ``id // 32`` set where the id is allowed; rows in the order of the selection. It may come after the ticket that
-        the step is fed from was waited for, while the layers are computed.
+        """Apply masks uint32 ``[masked rows, ceil(vocab / 32)]`` to the masked rows, in selection order.
+
+        Bit ``id % 32`` of word ``id // 32`` is set if the id is allowed. May be called while the layers run,
+        after the ticket that the step is fed from has been waited for.
         """
         ...
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        """Hidden states that leave this stage, for the next stage's `submit`."""
+        """Return the hidden states that this stage outputs, for `submit` of the next stage."""
         ...
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
-        """Return the candidates of a ticket.
+        """Wait for a ticket and return its candidates.
 
         Raises:
-            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; the ticket is released.
-            ValueError: rows of the step are masked and their masks have not come; the ticket stays.
+            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; the ticket is
+            released. ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays
+            valid.
         """
         ...
 
     def rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> Float32:
-        """Full edited logits float32 ``[len(outputs), vocab]`` of output rows, by their index in the selection."""
+        """Return the edited logits float32 ``[len(outputs), vocab]`` of output rows.
+
+        ``outputs`` are indices in the selection.
+        """
         ...
 
     def raw_rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> Float32:
-        """As `rows`, before edits and masks."""
+        """Return the logits as `rows` does, but before edits and masks."""
         ...
 
     def release(self, ticket: Ticket) -> None:
-        """Give the ticket's buffers back. Results and hidden states of it are invalid from here."""
+        """Reuse the ticket's buffers. Its results and hidden states are invalid from now on."""
         ...
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
-        """(optional, `DeviceInfo.kv_layout`) Return what blocks of a KV group hold, uint8 ``[len(blocks), kv_bytes]``.
+        """(optional, see `DeviceInfo.kv_layout`) Return the bytes of blocks, uint8 ``[blocks, kv_bytes]``.
 
-        The caller owns the array. No ticket is in flight.
+        The caller owns the array. Called only when no ticket is in flight.
 
         Raises:
             ValueError: there is no such block.
@@ -181,11 +192,11 @@ class Stage(Protocol):
         ...
 
     def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
-        """(optional) The reverse of `read_blocks`."""
+        """(optional) Overwrite KV blocks with bytes that `read_blocks` returned."""
         ...
 
     def close(self) -> None:
-        """Free pools and buffers; open tickets are abandoned. Closing twice is allowed."""
+        """Free pools and buffers; tickets in flight are dropped. Closing twice is allowed."""
         ...
 
 
@@ -193,44 +204,44 @@ class LoadedWeights(Protocol):
     """Weights of a program on a device."""
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
-        """Bytes of one block of the group as this device lays it out, all its layers of the program included."""
+        """Return the bytes of one block of a KV group on this device, for all its layers in the program."""
         ...
 
     def free_bytes(self) -> int:
-        """Bytes that KV pools and step buffers may use now that the weights are loaded."""
+        """Return the bytes that KV pools and step buffers may use, with the weights loaded."""
         ...
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> Stage:
         """Allocate pools of ``blocks[group]`` blocks (ids from 0) and step buffers; complete when it returns.
 
         Raises:
-            MemoryBudgetError: the memory cannot be had.
+            MemoryBudgetError: there is not enough memory.
         """
         ...
 
     def close(self) -> None:
-        """Free the weights. Stages must be closed before."""
+        """Free the weights. All stages are closed before."""
         ...
 
 
 class Device(Protocol):
-    """An opened device. Opening and using it happens in the engine process only."""
+    """An opened device. It is used only in the process that opened it (`Backend.open`)."""
 
     @property
     def info(self) -> DeviceInfo:
-        """What `probe` said of it; ``description`` may say more of a device that is open."""
+        """What `Backend.probe` returned; ``description`` may have more detail once the device is open."""
         ...
 
     def check(self, program: Program) -> list[Refusal]:
-        """Return every reason why this device cannot run the program; empty means it can."""
+        """Return all reasons why this device cannot run the program; empty: it can. Called before `load`."""
         ...
 
     def benchmark(self, budget_s: float) -> DeviceProfile:
-        """Measure the device for at most about ``budget_s`` seconds."""
+        """Measure the device for about ``budget_s`` seconds at most."""
         ...
 
     def load(self, program: Program, tensors: TensorSource, progress: Progress) -> LoadedWeights:
-        """Take the weights of a program.
+        """Load the weights of a program.
 
         Raises:
             CheckpointError: a tensor is missing or contradicts the program.
@@ -239,5 +250,5 @@ class Device(Protocol):
         ...
 
     def close(self) -> None:
-        """Free what the device holds. Closing twice is allowed."""
+        """Free all resources of the device. Closing twice is allowed."""
         ...

@@ -7,35 +7,35 @@ from typing import Literal
 import msgspec
 
 Pooling = Literal["cls", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
-"""What is made of the rows ``h[1..n]`` of a text: the first, the largest of each column, their mean, their sum over
-``sqrt(n)``, their mean with the weights ``1..n``, the last.
+"""How the rows ``h[1..n]`` of a text become one: the first row, the maximum of each column, the mean, the sum
+over ``sqrt(n)``, the mean weighted by ``1..n``, the last row.
 """
 
 
 ScoreFunction = Literal["sigmoid", "identity"]
-"""What makes the score of a pair of texts of the number that a model leaves for it."""
+"""Function from the output of a cross-encoder to the score of a pair of texts."""
 
 
 class Embedding(msgspec.Struct, frozen=True):
-    """What the makers of an embedding model say about it.
-
-    ``poolings``: one, or several whose results follow one another. ``normalizes``: vectors have length 1. ``max_len`` is
-    the most tokens of a text where that is less than the model could take. ``lower_cases``: texts are made lower case
-    first. ``prompts`` say before a text what it is for, by names; ``default_prompt`` is the text of one that stands before
-    every text of a request that names none.
-
-    ``nested``: the first numbers of a vector are a vector, too (Kusupati et al. 2022, "Matryoshka Representation
-    Learning"), at any length, or at those in ``nested_dimensions`` where there are some.
-
-    A model with a ``score`` is none for embedding, but runs as one: it reads two texts as one and leaves a single number.
-    """
+    """The configuration of an embedding model, as its publishers state it."""
 
     poolings: tuple[Pooling, ...]
+    """One or more; the results of several are concatenated."""
     normalizes: bool = True
+    """Scale vectors to length 1."""
     max_len: int | None = None
+    """Most tokens of a text; None: as many as the model can process."""
     lower_cases: bool = False
+    """Convert texts to lower case first."""
     prompts: dict[str, str] = {}
+    """Prefixes by name; each tells the model what a text is for."""
     default_prompt: str = ""
+    """Prefix of the texts of a request that names no prompt."""
     nested: bool = False
+    """A prefix of a vector is a valid vector, too (Kusupati et al. 2022, "Matryoshka Representation
+    Learning")."""
     nested_dimensions: tuple[int, ...] = ()
+    """Lengths that such prefixes may have; empty: any."""
     score: ScoreFunction | None = None
+    """Set for a cross-encoder: it does not embed but runs in the same way, reading two texts as one and
+    returning a single number."""

@@ -1,6 +1,6 @@
-"""A program as flat numbers, for a native loop that reads one array of integers.
+"""A program as flat arrays of numbers, for native code.
 
-``records`` is int64; instructions follow each other as
+``records`` is int64. For each instruction it contains
 
     number of ops, then for each op:
         code (index in `OP_KINDS`),
@@ -19,7 +19,7 @@ Integers and floats of each op, in order:
     glu        ints activation (index in `ACTIVATIONS`)           floats threshold
     add        ints -                                             floats scale
     head       ints -                                             floats scale, softcap (0 none)
-    embed_position, embed_token_type   neither
+    embed_position, embed_token_type   ints -                     floats -
     encoder_attention                  ints heads, head_dim       floats scale
     activate   ints activation (index in `ACTIVATIONS`)           floats -
 """
@@ -49,19 +49,24 @@ from llmd.api.ops import (
 from llmd.api.program import Program, SlottedOp
 
 NORM_METHODS = ("rms", "layer")
+"""Norm methods by code."""
 ACTIVATIONS: tuple[Activation, ...] = ("silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh")
+"""Activations by code."""
 
 
 class EncodedProgram(msgspec.Struct, frozen=True):
-    """``records`` int64 ``[n]``, ``floats`` float64 ``[m]``, ``starts`` int64 ``[instructions + 1]`` into records."""
+    """The instructions of a program in the layout above."""
 
     records: NDArray[np.int64]
+    """``[n]``."""
     floats: NDArray[np.float64]
+    """``[m]``: parameters that the records refer to."""
     starts: NDArray[np.int64]
+    """``[instructions + 1]``: index into ``records`` of each instruction, and their length."""
 
 
 def encode(program: Program) -> EncodedProgram:
-    """Encode the instructions of a program in the layout above."""
+    """Encode the instructions of a program in the layout of this module."""
     records: list[int] = []
     floats: list[float] = []
     starts = [0]

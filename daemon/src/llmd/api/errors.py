@@ -1,22 +1,22 @@
-"""The errors of llmd. Every one says what happened (``message``) and what to do next (``hint``).
+"""The errors of llmd. Each says what happened (``message``) and what to do next (``hint``).
 
 LlmdError
-├── ConfigError              a setting that cannot be used, and where it came from
+├── ConfigError              a setting has an unusable value; the message says where it was set
 ├── NotFoundError            no such model, plugin, device or daemon object
-├── ModelError               a model directory that cannot be served
+├── ModelError               a model directory cannot be served
 │   ├── CheckpointError      a weight file is missing, truncated or inconsistent
 │   ├── UnsupportedModelError  no installed plugin can run this architecture or op
 │   ├── TokenizerError       tokenizer files are missing or inconsistent
 │   └── TemplateError        the chat template is broken, too slow or too large
-├── RequestError             a request that must be refused; ``param`` names the field
+├── RequestError             a request must be refused; ``param`` names the field
 │   ├── ContextLengthError   prompt (and answer) do not fit the context window
-│   └── GrammarError         a schema or grammar that cannot be followed; it names the feature
-├── MemoryBudgetError        weights or KV blocks do not fit the memory that may be used
+│   └── GrammarError         a schema or grammar cannot be enforced; the message names the feature
+├── MemoryBudgetError        weights or KV blocks do not fit the memory budget
 ├── DiskSpaceError           files do not fit on the disk
-├── ConflictError            what was asked for is in use, or its name is taken
-├── HubError                 a model hub refused, could not be reached, or sent something else than it promised
-├── PluginError              a plugin failed at one of its grains
-├── DeviceError              a device failed while it was used
+├── ConflictError            the object is in use, or the name is taken
+├── HubError                 a model hub refused, was unreachable, or sent unexpected data
+├── PluginError              a plugin failed to import, describe, probe or open
+├── DeviceError              a device failed while in use
 ├── LinkError                a transport could not connect or lost its peer
 │   ├── LinkClosedError      the link or listener is closed
 │   └── LinkTimeoutError     nothing happened on the link in time
@@ -28,9 +28,10 @@ from __future__ import annotations
 
 
 class LlmdError(Exception):
-    """Root of all errors that llmd raises on purpose."""
+    """Base class of all errors that llmd raises on purpose."""
 
     exit_code = 1
+    """Exit status of the ``llmd`` command that fails with this error."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -42,13 +43,13 @@ class LlmdError(Exception):
 
 
 class ConfigError(LlmdError):
-    """A setting has a value that cannot be used; the message names its origin."""
+    """A setting has an unusable value; the message says where it was set."""
 
     exit_code = 2
 
 
 class NotFoundError(LlmdError):
-    """A model, plugin or device of that name does not exist."""
+    """There is no model, plugin, device or daemon object of this name."""
 
     exit_code = 3
 
@@ -60,7 +61,7 @@ class ModelError(LlmdError):
 class CheckpointError(ModelError):
     """A weight file is missing, truncated or contradicts its header or the configuration.
 
-    ``file`` and ``tensor`` name the place; ``tensor`` is empty where the whole file is meant.
+    ``file`` and ``tensor`` name the cause; ``tensor`` is empty if it is the whole file.
     """
 
     def __init__(self, message: str, *, file: str, tensor: str = "", hint: str = "") -> None:
@@ -79,11 +80,11 @@ class TokenizerError(ModelError):
 
 
 class TemplateError(ModelError):
-    """A chat template is broken, or broke its time or memory limit."""
+    """A chat template is broken, or exceeded its time or memory limit."""
 
 
 class RequestError(LlmdError):
-    """A request must be refused because answering would be wrong; ``param`` names its field."""
+    """A request is invalid and must be refused; ``param`` names the field."""
 
     exit_code = 2
 
@@ -122,13 +123,13 @@ class DiskSpaceError(LlmdError):
 
 
 class ConflictError(LlmdError):
-    """What was asked for is in use, or its name is taken."""
+    """The object is in use, or the name is taken."""
 
     exit_code = 9
 
 
 class HubError(LlmdError):
-    """A model hub refused, could not be reached, or sent something else than it promised."""
+    """A model hub refused, was unreachable, or sent unexpected data."""
 
 
 class PluginError(LlmdError):

@@ -1,6 +1,8 @@
-"""Hooks that plugins implement: one for each plugin kind, no arguments, returning descriptions only.
+"""Hooks that plugins implement, one for each kind of plugin; they return descriptions only.
 
-Each is called once, after the plugin module was imported and its ``LLMD_API`` was checked.
+All hooks of a plugin are called together, right after the plugin was imported and its ``LLMD_API`` checked.
+This happens in each process that needs one of its descriptions, perhaps more than once, and whenever the
+plugin is new or has changed; otherwise the stored names of what it provides are used.
 """
 
 from __future__ import annotations
@@ -12,36 +14,38 @@ import pluggy
 from llmd.api.plugins import Architecture, Backend, Command, Dialect, Parser, Transport
 
 PROJECT = "llmd"
+"""Name of the project in pluggy."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Decorator of a plugin's hooks."""
 
 
 @hookspec
 def llmd_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
-    """Kinds of device."""
+    """Return kinds of devices. Called before devices are probed, measured or opened."""
 
 
 @hookspec
 def llmd_architectures() -> Sequence[Architecture]:  # type: ignore[empty-body]
-    """Families of models."""
+    """Return families of models. Called before a model is planned, in an engine or for a conversion."""
 
 
 @hookspec
 def llmd_transports() -> Sequence[Transport]:  # type: ignore[empty-body]
-    """Ways to connect processes and machines."""
+    """Return ways to connect processes and machines. Called before a link is made."""
 
 
 @hookspec
 def llmd_dialects() -> Sequence[Dialect]:  # type: ignore[empty-body]
-    """HTTP APIs."""
+    """Return HTTP APIs. Called when the daemon starts, before its HTTP server."""
 
 
 @hookspec
 def llmd_parsers() -> Sequence[Parser]:  # type: ignore[empty-body]
-    """Ways in which models write reasoning and calls of tools."""
+    """Return formats in which models write reasoning and tool calls. Called when the daemon starts."""
 
 
 @hookspec
 def llmd_commands() -> Sequence[Command]:  # type: ignore[empty-body]
-    """Verbs of the ``llmd`` command."""
+    """Return subcommands of ``llmd``. Called when one of them is run."""

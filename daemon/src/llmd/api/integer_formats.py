@@ -1,8 +1,7 @@
-"""The integer formats: weights as small integers in groups along a row that share a scale, and maybe a minimum.
+"""Integer formats: weights as small integers; groups of a row share a scale and, in some formats, a minimum.
 
-A weight is ``scale * integer + minimum``; its integer is ``code - zero``, or what the code book has for the code, and a
-residual more where it is an outlier.
-docs/formats.md describes each format.
+A weight is ``scale * integer + minimum``. The integer is ``code - zero`` or ``book[code]``; the residual of
+an outlier is added to it. docs/formats.md describes each format.
 """
 
 from __future__ import annotations
@@ -12,46 +11,46 @@ from collections.abc import Mapping
 import msgspec
 
 ROW_ACTIVATION_GROUP = 128
-"""Inputs of an activation group where a weight has one scale for a whole row."""
+"""Inputs of an activation group if a weight has a single scale per row."""
 
 SHORTEST_GROUP = 32
-"""The group size of a row that the group size of its format does not divide."""
+"""Group size of rows whose length is not a multiple of the format's group size."""
 
 
 OUTLIER_STEP = 8
-"""What the residual of an outlier is multiplied by: 127 of them reach nine times as far as codes do."""
+"""Factor of an outlier's residual: with residuals up to 127, outliers reach nine times as far as codes."""
 
 
 class IntegerFormat(msgspec.Struct, frozen=True):
-    """How the weights of a format are made of integers.
-
-    Codes are ``0 .. 2**bits - 1``. ``group_size`` inputs of a row share a scale, all of them where it is 0.
-    ``zero`` is subtracted from a code; ``has_minimum`` says that a number is added to every weight of a group.
-    Where ``coarse_size`` is not 0, scales have two levels: a coarse one for so many inputs, times a fine one of ``fine_bits``
-    for a group, and so have minimums. Rows are then whole multiples of ``coarse_size``.
-    Codes of a format with a ``book`` are places in it: 16 int8 values. ``wide_scales`` are powers of two in float32, others
-    float16.
-    Where weights are ``in_int8`` a coarse minimum is its coarse scale times -1, and ``fine scale * code - fine minimum`` lies
-    within -128 .. 127 for every code: a weight is its coarse scale times an int8. Fine minimums then have 8 bits.
-    Each group of a row has so many ``outliers``: a place in the group, and an int8 that is added to the integer there, times
-    `OUTLIER_STEP`.
-    Activations that they multiply have 9 bits, others 8.
-    """
+    """How a format represents weights as integers."""
 
     name: str
     bits: int
+    """Codes are ``0 .. 2**bits - 1``."""
     group_size: int
+    """Inputs of a row that share a scale; 0: the whole row."""
     zero: int = 0
+    """Subtracted from each code."""
     has_minimum: bool = False
+    """Whether each group has a minimum, which is added to its weights."""
     coarse_size: int = 0
+    """Inputs that share a coarse scale; 0: scales have one level. With two levels, a scale (or minimum) is a
+    coarse value times a fine value of the group, and row lengths are multiples of this size."""
     fine_bits: int = 0
+    """Bits of a fine scale."""
     book: tuple[int, ...] = ()
+    """16 int8 values that the codes index; empty: codes are integers themselves."""
     wide_scales: bool = False
+    """Scales are powers of two in float32; else float16."""
     in_int8: bool = False
+    """A weight is its coarse scale times an int8: coarse minimums are the negated coarse scales, and for each
+    code ``fine scale * code - fine minimum`` is within -128 .. 127. Fine minimums then have 8 bits."""
     outliers: int = 0
+    """Outliers per group of a row: an index in the group, and an int8 that is added to the integer there,
+    times `OUTLIER_STEP`. Activations that multiply such weights have 9 bits, others 8."""
 
     def row_group_size(self, row_len: int) -> int:
-        """Inputs that share a scale in rows of this length; the last group of a row may be short."""
+        """Return the group size in rows of this length; the last group of a row may be shorter."""
         if self.group_size == 0:
             return row_len
         if self.outliers:
@@ -59,7 +58,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
         return self.group_size if row_len % self.group_size == 0 else min(self.group_size, SHORTEST_GROUP)
 
     def activation_group(self, row_len: int) -> int:
-        """Activations of rows of this length that are rounded with one scale; the last of a row may be fewer."""
+        """Return the activations that share a scale in rows of this length; the last group may be shorter."""
         if self.group_size == 0:
             return ROW_ACTIVATION_GROUP
         return self.coarse_size or self.row_group_size(row_len)
@@ -70,9 +69,9 @@ class IntegerFormat(msgspec.Struct, frozen=True):
         return 254 if self.outliers else 127
 
     def weight_bytes(self, row_len: int) -> int:
-        """Bytes of a row of weights, rounded up: codes of ``bits`` bits, float16 scales and minimums, fine ones of a byte.
+        """Return the bytes of a row, rounded up: codes, float16 scales and minimums, one-byte fine values.
 
-        Fine scales of ``in_int8`` weights have ``fine_bits``.
+        Fine scales of ``in_int8`` weights have ``fine_bits`` instead.
         """
         codes = -(-row_len * self.bits // 8)
         groups = -(-row_len // max(self.row_group_size(row_len), 1))
@@ -124,7 +123,7 @@ _GGUF = (
 )
 
 OWN_FORMATS: tuple[str, ...] = tuple(form.name for form in _OURS)
-"""The integer formats that plain weights are quantised to; of those with equally many bits, the preferred first."""
+"""Formats that llmd quantises plain weights to; of several with equal bits, the preferred comes first."""
 
 INTEGER_FORMATS: Mapping[str, IntegerFormat] = {form.name: form for form in (*_OURS, *_GGUF)}
-"""Every integer format by its name: our own, and those of GGUF files."""
+"""All integer formats by name: our own, and those of GGUF files."""

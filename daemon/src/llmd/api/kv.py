@@ -1,4 +1,4 @@
-"""How keys and values are kept: the dtypes of KV caches, and the bytes that they come to."""
+"""Types of the KV cache, and their sizes."""
 
 from __future__ import annotations
 
@@ -8,32 +8,35 @@ from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 
 KVDtype = Literal["f32", "f16", "bf16", "int8", "int4"]
-"""``f16`` and ``bf16`` round to nearest even; ``int8`` and ``int4`` have codes with a scale for each `KV_SCALE_GROUP` elements,
-``int4`` codes of `KV_BOOK`, of rotated heads (docs/ops.md)."""
+"""Element type of keys and values. ``f16`` and ``bf16`` round to nearest even. ``int8`` and ``int4`` are
+codes with a scale for each `KV_SCALE_GROUP` elements; ``int4`` codes index `KV_BOOK`, and heads are rotated
+first (docs/ops.md)."""
 
 KV_DTYPES: tuple[KVDtype, ...] = get_args(KVDtype)
+"""All values of `KVDtype`."""
 
 KV_SCALE_GROUP = 32
-"""Consecutive elements of a head that share a scale, of float16 in ``int8``, of 8 bits in ``int4``; the last group of a head
-may be short."""
+"""Consecutive elements of a head that share a scale (float16 for ``int8``, 8 bits for ``int4``); the last
+group of a head may be shorter."""
 
 KV_BOOK = (
     *(-120, -107, -94, -83, -73, -64, -55, -47, -40, -33, -27, -22, -16, -11, -6, -1),
     *(4, 9, 14, 19, 24, 30, 37, 44, 51, 59, 68, 78, 89, 100, 113, 127),
 )
-"""What codes of ``int4`` stand for, in 64ths of their scale: 0.6 v + 0.4 v³ of 127, for v = (code - 15.25) / 15.75."""
+"""Values of the ``int4`` codes, in 64ths of their scale: 0.6 v + 0.4 v³ of 127, for v = (code - 15.25) /
+15.75."""
 
 _CODE_BITS: dict[KVDtype, int] = {"f32": 32, "f16": 16, "bf16": 16, "int8": 8, "int4": 4}
-# In int4 a scale, and the lowest bits of 24 elements.
+# int4: a scale, and the lowest bits of 24 elements.
 _GROUP_BYTES: dict[KVDtype, int] = {"int8": 2, "int4": 4}
 
 
 def kv_head_bytes(head_dim: int, dtype: KVDtype) -> int:
-    """Bytes of the keys, or of the values, of one token and head, without what a device pads them with."""
+    """Return the bytes of the keys (or values) of one token and head, without padding of the device."""
     groups = -(-head_dim // KV_SCALE_GROUP)
     return -(-head_dim * _CODE_BITS[dtype] // 8) + groups * _GROUP_BYTES.get(dtype, 0)
 
 
 def kv_block_bytes(group: KVGroup, dtype: KVDtype) -> int:
-    """Bytes of one block of a group: keys and values of all its layers, without padding."""
+    """Return the bytes of one block of a group: keys and values of all its layers, without padding."""
     return 2 * len(group.layers) * BLOCK_LEN * group.kv_heads * kv_head_bytes(group.head_dim, dtype)

@@ -1,6 +1,6 @@
-"""What this machine gives a process: processors, memory, and its name. For devices that live in main memory.
+"""Processors and memory that this process may use, for devices that compute in main memory.
 
-Read from Linux; elsewhere the plain answers.
+Read from Linux's ``/proc`` and ``/sys``; other systems get simple defaults.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path("/")
+"""Directory that contains ``proc`` and ``sys``."""
 
 _MEMORY_FILES = (
     ("memory.max", "memory.current", ("active_file", "inactive_file"), "file_mapped"),
@@ -22,45 +23,45 @@ _MEMORY_FILES = (
         "total_mapped_file",
     ),
 )
-"""Of control groups of version 2 and 1: the limit, what is used, what of that are pages of files, and what of these is mapped."""
+"""Files and ``memory.stat`` keys of control groups v2 and v1: limit, usage, file pages, mapped file pages."""
 
 
 def num_processors(root: Path = ROOT) -> int:
-    """Logical processors that the process may use, cut to the processor time that its control groups grant."""
+    """Return the logical processors that the process may use, limited by the quota of its control groups."""
     quotas = [_quota(folder) for folder in _control_groups(root, "cpu")]
     granted = (int(quota + 0.5) for quota in quotas if quota is not None)
     return max(1, min(len(os.sched_getaffinity(0)), *granted, 1 << 16))
 
 
 def num_threads(root: Path = ROOT) -> int:
-    """Physical cores among `num_processors`."""
+    """Return the physical cores that the process may use, at most `num_processors`."""
     cores = {_core(root, cpu) for cpu in os.sched_getaffinity(0)}
     return min(len(cores), num_processors(root))
 
 
 def available_bytes(root: Path = ROOT) -> int:
-    """Memory that can still be had: what the machine has available, cut to what is left of each control group.
+    """Return the bytes of memory that are still available on the machine and in each control group.
 
-    Pages of files can be dropped, but not those that a process has mapped: they may be weights that every step reads.
+    File pages count as available, except mapped ones: they may be weights that each step reads.
     """
     left = [_bytes_left(folder) for folder in _control_groups(root, "memory")]
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
 
 def address_space_limit() -> int | None:
-    """Bytes of addresses that this process may use, as ``ulimit -v`` sets them; None without a limit."""
+    """Return the limit of this process's address space in bytes (``ulimit -v``); None: unlimited."""
     limit, _most = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit
 
 
 def cache_bytes(root: Path = ROOT) -> int:
-    """Bytes of the last-level caches that belong to the processors of the process; 0 where nothing tells."""
+    """Return the total size of the last-level caches of the process's processors in bytes; 0 if unknown."""
     caches = (_last_cache(root, cpu) for cpu in os.sched_getaffinity(0))
     return sum(dict(cache for cache in caches if cache is not None).values())
 
 
 def cpu_name(root: Path = ROOT) -> str:
-    """The model name of the processor, or its architecture."""
+    """Return the model name of the processor, or its architecture if the name is unknown."""
     for line in _lines(root / "proc/cpuinfo"):
         key, _, value = line.partition(":")
         if key.strip() == "model name":
@@ -69,13 +70,13 @@ def cpu_name(root: Path = ROOT) -> str:
 
 
 def _core(root: Path, cpu: int) -> str:
-    """A name for the core that a logical processor belongs to: its list of siblings."""
+    """Return an identifier of the core of a logical processor: the list of its sibling threads."""
     siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
     return next(iter(_lines(siblings)), str(cpu))
 
 
 def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
-    """The processors that share the last-level cache of one, and its size in bytes."""
+    """Return the processors that share a processor's last-level cache, and its size in bytes."""
     folders = (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index*")
     levels = [(_word(folder / "level"), folder) for folder in folders]
     if not levels:
@@ -85,7 +86,7 @@ def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of the process's control groups and of all above them, of version 2 and of the controller's version 1."""
+    """Yield the folders of the process's control groups and their ancestors, for v2 and the v1 controller."""
     mounts = root / "sys/fs/cgroup"
     for line in _lines(root / "proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
@@ -96,13 +97,13 @@ def _control_groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _quota(folder: Path) -> float | None:
-    """Processors' worth of time that a control group grants."""
+    """Return the CPU quota of a control group in processors; None: no limit."""
     quota, period = _cpu_limit(folder)
     return int(quota) / int(period) if quota.isdigit() else None
 
 
 def _cpu_limit(folder: Path) -> tuple[str, str]:
-    """Microseconds of processor time in each period of so many microseconds; ``max``, -1 or nothing for no limit."""
+    """Return CPU quota and period in microseconds; a quota of ``max``, -1 or nothing means no limit."""
     for line in _lines(folder / "cpu.max"):
         quota, period = line.split()
         return quota, period
@@ -110,7 +111,7 @@ def _cpu_limit(folder: Path) -> tuple[str, str]:
 
 
 def _bytes_left(folder: Path) -> int | None:
-    """Bytes between a control group's use and its limit; file pages that can be dropped count as unused."""
+    """Return the bytes left of a control group's limit; file pages that can be dropped count as free."""
     for limit_name, used_name, file_names, mapped_name in _MEMORY_FILES:
         limit, used = _word(folder / limit_name), _word(folder / used_name)
         if limit.isdigit() and used.isdigit():
@@ -121,9 +122,9 @@ def _bytes_left(folder: Path) -> int | None:
 
 
 def _machine_bytes(root: Path) -> int:
-    told = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
-    if "MemAvailable" in told:
-        kib = int(told["MemAvailable"].split()[0]) - int(told.get("Mapped", "0").split()[0])
+    meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    if "MemAvailable" in meminfo:
+        kib = int(meminfo["MemAvailable"].split()[0]) - int(meminfo.get("Mapped", "0").split()[0])
         return kib * 1024
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -1,8 +1,9 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
-The front sends `Load` once, then `Vocabulary` before the first grammar, `Submit` (to a model that embeds `EmbedText`
-instead), `Cancel`, `GetReport` and `Shutdown`; the engine answers with `Loading` (now and then), `Loaded` or `Failed`, then one
-`Output` (`Embedded`) for each step, `Failed` for requests it cannot run, and `Report` for each `GetReport`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+The front sends `Load` once, `Vocabulary` before the first grammar, then `Submit` (`EmbedText` to an embedding
+model), `Cancel`, `GetReport` and `Shutdown`. The engine sends `Loading` while it loads, then `Loaded` or
+`Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, and a `Report` for
+each `GetReport`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
@@ -18,61 +19,66 @@ from llmd.api.samplers import DEFAULT_ORDER, Dry, DynamicTemperature, Mirostat, 
 from llmd.api.tensors import Format
 
 CHUNK_LEN = 256
-"""Prefill tokens in one step, where nothing else is asked for."""
+"""Default of the most prefill tokens in one step."""
 
 
 class SamplingParams(msgspec.Struct, frozen=True):
-    """How tokens are drawn.
-
-    First logits are edited. ``repetition_penalty`` p divides a positive logit of a token of prompt or output by p and
-    multiplies a negative one; ``frequency_penalty`` is subtracted for each time that the output has the token,
-    ``presence_penalty`` once. With ``penalty_last_n`` all three look at so many last tokens instead, of prompt and output
-    alike. ``dry`` penalises repetitions. ``logit_bias`` holds (id, summand), `NEVER_BIAS` or less forbidding the id;
-    ``bad_words`` are runs of tokens that the output must not have; ``allowed_ids``, where any are given, are the only
-    ones that may be drawn. The defaults change nothing.
-
-    Then samplers narrow what is drawn from, each in its place of ``order``; one that is not there does nothing.
-    ``temperature`` below 1e-5 is greedy: the best token, without any of them. ``top_k`` 0, ``top_p`` 1, ``min_p`` 0,
-    ``typical_p`` 1 and ``top_n_sigma`` 0 are off. ``mirostat`` comes after temperature and puts off all others.
-
-    ``seed`` is 64-bit and always set: the front draws one where the request names none. ``choice`` is the choice index
-    of the request (the third word of randomness). ``logprobs`` is how many alternatives are returned with each
-    token's own logprob, None for no logprobs; all come from the unmodified distribution. Where ``logprob_ids`` names
-    tokens, these are the alternatives, in this order, instead of the most likely ones. With ``post_sampling`` logprobs
-    come from the distribution that the token was drawn from, after edits and samplers: alternatives that could not be
-    drawn are left out, and ``logprob_ids`` is not looked at.
-    """
+    """How tokens are drawn: logits are edited, then samplers narrow the choice. Defaults change nothing."""
 
     seed: int
+    """64 bits, always set: the front draws one if the request has none."""
     temperature: float = 1.0
+    """Below 1e-5: greedy, the best token, without samplers."""
     top_k: int = 0
+    """Keep this many of the most likely tokens; 0: off."""
     top_p: float = 1.0
+    """Keep the most likely tokens up to this total probability; 1: off."""
     min_p: float = 0.0
+    """Keep tokens at least this likely relative to the best; 0: off."""
     choice: int = 0
+    """Choice index of the request; a word of the random counter (`llmd.api.random`)."""
     logprobs: int | None = None
+    """Number of alternatives returned with each token's logprob; None: no logprobs. Taken before all
+    edits."""
     repetition_penalty: float = 1.0
+    """Divides positive logits of tokens of prompt or output, multiplies negative ones."""
     frequency_penalty: float = 0.0
+    """Subtracted once for each occurrence of the token in the output."""
     presence_penalty: float = 0.0
+    """Subtracted once if the output has the token."""
     logit_bias: tuple[tuple[int, float], ...] = ()
+    """(id, summand); `NEVER_BIAS` or less forbids the id."""
     typical_p: float = 1.0
+    """Keep tokens whose surprise is nearest the entropy, up to this total probability; 1: off."""
     top_n_sigma: float = 0.0
+    """Keep logits within this many standard deviations of the best; 0: off."""
     dynamic_temperature: DynamicTemperature | None = None
     xtc: Xtc | None = None
     mirostat: Mirostat | None = None
+    """Runs after temperature and switches all other samplers off."""
     order: tuple[SamplerName, ...] = DEFAULT_ORDER
+    """Order of the samplers; one that is missing does not run."""
     penalty_last_n: int | None = None
+    """If set, all three penalties look at this many last tokens of prompt and output instead."""
     dry: Dry | None = None
     bad_words: tuple[tuple[int, ...], ...] = ()
+    """Runs of tokens that the output must not contain."""
     allowed_ids: tuple[int, ...] = ()
+    """If not empty, the only tokens that may be drawn."""
     logprob_ids: tuple[int, ...] = ()
+    """If not empty, the alternatives of ``logprobs``, in this order, instead of the most likely ones."""
     post_sampling: bool = False
+    """Take logprobs after edits and samplers, without alternatives that could not be drawn or
+    `logprob_ids`."""
 
 
 class StopParams(msgspec.Struct, frozen=True):
-    """When a sequence ends: at ``max_tokens`` new tokens, at any of ``stop_ids`` once ``min_tokens`` were made."""
+    """When a sequence ends."""
 
     max_tokens: int
+    """Most new tokens."""
     stop_ids: tuple[int, ...] = ()
+    """Each ends the sequence once it has more than ``min_tokens`` new tokens."""
     min_tokens: int = 0
 
 
@@ -80,32 +86,33 @@ GrammarKind = Literal["json_schema", "json_object", "regex", "choice", "lark", "
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """What the whole text of an answer must match.
-
-    ``text``: for ``json_schema`` the schema as JSON, for ``choice`` a JSON list of texts, for ``json_object`` nothing; else
-    a regular expression, a Lark grammar (`llmd.grammar` documents the dialect) or one in llama.cpp's GBNF.
-    """
+    """What the whole text of an answer must match."""
 
     kind: GrammarKind
     text: str = ""
+    """A JSON schema, a JSON list of texts (``choice``), nothing (``json_object``), a regular expression, a
+    Lark grammar (`llmd.grammar` documents the dialect) or a GBNF grammar of llama.cpp."""
 
 
 class BeamParams(msgspec.Struct, frozen=True):
-    """A beam search in place of draws: the ``best`` answers that ``width`` beams find, best first.
+    """Beam search instead of sampling.
 
-    An answer's score is the sum of its tokens' log-probabilities, after edits and at temperature 1, divided by its number of
-    tokens to the power of ``length_penalty``. ``early_stopping`` True ends the search when ``width`` answers have ended,
-    False when no beam scores better as it stands than the worst of these; ``never`` asks that of the best it could become.
+    An answer's score is the sum of its tokens' log-probabilities, after edits and at temperature 1, divided
+    by its number of tokens to the power of ``length_penalty``.
     """
 
     width: int
+    """Number of beams."""
     best: int = 1
+    """Number of answers returned, best first."""
     length_penalty: float = 1.0
     early_stopping: bool | Literal["never"] = False
+    """When the search ends, given ``width`` finished answers. True: at once. False: when no beam's current
+    score beats the worst of them. ``never``: when no score that a beam could still reach beats it."""
 
 
 class StageSpec(msgspec.Struct, frozen=True):
-    """Layers ``[first, last)`` on one device; the first stage also embeds, the last also has the head."""
+    """Layers ``[first, last)`` on one device. The first stage also embeds, the last has the head."""
 
     device: str
     first: int
@@ -113,45 +120,47 @@ class StageSpec(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
-    """Load a model and get ready to serve it.
-
-    ``chunk_len`` is how many prefill tokens a step carries at most: the longer, the sooner a prompt is done, and the
-    longer the others wait for it. ``stages`` empty: the whole model on ``device`` (``auto``: the best usable one). ``quant`` None keeps the
-    checkpoint's formats. ``activations`` is how rows are held that weights in integer formats multiply. ``kv_memory`` is in bytes
-    and bounds the KV pools, None for the default share; ``kv_spool`` bounds what of the prefix cache is kept on disk while the
-    model is unloaded, 0 for nothing; ``weight_cache`` what devices keep there of the weights of all models. ``threads`` is
-    `DeviceOptions.threads`.
-    """
+    """Load a model and get ready to serve it."""
 
     directory: str
     device: str = "auto"
+    """Where the whole model runs if ``stages`` is empty; ``auto``: the best usable device."""
     stages: tuple[StageSpec, ...] = ()
     context_len: int | None = None
+    """Tokens of the context window; None: the longest that the model states."""
     slots: int = 8
+    """Most sequences that run at once."""
     chunk_len: int = CHUNK_LEN
+    """Most prefill tokens in a step. Larger: prompts finish sooner, and other requests wait longer for
+    them."""
     quant: Format | None = None
+    """Format to quantise weights to; None: keep the formats of the checkpoint."""
     activations: ActivationDtype = "int8"
+    """Type of the rows that are multiplied by weights in integer formats."""
     kv_dtype: KVDtype = "f16"
     kv_memory: int | None = None
+    """Most bytes for KV pools; None: the default share of the memory."""
     kv_spool: int = 0
+    """Most bytes of the prefix cache to keep on disk while the model is unloaded; 0: none."""
     threads: int | None = None
+    """`DeviceOptions.threads`."""
     weight_cache: int = 0
+    """Most bytes of packed weights that devices keep on disk, for all models together."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):
-    """What the model's tokens stand for: needed for grammars alone, and sent before the first of them.
-
-    ``tokens`` has the bytes of each id from 0, empty where an id stands for nothing. ``special_ids`` are control tokens,
-    whose text no other tokens can form. ``end_ids`` end an answer.
-    """
+    """The bytes of the model's tokens. Only grammars need it; it is sent before the first of them."""
 
     tokens: tuple[bytes, ...]
+    """Bytes of each id from 0; empty for an unused id."""
     special_ids: tuple[int, ...] = ()
+    """Control tokens: no other tokens can form their text."""
     end_ids: tuple[int, ...] = ()
+    """Tokens that end an answer."""
 
 
 class PackedVocabulary(msgspec.Struct, frozen=True, tag=Vocabulary.__name__):
-    """A `Vocabulary` as an engine receives it: it hands the tokens on, and need not make an object of each."""
+    """A `Vocabulary` as an engine receives it: tokens stay packed, since the engine only forwards them."""
 
     tokens: msgspec.Raw
     special_ids: tuple[int, ...] = ()
@@ -159,66 +168,61 @@ class PackedVocabulary(msgspec.Struct, frozen=True, tag=Vocabulary.__name__):
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
-    """Run a request. ``output`` holds tokens that an earlier engine already made for it: they are not sent again;
-    ``state`` is what came with the last of them.
-
-    With a ``grammar`` the answer matches it, and ends where it is complete: stop ids are drawn there alone.
-
-    Requests of a lower ``priority`` number run first. Cached prefixes are shared among requests of one ``cache_salt``.
-
-    ``prompt_logprobs`` is how many alternatives come with the logprob of each token of the prompt but the first, None for
-    no such logprobs. They come with the first token, and such a request neither takes nor leaves cached prefixes; only
-    with them may ``stop.max_tokens`` be 0: then the first token is drawn for nobody.
-
-    With ``beams`` the answers are searched for, and come whole in a `BeamOutput`. Nothing is known of them before, so that
-    such a request has neither ``output`` nor ``prompt_logprobs``.
-    """
+    """Run a request."""
 
     request_id: int
     prompt: tuple[int, ...]
     sampling: SamplingParams
     stop: StopParams
     output: tuple[int, ...] = ()
+    """Tokens that an earlier engine already made for the request; they are not sent again."""
     priority: int = 0
+    """Lower numbers run first."""
     cache_salt: str = ""
+    """Only requests with an equal salt share cached prefixes."""
     grammar: Grammar | None = None
+    """The answer must match it; stop ids are only drawn once the match is complete."""
     state: bytes = b""
+    """`TokenOutput.state` of the last token of ``output``."""
     prompt_logprobs: int | None = None
+    """Number of alternatives for each prompt token but the first; None: no prompt logprobs. They are sent
+    with the first token, and bypass the prefix cache. Only then may ``stop.max_tokens`` be 0: that token is
+    then unused."""
     beams: BeamParams | None = None
+    """Search for the answers and send them whole, in a `BeamOutput`; no ``output``, no
+    ``prompt_logprobs``."""
 
 
 class EmbedText(msgspec.Struct, frozen=True, tag=True):
-    """Embed a text, given as all of its tokens. Texts of one ``group`` come one after the other; groups take turns.
-
-    ``second_at``: tokens from there on are of type 1, those of a second text (see `llmd.api.step.Step`).
-    """
+    """Embed one text."""
 
     request_id: int
     tokens: tuple[int, ...]
     group: int = 0
+    """Texts of one group run in order; groups take turns."""
     second_at: int | None = None
+    """Index of the first token of a second text, of token type 1 (`llmd.api.step.Step.token_types`)."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
-    """Forget a request; nothing more is sent for it. Unknown ids are ignored."""
+    """Drop a request; nothing more is sent for it. Unknown ids are ignored."""
 
     request_id: int
 
 
 class GetReport(msgspec.Struct, frozen=True, tag=True):
-    """GetReport for a `Report`; proves that the engine's loop turns."""
+    """Ask for a `Report`; an answer proves that the engine's loop is running."""
 
 
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
-    """End the process; running requests are dropped. ``spool``: write the prefix cache to disk before, until the next
-    message comes.
-    """
+    """End the process; running requests are dropped."""
 
     spool: bool = False
+    """Write the prefix cache to disk first; the next message interrupts this."""
 
 
 class Loading(msgspec.Struct, frozen=True, tag=True):
-    """Progress of loading: ``phase`` names what is done, ``done`` and ``total`` are bytes."""
+    """Progress of a load: ``done`` of ``total`` bytes of the named ``phase``."""
 
     phase: str
     done: int
@@ -226,7 +230,7 @@ class Loading(msgspec.Struct, frozen=True, tag=True):
 
 
 class StageReport(msgspec.Struct, frozen=True):
-    """A stage as it was built; layers ``[first, last)``. ``step_bytes`` are those of the rows of one step."""
+    """A stage as it was built, with layers ``[first, last)``."""
 
     device: str
     first: int
@@ -234,42 +238,42 @@ class StageReport(msgspec.Struct, frozen=True):
     weight_bytes: int
     kv_bytes: int
     step_bytes: int
+    """Buffers for the rows of one step."""
 
     @property
     def size_bytes(self) -> int:
-        """What it takes of its device."""
+        """Bytes in use on the device."""
         return self.weight_bytes + self.kv_bytes + self.step_bytes
 
 
 class Loaded(msgspec.Struct, frozen=True, tag=True):
-    """The engine accepts requests. ``notices`` tells people about conversions and limits that they should know.
-
-    ``kv_tokens`` is how many tokens the smallest KV pool holds, None where the model keeps none. ``embedding`` is there where the model embeds, and does
-    not generate.
-    """
+    """The engine accepts requests."""
 
     architecture: str
     vocab_size: int
     context_len: int
     max_context_len: int
+    """The longest context that the checkpoint states."""
     num_parameters: int
     formats: tuple[Format, ...]
+    """Weight formats in use."""
     stages: tuple[StageReport, ...]
     kv_tokens: int | None
+    """Capacity of the smallest KV pool in tokens; None: the model keeps no KV cache."""
     load_s: float
     notices: tuple[str, ...] = ()
+    """Conversions and limits that users should know of."""
     embedding: Embedding | None = None
+    """Set if the model embeds instead of generating."""
 
     @property
     def window(self) -> int:
-        """How many tokens prompt and answer may have together: what the KV pool leaves of the context."""
+        """Most tokens of prompt and answer together: the context length, or the KV capacity if less."""
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
 
 class Logprobs(msgspec.Struct, frozen=True, array_like=True):
-    """Natural-log probabilities of a drawn token and of the most likely ones, before temperature unless the request
-    wants them after sampling.
-    """
+    """Natural logs of the probabilities of a drawn token and its alternatives."""
 
     chosen: float
     top_ids: tuple[int, ...]
@@ -277,105 +281,109 @@ class Logprobs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
-    """A token of one request. ``finish`` is ``stop`` (then ``token`` is the stop id) or ``length``.
-
-    ``state``, at most 64 bytes, is what tokens alone do not tell of the sampler (mirostat); whoever resubmits the request
-    hands it back. ``prompt`` has the logprobs of the prompt's tokens but the first, with the first token, where they
-    are wanted.
-    """
+    """A token of one request."""
 
     request_id: int
     token: int
     finish: str | None = None
+    """``stop`` (``token`` is the stop id) or ``length``."""
     logprobs: Logprobs | None = None
     state: bytes = b""
+    """Sampler state that tokens do not determine (mirostat), at most 64 bytes; resubmit it as
+    `Submit.state`."""
     prompt: tuple[Logprobs, ...] = ()
+    """With the first token: logprobs of all prompt tokens but the first, if the request asks for them."""
 
 
 class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
-    """An answer that a beam search found. ``finish`` is ``stop`` (the last of ``tokens`` is the stop id) or ``length``.
-
-    ``logprobs`` has an entry for each token, where the request wants them; ``score`` is that of `BeamParams`.
-    """
+    """An answer that a beam search found."""
 
     tokens: tuple[int, ...]
     finish: str
+    """``stop`` (the last token is the stop id) or ``length``."""
     score: float
+    """The score that `BeamParams` defines."""
     logprobs: tuple[Logprobs, ...] = ()
+    """One entry per token, if the request asks for them."""
 
 
 class BeamOutput(msgspec.Struct, frozen=True, array_like=True):
-    """All that a request with beams gives, and its end. There may be fewer answers than asked for, at least one."""
+    """The answers of a request with beams, which end it: at least one, perhaps fewer than it asked for."""
 
     request_id: int
     hypotheses: tuple[Hypothesis, ...]
 
 
 class Started(msgspec.Struct, frozen=True, array_like=True):
-    """A request that began to run, for the first time or again, and how many of its tokens were cached.
-
-    ``running_s`` are the seconds from the moment when its first prefill chunk was scheduled to the making of this
-    message, which comes with the results of that step.
-    """
+    """A request that began to run, for the first time or after a preemption."""
 
     request_id: int
     cached_tokens: int
+    """Tokens found in the prefix cache."""
     running_s: float = 0.0
+    """Seconds from scheduling its first prefill chunk to this message, sent with the results of that step."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A request (or loading, where ``request_id`` is None) failed; ``error`` names a class of `llmd.api.errors`."""
+    """A request failed, or the load did (``request_id`` is None)."""
 
     request_id: int | None
     error: str
+    """Name of a class in `llmd.api.errors`."""
     message: str
     hint: str = ""
 
 
 class Output(msgspec.Struct, frozen=True, tag=True):
-    """Tokens of one step, the requests whose prefill began in it, those that cannot go on, and searches that have ended."""
+    """The results of one step."""
 
     tokens: tuple[TokenOutput, ...]
     started: tuple[Started, ...] = ()
+    """Requests whose prefill began in this step."""
     failed: tuple[Failed, ...] = ()
+    """Requests that cannot continue."""
     beams: tuple[BeamOutput, ...] = ()
+    """Beam searches that ended."""
 
 
 class TextVector(msgspec.Struct, frozen=True, array_like=True):
-    """What the rows of a text were pooled to: little-endian float32, neither normalised nor cut."""
+    """The pooled rows of a text: little-endian float32, neither normalised nor truncated."""
 
     request_id: int
     vector: bytes
 
 
 class Embedded(msgspec.Struct, frozen=True, tag=True):
-    """Vectors of the texts that ended with one step, and the texts that began in it."""
+    """Vectors of the texts that a step finished, and the texts that it began."""
 
     vectors: tuple[TextVector, ...]
     started: tuple[Started, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """Counters of an engine since it was loaded, and its state now. Times in seconds.
-
-    ``prompt_tokens`` were computed, ``cached_tokens`` found in the prefix cache instead. Used blocks are those that
-    running sequences refer to.
-    """
+    """Counters of an engine since it was loaded, and its present state."""
 
     steps: int
     running: int
+    """Sequences running now."""
     waiting: int
+    """Sequences in the queue now."""
     prompt_tokens: int
+    """Prompt tokens that were computed."""
     cached_tokens: int
+    """Prompt tokens that were found in the prefix cache instead."""
     output_tokens: int
     preemptions: int
     prefill_s: float
+    """Seconds in steps with prefill."""
     decode_s: float
+    """Seconds in steps without prefill."""
     kv_blocks_used: int
+    """Blocks that running sequences refer to."""
     kv_blocks_total: int
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
 FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
-"""`ToEngine` at its other end."""
+"""`ToEngine` as the engine decodes it."""
 FromEngine = Loading | Loaded | Output | Embedded | Failed | Report

@@ -1,7 +1,8 @@
-"""The op set of model programs. ``docs/ops.md`` gives the mathematics of each op.
+"""The ops of model programs; ``docs/ops.md`` has the mathematics of each.
 
-A value is a float32 matrix ``[rows, width]`` with one row for each token of the step. Ops name the
-values they read and write; a part is a straight-line list of them. Nothing here computes.
+A value is a float32 matrix ``[rows, width]`` with one row for each token of the step. An op names the values
+that it reads and writes; a part is a list of ops, run in order. Ops are descriptions: devices do the
+computing.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ import msgspec
 from llmd.api.tensors import TensorRef
 
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh"]
+"""Elementwise activation. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation."""
 
 
 class RopeTable(msgspec.Struct, frozen=True):
-    """Rotation frequencies shared by the layers of a model.
+    """Rotation frequencies, shared by layers of a model.
 
-    ``inv_freq`` holds ``rotary_dim / 2`` angles per position in radians; pair ``i`` of a row at position
-    ``p`` is rotated by ``p * inv_freq[i]`` and scaled by ``factor``. Frequencies that depend on a length
-    (dynamic, longrope) are resolved from the engine's context window before they come here.
+    Pair ``i`` of a row at position ``p`` is rotated by ``p * inv_freq[i]`` and scaled by ``factor``.
+    Frequencies that depend on a length (dynamic, longrope) are already resolved for the engine's context
+    window.
 
     Source: Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
     """
 
     inv_freq: tuple[float, ...]
+    """``rotary_dim / 2`` angles per position, in radians."""
     factor: float = 1.0
 
     @property
@@ -35,26 +38,30 @@ class RopeTable(msgspec.Struct, frozen=True):
 
 
 class BaseOp(msgspec.Struct, frozen=True):
-    """What every op tells of itself. ``kind`` is its name in `OP_KINDS`; the other three name its fields."""
+    """Base class of all ops."""
 
     kind: ClassVar[str]
+    """Name of the op in `OP_KINDS`."""
     read_fields: ClassVar[tuple[str, ...]] = ("x",)
+    """Fields that name values to read."""
     write_fields: ClassVar[tuple[str, ...]] = ("out",)
+    """Fields that name values to write."""
     tensor_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold tensors."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Names of the values it reads."""
+        """Names of the values that the op reads."""
         return tuple(getattr(self, field) for field in self.read_fields)
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Names of the values it writes."""
+        """Names of the values that the op writes."""
         return tuple(getattr(self, field) for field in self.write_fields)
 
     @property
     def tensors(self) -> tuple[TensorRef | None, ...]:
-        """Its checkpoint tensors; None where it has no such tensor."""
+        """Checkpoint tensors of the op; None for an optional tensor that it lacks."""
         return tuple(getattr(self, field) for field in self.tensor_fields)
 
 
@@ -70,11 +77,10 @@ class Embed(BaseOp, frozen=True, tag="embed"):
 
 
 class Norm(BaseOp, frozen=True, tag="norm"):
-    """Normalisation of each row, or of each of ``heads`` equal pieces of a row.
+    """Normalise each row, or each of ``heads`` equal slices of a row.
 
     ``rms``: ``x / sqrt(mean(x^2) + eps) * (offset + weight)``;
     ``layer``: ``(x - mean(x)) / sqrt(var(x) + eps) * (offset + weight) + bias``.
-    ``weight`` has the length of a piece. ``weight=None`` means all ones.
     """
 
     kind: ClassVar[str] = "norm"
@@ -82,15 +88,18 @@ class Norm(BaseOp, frozen=True, tag="norm"):
     x: str
     out: str
     weight: TensorRef | None
+    """As long as a slice; None: all ones."""
     eps: float
     method: Literal["rms", "layer"] = "rms"
     offset: float = 0.0
     heads: int = 1
+    """Number of slices."""
     bias: TensorRef | None = None
+    """As long as a slice; None: no bias."""
 
 
 class Linear(BaseOp, frozen=True, tag="linear"):
-    """``outs[i] = x @ weights[i].T + biases[i]`` for one or several weights ``[out, in]`` on one input."""
+    """``outs[i] = x @ weights[i].T + biases[i]``: one or more weights ``[out, in]`` with the same input."""
 
     kind: ClassVar[str] = "linear"
     x: str
@@ -100,20 +109,17 @@ class Linear(BaseOp, frozen=True, tag="linear"):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Names of the values it writes."""
+        """Names of the values that the op writes."""
         return self.outs
 
     @property
     def tensors(self) -> tuple[TensorRef | None, ...]:
-        """Weight and bias of each output in turn."""
+        """Weight and bias of the first output, of the second, and so on."""
         return tuple(t for pair in zip(self.weights, self.biases, strict=True) for t in pair)
 
 
 class Rope(BaseOp, frozen=True, tag="rope"):
-    """Rotates the first ``table.rotary_dim`` elements of each head by the row's position.
-
-    Half style pairs element ``i`` with ``i + rotary_dim / 2``; interleaved style pairs ``2i`` with ``2i + 1``.
-    """
+    """Rotate the first ``table.rotary_dim`` elements of each head according to the row's position."""
 
     kind: ClassVar[str] = "rope"
     x: str
@@ -122,15 +128,15 @@ class Rope(BaseOp, frozen=True, tag="rope"):
     head_dim: int
     table: RopeTable
     interleaved: bool = False
+    """Pair element ``2i`` with ``2i + 1``; else ``i`` with ``i + rotary_dim / 2``."""
 
 
 class Attention(BaseOp, frozen=True, tag="attention"):
-    """Causal attention over paged keys and values: writes ``k`` and ``v`` of the step, then reads.
+    """Causal attention over paged keys and values: write ``k`` and ``v`` of the step, then attend.
 
     Query head ``h`` uses key-value head ``h // (heads / kv_heads)``. A row at position ``p`` sees positions
-    ``max(0, p - window + 1) .. p`` where the group has a window, else ``0 .. p``. Scores are
-    ``q.k * scale``, then ``softcap * tanh(score / softcap)`` where given, then a softmax.
-    ``layer`` is the layer's number in the model; ``group`` names the KV group that holds it.
+    ``max(0, p - window + 1) .. p`` if the group has a window, else ``0 .. p``. Scores are ``q.k * scale``,
+    then ``softcap * tanh(score / softcap)`` if there is a ``softcap``, then a softmax.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention"; Ainslie et al. 2023, "GQA".
@@ -143,7 +149,9 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     v: str
     out: str
     group: int
+    """`KVGroup.id` of the group that the layer belongs to."""
     layer: int
+    """Number of the layer in the model."""
     heads: int
     kv_heads: int
     head_dim: int
@@ -152,11 +160,7 @@ class Attention(BaseOp, frozen=True, tag="attention"):
 
 
 class Glu(BaseOp, frozen=True, tag="glu"):
-    """``out = activation(gate) * up``. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation.
-
-    ``relu`` makes zero what is below ``threshold``, 0 or more (FATReLU: Kurtz et al. 2020, "Inducing and Exploiting
-    Activation Sparsity"; models: Song et al. 2024, "ProSparse"). Other activations have none.
-    """
+    """``out = activation(gate) * up``."""
 
     kind: ClassVar[str] = "glu"
     read_fields: ClassVar[tuple[str, ...]] = ("gate", "up")
@@ -165,6 +169,8 @@ class Glu(BaseOp, frozen=True, tag="glu"):
     out: str
     activation: Activation
     threshold: float = 0.0
+    """For ``relu`` only, at least 0: lower values become 0 (FATReLU: Kurtz et al. 2020, "Inducing and
+    Exploiting Activation Sparsity"; models: Song et al. 2024, "ProSparse")."""
 
 
 class Add(BaseOp, frozen=True, tag="add"):
@@ -179,10 +185,9 @@ class Add(BaseOp, frozen=True, tag="add"):
 
 
 class Head(BaseOp, frozen=True, tag="head"):
-    """``logits = softcap(x @ weight.T * scale + bias)`` for the rows a `Selection` names.
+    """``logits = softcap(x @ weight.T * scale + bias)`` for the rows of a `Selection`.
 
-    Logits are no value of the program: the device reduces them to candidates (see `llmd.api.step`).
-    ``softcap`` c maps z to ``c * tanh(z / c)``.
+    Logits are not a value of the program: the device reduces them to candidates (see `llmd.api.step`).
     """
 
     kind: ClassVar[str] = "head"
@@ -192,11 +197,12 @@ class Head(BaseOp, frozen=True, tag="head"):
     weight: TensorRef
     scale: float = 1.0
     softcap: float | None = None
+    """c maps a logit z to ``c * tanh(z / c)``; None: no cap."""
     bias: TensorRef | None = None
 
 
 class EmbedPosition(BaseOp, frozen=True, tag="embed_position"):
-    """``out[r] = table[positions[r]]``: learned absolute positions; ``table`` has a row for each of the context.
+    """``out[r] = table[positions[r]]``: learned absolute positions, one row per position of the context.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
@@ -209,7 +215,7 @@ class EmbedPosition(BaseOp, frozen=True, tag="embed_position"):
 
 
 class EmbedTokenType(BaseOp, frozen=True, tag="embed_token_type"):
-    """``out[r] = table[token_types[r]]``: which of the joined texts a token is of. ``table`` is ``[types, width]``.
+    """``out[r] = table[token_types[r]]``: the text that a token belongs to. ``table`` is ``[types, width]``.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
@@ -222,10 +228,10 @@ class EmbedTokenType(BaseOp, frozen=True, tag="embed_token_type"):
 
 
 class EncoderAttention(BaseOp, frozen=True, tag="encoder_attention"):
-    """Attention in both directions: each row sees all rows of its sequence in this step, and nothing is kept.
+    """Bidirectional attention: each row sees all rows of its sequence in this step.
 
-    ``q``, ``k`` and ``v`` are ``[rows, heads * head_dim]``; scores are ``q.k * scale``, then a softmax. Keys and values
-    belong to no KV group: a sequence is whole in one step, so no later step asks for them.
+    ``q``, ``k`` and ``v`` are ``[rows, heads * head_dim]``; scores are ``q.k * scale``, then a softmax. There
+    is no KV cache: a sequence is complete in one step.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2.
     """
@@ -242,7 +248,7 @@ class EncoderAttention(BaseOp, frozen=True, tag="encoder_attention"):
 
 
 class Activate(BaseOp, frozen=True, tag="activate"):
-    """``out = activation(x)``: between the matrices of a feed-forward network without a gate."""
+    """``out = activation(x)``: between the matrices of an ungated feed-forward network."""
 
     kind: ClassVar[str] = "activate"
     x: str
@@ -266,10 +272,10 @@ Op = (
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
-"""Every op kind; the index of a kind is its code in `llmd.api.encoding`."""
+"""All op kinds; the index of a kind is its code in `llmd.api.encoding`."""
 
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind)
-"""Ops that multiply by matrices: a step reads the whole of each."""
+"""Ops that multiply by matrices; each step reads the whole matrix."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)
 """Ops that look up rows of a matrix."""

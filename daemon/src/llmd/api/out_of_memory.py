@@ -1,4 +1,4 @@
-"""Failures that mean that a process had no memory left, as one error that says so."""
+"""Recognise the failures of a process that is out of memory, and report them as `MemoryBudgetError`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from llmd.api.errors import MemoryBudgetError
 from llmd.api.machine import address_space_limit
 
 _REFUSALS = ("failed to map segment", "cannot allocate memory", "can't start new thread")
-"""What loaders of libraries and threads say, which raise no `MemoryError`."""
+"""Messages of the library loader and of thread creation, which do not raise `MemoryError`."""
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Let failures of the block that mean a lack of memory say so.
+    """Raise `MemoryBudgetError` for failures of the block that are caused by a lack of memory.
 
     Raises:
         MemoryBudgetError: there was not enough memory.
@@ -31,9 +31,9 @@ def memory_errors() -> Iterator[None]:
 
 
 def as_memory_error(error: BaseException) -> MemoryBudgetError | None:
-    """Return the error that says that there was not enough memory; None where a failure means something else.
+    """Return the out-of-memory error that a failure amounts to; None if it has another cause.
 
-    A limit of the address space (``ulimit -v``) also keeps libraries from being loaded and threads from being started.
+    With a limit on the address space (``ulimit -v``), loading a library or starting a thread can fail, too.
     """
     limit = address_space_limit()
     if limit is None:
@@ -42,7 +42,7 @@ def as_memory_error(error: BaseException) -> MemoryBudgetError | None:
 
 
 def address_space_error(limit: int) -> MemoryBudgetError:
-    """Return the error of a process whose address space is limited to so many bytes."""
+    """Return the out-of-memory error of a process whose address space is limited to ``limit`` bytes."""
     return MemoryBudgetError(
         f"there is not enough memory: the address space of a process is limited to {format_bytes(limit)}",
         hint="raise the limit, as with `ulimit -v unlimited`; to limit memory, use --max-memory or a control group",
@@ -50,10 +50,10 @@ def address_space_error(limit: int) -> MemoryBudgetError:
 
 
 def check_address_space(needed: int) -> None:
-    """Check that this process may use so many bytes of addresses: some libraries end a process where they get no memory.
+    """Check that the address space may grow to ``needed`` bytes: some libraries abort if an allocation fails.
 
     Raises:
-        MemoryBudgetError: it may not.
+        MemoryBudgetError: the limit of the address space is lower.
     """
     limit = address_space_limit()
     if limit is not None and limit < needed:

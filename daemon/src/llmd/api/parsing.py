@@ -1,4 +1,4 @@
-"""How the answers of a family of models are read: what marks its reasoning, and how it writes calls of tools."""
+"""How to parse the answers of a family of models: its reasoning marks, and its format of tool calls."""
 
 from __future__ import annotations
 
@@ -11,93 +11,94 @@ from llmd.api.parts import AnswerPart
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool that may be called. ``parameters`` is the JSON schema of its arguments, which are an object."""
+    """A tool that the model may call."""
 
     name: str
     parameters: Mapping[str, Any]
+    """JSON schema of the arguments, which are an object."""
 
 
 class ReasoningMarks(msgspec.Struct, frozen=True):
-    """The texts between which a model reasons before it answers. Whitespace next to them belongs to them."""
+    """Texts that enclose the reasoning at the start of an answer. Whitespace next to them is dropped."""
 
     begin: str
     end: str
 
 
 class CallReader(Protocol):
-    """Reads the text of one answer as it comes; used by one thread at a time.
+    """Streaming parser of one answer; used by one thread at a time.
 
-    However a text is cut, the parts are the same but for how texts and arguments are cut. Nothing is lost: what is
-    no call comes out as `Text`, and a call that turns out malformed does, too, as far as it has not been told yet.
+    How the input is split only affects how texts and arguments are split in the output. No text is lost: text
+    that is not a call is returned as `Text`, and so is the unreported rest of a malformed call.
     """
 
     @property
     def held(self) -> int:
-        """How many of the last characters that were fed are still undecided: no part tells of them."""
+        """Number of characters at the end of the input that no returned part covers yet."""
         ...
 
     def feed(self, text: str) -> Sequence[AnswerPart]:
-        """Take the next piece of text."""
+        """Parse the next piece of text; return the parts that are now certain."""
         ...
 
     def finish(self) -> Sequence[AnswerPart]:
-        """The parts of what is still held, now that the answer has ended. Nothing may be fed afterwards."""
+        """End the answer and return the parts of the held text. Call nothing afterwards."""
         ...
 
 
 class SchemaTerm(msgspec.Struct, frozen=True):
-    """JSON that follows a schema."""
+    """JSON that matches a schema."""
 
     schema: Mapping[str, Any]
 
 
 class TextTerm(msgspec.Struct, frozen=True):
-    """Any text up to the first ``end``, which is part of the term; ``pattern`` is a regular expression of the whole text."""
+    """Any text up to and including the first ``end``."""
 
     end: str
     pattern: str | None = None
+    """Regular expression that the whole text must match."""
 
 
 class ChoiceTerm(msgspec.Struct, frozen=True):
-    """One of several sequences of terms; with an empty one among them, the others are optional."""
+    """One of several sequences of terms; an empty sequence makes the others optional."""
 
     options: tuple[tuple[Term, ...], ...]
 
 
 class ListTerm(msgspec.Struct, frozen=True):
-    """Any number of items, none included, with ``separator`` between them."""
+    """Zero or more items with ``separator`` between them."""
 
     item: tuple[Term, ...]
     separator: str
 
 
 Term = str | SchemaTerm | TextTerm | ChoiceTerm | ListTerm
-"""What comes next in a call: a text as it stands, or a form that leaves something open."""
+"""An element of a call: a literal text, or a term that leaves something open."""
 
 
 class CallGrammar(msgspec.Struct, frozen=True):
-    """Calls as a family writes them: ``trigger``, ``opening``, calls with ``separator`` between them, ``closing``.
-
-    ``calls`` has one sequence of terms for each tool that may be called. An answer that has written ``trigger`` is bound
-    to the grammar from there on. With ``at_start``, where calls have no mark of their own, that holds at the beginning
-    of an answer alone, for one that begins with the first text of one of ``calls``.
-    """
+    """Calls as a family writes them: ``trigger``, ``opening``, calls joined by ``separator``, ``closing``."""
 
     calls: Sequence[Sequence[Term]]
+    """One sequence of terms for each tool that may be called."""
     trigger: str
+    """Text that begins the calls: an answer that contains it must follow the grammar from there on."""
     opening: str = ""
     separator: str = ""
     closing: str = ""
     at_start: bool = False
+    """For calls that no mark begins: the grammar applies only to answers that begin with the first text of
+    one of ``calls``."""
 
 
 class CallFormat(msgspec.Struct, frozen=True):
-    """How a family writes calls.
-
-    ``open(tools)`` makes the reader of one answer; ``grammar(tools)`` binds one. ``marks`` are the texts that some
-    tokenizers have as special tokens: the reader sees them although they are not shown to users.
-    """
+    """How a family writes calls."""
 
     open: Callable[[Sequence[Tool]], CallReader]
+    """Return a reader for one answer, given the tools of the request."""
     grammar: Callable[[Sequence[Tool]], CallGrammar]
+    """Return the grammar that an answer must follow if calls are enforced."""
     marks: tuple[str, ...] = ()
+    """Texts that some tokenizers have as special tokens: the reader gets them although users do not see
+    them."""

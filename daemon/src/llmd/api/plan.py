@@ -1,4 +1,4 @@
-"""A model as a program: what an `Architecture` makes of a configuration."""
+"""A model as a program of ops, which an `Architecture` makes from a configuration."""
 
 from __future__ import annotations
 
@@ -10,93 +10,101 @@ from llmd.api.ops import EmbedTokenType, Op
 from llmd.api.tensors import TensorRef
 
 HIDDEN = "hidden"
-"""The value that enters and leaves every part: the residual stream, float32 ``[rows, hidden_size]``.
+"""Name of the value that enters and leaves each part: the residual stream, float32 ``[rows, hidden_size]``.
 
-Only what a ``score`` part leaves has another width: the number of its scores.
+After a ``score`` part its width is the number of scores instead.
 """
 
 PartKind = Literal["embed", "mixer", "ffn", "norm", "score", "head"]
+"""What a part does; a ``mixer`` mixes tokens, as attention does."""
 
 
 class KVGroup(msgspec.Struct, frozen=True):
-    """Layers whose keys and values have equal needs, and therefore share a pool and a block table.
-
-    ``id`` is the group's index in `ModelPlan.groups`; ``window`` is in tokens, None for full attention;
-    ``layers`` are layer numbers in ascending order.
-    """
+    """Layers with keys and values of the same shape and window; they share a pool and a block table."""
 
     id: int
+    """Index in `ModelPlan.groups`."""
     window: int | None
+    """Attention window in tokens; None: full attention."""
     kv_heads: int
+    """Number of key-value heads."""
     head_dim: int
+    """Elements of a head."""
     layers: tuple[int, ...]
+    """Layer numbers, ascending."""
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The unit of placement: ops over named values, reading and writing `HIDDEN`.
+    """The unit of placement: ops over named values that read and write `HIDDEN`.
 
-    An ``embed`` part only writes it, a ``head`` part only reads it. A ``norm`` part (the final norm) or a ``score`` part
-    (a classifier over each row) may stand last in a plan without a head. ``layer`` is None for these four.
+    An ``embed`` part only writes it, a ``head`` part only reads it. In a plan without a head, the last part
+    may be ``norm`` (the final norm) or ``score`` (a classifier of each row).
     """
 
     name: str
     kind: PartKind
     layer: int | None
+    """Layer number; None for ``embed``, ``norm``, ``score`` and ``head``."""
     ops: tuple[Op, ...]
+    """Run in order."""
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """Tensors of a checkpoint that a plan does without on purpose, and what ``what`` says they are for.
+    """Tensors of a checkpoint that a plan ignores on purpose.
 
-    Those are meant whose names contain one of ``marks``. Other tensors beside those of the layers make a model be refused.
+    Any other unused tensor of a layer makes a model unsupported; unused tensors outside the layers give a
+    notice.
     """
 
     what: str
+    """What the tensors are for."""
     marks: tuple[str, ...]
+    """A tensor is left out if its name contains one of these."""
 
 
 class ModelPlan(msgspec.Struct, frozen=True):
-    """Everything that runs a model, without its weights.
+    """Everything that is needed to run a model, except its weights.
 
-    A plan that generates ends with a ``head`` part. One that embeds ends without: the last stage hands out `HIDDEN` of
-    every row, as stages do that are not the last.
-
-    ``context_len`` is the window in tokens that this plan is made for (length-dependent RoPE is resolved
-    from it); ``max_context_len`` is the longest the checkpoint states. ``left_out`` are parts of the checkpoint that text
-    does not need, of a model that also sees or hears.
+    A plan that generates ends with a ``head`` part. One that embeds has no head: its last stage returns the
+    `HIDDEN` value of all rows, as earlier stages do.
     """
 
     architecture: str
     hidden_size: int
+    """Elements of a row of `HIDDEN`."""
     vocab_size: int
     context_len: int
+    """Context window in tokens that the plan is made for; length-dependent RoPE is resolved for it."""
     max_context_len: int
+    """The longest context that the checkpoint states."""
     groups: tuple[KVGroup, ...]
     parts: tuple[Part, ...]
+    """Run in order."""
     left_out: tuple[LeftOut, ...] = ()
+    """Tensors that text does not need, such as the vision or audio encoder of a multimodal model."""
 
     @property
     def has_head(self) -> bool:
-        """Whether it ends with the head, and so can generate."""
+        """Whether the plan ends with a head, and so can generate."""
         return self.parts[-1].kind == "head"
 
     @property
     def num_layers(self) -> int:
-        """Layers of the model."""
+        """Number of layers."""
         return 1 + max(part.layer for part in self.parts if part.layer is not None)
 
     @property
     def num_token_types(self) -> int:
-        """Token types that its embedding tells apart; 1 where it has no table of them."""
+        """Number of token types that the embedding distinguishes; 1 if it has no table for them."""
         ops = (op for part in self.parts for op in part.ops)
         return next((op.table.view_shape[0] for op in ops if isinstance(op, EmbedTokenType)), 1)
 
     def layer_parts(self, first: int, last: int) -> tuple[int, int]:
-        """Part range ``[start, stop)`` of the layers ``[first, last)``, embedding and head not included."""
+        """Return the part range ``[start, stop)`` of layers ``[first, last)``, without embedding and head."""
         inside = [i for i, p in enumerate(self.parts) if p.layer is not None and first <= p.layer < last]
         return inside[0], inside[-1] + 1
 
     def tensor_refs(self) -> tuple[TensorRef, ...]:
-        """Every tensor that the parts use, each once, in order of first use."""
+        """Return the tensors that the parts use, each once, in order of first use."""
         refs = (t for part in self.parts for op in part.ops for t in op.tensors if t is not None)
         return tuple(dict.fromkeys(refs))

@@ -1,4 +1,4 @@
-"""What plugins describe themselves with. Every description is frozen; its callables run later, one phase at a time.
+"""The descriptions that hooks of plugins return. They are frozen; their callables run later, when needed.
 
 A plugin is a module found through the entry-point group ``llmd``. At its top level it imports only
 ``llmd.api`` and the standard library, sets ``LLMD_API = 1`` and implements hooks of `llmd.api.hooks`.
@@ -20,99 +20,97 @@ if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
     from llmd.api.transport import Link, Listener
 
 API_VERSION = 1
-"""The contract's version. A plugin whose ``LLMD_API`` differs is set aside, with both numbers named."""
+"""Version of this contract. A plugin with another ``LLMD_API`` is not used; the error names both numbers."""
 
 ENTRY_POINT_GROUP = "llmd"
+"""Entry-point group that plugins register in."""
 
 Config = Mapping[str, Any]
-"""A parsed ``config.json``: outside data, hence Any."""
+"""A parsed ``config.json``: external data, hence Any."""
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """A kind of device.
-
-    ``probe()`` returns the devices of this machine. It imports its toolkit inside, raises for nothing that is
-    merely absent, and runs in a child process with a time limit. ``open(name, options)`` returns the device of that
-    `DeviceInfo.name`; it runs in the engine process and may raise `DeviceError`.
-
-    ``driver`` (optional) is the driver that the devices need, as a sentence names it (``the NVIDIA driver``): users are
-    told to check it where a probe crashes or hangs. Empty: the devices need none.
-    """
+    """A kind of device."""
 
     name: str
     probe: Callable[[], Sequence[DeviceInfo]]
+    """Return the devices of this machine. Called in a child process with a time limit. Import the toolkit
+    inside; missing hardware or drivers are not errors."""
     open: Callable[[str, DeviceOptions], Device]
+    """Open the device with that `DeviceInfo.name`. Called in the engine process, and in the child processes
+    that test and measure devices; may raise `DeviceError`."""
     driver: str = ""
+    """(optional) Driver that the devices need, as written in a sentence (``the NVIDIA driver``). When a probe
+    crashes or hangs, users are asked to check it. Empty: no driver."""
 
 
 class Architecture(msgspec.Struct, frozen=True):
-    """A family of models.
-
-    ``names`` are the values of ``architectures`` or ``model_type`` in ``config.json``. ``plan(config, context_len)``
-    returns the model as a program for a context window in tokens (None: the longest the model states).
-
-    It raises `UnsupportedModelError` for an option that it does not know and `CheckpointError` (file
-    ``config.json``) for a missing or inconsistent field.
-    """
+    """A family of models."""
 
     names: tuple[str, ...]
+    """Values of ``architectures`` or ``model_type`` in ``config.json``."""
     plan: Callable[[Config, int | None], ModelPlan]
+    """Return the model as a program for a context window in tokens (None: the longest that the model states).
+    Called when a model is opened. Raises `UnsupportedModelError` for an unknown option, `CheckpointError`
+    (file ``config.json``) for a missing or inconsistent field."""
 
 
 class Transport(msgspec.Struct, frozen=True):
-    """A way to connect processes or machines.
-
-    ``connect(address, timeout_s)`` and ``listen(address)`` take addresses ``scheme://…``; both raise `LinkError`.
-    """
+    """A way to connect processes or machines. Addresses have the form ``scheme://…``."""
 
     scheme: str
     connect: Callable[[str, float], Link]
+    """Connect to an address within a timeout in seconds; raises `LinkError`."""
     listen: Callable[[str], Listener]
+    """Listen at an address; raises `LinkError`."""
 
 
 Right = Literal["none", "use", "manage"]
-"""What a request must be allowed to do: nothing, use models, or change what the daemon has and does."""
+"""Permission that a request needs: none, to use models, or to manage the daemon."""
 
 
 class Route(msgspec.Struct, frozen=True):
-    """One HTTP route: ``handler(request, service)`` is a coroutine that returns an aiohttp response.
-
-    A ``path`` that ends in ``/{name}`` takes the whole rest of the path, slashes included. HEAD is answered by a GET
-    route, unless the path has a route for it. Requests of a ``probe`` are left out of the log: clients send them again and
-    again to see whether somebody answers. ``right`` is what a sender needs: an API key may lack ``manage``.
-    """
+    """One HTTP route."""
 
     method: Literal["GET", "HEAD", "POST", "DELETE"]
+    """A GET route also answers HEAD, unless the path has a HEAD route."""
     path: str
+    """If it ends in ``/{name}``, the name matches the whole rest of the path, slashes included."""
     handler: Callable[[Any, Any], Awaitable[Any]]
+    """Coroutine ``handler(request, service)`` that returns an aiohttp response."""
     probe: bool = False
+    """Clients poll this route to see whether the daemon is up; its requests are not logged."""
     right: Right = "use"
+    """Permission that the sender needs; API keys may lack ``manage``."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """An HTTP API. ``routes()`` imports its handlers and returns them. Without ``errors``, errors are OpenAI's."""
+    """An HTTP API."""
 
     name: str
     routes: Callable[[], Sequence[Route]]
+    """Import the handlers and return the routes. Called once, when the HTTP server starts."""
     errors: ErrorShape | None = None
+    """Form of its errors; None: that of OpenAI."""
 
 
 class Parser(msgspec.Struct, frozen=True):
-    """How a family of models writes its reasoning (``load()`` returns `ReasoningMarks`) or its calls (`CallFormat`).
-
-    ``matches(template)`` tells from the source of a chat template whether a model writes so: 0 for no; of several that
-    match, the highest wins, then the first by name.
-    """
+    """How a family of models writes its reasoning or its tool calls."""
 
     name: str
     reads: Literal["calls", "reasoning"]
     matches: Callable[[str], int]
+    """Rate how well the parser fits a model, given the source of its chat template; 0: not at all. Of several
+    parsers that fit, the highest rating wins, then the first name."""
     load: Callable[[], CallFormat | ReasoningMarks]
+    """Return a `CallFormat` if it ``reads`` calls, else `ReasoningMarks`."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A subcommand of ``llmd``. ``load()`` returns a ``click.Command``; ``help`` is its one-line summary."""
+    """A subcommand of ``llmd``."""
 
     name: str
     help: str
+    """One-line summary."""
     load: Callable[[], Any]
+    """Return the ``click.Command``. Called when the command is run or its help is shown."""

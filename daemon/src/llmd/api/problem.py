@@ -1,4 +1,4 @@
-"""Errors on their way to HTTP clients: what happened, apart from how a dialect writes it."""
+"""Errors for HTTP clients, independent of the form that a dialect gives them."""
 
 from __future__ import annotations
 
@@ -9,34 +9,38 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """An error in no dialect's form yet. ``status``, ``type`` and ``code`` are those of OpenAI's table.
-
-    ``param`` names the field that was refused; ``extra`` are numbers for programs; ``headers`` go out with the reply.
-    """
+    """An error before a dialect formats it."""
 
     status: int
+    """HTTP status, as in OpenAI's table of errors."""
     type: str
+    """OpenAI's error type."""
     code: str | None
+    """OpenAI's error code."""
     message: str
     param: str | None = None
+    """Request field that was refused."""
     extra: Mapping[str, Any] = {}
+    """Machine-readable details."""
     headers: Mapping[str, str] = {}
+    """HTTP headers of the reply."""
 
 
 class ErrorReply(msgspec.Struct, frozen=True):
-    """An error as clients of one dialect read it; ``body`` is JSON, whole or as the last event of a stream."""
+    """An error in the form of a dialect."""
 
     status: int
+    """HTTP status."""
     body: Any
+    """JSON value: the whole body, or the last event of a stream."""
 
 
 class ErrorShape(msgspec.Struct, frozen=True):
-    """How clients of a dialect expect errors.
-
-    ``write(problem, request_id)`` holds for ``paths`` and all below them, whether or not a route is there. On a path that
-    several dialects share, it holds for requests that carry ``header``.
-    """
+    """The form of a dialect's errors."""
 
     write: Callable[[Problem, str], ErrorReply]
+    """Convert a problem, given the request id. Called for each error on one of ``paths``."""
     paths: tuple[str, ...]
+    """Path prefixes, with or without routes below them."""
     header: str | None = None
+    """Header that marks requests of this dialect on paths that several dialects share."""

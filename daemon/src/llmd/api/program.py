@@ -1,4 +1,4 @@
-"""What lowering hands to a device: a part range with buffer slots, weights and fused instructions."""
+"""The input of a device: a range of parts, lowered to buffer slots, weights and fused instructions."""
 
 from __future__ import annotations
 
@@ -11,82 +11,84 @@ from llmd.api.plan import KVGroup
 from llmd.api.tensors import Weight
 
 Pattern = tuple[str, ...]
-"""Op kinds in sequence that a device runs as one kernel, for example ``("norm", "linear")``."""
+"""A sequence of op kinds that a device runs as one kernel, for example ``("norm", "linear")``."""
 
 
 ActivationDtype = Literal["int8", "f32"]
-"""How the rows are held that weights in integer formats multiply: rounded to int8 in groups, or as they are."""
+"""Type of the rows that are multiplied by weights in integer formats: rounded to int8 in groups, or
+float32."""
 
 ACTIVATION_DTYPES: tuple[ActivationDtype, ...] = get_args(ActivationDtype)
+"""All values of `ActivationDtype`."""
 
 
 class SlottedOp(msgspec.Struct, frozen=True):
-    """An op whose values are buffer slots.
-
-    ``inputs`` and ``outputs`` follow the order of ``op.reads`` and ``op.writes``; ``weights`` follows
-    ``op.tensors`` with an index into `Program.weights`, or None where the op has no such tensor.
-    ``rope`` is an index into `Program.ropes`; ``kv_layer`` is the layer's index inside its KV group *on this
-    device* (0 for the group's first layer in this program).
-    """
+    """An op whose values are buffer slots."""
 
     op: Op
     inputs: tuple[int, ...]
+    """Slots of ``op.reads``, in that order."""
     outputs: tuple[int, ...]
+    """Slots of ``op.writes``, in that order."""
     weights: tuple[int | None, ...] = ()
+    """Indices into `Program.weights` of ``op.tensors``, in that order; None for a missing optional tensor."""
     rope: int | None = None
+    """Index into `Program.ropes`."""
     kv_layer: int | None = None
+    """Index of the layer among the layers of its KV group *on this device*, from 0."""
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """One kernel: a single op, or the ops of one of the device's patterns in order.
+    """One kernel: a single op, or the ops of one of the device's patterns, in order.
 
-    Inside a fused instruction only the next op reads what an op writes.
+    In a fused instruction, only the next op reads the output of an op.
     """
 
     ops: tuple[SlottedOp, ...]
 
     @property
     def pattern(self) -> Pattern:
-        """Kinds of its ops in order."""
+        """Kinds of the ops, in order."""
         return tuple(slotted.op.kind for slotted in self.ops)
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The parts ``[first_part, last_part)`` of a plan, ready for one device.
-
-    ``slot_widths[s]`` is the number of float32 elements a row has in buffer slot ``s``; an instruction never
-    writes a slot that it reads. ``hidden_in`` is the slot that receives the previous stage's rows (None where
-    the program begins with the embedding); ``hidden_out`` the slot that the next stage reads, or whoever embeds with a
-    model without a head (None where the program ends with the head). ``groups`` are all groups of the plan, with ``layers`` cut to this range:
-    a group that has no layer here has an empty tuple and needs no pool. ``activations`` matters to weights in integer formats alone.
-    """
+    """The parts ``[first_part, last_part)`` of a plan, ready for one device."""
 
     first_part: int
     last_part: int
     hidden_size: int
     vocab_size: int
     context_len: int
+    """Context window in tokens."""
     groups: tuple[KVGroup, ...]
+    """All groups of the plan, each with only the layers of this range; a group with no layer needs no
+    pool."""
     instructions: tuple[Instruction, ...]
+    """Run in order. An instruction does not write a slot that it reads."""
     slot_widths: tuple[int, ...]
+    """Float32 elements per row of each buffer slot."""
     weights: tuple[Weight, ...]
     ropes: tuple[RopeTable, ...]
     hidden_in: int | None
+    """Slot that receives the rows of the previous stage; None: the program begins with the embedding."""
     hidden_out: int | None
+    """Slot that is the output, for the next stage or for pooling; None: the program ends with the head."""
     activations: ActivationDtype = "int8"
+    """Type of the rows that are multiplied by weights in integer formats."""
 
     @property
     def output_size(self) -> int:
-        """Elements of a row that leaves; 0 where the program ends with the head."""
+        """Elements of an output row; 0 if the program ends with the head."""
         return 0 if self.hidden_out is None else self.slot_widths[self.hidden_out]
 
     @property
     def num_token_types(self) -> int:
-        """Token types that its embedding tells apart; 1 where it has no table of them."""
+        """Number of token types that the embedding distinguishes; 1 if it has no table for them."""
         ops = (slotted.op for instruction in self.instructions for slotted in instruction.ops)
         return next((op.table.view_shape[0] for op in ops if isinstance(op, EmbedTokenType)), 1)
 
     @property
     def has_head(self) -> bool:
-        """Whether it ends with the head, and so returns candidates."""
+        """Whether the program ends with the head, and so returns candidates."""
         return self.hidden_out is None

@@ -1,4 +1,4 @@
-"""What quantises plain weights while a model loads, where a device has something faster than NumPy."""
+"""Quantisation of plain weights by a device that is faster than NumPy, while a model loads."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from llmd.api.tensors import Format, WeightData
 
 
 class Quantizer(Protocol):
-    """`llmd.models.formats.quantization`, which defines every step, to the same bits. Thread-safe."""
+    """Bit-identical to `llmd.models.formats.quantization`, which defines each step. Thread-safe."""
 
     def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
-        """Quantise some rows of a matrix to ``into.format``, one of `OWN_FORMATS`, and return whether that was done.
+        """Quantise rows of a matrix to ``into.format``, one of `OWN_FORMATS`; return whether that succeeded.
 
-        ``weights`` is ``[rows, in]`` of the plain format ``source``, as `WeightData` has it: maybe of any alignment, and
-        maybe not contiguous. The arrays of ``into`` are C-contiguous, have the shapes for these rows, and are filled.
-        False where weights are infinite, not a number or beyond the range of the format, or anything else is in the way:
-        the core then quantises these rows by itself, or says what is wrong with them.
+        ``weights`` is ``[rows, in]`` of the plain format ``source`` (see `WeightData`). It may have any
+        alignment and may not be contiguous. The result goes to the arrays of ``into``, which are C-contiguous
+        and have the shapes for these rows. Return False if weights are infinite, NaN or out of the format's
+        range, or if anything else fails: the core then quantises these rows itself, or reports what is wrong
+        with them.
         """
         ...
 
 
 @runtime_checkable
 class Quantizes(Protocol):
-    """A device that quantises the weights that it loads."""
+    """A device that can quantise the weights that it loads."""
 
     @property
     def quantizer(self) -> Quantizer:
-        """What quantises; any number of threads use it at once."""
+        """The quantizer of the device; several threads use it at once."""
         ...

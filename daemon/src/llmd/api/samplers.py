@@ -1,4 +1,4 @@
-"""Samplers with parameters of their own, and the order in which samplers narrow what a token is drawn from."""
+"""Parameters of samplers, and the orders in which samplers run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 SamplerName = Literal["temperature", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc"]
-"""Samplers by the names that llama.cpp gives them."""
+"""Samplers by their names in llama.cpp."""
 
 DEFAULT_ORDER: tuple[SamplerName, ...] = (
     "temperature",
@@ -18,7 +18,7 @@ DEFAULT_ORDER: tuple[SamplerName, ...] = (
     "top_p",
     "xtc",
 )
-"""vLLM's order, with the samplers that vLLM lacks where llama.cpp has them."""
+"""vLLM's order; samplers that vLLM lacks have the positions that llama.cpp gives them."""
 
 LLAMA_CPP_ORDER: tuple[SamplerName, ...] = (
     "top_n_sigma",
@@ -29,7 +29,7 @@ LLAMA_CPP_ORDER: tuple[SamplerName, ...] = (
     "xtc",
     "temperature",
 )
-"""llama.cpp's order: what is improbable goes before temperature makes it less so."""
+"""llama.cpp's order: improbable tokens are removed before temperature raises their probability."""
 
 OLLAMA_ORDER: tuple[SamplerName, ...] = (
     "top_k",
@@ -40,48 +40,54 @@ OLLAMA_ORDER: tuple[SamplerName, ...] = (
     "min_p",
     "xtc",
 )
-"""Ollama's order of top-k, temperature, top-p and min-p."""
+"""Ollama's order; top-k, temperature, top-p and min-p are in the order that Ollama runs them."""
 
 NEVER_BIAS = -100.0
-"""A ``logit_bias`` that is this low forbids its token."""
+"""A ``logit_bias`` of this or less forbids its token."""
 
 
 class DynamicTemperature(msgspec.Struct, frozen=True):
-    """Temperatures within ``spread`` of the request's, the higher the less certain the model is.
-
-    ``exponent`` bends the way from entropy to temperature. Source: llama.cpp, ``dynatemp_range``.
-    """
+    """Raise the temperature when the model is less certain. Source: llama.cpp, ``dynatemp_range``."""
 
     spread: float
+    """The temperature stays within this distance of the request's."""
     exponent: float = 1.0
+    """Exponent of the normalised entropy in the temperature."""
 
 
 class Xtc(msgspec.Struct, frozen=True):
-    """With ``probability``, all tokens of at least ``threshold`` but the least likely of them are excluded."""
+    """Exclude top choices: of the tokens above a threshold, keep only the least likely."""
 
     probability: float
+    """How often this is done."""
     threshold: float
+    """Probability that a token needs to count as a top choice."""
 
 
 class Mirostat(msgspec.Struct, frozen=True):
-    """Keeps the surprise of each token near ``tau`` bits at rate ``eta``, in place of every other truncation."""
+    """Keep the surprise of each token near a target. Replaces all other truncation."""
 
     version: Literal[1, 2]
     tau: float = 5.0
+    """Target surprise in bits."""
     eta: float = 0.1
+    """Learning rate."""
 
 
 class Dry(msgspec.Struct, frozen=True):
-    """Penalises the token that would go on with a repetition: ``multiplier * base ** (length - allowed_len)``.
+    """Penalise a token that would continue a repetition by ``multiplier * base ** (length - allowed_len)``.
 
-    ``length`` is that of the longest end of the text, from ``allowed_len`` on, that stands among the last ``last_n``
-    tokens already, followed by that token. No repetition reaches over a breaker: a token of ``break_ids``, or a run of
-    tokens in ``break_runs``.
+    ``length`` is that of the longest suffix of the text that already occurs, followed by the token, among the
+    last ``last_n`` tokens. A repetition does not extend across a breaker.
     """
 
     multiplier: float
     base: float
     allowed_len: int
+    """Shorter repetitions have no penalty."""
     last_n: int
+    """Tokens that are searched for repetitions."""
     break_ids: tuple[int, ...] = ()
+    """Tokens that are breakers."""
     break_runs: tuple[tuple[int, ...], ...] = ()
+    """Runs of tokens that are breakers."""

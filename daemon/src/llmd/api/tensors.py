@@ -18,22 +18,21 @@ Format = str
 """How a weight is stored: ``f32``, ``f16``, ``bf16`` or one of `INTEGER_FORMATS`, such as ``q8``."""
 
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
+"""The formats that are not quantised."""
 
 
 class TensorRef(msgspec.Struct, frozen=True):
-    """A tensor of the checkpoint, or a half-open range of its first axis.
-
-    ``shape`` is the shape of the whole tensor in the checkpoint; ``rows`` cuts fused tensors
-    (one ``qkv_proj`` read as three weights) without a copy.
-    """
+    """A tensor of the checkpoint, or a half-open range of its first axis."""
 
     name: str
     shape: tuple[int, ...]
+    """Shape of the whole tensor in the checkpoint."""
     rows: tuple[int, int] | None = None
+    """Range of rows; splits fused tensors (one ``qkv_proj`` read as three weights) without a copy."""
 
     @property
     def view_shape(self) -> tuple[int, ...]:
-        """Shape after the row range is taken."""
+        """Shape of the row range."""
         if self.rows is None:
             return self.shape
         first, last = self.rows
@@ -41,25 +40,23 @@ class TensorRef(msgspec.Struct, frozen=True):
 
 
 class Weight(msgspec.Struct, frozen=True):
-    """One weight as a program uses it: which tensor, in which format."""
+    """One weight as a program uses it: a tensor in a format."""
 
     ref: TensorRef
     format: Format
 
 
 class GroupScales(msgspec.Struct, frozen=True):
-    """A scale, or a minimum, for each group of each row.
-
-    One level: ``coarse`` is ``[out, groups]`` and ``fine`` None. Two levels: ``coarse`` is ``[out, coarse groups]``, ``fine``
-    int8 or uint8 ``[out, groups]``, and a scale is their product. ``coarse`` is float16, or float32 where powers of
-    two are scales (``mxfp4``).
-    """
+    """Scales or minimums, one for each group of each row, in one or two levels."""
 
     coarse: NDArray[np.floating]
+    """``[out, groups]``, or ``[out, coarse groups]`` if there is a fine level; float16, or float32 for powers
+    of two (``mxfp4``)."""
     fine: NDArray[np.integer] | None = None
+    """int8 or uint8 ``[out, groups]``, multiplied by the coarse value; None: one level."""
 
     def values(self) -> NDArray[np.float32]:
-        """The scales ``[out, groups]``, exactly."""
+        """Return the exact values ``[out, groups]``."""
         coarse = self.coarse.astype(np.float32)
         if self.fine is None:
             return coarse
@@ -69,24 +66,23 @@ class GroupScales(msgspec.Struct, frozen=True):
         return values
 
     def rows(self, rows: slice) -> GroupScales:
-        """Those of some rows, without a copy."""
+        """Return a view of some rows."""
         return GroupScales(self.coarse[rows], None if self.fine is None else self.fine[rows])
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that are there."""
+        """The arrays that are not None."""
         return (self.coarse,) if self.fine is None else (self.coarse, self.fine)
 
 
 class Outliers(msgspec.Struct, frozen=True):
-    """What the codes of groups do not reach.
-
-    ``columns`` is uint8 ``[out, groups, outliers]``: inputs of the group. ``residuals`` is int8 of the same shape: what is added
-    to the integers there, times `OUTLIER_STEP`. Those of the same input add up; where there is no outlier both are 0.
-    """
+    """Corrections to integers that are out of the range of the codes. Unused entries are 0 in both arrays."""
 
     columns: NDArray[np.uint8]
+    """``[out, groups, outliers]``: index of the input within its group."""
     residuals: NDArray[np.int8]
+    """``[out, groups, outliers]``, times `OUTLIER_STEP`, added to that integer. Several for one input add
+    up."""
 
     def add_to(self, integers: NDArray[np.int16], group_size: int) -> None:
         """Add the residuals to integers ``[out, in]``."""
@@ -97,36 +93,36 @@ class Outliers(msgspec.Struct, frozen=True):
         np.add.at(integers, (np.arange(num_rows)[:, None], places), OUTLIER_STEP * residuals)
 
     def rows(self, rows: slice) -> Outliers:
-        """Those of some rows, without a copy."""
+        """Return a view of some rows."""
         return Outliers(self.columns[rows], self.residuals[rows])
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """The arrays that are there."""
+        """Both arrays."""
         return (self.columns, self.residuals)
 
 
 class WeightData(msgspec.Struct, frozen=True):
-    """The contents of a weight, read-only, valid until the `TensorSource` is closed. All arrays are C-contiguous.
+    """The contents of a weight, as read-only C-contiguous arrays, valid until the `TensorSource` is closed.
 
-    Plain formats: ``data`` is ``[...]`` float32, float16, or uint16 holding bf16 bits; usually mapped from the file
-    without a copy and possibly unaligned to more than the element size.
-
-    Integer formats: ``data`` is uint8 codes ``[out, in]``, one in a byte however few bits it has, and ``group_size`` inputs
-    share a scale (the last group of a row may be short). Weight ``[o, i]`` of group ``g`` is
-    ``scale[o, g] * integer[o, i] + minimum[o, g]`` in float32, where the product is exact and the sum rounded once.
-    ``outliers`` are there where the format has some.
+    In an integer format, weight ``[o, i]`` of group ``g`` is
+    ``scale[o, g] * integer[o, i] + minimum[o, g]`` in float32: the product is exact, the sum rounded once.
     """
 
     format: Format
     data: NDArray[np.generic]
+    """Plain formats: float32, float16, or uint16 holding bf16 bits, usually mapped from the file without a
+    copy and aligned only to the element size. Integer formats: uint8 codes ``[out, in]``, each in its own
+    byte."""
     scales: GroupScales | None = None
     minimums: GroupScales | None = None
     group_size: int = 0
+    """Inputs of a row that share a scale; the last group of a row may be shorter."""
     outliers: Outliers | None = None
+    """Set if the format has outliers."""
 
     def integers(self) -> NDArray[np.int8] | NDArray[np.int16]:
-        """What the codes of an integer format stand for ``[out, in]``, int16 where there are outliers, else int8."""
+        """Decode the codes of an integer format to integers ``[out, in]``: int16 with outliers, else int8."""
         form = INTEGER_FORMATS[self.format]
         if form.book:
             return np.array(form.book, np.int8)[self.data.view(np.uint8)]
@@ -138,7 +134,7 @@ class WeightData(msgspec.Struct, frozen=True):
         return wide
 
     def rows(self, rows: slice) -> WeightData:
-        """Some rows of it, without a copy."""
+        """Return a view of some rows."""
         scales, minimums = (
             None if group is None else group.rows(rows) for group in (self.scales, self.minimums)
         )
@@ -147,28 +143,28 @@ class WeightData(msgspec.Struct, frozen=True):
 
     @property
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """All arrays that are there: the codes or elements, then scales, then minimums, then outliers."""
+        """All arrays that are not None: codes or elements, scales, minimums, outliers."""
         parts = (part.arrays for part in (self.scales, self.minimums, self.outliers) if part is not None)
         return (self.data, *itertools.chain.from_iterable(parts))
 
 
 class TensorSource(Protocol):
-    """Where a device reads weights from while it loads. Thread-safe."""
+    """The weights that a device reads while it loads. Thread-safe."""
 
     @property
     def packed(self) -> Path | None:
-        """A file for this device and the weights of its program alone, which may not be there yet.
+        """File in which the device may keep its packed weights, in any layout; None: do not keep them.
 
-        What a device writes there, in whatever layout, it finds again when it loads the same weights, or it finds
-        nothing; what it cannot use it replaces. None: nothing is kept.
+        The file is reserved for this device and these weights. On the next load of the same weights it has
+        what the device wrote, or does not exist. Replace a file that you cannot use.
         """
         ...
 
     def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
-        """Read weights from the disk while the block runs, some time before they are asked for.
+        """Read weights ahead from disk while the ``with`` block runs.
 
-        The block is given the places in ``weights`` in the order in which they lie on the disk, which is that in which to
-        ask for them. Without it, whoever reads a weight waits for the disk. What is read nowhere from a disk is not read
+        The context manager returns indices into ``weights`` in the order of the weights on disk: ask for them
+        in this order. Without it, each read waits for the disk. Weights that are not on a disk are not read
         ahead.
 
         Raises:
@@ -177,11 +173,11 @@ class TensorSource(Protocol):
         ...
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
-        """Return the weight as the blocks of its GGUF file, read-only uint8 ``[out, bytes of a row]``, mapped without a copy.
+        """Return the blocks of a GGUF weight: read-only uint8 ``[out, bytes of a row]``, without a copy.
 
-        None where the file does not hold it in ``weight.format``, and where that is no format of blocks. A device that
-        packs blocks by itself spares the form with a byte for each code that `read` returns. docs/formats.md has the
-        layout of the blocks; scales that are not finite are for `read` to refuse.
+        Return None if the file does not store it in ``weight.format``, or if that is not a block format. A
+        device that repacks blocks itself avoids the one-byte codes of `read`. docs/formats.md describes the
+        blocks. Scales that are not finite are not checked here; `read` refuses them.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``.
@@ -189,7 +185,7 @@ class TensorSource(Protocol):
         ...
 
     def read(self, weight: Weight) -> WeightData:
-        """Return the weight in ``weight.format``, quantising on the way where the checkpoint is plain.
+        """Return the weight in ``weight.format``, quantised if the checkpoint is plain.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``.

@@ -1,4 +1,4 @@
-"""Links between processes and machines, as transport plugins offer them."""
+"""Links between processes and machines, implemented by transport plugins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
+"""Bytes to send."""
 
 
 class Link(Protocol):
@@ -15,7 +16,7 @@ class Link(Protocol):
     """
 
     def send(self, parts: Sequence[Buffer], timeout_s: float) -> None:
-        """Send the parts, in order, as one frame. The buffers may be reused when it returns.
+        """Send the parts, in order, as one frame. The caller may reuse the buffers when this returns.
 
         Raises:
             LinkClosedError: either side closed the link.
@@ -27,8 +28,8 @@ class Link(Protocol):
         """Return the next frame, owned by the caller.
 
         Raises:
-            LinkClosedError: the link is closed and every frame sent before was received.
-            LinkTimeoutError: no frame came in time.
+            LinkClosedError: the link is closed and all frames that were sent before have been received.
+            LinkTimeoutError: no frame arrived in time.
         """
         ...
 
@@ -50,7 +51,7 @@ class Listener(Protocol):
 
         Raises:
             LinkClosedError: the listener was closed.
-            LinkTimeoutError: no peer came in time.
+            LinkTimeoutError: no peer connected in time.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""Load on a server that speaks OpenAI's API, and what its clients see: the measures of ``vllm bench serve``."""
+"""Benchmarks of a server with OpenAI's API, with the measures of ``vllm bench serve``."""

@@ -1,4 +1,4 @@
-"""When requests are sent."""
+"""Arrival times of requests."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ from numpy.typing import NDArray
 
 
 class RampUp(Struct, frozen=True):
-    """A rate that changes over the load from the first request to the last: by equal steps, or by equal factors."""
+    """A rate that changes from the first request to the last, in equal steps or by equal factors."""
 
     strategy: Literal["linear", "exponential"]
     start_rps: float
     end_rps: float
 
     def rates(self, count: int) -> NDArray[np.float64]:
-        """The rate at which each request arrives."""
+        """Return the arrival rate at each request."""
         spaced = np.linspace if self.strategy == "linear" else np.geomspace
         return spaced(self.start_rps, self.end_rps, count)
 
 
 class Traffic(Struct, frozen=True):
-    """``rate`` requests arrive in a second; infinite: all at once. A ``ramp_up`` stands in for it.
-
-    ``burstiness`` is the shape of the gamma distribution of the times between them: 1 is a Poisson process, below 1
-    they come in bursts, above more evenly, infinite at the distances that the rate says. ``max_concurrency`` requests
-    run at once; what arrives meanwhile waits in the client.
-    """
+    """When requests arrive and how many run at once."""
 
     rate: float = math.inf
+    """Requests per second; infinite: all at once."""
     burstiness: float = 1.0
+    """Shape of the gamma distribution of the gaps between requests.
+
+    1 is a Poisson process, below 1 they arrive in bursts, above 1 more evenly; infinite: in equal gaps.
+    """
     max_concurrency: int | None = None
+    """Requests that run at once; others wait in the client. None: no limit."""
     ramp_up: RampUp | None = None
+    """Replaces ``rate``."""
 
 
 def arrival_times(traffic: Traffic, count: int, seed: int) -> list[float]:
-    """Seconds from the start at which each request arrives.
+    """Return the seconds from the start at which each request arrives.
 
-    At one rate the last one arrives at ``count / rate`` whatever was drawn, as in vLLM: seeds change the pattern, not
-    the load.
+    At a constant rate the last request always arrives at ``count / rate``, as in vLLM: the seed changes the
+    pattern, not the load.
     """
     if traffic.ramp_up is None and math.isinf(traffic.rate):
         return [0.0] * count

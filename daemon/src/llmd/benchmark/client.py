@@ -1,4 +1,4 @@
-"""The client that puts the load on a server. It does as little as it can for each chunk, and says what that cost it."""
+"""The client of a benchmark. It does as little as possible per chunk."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ OK = 200
 
 
 class ServedName(Struct, frozen=True):
-    """A model as a server lists it; ``root`` is what it was made from: a directory, or a name on a hub."""
+    """A model that a server lists."""
 
     name: str
     root: str
+    """The directory or hub name that it was loaded from."""
 
 
 class _Entry(Struct, frozen=True):
@@ -39,7 +40,7 @@ class _Listed(Struct, frozen=True):
 
 
 class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
-    """Asks one server. ``silence_s`` is how long an answer may pause before it counts as failed."""
+    """Sends requests to one server. A request fails if its answer pauses for longer than ``silence_s``."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
         await self._session.close()
 
     async def model(self, name: str | None) -> ServedName:
-        """The model of that name as ``/v1/models`` lists it, or its first; a name need not be listed.
+        """Return the model of that name from ``/v1/models``, or the first. A named model need not be listed.
 
         Raises:
-            DaemonUnreachableError: nothing answers there.
-            LlmdError: it lists none where none was named.
+            DaemonUnreachableError: no server answers.
+            LlmdError: no model is named and the server lists none.
         """
         listed = await self._models()
         for model in listed:
@@ -86,7 +87,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
         except (aiohttp.ClientError, OSError) as error:
             raise DaemonUnreachableError(
                 f"no server answers at {self._place}: {error}",
-                hint="check --base-url; without it a daemon is started",
+                hint="check --base-url, or leave it out to start a temporary daemon",
             ) from error
         try:
             entries = msgspec.json.decode(content, type=_Listed).data
@@ -99,7 +100,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
         return str(self._target.socket or self._target.url)
 
     async def ask(self, endpoint: Endpoint, sample: Sample, request_id: str, *, arrived_s: float) -> Outcome:
-        """One request to its end. What goes wrong is said in the outcome."""
+        """Run one request to its end. Errors are reported in the outcome."""
         body = msgspec.json.encode(endpoint.body(sample))
         start_s = self._clock()
         timeline = Timeline(sample.prompt_len, start_s)
@@ -110,7 +111,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
         return timeline.outcome(start_s - arrived_s, error)
 
     async def _read(self, path: str, body: bytes, request_id: str, timeline: Timeline) -> str:
-        """Feed the timeline; returns why the server refused, if it did."""
+        """Feed the timeline; return why the server refused the request, or an empty text."""
         headers = {"x-request-id": request_id}
         async with self._session.post(self._target.url + path, data=body, headers=headers) as response:
             if response.status != OK:
@@ -121,7 +122,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
 
 
 def refusal(status: int, content: bytes) -> str:
-    """The status of a refused request, and what its body says."""
+    """Format the status and the error message of a refused request."""
     try:
         body: Any = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Where the samples of a load come from."""
+"""The data sets of a load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RandomData(Struct, frozen=True):
 
 
 class ShareGptData(Struct, frozen=True):
-    """A file of conversations; ``output_len`` stands in for the lengths of its answers."""
+    """A file of conversations; ``output_len`` replaces the lengths of its answers."""
 
     path: Path
     output_len: int | None = None

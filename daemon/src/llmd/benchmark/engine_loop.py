@@ -1,4 +1,4 @@
-"""What the engine's loop costs by itself: on a null device, whose steps take a fixed time and whose tokens mean nothing."""
+"""Measures the overhead of the engine loop on a null device with a fixed step time."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ SPIN_S = 0.0004
 
 
 class LoopCost(msgspec.Struct, frozen=True):
-    """Of one load: ``idle_share`` is the part of a step's time for which the device stood still between two steps, which
-    is the engine's time that the device's does not cover; ``loop_s`` the processor time of the loop for one step.
-    """
+    """The cost of the engine loop for one load."""
 
     streams: int
     step_s: float
     idle_share: float
+    """Time that the device is idle between two steps (loop time not hidden by the device), as a share of a
+    step.
+    """
     loop_s: float
+    """CPU time of the loop per step."""
     tokens_per_s: float
 
 
 def measure_loop(streams: int, sampling: SamplingParams, step_s: float, steps: int) -> LoopCost:
-    """Let ``streams`` sequences decode for so many steps, all of them in each."""
+    """Decode ``streams`` sequences for ``steps`` steps, all of them in each step, and measure the loop."""
     warm_up = streams * PROMPT_LEN // CHUNK_LEN + 3
     core, stage = null_core(streams, step_s, PROMPT_LEN + warm_up + steps + 2)
     for request_id in range(streams):
@@ -57,7 +59,7 @@ def measure_loop(streams: int, sampling: SamplingParams, step_s: float, steps: i
 
 
 def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, NullStage]:
-    """A core on a null device that keeps real time."""
+    """Return an engine core on a null device in real time, and its stage."""
     plan, device = TinyModel(context_len=context_len, vocab=VOCAB).plan(), null_device(step_s)
     limits = EngineLimits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
@@ -76,12 +78,12 @@ def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, 
 
 
 def null_device(step_s: float) -> NullDevice:
-    """A null device that keeps real time."""
+    """Return a null device in real time."""
     return NullDevice(time.perf_counter, step_s=step_s, pause=pause, memory_bytes=4 << 30)
 
 
 def pause(seconds: float) -> None:
-    """Wait exactly: a sleep ends late by more than the costs that are measured."""
+    """Wait precisely: a sleep overruns by more than the measured costs."""
     end = time.perf_counter() + seconds
     if seconds > SPIN_S:
         time.sleep(seconds - SPIN_S)

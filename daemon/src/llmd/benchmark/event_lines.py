@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes as they come."""
+"""Parses server-sent events from a byte stream."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ DATA = b"data:"
 
 
 class EventLines:
-    """Keeps what is not a whole line yet. Comments and other fields than ``data`` are passed over."""
+    """Buffers incomplete lines. Comments and fields other than ``data`` are ignored."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, content: bytes) -> list[bytes]:
-        """The data of each event that is complete now; every server that is measured writes one line for each."""
+        """Return the data of each complete event. Every measured server writes one line per event."""
         *lines, self._rest = (self._rest + content).split(b"\n")
         return [line[len(DATA) :].strip() for line in lines if line.startswith(DATA)]

@@ -1,4 +1,4 @@
-"""Puts a load on a server: each sample when it arrives, as many at once as the traffic allows."""
+"""Runs a load: sends each sample when it arrives, up to the concurrency limit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from llmd.benchmark.sample import Sample
 from llmd.benchmark.timeline import Outcome
 
 Ask = Callable[[Sample, int, float], Awaitable[Outcome]]
-"""Asks a sample of an index that arrived at a time."""
+"""Sends a sample, given the sample, its index and its arrival time."""
 
 
 class Run(Struct, frozen=True):
-    """A load that was put on a server. ``cpu_s`` is processor time of this process, the client alone.
-
-    ``outcomes`` are in the order of the samples; where the load was interrupted (``is_whole`` false) they are what had
-    ended by then.
-    """
+    """The result of a load."""
 
     outcomes: tuple[Outcome, ...]
+    """In the order of the samples; of an interrupted load only those of ended requests."""
     duration_s: float
     cpu_s: float
+    """CPU time of this process, which is only the client."""
     is_whole: bool = True
+    """Whether the load ran to its end."""
 
 
 async def run_load(
@@ -38,7 +37,7 @@ async def run_load(
     ended: Callable[[Outcome], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
-    """Ask every sample; ``ended`` is called with each outcome. Cancelling this ends the load and returns what there is."""
+    """Send every sample; ``ended`` is called with each outcome. Cancelling returns the outcomes so far."""
     outcomes: dict[int, Outcome] = {}
     places = asyncio.Semaphore(max_concurrency or len(samples))
 
@@ -50,7 +49,7 @@ async def run_load(
 
     is_whole = True
     gc.collect()
-    gc.freeze()  # prompts and libraries stay: collections during the load need not look at them
+    gc.freeze()  # prompts and libraries stay alive: exclude them from collections during the load
     began_s, cpu_s = clock(), time.process_time()
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""One measurement: finds model and tokenizer, makes the samples, puts the load on the server."""
+"""One measurement: finds the model and the tokenizer, makes the samples and runs the load."""
 
 from __future__ import annotations
 
@@ -26,35 +26,37 @@ from llmd.registry.store import Store
 
 
 class Plan(Struct, frozen=True):
-    """What is to be measured. ``model`` None is the server's first; ``tokenizer`` names a model of this machine.
-
-    ``fields`` are sent with each request. The ``num_warmups`` requests that come before are of another seed, so that
-    nothing of the load is cached by them.
-    """
+    """What to measure."""
 
     backend: str = COMPLETIONS
     path: str | None = None
+    """The route; None: the API's default."""
     model: str | None = None
+    """None: the server's first."""
     tokenizer: str | None = None
+    """A model on this machine; None: the measured model."""
     headers: Mapping[str, str] = {}
     fields: Mapping[str, Any] = {}
+    """Sent with each request."""
     data: DataSet = RandomData()
     traffic: Traffic = Traffic()
     num_prompts: int = 1000
     num_warmups: int = 0
+    """Requests before the load. Their seed differs, so that they put nothing of the load into caches."""
     seed: int = 0
     label: str | None = None
     silence_s: float = 600.0
+    """A request fails if its answer pauses for longer."""
     ca_file: str | None = None
 
 
 async def measure(
     plan: Plan, target: Target, store: Store, ended: Callable[[Outcome], None] = lambda _: None
 ) -> tuple[ReportHeader, Run]:
-    """Measure a server. SIGINT and SIGTERM end the load, and what there is comes back.
+    """Measure a server. SIGINT and SIGTERM end the load; the result so far is returned.
 
     Raises:
-        LlmdError: no server, model or tokenizer, or samples that cannot be made.
+        LlmdError: there is no server, model or tokenizer, or the samples cannot be made.
     """
     async with BenchmarkClient(
         target, plan.headers, silence_s=plan.silence_s, ca_file=plan.ca_file
@@ -80,7 +82,7 @@ async def measure(
 
 
 def find_tokenizer(named: str | None, served: ServedName, store: Store) -> tuple[str, Tokenizer]:
-    """The tokenizer that was named, or the one of the model, with the place where it was found.
+    """Return the named tokenizer, or the model's, and the name under which it was found.
 
     Raises:
         NotFoundError: it is not on this machine.
@@ -102,14 +104,14 @@ def find_tokenizer(named: str | None, served: ServedName, store: Store) -> tuple
 
 
 def counted(outcome: Outcome, tokenizer: Tokenizer) -> Outcome:
-    """An outcome whose server did not say how many tokens its answer has."""
+    """Count the tokens of an answer whose server did not report the number."""
     tokens = tokenizer.encode(outcome.text, add_special=False, parse_special=False)
     return structs.replace(outcome, output_len=len(tokens))
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM cancel the current task."""
+    """Make SIGINT and SIGTERM cancel the current task inside the block."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -1,7 +1,8 @@
-"""From outcomes to figures, as ``vllm bench serve`` defines them.
+"""Computes the measures of a load as ``vllm bench serve`` defines them.
 
-TTFT is the time to the first output, ITL those between outputs, E2EL the time to the end of the answer; TPOT is
-(E2EL - TTFT) / (tokens - 1), and answers of one token have none. Requests that failed count in nothing but their number.
+TTFT is the time to the first output, ITL the times between outputs, E2EL the time to the end of the answer.
+TPOT is
+(E2EL - TTFT) / (tokens - 1); an answer with one token has no TPOT. Failed requests are only counted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ GOODPUT_METRICS = ("ttft", "tpot", "e2el")
 
 
 class Figures(Struct, frozen=True):
-    """What a load came to. Lengths in tokens, rates per second; names are those of the result's JSON."""
+    """The measures of a load: lengths in tokens, rates per second, named as in the JSON result."""
 
     duration: float
     completed: int
@@ -43,7 +44,7 @@ class Figures(Struct, frozen=True):
 
 
 def figures(outcomes: Sequence[Outcome], duration_s: float, goals_ms: Mapping[str, float]) -> Figures:
-    """The figures of outcomes whose ``output_len`` is known; ``goals_ms`` are what a good request keeps."""
+    """Compute the measures of outcomes with known ``output_len``; a good request meets all ``goals_ms``."""
     done = completed(outcomes)
     num_input = sum(outcome.prompt_len for outcome in done)
     num_output = sum(outcome.output_len or 0 for outcome in done)
@@ -64,30 +65,30 @@ def figures(outcomes: Sequence[Outcome], duration_s: float, goals_ms: Mapping[st
 
 
 def completed(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Those that did not fail."""
+    """Return the outcomes without an error."""
     return [outcome for outcome in outcomes if not outcome.error]
 
 
 def errors(outcomes: Iterable[Outcome]) -> dict[str, int]:
-    """How often each error came, the most frequent first."""
+    """Count each error, the most frequent first."""
     return dict(Counter(outcome.error for outcome in outcomes if outcome.error).most_common())
 
 
 def tpot_s(outcome: Outcome) -> float | None:
-    """Seconds for each token after the first."""
+    """Return the seconds per token after the first; None if there is none."""
     if (outcome.output_len or 0) < 2:
         return None
     return (outcome.latency_s - outcome.ttft_s) / ((outcome.output_len or 0) - 1)
 
 
 def is_good(outcome: Outcome, goals_ms: Mapping[str, float]) -> bool:
-    """Whether a request kept every goal (goodput of Zhong et al. 2024, DistServe)."""
+    """Whether a request met every goal (goodput of Zhong et al. 2024, DistServe)."""
     took_s = {"ttft": outcome.ttft_s, "tpot": tpot_s(outcome) or 0.0, "e2el": outcome.latency_s}
     return all(1000 * took_s[name] <= goal_ms for name, goal_ms in goals_ms.items())
 
 
 def samples_ms(outcomes: Iterable[Outcome]) -> dict[str, list[float]]:
-    """Every measured time in milliseconds, by metric."""
+    """Return every measured time in milliseconds by metric."""
     done = completed(outcomes)
     seconds: dict[str, list[float]] = {
         "ttft": [outcome.ttft_s for outcome in done],
@@ -101,7 +102,7 @@ def samples_ms(outcomes: Iterable[Outcome]) -> dict[str, list[float]]:
 
 
 def statistics_of(name: str, times_ms: Sequence[float], percentiles: Sequence[float]) -> dict[str, float]:
-    """Mean, median, standard deviation and percentiles of a metric, named as in the result's JSON; of nothing: 0."""
+    """Return mean, median, standard deviation and percentiles, named as in the JSON; 0 without times."""
     times = np.array(times_ms or [0.0])
     named = {"mean": times.mean(), "median": np.median(times), "std": times.std()}
     named |= {f"p{percent:g}": np.percentile(times, percent) for percent in percentiles}
@@ -109,7 +110,7 @@ def statistics_of(name: str, times_ms: Sequence[float], percentiles: Sequence[fl
 
 
 def most_outputs_in_a_second(outcomes: Sequence[Outcome]) -> float:
-    """Outputs in the fullest of the seconds that follow the first request."""
+    """Return the most outputs in one of the seconds counted from the first request."""
     seconds: Counter[int] = Counter()
     began_s = min((outcome.start_s for outcome in outcomes), default=0.0)
     for outcome in outcomes:
@@ -119,7 +120,7 @@ def most_outputs_in_a_second(outcomes: Sequence[Outcome]) -> float:
 
 
 def most_at_once(outcomes: Iterable[Outcome]) -> int:
-    """The most requests that ran at the same moment; one that ends as another begins is gone by then."""
+    """Return the most requests in flight at the same time; an end counts before a simultaneous start."""
     changes = sorted(
         change
         for outcome in outcomes

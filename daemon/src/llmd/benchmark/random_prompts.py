@@ -1,4 +1,4 @@
-"""Prompts of random tokens, of lengths that are drawn, too: the data set ``random`` of ``vllm bench serve``."""
+"""Random prompts of random lengths: the data set ``random`` of ``vllm bench serve``."""
 
 from __future__ import annotations
 
@@ -16,27 +16,25 @@ REPLACEMENT = "\ufffd"
 
 
 class RandomShape(Struct, frozen=True):
-    """Lengths in tokens are drawn evenly from ``[⌊len · (1 − range_ratio)⌋, ⌈len · (1 + range_ratio)⌉]``.
-
-    ``prefix_len`` tokens that all prompts share come before each, and are not part of ``input_len``.
-    """
+    """Lengths in tokens, drawn uniformly from ``[⌊len · (1 − range_ratio)⌋, ⌈len · (1 + range_ratio)⌉]``."""
 
     input_len: int = 1024
     output_len: int = 128
     range_ratio: float = 0.0
     prefix_len: int = 0
+    """Tokens before each prompt that all prompts share; not part of ``input_len``."""
 
 
 def random_samples(
     shape: RandomShape, tokenizer: Tokenizer, count: int, seed: int, *, as_token_ids: bool = False
 ) -> list[Sample]:
-    """Samples of a shape, the same for the same seed.
+    """Return samples of a shape, the same for the same seed.
 
-    Token ids have exactly the lengths that were drawn. Texts count the BOS that the tokenizer puts before them; few
-    tokenizers give back every random token, so that a text may end up some tokens off.
+    Prompts of token ids have exactly the drawn lengths. Texts include the BOS that the tokenizer adds. Few
+    tokenizers round-trip every random token, so a text may be a few tokens longer or shorter.
 
     Raises:
-        ConfigError: the shape allows empty prompts, or its range is none.
+        ConfigError: the shape allows empty prompts, or its ``range_ratio`` is out of range.
     """
     special = 0 if as_token_ids else len(tokenizer.vocabulary.prefix_ids)
     low, high = _bounds(max(shape.input_len - special, 0), shape.range_ratio)
@@ -65,13 +63,14 @@ def random_samples(
 def _bounds(length: int, ratio: float) -> tuple[int, int]:
     if not 0.0 <= ratio < 1.0:
         raise ConfigError(
-            f"--random-range-ratio is {ratio:g}", hint="give a number from 0 (one length) to below 1"
+            f"--random-range-ratio is {ratio:g}",
+            hint="give a number of at least 0 (all lengths equal) and below 1",
         )
     return math.floor(length * (1 - ratio)), math.ceil(length * (1 + ratio))
 
 
 class RandomTokens:
-    """DrawnTokens tokens that are whole characters of text: no control tokens, no halves of characters."""
+    """Draws tokens that are whole characters of text: no control tokens, no partial characters."""
 
     def __init__(self, tokenizer: Tokenizer, rng: np.random.Generator) -> None:
         texts = ((i, tokenizer.token_text(i)) for i in range(tokenizer.vocab_size))
@@ -82,12 +81,14 @@ class RandomTokens:
         self._rng = rng
 
     def draw(self, count: int) -> list[int]:
-        """``count`` token ids, each as likely as any other."""
+        """Draw ``count`` token ids uniformly."""
         ids: list[int] = self._rng.choice(self._ids, count).tolist()
         return ids
 
     def text(self, ids: list[int]) -> tuple[str, int]:
-        """A text of as many tokens as ``ids``, or nearly, and how many it has; it begins as they do."""
+        """Return a text with about as many tokens as ``ids``, which starts like them, and its number of
+        tokens.
+        """
         wanted, text = len(ids), ""
         for _ in range(TRIES):
             text = self._tokenizer.decode(ids)

@@ -1,4 +1,4 @@
-"""A load's result for people and for programs, in the form and with the keys of ``vllm bench serve``."""
+"""The result of a load as a table and as JSON, in the form of ``vllm bench serve``."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ DETAILS = (
 
 
 class ReportOptions(Struct, frozen=True):
-    """What is to be reported: metrics, their percentiles, and the goals (in milliseconds) that a good request keeps."""
+    """What to report."""
 
     metrics: tuple[str, ...] = ("ttft", "tpot", "itl", "e2el")
     percentiles: tuple[float, ...] = (99.0,)
     goals_ms: Mapping[str, float] = {}
+    """Latency goals that a good request meets."""
 
 
 class ReportHeader(Struct, frozen=True):
-    """What was measured; names are those of the result's JSON."""
+    """What was measured, named as in the JSON result."""
 
     date: str
     backend: str
@@ -51,7 +52,7 @@ class ReportHeader(Struct, frozen=True):
 def result(
     head: ReportHeader, metadata: Mapping[str, str], traffic: Traffic, run: Run, chosen: ReportOptions
 ) -> dict[str, Any]:
-    """Everything that is known of a load, with the lists of single requests; JSON can hold it all."""
+    """Return the full result of a load for JSON, including the lists with one entry per request."""
     found = figures(run.outcomes, run.duration_s, chosen.goals_ms)
     times = samples_ms(run.outcomes)
     statistics: dict[str, float] = {}
@@ -75,12 +76,12 @@ def result(
 
 
 def ramped(ramp_up: RampUp | None) -> dict[str, Any]:
-    """How the rate changed, if it did."""
+    """Return the ramp-up for the result; empty without one."""
     return {f"ramp_up_{name}": value for name, value in structs.asdict(ramp_up).items()} if ramp_up else {}
 
 
 def reported(chosen: ReportOptions, traffic: Traffic) -> list[str]:
-    """The chosen metrics that this traffic has: without a limit nothing waits in the client."""
+    """Return the chosen metrics that apply: without a limit no request waits in the client."""
     queued = (
         {"client_queue_time", "e2el_including_client_queue"} if traffic.max_concurrency is None else set()
     )
@@ -88,7 +89,7 @@ def reported(chosen: ReportOptions, traffic: Traffic) -> list[str]:
 
 
 def details(run: Run) -> dict[str, list[Any]]:
-    """Lists with one entry for each request, failed ones too; times in seconds."""
+    """Return lists with one entry per request, including failed ones; times are in seconds."""
     outcomes = run.outcomes
     return {
         "input_lens": [outcome.prompt_len for outcome in outcomes],
@@ -104,17 +105,17 @@ def details(run: Run) -> dict[str, list[Any]]:
 
 
 def without_details(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A result without the lists of single requests."""
+    """Return a result without the lists that have one entry per request."""
     return {name: value for name, value in found.items() if name not in DETAILS}
 
 
 def finite(number: float) -> float | str:
-    """JSON has no infinity; vLLM writes it as text."""
+    """Return infinity as text, like vLLM: JSON has no infinity."""
     return "inf" if math.isinf(number) else number
 
 
 def file_name(found: Mapping[str, Any]) -> str:
-    """The name of the file that holds a result, where the user gave none."""
+    """Return the default file name of a result."""
     rate = f"{found['request_rate']}qps"
     if "ramp_up_strategy" in found:
         first, last = found["ramp_up_start_rps"], found["ramp_up_end_rps"]
@@ -130,7 +131,7 @@ def file_name(found: Mapping[str, Any]) -> str:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """A result for people."""
+    """Format a result for people."""
     lines = [" Serving Benchmark Result ".center(WIDTH, "=")]
     lines += [line(label, found[key]) for label, key in TITLES if found[key] not in {None, "inf"}]
     for name, title in METRICS.items():
@@ -143,7 +144,7 @@ def table(found: Mapping[str, Any]) -> str:
     lines += [f"{count} failed: {message}" for message, count in found["error_counts"].items()]
     if found["interrupted"]:
         ended = found["completed"] + found["failed"]
-        lines.append(f"interrupted: {ended} of {found['num_prompts']} requests had ended")
+        lines.append(f"interrupted after {ended} of {found['num_prompts']} requests")
     return "\n".join(lines)
 
 
@@ -166,12 +167,12 @@ TITLES = (
 
 
 def heading(word: str) -> str:
-    """``mean`` is Mean, ``p99`` is P99."""
+    """Capitalize: ``mean`` becomes Mean, ``p99`` becomes P99."""
     return word.capitalize()
 
 
 def line(label: str, value: float | str) -> str:
-    """A label and its figure."""
+    """Format a label and its value."""
     return (
         f"{label:<{LABEL_WIDTH}} {value:.2f}"
         if isinstance(value, float)

@@ -6,8 +6,11 @@ from msgspec import Struct
 
 
 class Sample(Struct, frozen=True):
-    """A prompt, as text or as token ids; how many tokens it has, and how many its answer may have."""
+    """A prompt and the length of its answer."""
 
     prompt: str | tuple[int, ...]
+    """Text or token ids."""
     prompt_len: int
+    """In tokens."""
     output_len: int
+    """Maximum length of the answer in tokens."""

@@ -1,7 +1,7 @@
-"""Prompts from a file of conversations in ShareGPT's form.
+"""Prompts from a file of conversations in ShareGPT's format.
 
-The file is a JSON list of ``{"conversations": [{"from": …, "value": TEXT}, …]}``. The first text of a conversation is
-the prompt; the second says how long its answer may be.
+The file is a JSON list of ``{"conversations": [{"from": …, "value": TEXT}, …]}``. The first text of a
+conversation is the prompt; the length of the second is the length of the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llmd.api.errors import ConfigError
 from llmd.benchmark.sample import Sample
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
-# What vLLM leaves out, so that results can be compared.
+# vLLM's limits, so that results are comparable.
 MIN_LEN = 4
 MAX_PROMPT_LEN = 1024
 MAX_TOTAL_LEN = 2048
@@ -33,13 +33,13 @@ class _Conversation(Struct, frozen=True):
 def sharegpt_samples(
     path: Path, tokenizer: Tokenizer, count: int, seed: int, *, output_len: int | None = None
 ) -> list[Sample]:
-    """Samples of a file in random order, the same for the same seed; some repeat where it has too few.
+    """Return samples from a file in random order, the same for the same seed; repeated if there are too few.
 
-    ``output_len`` stands in for the lengths of the file's answers. Conversations are left out whose prompt or answer is
-    below 4 tokens, whose prompt is above 1024, or that have more than 2048 in all.
+    ``output_len`` replaces the lengths of the file's answers. Conversations are skipped if the prompt or the
+    answer has fewer than 4 tokens, the prompt more than 1024, or both together more than 2048.
 
     Raises:
-        ConfigError: the file has another form, or no conversation that can be used.
+        ConfigError: the file has another format, or no usable conversation.
         OSError: it cannot be read.
     """
     rng = random.Random(seed)
@@ -55,7 +55,7 @@ def sharegpt_samples(
             samples.append(Sample(prompt, prompt_len, answer_len))
     if not samples:
         raise ConfigError(
-            f"{path} has no conversation of two turns and usable lengths",
+            f"{path} has no conversation with two turns of usable length",
             hint=f"prompts and answers need at least {MIN_LEN} tokens, prompts at most {MAX_PROMPT_LEN}",
         )
     return samples + rng.choices(samples, k=count - len(samples))
@@ -66,8 +66,8 @@ def _pairs(path: Path) -> list[tuple[str, str]]:
         entries = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path} is no list of conversations: {error}",
-            hint='ShareGPT\'s form is [{"conversations": [{"from": "human", "value": "…"}, …]}, …]',
+            f"{path} is not a list of conversations: {error}",
+            hint='ShareGPT\'s format is [{"conversations": [{"from": "human", "value": "…"}, …]}, …]',
         ) from error
     turns = (entry.conversations for entry in entries)
     return [(talk[0].value, talk[1].value) for talk in turns if len(talk) > 1]

@@ -1,4 +1,4 @@
-"""The server that is measured: where it is, and how a sample is asked there."""
+"""The measured server: its address, and the form of its requests."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ _FORMS = "http://HOST:PORT, https://HOST:PORT or unix:PATH"
 
 
 class Target(Struct, frozen=True):
-    """A server's URL without a slash at its end; ``socket`` where it listens on a Unix socket instead."""
+    """The address of a server."""
 
     url: str
+    """Without a trailing slash."""
     socket: Path | None = None
+    """The Unix socket to connect to instead of the URL's host."""
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """Read a base URL. One that ends with ``/v1``, as clients of OpenAI are given it, means the same.
+        """Parse a base URL. A trailing ``/v1``, as OpenAI's clients use it, is removed.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: it is not a valid URL.
         """
         if text.startswith("unix:"):
             address = parse_address(text, "--base-url")
@@ -44,14 +46,15 @@ class Target(Struct, frozen=True):
         except ValueError:
             is_url = False
         if not is_url:
-            raise ConfigError(f"--base-url is {text!r}, which is no URL", hint=f"write {_FORMS}")
+            raise ConfigError(f"--base-url is {text!r}, which is not a valid URL", hint=f"write {_FORMS}")
         return cls(url.rstrip("/").removesuffix("/v1"))
 
     def connector(self, ca_file: str | None = None) -> aiohttp.BaseConnector:
-        """Connections without a limit: how many requests run at once is the load's to say. Each request has its own, since
-        servers close those that were kept at times of their own, and a request that is on its way then is lost.
+        """Return a connector without a connection limit: the load limits the concurrency.
 
-        ``ca_file`` holds the certificates that vouch for the server, where the system does not know them.
+        Each request has its own connection: servers close idle ones at any time, and a request in flight
+        would be lost.
+        ``ca_file`` has CA certificates for a server whose certificate the system does not trust.
         """
         if self.socket is not None:
             return aiohttp.UnixConnector(str(self.socket), limit=0, force_close=True)
@@ -60,18 +63,17 @@ class Target(Struct, frozen=True):
 
 
 class Endpoint(Struct, frozen=True):
-    """How samples become requests: of ``/v1/completions`` (``openai``) or of ``/v1/chat/completions`` (``openai-chat``).
-
-    ``fields`` are sent with each.
-    """
+    """Turns samples into requests."""
 
     kind: str
+    """``openai`` for ``/v1/completions``, ``openai-chat`` for ``/v1/chat/completions``."""
     path: str
     model: str
     fields: Mapping[str, Any] = {}
+    """Sent with each request."""
 
     def body(self, sample: Sample) -> dict[str, Any]:
-        """The request of a sample."""
+        """Return the request body for a sample."""
         head = {"model": self.model, "stream": True, "stream_options": {"include_usage": True}}
         if self.kind == CHAT:
             messages = [{"role": "user", "content": sample.prompt}]

@@ -1,4 +1,4 @@
-"""What a client sees of one answer, and when: bytes and times in, an outcome out."""
+"""Turns the bytes of one answer, with their times, into an outcome."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ DONE = b"[DONE]"
 
 
 class Outcome(Struct, frozen=True):
-    """One request as its client saw it; times in seconds, lengths in tokens.
-
-    It was sent at ``start_s``, ``queue_s`` after it had arrived. ``ttft_s`` is the time to the first output,
-    ``itls_s`` are those between outputs, ``latency_s`` is the time to the last. ``output_len`` None: nobody counted.
-    With an ``error`` the rest is what there was until then.
-    """
+    """One request as seen by its client; times in seconds, lengths in tokens."""
 
     prompt_len: int
     start_s: float
+    """When it was sent."""
     queue_s: float = 0.0
+    """How long it had waited in the client before."""
     ttft_s: float = 0.0
+    """Time to the first output."""
     itls_s: tuple[float, ...] = ()
+    """Times between outputs."""
     latency_s: float = 0.0
+    """Time to the last chunk with a choice."""
     output_len: int | None = None
+    """None: the server did not report it."""
     text: str = ""
     error: str = ""
+    """Why the request failed; the other fields cover the time until then."""
 
 
 class _Delta(Struct, frozen=True):
@@ -64,10 +66,11 @@ _CHUNK = msgspec.json.Decoder(_Chunk)
 
 
 class Timeline:
-    """Reads a stream of OpenAI's chat or completions.
+    """Reads a stream of OpenAI's chat or completions API.
 
-    A chunk counts as output where it brings text or a piece of a tool call; what opens or closes an answer without
-    any does not. An answer of no text at all (control tokens alone) has its first chunk for a first output.
+    A chunk counts as output if it has text or a piece of a tool call; chunks that only open or close an
+    answer do
+    not. In an answer without any text (only control tokens) the first chunk counts as the first output.
     """
 
     def __init__(self, prompt_len: int, start_s: float) -> None:
@@ -82,10 +85,10 @@ class Timeline:
         self._error = ""
 
     def feed(self, content: bytes, now_s: float) -> None:
-        """Read what came at ``now_s``.
+        """Read bytes that arrived at ``now_s``.
 
         Raises:
-            msgspec.DecodeError: an event is no JSON, or of another API.
+            msgspec.DecodeError: an event is not JSON, or belongs to another API.
         """
         for data in self._lines.feed(content):
             if data == DONE:
@@ -108,7 +111,9 @@ class Timeline:
             self._output_s.append(now_s)
 
     def outcome(self, queue_s: float = 0.0, error: str = "") -> Outcome:
-        """What was seen. ``error`` says why no more comes; a stream that just stops is an error, too."""
+        """Return the outcome. ``error`` says why the stream failed; a stream that stops early is an error,
+        too.
+        """
         outputs = self._output_s or self._choice_s[:1]
         if not error and not self._error and not (self._has_ended and outputs):
             error = "the stream ended before the answer did"
@@ -127,7 +132,7 @@ class Timeline:
 
 
 def error_message(body: Any) -> str:
-    """What an error says, in OpenAI's form or a near one."""
+    """Return the message of an error in OpenAI's form or a similar one."""
     error = body.get("error") or body if isinstance(body, dict) else body
     message = error.get("message") if isinstance(error, dict) else error
     return str(message or error)

@@ -1,1 +1,1 @@
-"""Text to tokens and back: tokenizers, chat templates, incremental detokenizing, stop strings."""
+"""Convert text to tokens and back: tokenizers, chat templates, incremental detokenization, stop strings."""

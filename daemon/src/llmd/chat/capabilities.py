@@ -1,4 +1,4 @@
-"""What a model can be asked for, told from its small files: nothing is loaded to list it."""
+"""Capabilities of a model, read from its small files: listing models loads no weights."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from llmd.models.config_file import read_config
 from llmd.models.embedding_config import embeds
 from llmd.models.scoring_config import scores
 
-# Words of templates that know reasoning, each of some family.
+# Words that appear in templates of reasoning models; each is used by some model families.
 _REASONING = ("<think>", "enable_thinking", "reasoning_content", "reasoning_effort", "[THINK]")
 
 
 class Capabilities(Struct, frozen=True):
-    """``chat``: it has a template, and so it can also be given tools. ``thinking``: its template knows reasoning.
-
-    ``insert``: it fills in text before a suffix. ``embedding``: it embeds texts, and does nothing else.
-    ``ranking``: it ranks documents, and is asked nothing else.
-    """
+    """What a model can do."""
 
     chat: bool = False
+    """It has a chat template, so it also takes tools."""
     thinking: bool = False
+    """Its template supports reasoning."""
     insert: bool = False
+    """It can fill in the text between a prefix and a suffix."""
     embedding: bool = False
+    """It embeds texts and does nothing else."""
     ranking: bool = False
+    """It ranks documents and does nothing else."""
 
 
 def read_capabilities(directory: Path) -> Capabilities:
-    """The capabilities of a model directory; files that cannot be read promise nothing."""
+    """Return the capabilities of a model directory; none if its files cannot be read."""
     try:
         config = read_config(directory)
         if embeds(directory, config):
@@ -62,8 +63,9 @@ def _fills_in(directory: Path) -> bool:
 
 
 def capability_names(capabilities: Capabilities) -> list[str]:
-    """The capabilities in Ollama's words, and one for what it has no word for. Every model that chats can be given tools: its
-    calls are bound by a grammar.
+    """Return the capabilities under Ollama's names, plus ``rerank``, which Ollama does not have.
+
+    Every chat model has ``tools``: a grammar constrains its calls.
     """
     if capabilities.embedding:
         return ["embedding"]
@@ -74,5 +76,5 @@ def capability_names(capabilities: Capabilities) -> list[str]:
 
 
 def knows_reasoning(template: str) -> bool:
-    """Whether a chat template writes, reads or switches reasoning."""
+    """Return whether a chat template writes, reads or switches reasoning."""
     return any(word in template for word in _REASONING)

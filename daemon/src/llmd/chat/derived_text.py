@@ -1,4 +1,4 @@
-"""The text side of a derived model: that of its base, with words and settings of its own."""
+"""The text side of a derived model: its base model's, with other messages, settings and template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate, special_variables
 from llmd.registry.derived import DerivedModel
 
-# Ollama's names of settings, and those of the makers of models.
+# Ollama's parameter names to fields of `GenerationDefaults`.
 DEFAULTS = {
     "temperature": "temperature",
     "top_k": "top_k",
@@ -21,7 +21,7 @@ DEFAULTS = {
 
 
 def derived_text(base: ModelText, model: DerivedModel) -> ModelText:
-    """What requests for a derived model are made with, in every dialect."""
+    """Return the text side of a derived model; every API uses it."""
     settings = {ours: model.parameters[name] for name, ours in DEFAULTS.items() if name in model.parameters}
     stop = model.parameters.get("stop", ())
     changes: dict[str, Any] = {
@@ -34,13 +34,13 @@ def derived_text(base: ModelText, model: DerivedModel) -> ModelText:
 
 
 def opening_of(model: DerivedModel) -> tuple[dict[str, Any], ...]:
-    """The messages that stand before a conversation."""
+    """Return the messages that precede every conversation."""
     system = ({"role": "system", "content": model.system},) if model.system else ()
     return (*system, *model.messages)
 
 
 def with_template(text: ModelText, source: str) -> ModelText:
-    """The same text side with another chat template, which sees what the model's own would see."""
+    """Return the text side with another chat template, which gets the same variables as the model's own."""
     own = text.template
     template = (
         structs.replace(own, sources={"default": source})

@@ -1,7 +1,7 @@
 """Fill-in-the-middle: prompts that ask for the text between a prefix and a suffix.
 
-Source: Bavarian et al. 2022, "Efficient Training of Language Models to Fill in the Middle". Each family of models has
-its own markers; Codestral's stand before a suffix that comes first.
+Source: Bavarian et al. 2022, "Efficient Training of Language Models to Fill in the Middle". Each model family
+has its own markers; Codestral's prompts begin with the suffix.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ PREFIX, SUFFIX = "prefix", "suffix"
 
 
 class Form(Struct, frozen=True):
-    """Markers, and the two texts, in the order of the prompt."""
+    """The fill-in-the-middle prompt format of a model family."""
 
     pieces: tuple[str, ...]
+    """Markers and the placeholders `PREFIX` and `SUFFIX`, in the order of the prompt."""
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -36,37 +37,38 @@ FORMS = (
     Form(("[SUFFIX]", SUFFIX, "[PREFIX]", PREFIX)),  # Codestral
 )
 
-# What such models write behind the middle, beside their end of text: the next file of the training data.
+# Tokens that also end the middle: models may continue with the next file of their training data.
 ENDS = ("<|fim_pad|>", "<|file_sep|>", "<|repo_name|>", "<fim_pad>", "<file_sep>", "▁<EOT>", "<|endoftext|>")
 
 
 def form_of(known: Callable[[str], bool]) -> Form | None:
-    """The form of a model whose vocabulary has the tokens for which ``known`` is true."""
+    """Return the prompt format of a model; ``known`` says whether its vocabulary has a token."""
     return next((form for form in FORMS if all(map(known, form.markers))), None)
 
 
 class FillInMiddle(Struct, frozen=True):
-    """How one model is asked. ``stop_ids`` end the middle, beside the model's own."""
+    """Encodes the fill-in-the-middle prompts of one model."""
 
     tokenizer: Tokenizer
     form: Form
     stop_ids: tuple[int, ...]
+    """Tokens that end the middle, in addition to the model's stop tokens."""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> FillInMiddle:
-        """Raises `RequestError` where the model has no markers."""
+        """Raise `RequestError` if the vocabulary has no fill-in-the-middle markers."""
         form = form_of(lambda text: tokenizer.token_id(text) is not None)
         if form is None:
             raise RequestError(
-                "this model cannot fill in text before a suffix: its vocabulary has no tokens for it",
+                "this model cannot fill in text before a suffix: its vocabulary has no fill-in-the-middle tokens",
                 param="suffix",
-                hint="leave the suffix out, or take a model for code such as Qwen2.5-Coder",
+                hint="omit the suffix, or use a code model such as Qwen2.5-Coder",
             )
         ends = (tokenizer.token_id(text) for text in (*form.markers, *ENDS))
         return cls(tokenizer, form, tuple(sorted({token for token in ends if token is not None})))
 
     def encode(self, prefix: str, suffix: str) -> tuple[int, ...]:
-        """The prompt, with BOS where the tokenizer has it; special tokens in both texts stay text."""
+        """Return the prompt, with BOS if the tokenizer adds it. Special tokens in both texts stay text."""
         texts = {PREFIX: prefix, SUFFIX: suffix}
         ids: list[int] = []
         for piece in self.form.pieces:

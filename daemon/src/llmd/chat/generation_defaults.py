@@ -1,4 +1,4 @@
-"""How the makers of a model sample from it, and where its answers end: ``generation_config.json``, or keys of a GGUF file."""
+"""A model's recommended sampling and its end tokens: ``generation_config.json``, or keys of a GGUF file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ GGUF_KEYS = {
     "min_p": "general.sampling.min_p",
     "repetition_penalty": "general.sampling.penalty_repeat",
 }
-"""The same fields in the files that llama.cpp's converter writes since late 2025."""
+"""The same fields in GGUF files; llama.cpp's converter has written them since late 2025."""
 
 
 class GenerationDefaults(msgspec.Struct, frozen=True):
-    """Sampling where a request does not say otherwise; None: the model's makers say nothing.
+    """Sampling settings for requests that do not set them; None: the model's files do not state the value.
 
-    ``temperature`` 0 is greedy. ``max_new_tokens`` is ignored: limits are the request's and the server's.
+    ``max_new_tokens`` is ignored: requests and the server set the limits.
     """
 
     temperature: float | None = None
+    """0 is greedy."""
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
@@ -53,7 +54,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def read_generation_defaults(directory: Path) -> GenerationDefaults:
-    """The defaults of the model in ``directory``, which may be a GGUF file; none where it states none.
+    """Return the defaults that the model in ``directory`` states; ``directory`` may be a GGUF file.
 
     Raises:
         ModelError: the file cannot be read, or a value has the wrong type or range.
@@ -72,7 +73,7 @@ def read_generation_defaults(directory: Path) -> GenerationDefaults:
 
 
 def _of_gguf(directory: Path) -> _File:
-    """What the keys of a GGUF file say; its tokens that end an answer are part of its configuration."""
+    """Return what a GGUF file's keys state, without end tokens: its configuration has these."""
     metadata = gguf_metadata(directory)
     if metadata is None:
         return _File()
@@ -81,7 +82,7 @@ def _of_gguf(directory: Path) -> _File:
 
 
 def listed_ids(value: int | list[int] | None) -> tuple[int, ...]:
-    """An ``eos_token_id``, which is one id, a list of ids, or nothing."""
+    """Return an ``eos_token_id`` as a tuple; it may be one id, a list of ids, or absent."""
     if value is None:
         return ()
     return (value,) if isinstance(value, int) else tuple(value)

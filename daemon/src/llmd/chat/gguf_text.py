@@ -1,4 +1,4 @@
-"""What a GGUF file says of the text side of its model, beside the tokenizer."""
+"""Chat templates and fill-in-the-middle support that a GGUF file states."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ DEFAULT = "default"
 
 
 def gguf_templates(path: Path) -> Mapping[str, str] | None:
-    """The chat templates of the model of a path by name; None where it is in no GGUF file.
+    """Return the chat templates of the model at ``path`` by name; None if it is not a GGUF model.
 
     Raises:
         NotFoundError: there is no such directory or file.
-        CheckpointError: the file is damaged, or one of several has to be chosen.
-        TemplateError: a template is no text.
+        CheckpointError: the file is damaged, or the directory has several models and one must be chosen.
+        TemplateError: a template is not a string.
     """
     file = _find(path)
     return None if file is None else _read_templates(file)
 
 
 def gguf_fills_in(path: Path) -> bool | None:
-    """Whether the vocabulary of the model of a path has the marks of fill-in-the-middle; None where it is in no GGUF file.
+    """Return whether the vocabulary has fill-in-the-middle markers; None if the model is not in a GGUF file.
 
     Raises:
-        NotFoundError, CheckpointError: as `gguf_templates`.
+        NotFoundError, CheckpointError: as in `gguf_templates`.
     """
     file = _find(path)
     return None if file is None else _read_fills_in(file)
@@ -46,7 +46,7 @@ def _find(path: Path) -> Stamps | None:
     return stamps([source.config_file]) if isinstance(source, GgufSource) else None
 
 
-# Listings ask again and again, and a header holds the whole vocabulary.
+# Cached because model listings call these often, and a header holds the whole vocabulary.
 
 
 @functools.lru_cache(maxsize=64)
@@ -71,7 +71,7 @@ def _templates(metadata: Mapping[str, Any], file: Path) -> dict[str, str]:
     for name, template in named.items():
         if not isinstance(template, str):
             raise TemplateError(
-                f"{file}: the chat template {name!r} is a {type(template).__name__}, not a text",
-                hint="put a chat_template.jinja beside the file into a directory of its own",
+                f"{file}: the chat template {name!r} is a {type(template).__name__}, not a string",
+                hint="move the file into its own directory and add a chat_template.jinja there",
             )
     return named

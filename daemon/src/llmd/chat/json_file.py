@@ -1,4 +1,4 @@
-"""JSON files of a model directory, read with errors that name the file."""
+"""Read JSON files of a model directory; errors name the file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from llmd.models.files import is_named, read_bytes
 
 T = TypeVar("T")
 
-# The largest tokenizer.json in use (256k tokens with merges) has about 35 MB.
+# The largest tokenizer.json in use (256k tokens with merges) is about 35 MB.
 MAX_FILE_BYTES = 512 << 20
 
 
 def read_file(path: Path, *, error: type[ModelError]) -> bytes:
-    """The whole file; ``error`` if it cannot be read or is larger than any tokenizer."""
+    """Return the whole file; raise ``error`` if it cannot be read or is larger than `MAX_FILE_BYTES`."""
     try:
         return read_bytes(path, max_bytes=MAX_FILE_BYTES)
     except CheckpointError as exc:
@@ -26,7 +26,7 @@ def read_file(path: Path, *, error: type[ModelError]) -> bytes:
 
 
 def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelError]) -> T:
-    """``content`` of ``path`` as ``form``; ``error`` names the file and the place that does not fit."""
+    """Decode ``content`` of ``path`` as ``form``; ``error`` names the file and what does not fit."""
     try:
         return msgspec.json.decode(content, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -34,7 +34,7 @@ def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelEr
 
 
 def convert_json(path: Path, values: Mapping[str, Any], form: type[T], *, error: type[ModelError]) -> T:
-    """The object ``values``, which ``path`` holds, as ``form``; ``error`` as `parse_json`."""
+    """Convert the object ``values`` of the file ``path`` to ``form``; raise as `parse_json` does."""
     try:
         return msgspec.convert(values, form, str_keys=True)
     except (msgspec.ValidationError, UnicodeEncodeError) as exc:
@@ -53,5 +53,5 @@ def read_json(path: Path, form: type[T], *, error: type[ModelError]) -> T:
 
 
 def read_json_object(path: Path, *, error: type[ModelError]) -> dict[str, Any]:
-    """The file's object, empty where the file does not exist."""
+    """Return the file's object; empty if the file does not exist."""
     return read_json(path, dict[str, Any], error=error) if is_named(path) else {}

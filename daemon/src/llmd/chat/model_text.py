@@ -1,4 +1,4 @@
-"""The text side of a served model: conversations and prompts to tokens."""
+"""The text side of a served model: turns conversations and prompts into tokens."""
 
 from __future__ import annotations
 
@@ -34,32 +34,31 @@ from llmd.chat.tools.choice import ToolChoice
 from llmd.models.config_file import read_config
 
 NO_PARSERS = ParserChoice()
-# More tokens than the mark with which a template opens reasoning.
+# More tokens than any mark with which a template opens reasoning.
 PROMPT_END_LEN = 32
 
 
 class ChatPrompt(Struct, frozen=True):
-    """A conversation and how it becomes a prompt. ``tools`` are in OpenAI's shape, as `prepare_tools` returns them.
-
-    ``bindings`` has, by the names of tools, the schemas that bind their arguments in place of those that the prompt shows.
-
-    Not ``splits_reasoning``: what the model thinks stays in the text of its answer. After ``reasoning_budget`` tokens it
-    thinks no more, where the mark that ends its reasoning is one token.
-    """
+    """A conversation and how it becomes a prompt."""
 
     messages: Sequence[Mapping[str, Any]]
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     variables: Mapping[str, Any] = {}
+    """Further variables of the template."""
     tools: Sequence[Mapping[str, Any]] = ()
+    """In OpenAI's shape, as `prepare_tools` returns them."""
     tool_choice: ToolChoice = ToolChoice()
     bindings: Mapping[str, Mapping[str, Any]] = {}
+    """Schemas by tool name that constrain arguments instead of those shown in the prompt."""
     splits_reasoning: bool = True
+    """False: reasoning stays in the text of the answer."""
     reasoning_budget: int | None = None
+    """Reasoning ends after this many tokens, if the mark that ends it is one token."""
 
     @property
     def binds_answers(self) -> bool:
-        """Whether something of it may bind an answer."""
+        """Whether tools or a reasoning budget may constrain the answer."""
         return bool(self.callable_tools) or self.reasoning_budget is not None
 
     @property
@@ -80,65 +79,65 @@ class ChatPrompt(Struct, frozen=True):
 
 
 class ModelText(Struct, frozen=True):
-    """Tokenizer, template, grammars and stop tokens. Everything here may block: call it in a thread.
-
-    ``template`` and ``reranker`` may be the reason why there is none. ``opening`` are messages that stand before every conversation;
-    ``stops`` are stop strings where a request has none.
-    """
+    """Tokenizer, template, grammars and stop tokens. All methods may block: call them in a thread."""
 
     tokenizer: Tokenizer
     renderer: TemplateRenderer
     template: ChatTemplate | TemplateError
+    """The error to raise if the model has no usable template."""
     defaults: GenerationDefaults
     stop_ids: tuple[int, ...]
     grammars: ModelGrammars
     formats: AnswerFormats = AnswerFormats()
     opening: tuple[Mapping[str, Any], ...] = ()
+    """Messages that precede every conversation."""
     stops: tuple[str, ...] = ()
+    """Stop strings for requests that set none."""
     reranker: Reranker | RequestError = NO_RERANKER
+    """The error to raise if the model does not rank."""
 
     def encode_text(self, text: str) -> tuple[int, ...]:
-        """A plain prompt: BOS once, special tokens read as such."""
+        """Encode a plain prompt: BOS is added once, special tokens in the text count as such."""
         return tuple(self.tokenizer.encode(text))
 
     def encode_chat(self, prompt: ChatPrompt) -> tuple[int, ...]:
-        """A conversation in the model's own form; raises as `render_chat` does."""
+        """Encode a conversation with the model's template; raise as `render_chat` does."""
         return tuple(encode_prompt(self.tokenizer, self.render_chat(prompt)))
 
     def encode_pair(self, query: str, document: str, instruction: str | None = None) -> tuple[int, ...]:
-        """What a reranker is asked about a document.
+        """Encode the prompt with which a reranker scores a document.
 
         Raises:
-            RequestError: the model is none, or its template refuses the texts.
+            RequestError: the model is not a reranker, or its template rejects the texts.
             TemplateError: its template is broken or too slow.
         """
         rendered = self.as_reranker().render(self.renderer, query, document, instruction)
         return tuple(encode_prompt(self.tokenizer, rendered))
 
     def as_reranker(self) -> Reranker:
-        """How the model ranks.
+        """Return the reranker.
 
         Raises:
-            RequestError: it does not.
+            RequestError: the model does not rank.
         """
         if isinstance(self.reranker, RequestError):
             raise self.reranker.with_traceback(None)
         return self.reranker
 
     def render_chat(self, prompt: ChatPrompt) -> RenderedPrompt:
-        """The text that a conversation becomes.
+        """Render a conversation with the model's template.
 
         Raises:
             TemplateError: the model has no template, or it is broken or too slow.
-            RequestError: the model ranks, the messages are malformed, or the template refuses them.
+            RequestError: the model is a reranker, the messages are malformed, or the template rejects them.
         """
         if isinstance(self.template, TemplateError):
             raise self.template.with_traceback(None)
         if isinstance(self.reranker, Reranker):
             raise RequestError(
-                "this model ranks documents, it does not chat",
+                "this model ranks documents and does not chat",
                 param="model",
-                hint="send them to /v1/rerank, or name a model that chats",
+                hint="use /v1/rerank, or choose a chat model",
             )
         messages = with_opening(self.opening, prompt.messages)
         separator = self.renderer.separator(self.template, with_tools=bool(prompt.shown_tools))
@@ -152,7 +151,10 @@ class ModelText(Struct, frozen=True):
         )
 
     def answer_reader(self, prompt: ChatPrompt, ids: Sequence[int]) -> AnswerReader | None:
-        """Tells reasoning and calls in an answer to ``prompt``, which became ``ids``; None: it is text alone."""
+        """Return a reader that separates reasoning, calls and text of an answer; None: it is plain text.
+
+        ``ids`` is the encoded ``prompt``.
+        """
         calls, marks = self.formats.calls, self.formats.reasoning
         tools = prompt.callable_tools
         reader = calls.open(tools) if calls is not None and tools else None
@@ -170,11 +172,13 @@ class ModelText(Struct, frozen=True):
     def answer_grammar(
         self, grammar: Grammar | None, prompt: ChatPrompt, ids: Sequence[int]
     ) -> Grammar | None:
-        """What binds an answer to ``prompt``, which became ``ids``; ``grammar`` binds its text without reasoning and calls.
+        """Return the grammar that constrains an answer to ``prompt``, which was encoded as ``ids``.
+
+        ``grammar`` constrains the text of the answer, without reasoning and calls.
 
         Raises:
-            GrammarError: a call is required whose arguments cannot be bound.
-            RequestError: a call is required, and the model has no parser for calls.
+            GrammarError: a call is required whose arguments cannot be constrained.
+            RequestError: a call is required, but the model has no parser for calls.
         """
         grammar = self._bound_to_tools(grammar, prompt)
         marks = self.formats.reasoning
@@ -187,9 +191,9 @@ class ModelText(Struct, frozen=True):
         tools, choice, form = prompt.callable_tools, prompt.tool_choice, self.formats.calls
         if form is None and choice.mode == "required":
             raise RequestError(
-                "a call is required, and calls of this model are not read",
+                "a tool call is required, but tool calls of this model are not parsed",
                 param="tool_choice",
-                hint="set tool_parser to auto or to a parser by name",
+                hint="set tool_parser to auto or to the name of a parser",
             )
         if form is None or not tools:
             return grammar
@@ -201,7 +205,7 @@ class ModelText(Struct, frozen=True):
         return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(mark)
 
     def _opens_reasoning(self, prompt: ChatPrompt, ids: Sequence[int]) -> bool:
-        """Whether an answer goes on reasoning that the prompt has begun."""
+        """Return whether the prompt ends inside reasoning, so that the answer continues it."""
         marks = self.formats.reasoning
         if marks is None:
             return False
@@ -218,19 +222,19 @@ def load_model_text(
     parsers: ParserChoice = NO_PARSERS,
     checker: GrammarChecker | None = None,
 ) -> ModelText:
-    """Read a model directory's text files. Answers are read by some of ``parsers``, or are text alone.
+    """Load the text files of a model directory. ``parsers`` says how answers are parsed.
 
-    ``checker`` tries the grammars of requests; without one, the engine alone does.
+    ``checker`` compiles the grammars of requests in advance; without it, only the engine compiles them.
 
     Raises:
-        ConfigError: a parser was asked for that there is not.
-        ModelError: the directory is no model; the tokenizer or ``generation_config.json`` cannot be used.
+        ConfigError: a requested parser does not exist.
+        ModelError: the directory is not a model; the tokenizer or ``generation_config.json`` is unusable.
         MemoryBudgetError: there is not enough memory.
     """
-    # Only a daemon with a model needs the three tokenizer libraries; importing them takes a tenth of its start.
+    # Imported late: the three tokenizer libraries take a tenth of the start, and only a model needs them.
     from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 
-    read_config(directory)  # a directory without one is no model: said before its tokenizer is missed
+    read_config(directory)  # first: a directory that is not a model must not fail with a missing tokenizer
     tokenizer = load_tokenizer(directory)
     template = _template(directory, tokenizer)
     stops = stop_token_ids(directory, tokenizer)
@@ -252,7 +256,7 @@ def load_model_text(
 
 
 def _template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate | TemplateError:
-    """A model without a template still completes prompts; who chats with it gets the reason."""
+    """Return the template, or the error for chat requests: a model without one still completes prompts."""
     try:
         return load_chat_template(directory, tokenizer)
     except TemplateError as error:

@@ -1,4 +1,4 @@
-"""Messages that stand before every conversation with a model."""
+"""Messages that precede every conversation with a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SYSTEM = ("system", "developer")
 
 
 def with_opening(opening: Sequence[Message], messages: Sequence[Message]) -> Sequence[Message]:
-    """The conversation with its opening. A system message of its own takes the place of the opening's."""
+    """Return the conversation after its opening. Its own system message replaces the opening's."""
     if not opening:
         return messages
     has_system = bool(messages) and messages[0].get("role") in SYSTEM

@@ -1,4 +1,4 @@
-"""A rendered prompt to token ids: the template's special tokens are tokens, those that users typed are text."""
+"""Encode a rendered prompt: special tokens of the template become tokens, those typed by users stay text."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 def encode_prompt(tokenizer: Tokenizer, prompt: RenderedPrompt) -> list[int]:
-    """The ids of a prompt, with BOS once if the tokenizer has it, whether or not the template wrote it.
+    """Return the ids of a prompt, with one BOS if the tokenizer adds it, even if the template wrote it too.
 
-    A prompt without literals is encoded as one string. Otherwise the text between two special tokens of the template is
-    encoded in one piece, with special tokens off where it holds a literal, so that a literal is cut like other text.
+    A prompt without literals is encoded as one string. Otherwise the text between two special tokens of the
+    template is encoded in one piece. If it holds a literal, special tokens are disabled in it: a literal is
+    tokenized as ordinary text would be.
     """
     if not any(segment.literal for segment in prompt.segments):
         return tokenizer.encode(prompt.text)
@@ -35,7 +36,7 @@ def encode_prompt(tokenizer: Tokenizer, prompt: RenderedPrompt) -> list[int]:
 
 
 def _spans(tokenizer: Tokenizer, prompt: RenderedPrompt) -> Iterator[tuple[str, bool]]:
-    """Text, and whether special tokens in it are plain: runs of tokens and of text without literals are one span."""
+    """Yield texts, and whether special tokens in each are plain text. Texts without literals are joined."""
     runs = [list(run) for _, run in groupby(_parts(tokenizer, prompt), key=lambda part: part.is_special)]
     spans = [("".join(part.text for part in run), any(part.literal for part in run)) for run in runs]
     for plain, group in groupby(spans, key=lambda span: span[1]):

@@ -1,4 +1,4 @@
-"""Prompts that may be cut where they do not fit; only a request that allows it is."""
+"""Truncate prompts that do not fit, for requests that allow it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ Encode = Callable[[Sequence[Mapping[str, Any]]], tuple[int, ...]]
 
 
 class Fitted(Struct, frozen=True):
-    """A prompt, and how many tokens of the whole one it lacks."""
+    """A prompt, possibly truncated."""
 
     tokens: tuple[int, ...]
     truncated_tokens: int = 0
+    """How many tokens were removed."""
 
 
 def fit_messages(encode: Encode, messages: Sequence[Mapping[str, Any]], most: int) -> Fitted:
-    """A conversation in at most ``most`` tokens, without its oldest messages.
+    """Fit a conversation into at most ``most`` tokens: drop the fewest of its oldest messages.
 
-    System messages and the last message stay, whether or not they fit. ``encode`` makes tokens of messages; where it
-    refuses what is left, because an answer lost its question, one more message goes.
+    System messages and the last message stay, whether or not they fit. If ``encode`` rejects the remaining
+    messages, for example because an answer lost its question, more are dropped.
     """
     whole = encode(messages)
     droppable = [place for place, message in enumerate(messages[:-1]) if message.get("role") != "system"]
@@ -43,7 +44,7 @@ def fit_messages(encode: Encode, messages: Sequence[Mapping[str, Any]], most: in
 
 
 def fit_tokens(tokens: tuple[int, ...], most: int, keep: int) -> Fitted:
-    """A prompt in at most ``most`` tokens: its first ``keep``, and as many of its last as there is room for."""
+    """Fit a prompt into at most ``most`` tokens: keep its first ``keep``, and as many of its last as fit."""
     if len(tokens) <= most:
         return Fitted(tokens)
     keep = min(max(keep, 0), most)
@@ -51,7 +52,10 @@ def fit_tokens(tokens: tuple[int, ...], most: int, keep: int) -> Fitted:
 
 
 def fit_whole(ids: Sequence[int], most: int, num_ending: int) -> Fitted:
-    """A complete text in at most ``most`` tokens: its first ones, and the ``num_ending`` that the tokenizer ended it with."""
+    """Fit a text into at most ``most`` tokens.
+
+    Keep its first ones and the ``num_ending`` that the tokenizer wrote at its end.
+    """
     if len(ids) <= most:
         return Fitted(tuple(ids))
     ending = min(num_ending, most)
@@ -60,7 +64,10 @@ def fit_whole(ids: Sequence[int], most: int, num_ending: int) -> Fitted:
 
 
 def prompt_room(window: int, max_tokens: int | None) -> int:
-    """How many tokens of a window a prompt that is cut may have: an answer gets what it asks for, a half at most."""
+    """Return how many tokens of the context window a truncated prompt may use.
+
+    The answer gets the rest: ``max_tokens``, or a quarter of the window if None, but at most half of it.
+    """
     wanted = window // 4 if max_tokens is None else max_tokens
     return window - max(1, min(wanted, window // 2))
 

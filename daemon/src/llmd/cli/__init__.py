@@ -1,1 +1,1 @@
-"""The command ``llmd``: one module per subcommand, imported when the subcommand is used. ``subcommands`` is the list."""
+"""The command ``llmd``: one module per subcommand, imported on use; ``subcommands`` lists them."""

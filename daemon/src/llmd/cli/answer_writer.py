@@ -1,4 +1,4 @@
-"""Where the text of an answer goes while it is made: to a terminal, into a pipe, or nowhere."""
+"""Writers for streamed answers: to a terminal, to a pipe, or nowhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(cod
 
 
 class AnswerWriter(Protocol):
-    """Takes an answer in pieces. ``end`` follows the last one, also where the answer failed or Ctrl-C interrupted it."""
+    """Takes an answer in pieces. ``end`` is always called last, also after a failure or Ctrl-C."""
 
     def write(self, text: str) -> None: ...
 
@@ -24,9 +24,9 @@ class AnswerWriter(Protocol):
 
 
 class TerminalWriter:
-    """Shows people the answer, broken between words, and, dimmed, what the model thought before.
+    """Shows the answer to people, wrapped at words, with the model's reasoning dimmed before it.
 
-    What a model says does not steer the terminal.
+    Control characters in the output are removed: a model must not control the terminal.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class TerminalWriter:
         self._show(self._wrap.flush())
         self._wrap = WordWrap(terminal_width)
         self._is_thinking = False
-        if self._line_is_open or interrupted:  # the terminal has shown ^C
+        if self._line_is_open or interrupted:  # the terminal shows ^C on this line
             self._show("\n")
 
     def _show(self, text: str) -> None:
@@ -60,14 +60,14 @@ class TerminalWriter:
 
 
 class PipeWriter:
-    """Writes the answer alone, as it is, with a newline behind it: programs do not want to read reasoning."""
+    """Writes the answer unchanged and without reasoning, and ends it with a newline."""
 
     def __init__(self) -> None:
         self._line_is_open = False
 
     def write(self, text: str) -> None:
         self._line_is_open = not text.endswith("\n")
-        click.echo(text, nl=False, color=True)  # without color click would take escapes out of pipes
+        click.echo(text, nl=False, color=True)  # without color=True click would strip escape sequences
 
     def write_reasoning(self, text: str) -> None:
         pass
@@ -78,7 +78,7 @@ class PipeWriter:
 
 
 class SilentWriter:
-    """Shows nothing, where the whole answer is printed afterwards."""
+    """Shows nothing: the whole answer is printed afterwards."""
 
     def write(self, text: str) -> None:
         pass
@@ -91,12 +91,12 @@ class SilentWriter:
 
 
 def answer_writer() -> AnswerWriter:
-    """The writer that suits standard output."""
+    """Return the writer that suits standard output."""
     return TerminalWriter() if sys.stdout.isatty() else PipeWriter()
 
 
 def show_note(text: str) -> None:
-    """Show a dimmed note to people, on whichever of standard output and standard error is a terminal."""
+    """Show a dimmed note on standard output or, if that is no terminal, on standard error if it is one."""
     stream = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
     if stream is not None:
         click.echo(dimmed(f"[{text}]"), file=stream, color=True)

@@ -1,4 +1,4 @@
-"""Starts a daemon that goes on after this process has ended."""
+"""Starts a daemon that outlives this process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ LAST_LINES = 3
 
 
 def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
-    """Run ``llmd`` with the arguments in a session of its own; return the line that it prints when it serves.
+    """Run ``llmd`` with the arguments in a new session; return the line that it prints when it is ready.
 
-    What it logs goes to ``daemon.log`` in the state directory.
+    Its log goes to ``daemon.log`` in the state directory.
 
     Raises:
-        DaemonUnreachableError: it ended before it was ready; the message has its last words, and the exit code is
-            the daemon's own.
+        DaemonUnreachableError: it exited before it was ready; the message has the last lines of its log, and
+        the
+            exit code is the daemon's.
     """
     directories.state.mkdir(parents=True, exist_ok=True)
     log = directories.state / LOG_NAME
@@ -38,17 +39,17 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     with daemon.stdout as output:
         line = output.readline().decode().strip()
     if line:
-        daemon.returncode = 0  # it outlives this process: nobody waits for it
+        daemon.returncode = 0  # it outlives this process, which must not wait for it
         return line
     status = daemon.wait()
     error = DaemonUnreachableError(
-        f"the daemon ended with {status} before it was ready: {_last_words(log, began)}",
-        hint=f"{log} has all that it said; `llmd doctor` checks the installation",
+        f"the daemon exited with {status} before it was ready: {_last_lines(log, began)}",
+        hint=f"see {log} for the full log, or run `llmd doctor` to check the installation",
     )
     error.exit_code = status if status > 0 else error.exit_code
     raise error
 
 
-def _last_words(log: Path, start: int) -> str:
+def _last_lines(log: Path, start: int) -> str:
     lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
-    return " / ".join(line.strip() for line in lines[-LAST_LINES:]) or "it said nothing"
+    return " / ".join(line.strip() for line in lines[-LAST_LINES:]) or "it logged nothing"

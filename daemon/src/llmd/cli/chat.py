@@ -39,11 +39,9 @@ DEFAULT_MODEL = "guide"
 )
 @click.argument("model", required=False)
 @generation_options
-@click.option(
-    "--stats", is_flag=True, help="Say after each answer how many tokens it has and how fast it came."
-)
-@click.option("--no-history", is_flag=True, help="Do not keep what is typed.")
-@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@click.option("--stats", is_flag=True, help="Print token counts and speed after each answer.")
+@click.option("--no-history", is_flag=True, help="Do not save the input history.")
+@click.option("--no-start", is_flag=True, help="Do not start a daemon; exit with code 6 if none is running.")
 @client_options
 def command(
     *,
@@ -57,10 +55,11 @@ def command(
     config_file: Path | None,
     **sampling: Any,
 ) -> None:
-    """Talk with a model. `/help` lists the commands of the conversation.
+    """Chat with a model. Type `/help` to list the chat commands.
 
-    Without MODEL it is the only loaded one, else `guide`. A daemon that runs is used, else one is started and left
-    running.
+    MODEL defaults to the loaded model if exactly one is loaded, else to `guide`. If no daemon is running, one
+    is
+    started and left running.
     """
     client = connect(host, timeout_s, config_file, start=not no_start)
     model = named(model) if model else default_model(client)
@@ -78,7 +77,7 @@ def command(
 
 
 class DaemonModel:
-    """The model of a chat, in a daemon; its answers are shown as they come."""
+    """The daemon's model that a chat uses. Answers are shown as they arrive."""
 
     def __init__(self, client: Client, name: str, *, shows_stats: bool) -> None:
         self._client = client
@@ -89,7 +88,7 @@ class DaemonModel:
         answers = self._client.stream_chat(messages, model=self._name, **fields)
         printed = print_answer(with_loading_progress(self._client, answers), answer_writer())
         if note := cut_note(printed, fields.get("max_tokens")):
-            show_note(f"{note}; /reset forgets the conversation" if note == WINDOW_FULL else note)
+            show_note(f"{note}; /reset clears the conversation" if note == WINDOW_FULL else note)
         if self._shows_stats:
             _to_stderr(stats_line(printed))
         return printed
@@ -103,10 +102,10 @@ class DaemonModel:
 
 
 def converse(session: ChatSession) -> None:
-    """Read and answer until the user leaves.
+    """Read and answer messages until the user leaves.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed twice with nothing typed between.
+        KeyboardInterrupt: Ctrl-C was pressed twice in a row.
     """
     interrupted = False
     while not session.is_over:
@@ -118,19 +117,19 @@ def converse(session: ChatSession) -> None:
         except KeyboardInterrupt:
             if interrupted:
                 raise
-            _to_stderr("\nCtrl-C again, or /exit, leaves")
+            _to_stderr("\npress Ctrl-C again or type /exit to leave")
             interrupted = True
             continue
         try:
             take(session, message)
             interrupted = False
-        except KeyboardInterrupt:  # while the daemon was asked
+        except KeyboardInterrupt:  # during a request to the daemon
             _to_stderr("")
             interrupted = True
 
 
 def take(session: ChatSession, message: str) -> None:
-    """Obey a command or answer a question."""
+    """Run a command or answer a question."""
     if message.startswith("/"):
         obey(session, message)
     elif message.strip():
@@ -138,13 +137,13 @@ def take(session: ChatSession, message: str) -> None:
 
 
 def default_model(client: Client) -> str:
-    """The only loaded model, else the guide."""
+    """Return the loaded model if exactly one is loaded, else the guide."""
     loaded = [row for row in client.ps() if row["status"] != "failed"]
     return str(loaded[0]["name"]) if len(loaded) == 1 else DEFAULT_MODEL
 
 
 def _read_line(prompt: str) -> str:
-    """Read a line. The prompt is shown on a terminal alone: standard output is for answers."""
+    """Read a line. Show the prompt only to a terminal: a redirected standard output is for answers."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         return input(prompt)
     if sys.stdin.isatty():
@@ -153,12 +152,12 @@ def _read_line(prompt: str) -> str:
 
 
 def _agrees(question: str) -> bool:
-    """Ask yes or no. Where standard input is no terminal, its next line is a message and no answer to this."""
+    """Ask a yes-or-no question. Without a terminal the answer is no: the next line of input is a message."""
     return sys.stdin.isatty() and confirmed(question, _read_line)
 
 
 def _to_stderr(text: str) -> None:
-    """Tell the user something. Sentences are wrapped on a terminal; listings and texts of a model have their own lines."""
+    """Show a message. On a terminal single lines are wrapped; listings and other multi-line texts are not."""
     if sys.stderr.isatty() and "\n" not in text:
         wrap = WordWrap(terminal_width)
         text = wrap.feed(text) + wrap.flush()

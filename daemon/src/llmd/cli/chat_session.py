@@ -1,4 +1,4 @@
-"""A chat while it runs: answers questions, and makes room for them when the context window is full."""
+"""A running chat: answers questions, and drops old turns when the context window is full."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from llmd.cli.streaming import INTERRUPTED, Printed
 
 
 class ModelAccess(Protocol):
-    """What a chat asks of the daemon about its model. Every call may raise `LlmdError`."""
+    """What a chat needs of its model. Every call may raise `LlmdError`."""
 
     def ask(self, messages: list[Message], fields: Mapping[str, Any]) -> Printed:
-        """Answer and show the answer as it comes."""
+        """Generate an answer and show it as it arrives."""
         ...
 
     def count_tokens(self, messages: list[Message], fields: Mapping[str, Any]) -> int:
-        """How many tokens a prompt has."""
+        """Return the number of tokens in a prompt."""
         ...
 
     def describe(self) -> Mapping[str, Any]:
-        """What is known of the model, as ``/api/show`` tells it; ``window`` are the tokens that it is loaded for, or None."""
+        """Return what ``/api/show`` reports. ``window`` is the loaded context window in tokens, or None."""
         ...
 
 
 class ChatSession:
-    """``say`` tells the user something; ``agrees`` asks yes or no, and is False where nobody can answer."""
+    """``say`` shows a message. ``agrees`` asks a yes-or-no question; it is False if no user can answer."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class ChatSession:
         self._agrees = agrees
 
     def can_think(self) -> bool:
-        """Whether the model can be told to think before it answers."""
+        """Whether the model can think before it answers."""
         return "thinking" in self.model.describe()["capabilities"]
 
     def answer(self, question: str) -> None:
-        """Answer a question. One that could not be answered is as good as not asked."""
+        """Answer a question. If that fails, the question does not become part of the conversation."""
         try:
             try:
                 self._ask(question)
@@ -68,25 +68,25 @@ class ChatSession:
             self.conversation.turns.append(Turn(question, printed.text))
 
     def _make_room(self, question: str, full: ContextLengthError) -> bool:
-        """Offer to drop the oldest turns; returns whether that was done."""
+        """Offer to drop the oldest turns; return whether they were dropped."""
         turns = self.conversation.turns
         alone = self._count(question, without=len(turns)) if turns else full.prompt_len
         if alone >= full.context_len:
             what = "message with the system prompt" if self.conversation.system else "message"
-            self.say(f"this {what} alone has {alone} tokens, {_window(full)}: shorten it")
+            self.say(f"this {what} alone has {alone} tokens, and {_window(full)}: shorten it")
             return False
         dropped = self._fewest_to_drop(question, full.context_len)
         oldest = "oldest turn" if dropped == 1 else f"{dropped} oldest turns"
-        self.say(f"the conversation with this message has {full.prompt_len} tokens, {_window(full)}")
+        self.say(f"the conversation with this message has {full.prompt_len} tokens, and {_window(full)}")
         if not self._agrees(f"drop the {oldest} of {len(turns)} and send it?"):
-            self.say("the message was not sent; /reset forgets the whole conversation")
+            self.say("the message was not sent; /reset clears the whole conversation")
             return False
         del turns[:dropped]
         self.say(f"dropped the {oldest}")
         return True
 
     def _fewest_to_drop(self, question: str, window: int) -> int:
-        """How many of the oldest turns must go so that there is room for an answer, too; all where that is not enough."""
+        """Return how many of the oldest turns to drop to make room for an answer; all if none suffice."""
         room = prompt_room(window, self._max_tokens)
         candidates = range(1, len(self.conversation.turns))
         return 1 + bisect_left(

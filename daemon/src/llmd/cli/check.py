@@ -24,19 +24,22 @@ EXIT_CHECK_FAILED = 8
 
 
 class CheckedCase(msgspec.Struct, frozen=True):
-    """One case; ``nmse`` against the reference, None where bits were compared."""
+    """The result of one case."""
 
     name: str
     ok: bool
     nmse: float | None
+    """Error against the reference; None if bits were compared."""
     problem: str
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """``cases`` are run as they are asked for. ``unclaimed`` is what the device is not tried with."""
+    """The conformance suite of one device."""
 
     cases: Iterable[CheckedCase]
+    """Runs each case when its result is requested."""
     unclaimed: Mapping[str, Sequence[str]] = {}
+    """Ops, KV dtypes and formats that the device does not claim; they are not tested."""
 
 
 @click.command(epilog=examples("llmd check cpu", "llmd check reference --json"))
@@ -47,9 +50,9 @@ class Suite(msgspec.Struct, frozen=True):
 def command(ctx: click.Context, /, *, device: str, threads: int | None, as_json: bool) -> None:
     """Run the conformance suite on a device: every op, every part, whole models, and row exactness.
 
-    DEVICE is a name that `llmd devices` shows. It is tried with the ops, KV dtypes and integer formats that it claims; the
-    last line names those that it does not. On a terminal, a line shows how many cases are done and how long the rest takes.
-    Ends with 8 where a case failed.
+    DEVICE is a name that `llmd devices` shows. It is tested with the ops, KV dtypes and integer formats that
+    it claims; the last line lists the others. On a terminal, a line shows the progress and the estimated time
+    left. Exits with 8 if a case fails.
     """
     cases = []
     options = DeviceOptions(read_settings(None, threads=threads).config.engine.threads)
@@ -69,11 +72,11 @@ def command(ctx: click.Context, /, *, device: str, threads: int | None, as_json:
 
 
 def run_suite(device: str, options: DeviceOptions, progress: CheckProgress) -> Suite:
-    """Open the device; its cases are run one by one, and the device is closed after the last.
+    """Open the device and return its suite. The cases run lazily; the device is closed after the last.
 
     Raises:
         NotFoundError: there is no such device.
-        PluginError: it cannot be used.
+        PluginError: the device cannot be used.
     """
     from llmd.testing.conformance import unclaimed
 
@@ -94,15 +97,15 @@ def _results(device: Device, progress: CheckProgress) -> Iterator[CheckedCase]:
 
 
 def not_tried(suite: Suite) -> str:
-    """What the device does not claim, for people."""
+    """Say what was not tested because the device does not claim it."""
     kinds = {"ops": "ops", "kv_dtypes": "KV as", "formats": "formats"}
     named = [f"{kinds[field]} {', '.join(names)}" for field, names in suite.unclaimed.items()]
     if set(suite.unclaimed.get("formats", ())) == set(INTEGER_FORMATS):
         named[-1] = "all integer formats"
-    return f". Not tried, as it does not claim them: {'; '.join(named)}" if named else ""
+    return f". Not tested, because the device does not claim them: {'; '.join(named)}" if named else ""
 
 
 def line_of(case: CheckedCase) -> str:
-    """A case as a line for people."""
+    """Format a case as a line for people."""
     measured = "" if case.nmse is None else f"  NMSE {case.nmse:.1e}"
     return f"{'✓' if case.ok else '✗'} {case.name}{measured}{'  ' + case.problem if case.problem else ''}"

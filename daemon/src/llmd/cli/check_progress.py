@@ -1,4 +1,4 @@
-"""How far a conformance run is: a line on a terminal, nothing elsewhere, where each result is a line anyway."""
+"""Progress of a conformance run: a line on a terminal, nothing elsewhere (each result is a line anyway)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ T = TypeVar("T")
 
 CLEAR = "\r\033[K"
 LEAST_SHARE = 0.02
-"""Of the work: before so much is done, nothing tells how long the rest takes."""
+"""Share of the work that must be done before the remaining time is estimated."""
 
 
 class CheckProgress:
-    """The last line of a terminal. ``clock`` gives seconds."""
+    """The last line of a terminal. ``clock`` returns seconds."""
 
     def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream if stream.isatty() else None
         self._clock = clock
 
     def over(self, cases: Sequence[T], cost: Callable[[T], int]) -> Iterator[T]:
-        """Go through the cases, and show how many are done and how long the rest takes, by their ``cost``."""
+        """Yield the cases; show how many are done and the time left, estimated from their ``cost``."""
         total, done, start_s = sum(map(cost, cases)), 0, self._clock()
         try:
             for number, case in enumerate(cases):
@@ -32,7 +32,7 @@ class CheckProgress:
             self.clear()
 
     def clear(self) -> None:
-        """Take the line away, before something else is written."""
+        """Remove the line before something else is written."""
         self._draw("")
 
     def _draw(self, text: str) -> None:

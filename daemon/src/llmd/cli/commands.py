@@ -1,4 +1,4 @@
-"""The built-in subcommands as a plugin: they are described, listed and defended against other claims as all others."""
+"""The built-in subcommands as a plugin, described, listed and checked for name clashes like any other."""
 
 from __future__ import annotations
 

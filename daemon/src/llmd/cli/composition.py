@@ -1,4 +1,4 @@
-"""Builds what commands use. Nothing here is kept: each process builds its own and passes it on."""
+"""Builds the objects that commands use. There are no globals: each process builds and passes its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def cache_folder() -> Path:
-    """Where results are kept that can be taken again."""
+    """Return the folder for results that can be recomputed."""
     from llmd.config.directories import Directories
 
     return Directories.of(os.environ).cache
@@ -35,7 +35,7 @@ def build_names() -> tuple[PluginName, ...]:
 
 
 def build_host(cache: Cache | None = None) -> PluginHost:
-    """The plugins of this environment. What is built with the same ``cache`` warns once where it cannot be written."""
+    """Return the plugins of this environment. Users of the same ``cache`` warn once if it is not writable."""
     from llmd.host.names import DEVICE_TRIAL
     from llmd.host.plugin_host import PluginHost
 
@@ -43,7 +43,9 @@ def build_host(cache: Cache | None = None) -> PluginHost:
 
 
 def plugin_subcommands() -> dict[str, str]:
-    """Verbs of plugins with their help, as stored; plugins are imported only where one was never seen."""
+    """Return the plugins' subcommands with their help, from the cache; import plugins only if one is not in
+    it.
+    """
     from llmd.host.listing import known_commands
 
     names, cache = build_names(), build_cache()
@@ -62,7 +64,7 @@ def build_benchmarks(cache: Cache | None = None) -> Benchmarks:
 
 
 def build_store(directories: Directories) -> Store:
-    """The built-in models, and what lies in the data directory."""
+    """Return the store of the built-in models and of those in the data directory."""
     from llmd.builtin.guide import guide_directory
     from llmd.registry.store import Store
 

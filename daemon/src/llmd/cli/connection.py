@@ -1,4 +1,4 @@
-"""Finds the daemon, or starts one; and how a model is named to it."""
+"""Finds the daemon or starts one, and resolves model names for it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ LOCK_NAME = "start.lock"
 def connect(
     host: str | None, timeout_s: float | None, config_file: Path | None, *, start: bool = False
 ) -> Client:
-    """Return a client of the daemon that answers, started in the background where ``start`` allows it.
+    """Return a client of a running daemon; start one in the background if none answers and ``start`` is set.
 
-    A daemon that was named, by ``host`` or a setting, is never started: it would be another one.
+    If ``host`` or a setting names a daemon, none is started: it would be a different one.
 
     Raises:
-        DaemonUnreachableError: none answers and none may be started; the message has every place that was tried.
+        DaemonUnreachableError: no daemon answers and none may be started; the message lists the addresses
+        tried.
     """
     from llmd.client import Client
 
@@ -44,17 +45,19 @@ def connect(
 
 
 def reached(client: Client) -> Client:
-    """The client, once a daemon answers.
+    """Return the client if a daemon answers it.
 
     Raises:
-        DaemonUnreachableError: none does.
+        DaemonUnreachableError: no daemon answers.
     """
     _ = client.address
     return client
 
 
 def named(model: str) -> str:
-    """What the daemon knows a model by: it has another working directory, so that paths are made absolute."""
+    """Return the model's name for the daemon. Paths become absolute: the daemon has another working
+    directory.
+    """
     from llmd.models.gguf.model_files import is_gguf
     from llmd.models.model_path import expanded, is_model_path, names_path
 
@@ -65,7 +68,7 @@ def named(model: str) -> str:
 
 @contextmanager
 def starting_alone(lock: Path) -> Iterator[None]:
-    """Of several commands that find no daemon, one starts it and the others wait."""
+    """Hold the start lock: if several commands find no daemon, one starts it and the others wait."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -78,7 +81,7 @@ def _reached_or_started(client: Client, config_file: Path | None) -> Client:
     try:
         return reached(client)
     except DaemonUnreachableError:
-        click.echo("starting a daemon; `llmd stop --daemon` ends it", err=True)
+        click.echo("starting a daemon; `llmd stop --daemon` stops it", err=True)
     arguments = ["serve", *(["--config", str(config_file)] if config_file else [])]
     line = start_daemon(read_settings(config_file).directories, arguments)
     click.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""A conversation with a model: what was said, and how answers are made."""
+"""A conversation with a model and its generation settings."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ class Turn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Conversation(Struct, forbid_unknown_fields=True):
-    """``settings`` are request fields by name. ``thinking`` None leaves it to the model whether it thinks."""
+    """A conversation with its settings."""
 
     model: str
     system: str | None = None
     settings: dict[str, int | float] = field(default_factory=dict)
+    """Request fields by name."""
     thinking: bool | None = None
+    """Whether the model thinks before it answers; None: the model's default."""
     turns: list[Turn] = field(default_factory=list)
 
     def messages(self, question: str, *, without: int = 0) -> list[Message]:
-        """The messages that ask a question, without the oldest turns."""
+        """Return the messages for a question, leaving out the ``without`` oldest turns."""
         said = [{"role": "system", "content": self.system}] if self.system else []
         for turn in self.turns[without:]:
             said.append({"role": "user", "content": turn.question})
@@ -36,7 +38,7 @@ class Conversation(Struct, forbid_unknown_fields=True):
         return [*said, {"role": "user", "content": question}]
 
     def fields(self) -> dict[str, Any]:
-        """The request fields that say how the answer is made."""
+        """Return the request fields for generation."""
         if self.thinking is None:
             return dict(self.settings)
         return {**self.settings, "chat_template_kwargs": thinking_variables(on=self.thinking)}

@@ -1,4 +1,4 @@
-"""``llmd convert``: a model as a GGUF file, or as a directory."""
+"""``llmd convert``: converts a model to a GGUF file or a directory."""
 
 from __future__ import annotations
 
@@ -34,17 +34,20 @@ if TYPE_CHECKING:
 @click.option(
     "--quant",
     metavar="FORMAT",
-    help="Formats of weights: f32, f16, bf16; in a GGUF file also q8_0, q5_1, q5_0, q4_1, q4_0. Without it they stay.",
+    help="Weight format: f32, f16, bf16; for a GGUF file also q8_0, q5_1, q5_0, q4_1, q4_0. By default formats are kept.",
 )
 @click.option("--force", is_flag=True, help="Replace the model at TARGET.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @JSON
 def command(*, source: str, target: Path, quant: str | None, force: bool, quiet: bool, as_json: bool) -> None:
-    """Rewrite SOURCE, a name that `llmd list` shows, a directory or a GGUF file, as TARGET.
+    """Convert SOURCE (a name that `llmd list` shows, a directory or a GGUF file) to TARGET.
 
-    A TARGET that ends in .gguf becomes one GGUF file, which llama.cpp and others run; any other one a directory of safetensors with
-    its configuration and tokenizer, which transformers reads. Either computes what SOURCE computes, or the conversion is
-    refused. Weights keep their formats where TARGET has them: a directory has no quantised ones.
+    If TARGET ends in .gguf, the result is one GGUF file for llama.cpp and others. Otherwise it is a directory
+    for
+    transformers, with safetensors weights, the configuration and the tokenizer. A conversion that would
+    change
+    what the model computes is refused. Weights keep their format if TARGET supports it; a directory has no
+    quantised formats.
     """
     from llmd.conversion.convert import convert
 
@@ -67,7 +70,7 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
 
 @contextlib.contextmanager
 def ended_cleanly() -> Iterator[None]:
-    """Let SIGTERM end what runs inside as Ctrl-C does: what was begun is removed."""
+    """Handle SIGTERM like Ctrl-C inside the block, so that an unfinished target is removed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -78,7 +81,7 @@ def ended_cleanly() -> Iterator[None]:
 def steps(
     running: Generator[Progress, None, Report], name: str, reports: list[Report]
 ) -> Generator[dict[str, Any], None, None]:
-    """The steps of a conversion as those of a pull are shown; what it returns is put into ``reports``."""
+    """Yield the steps of a conversion in the form of pull steps; append the report to ``reports``."""
     while True:
         try:
             progress = next(running)
@@ -95,7 +98,7 @@ def steps(
 
 
 def sentences(report: Report) -> list[str]:
-    """What was written, and how to run it."""
+    """Say what was written and how to run it."""
     counts = ", ".join(f"{count} as {fmt}" for fmt, count in report.formats.items())
     return [
         *(f"note: {notice}" for notice in report.notices),

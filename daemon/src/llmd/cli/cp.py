@@ -1,4 +1,4 @@
-"""``llmd cp``: another name for a model."""
+"""``llmd cp``: gives a model a second name."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from llmd.cli.settings import read_settings
 @click.argument("model")
 @click.argument("name")
 def command(*, model: str, name: str) -> None:
-    """Give MODEL a second NAME, of its own: it stays what it is when MODEL is pulled anew or removed.
+    """Copy MODEL to NAME. The copy stays unchanged when MODEL is pulled again or removed.
 
-    A model that was pulled takes no more room on the disk for it; a directory or GGUF file of yours is copied.
+    Copying a pulled model takes no extra disk space; the files of your own directory or GGUF file are copied.
     """
     store = build_store(read_settings(None).directories)
     store.pulled_models.copy(store.find(model, allow_path=True).directory, name)

@@ -1,4 +1,4 @@
-"""``llmd devices``: what computes on this machine, and how fast."""
+"""``llmd devices``: the compute devices of this machine and their speed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from llmd.host.old_keys import with_old_keys
 
 
 class DeviceRow(msgspec.Struct, frozen=True):
-    """One device, or the backend whose probe failed. Rates are None where they were not measured.
-
-    ``free_bytes`` is None where nothing tells, ``memory_bytes`` where the probe failed.
-    """
+    """One device, or a backend whose probe failed. Rates are None if they were not measured."""
 
     name: str
     kind: str
     description: str
     memory_bytes: int | None
+    """None if the probe failed."""
     free_bytes: int | None
+    """None if it is not known."""
     read_bytes_per_s: float | None
     decode_bytes_per_s: dict[str, float]
     prefill_flops_per_s: float | None
@@ -39,7 +38,7 @@ class DeviceRow(msgspec.Struct, frozen=True):
 
 
 def memory(row: DeviceRow) -> str:
-    """Free and usable memory."""
+    """Format free and usable memory."""
     if row.memory_bytes is None:
         return ""
     total = format_bytes(row.memory_bytes)
@@ -50,19 +49,18 @@ def memory(row: DeviceRow) -> str:
     )
 
 
-def told(row: DeviceRow) -> str:
-    """The state with its reason and its fix."""
+def described_state(row: DeviceRow) -> str:
+    """Format the state with its reason and its fix."""
     words = f"{row.state}: {row.reason}" if row.reason else row.state
     return f"{words} → {row.fix}" if row.fix else words
 
 
 def in_giga(rate: float | None) -> str:
-    """A rate in thousands of millions a second."""
+    """Format a rate in units of 1e9 per second."""
     return "" if rate is None else f"{rate / 1e9:.1f}"
 
 
 def prefill(row: DeviceRow) -> str:
-    """The rate of prefill."""
     return "" if row.prefill_flops_per_s is None else f"{in_giga(row.prefill_flops_per_s)} GFLOP/s"
 
 
@@ -75,16 +73,16 @@ COLUMNS = (
     ),
     Column[DeviceRow]("PREFILL", prefill, lambda row: row.prefill_flops_per_s or 0),
     Column[DeviceRow]("PLUGIN", lambda row: row.plugin),
-    Column[DeviceRow]("STATE", told),
+    Column[DeviceRow]("STATE", described_state),
 )
 
 
 @click.command()
 @listing_options
 def command(**view: Any) -> None:
-    """Show devices, how fast they are, and why one is not used.
+    """List devices, their speed, and why any are not used.
 
-    Rates are measured once and kept until the hardware, its driver or its plugin changes.
+    Speeds are measured once and cached until the hardware, its driver or its plugin changes.
     """
     cache = build_cache()
     host, benchmarks = build_host(cache), build_benchmarks(cache)
@@ -94,7 +92,7 @@ def command(**view: Any) -> None:
 
 
 def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
-    """The row of a device, which is measured now where it never was."""
+    """Return the row of a device; measure the device if there is no stored result."""
     profile, trouble = _measured(device, benchmarks)
     return DeviceRow(
         name=device.info.name,
@@ -113,7 +111,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
 
 
 def failed_row(backend: FailedBackend) -> DeviceRow:
-    """The row of a backend whose devices are not known."""
+    """Return the row of a backend whose devices are not known."""
     return DeviceRow(
         name=backend.name,
         kind="",
@@ -131,7 +129,7 @@ def failed_row(backend: FailedBackend) -> DeviceRow:
 
 
 def _measured(device: DeviceState, benchmarks: Benchmarks) -> tuple[DeviceProfile | None, str]:
-    """The profile of a device, and what went wrong where it has none."""
+    """Return the profile of a device, or None and why it could not be measured."""
     if not device.ok:
         return None, ""
     if known := benchmarks.known(device):

@@ -1,4 +1,4 @@
-"""``llmd doctor``: looks at everything anew, and says what fixes what is wrong."""
+"""``llmd doctor``: checks everything afresh and suggests fixes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     id: str
     status: Literal["ok", "warn", "fail"]
@@ -52,9 +52,9 @@ COLUMNS = (
 @listing_options
 @click.pass_context
 def command(ctx: click.Context, /, **view: Any) -> None:
-    """Check this installation and say what fixes it.
+    """Check this installation and suggest fixes.
 
-    Every plugin is described and probed again, whatever is stored. Ends with 8 where a check failed.
+    Every plugin is described and probed again; stored results are ignored. Exits with 8 if a check fails.
     """
     host = build_host()
     states = host.examine()
@@ -72,34 +72,36 @@ def command(ctx: click.Context, /, **view: Any) -> None:
 
 
 class WrittenFolder(msgspec.Struct, frozen=True):
-    """A folder that llmd writes: what for, and with how few free bytes that may soon fail."""
+    """A folder that llmd writes to."""
 
     name: str
     path: Path
     use: str
+    """What llmd stores there."""
     low_bytes: int
+    """Warn if fewer bytes are free."""
 
 
 def written_folders(directories: Directories) -> list[WrittenFolder]:
-    """Every folder that llmd writes, whether or not it is there."""
+    """Return every folder that llmd writes to, whether or not it exists."""
     large, small = 1 << 30, 16 << 20
     return [
         WrittenFolder("models", directories.models, "pulled models", large),
         WrittenFolder("cache", directories.cache, "probe results, weights and prompts", large),
-        WrittenFolder("state", directories.state, "the log of a daemon in the background", small),
+        WrittenFolder("state", directories.state, "the log of a background daemon", small),
         WrittenFolder("config", directories.config, "API keys", small),
         WrittenFolder("run", directories.user_socket.parent, "the daemon's socket", small),
-        WrittenFolder("temporary", Path(os.environ.get("TMPDIR") or "/tmp"), "what probes print", small),  # noqa: S108
+        WrittenFolder("temporary", Path(os.environ.get("TMPDIR") or "/tmp"), "the output of probes", small),  # noqa: S108
     ]
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes that this user may still write on the disk of a folder."""
+    """Return the bytes that this user may still write to the disk of a folder."""
     return shutil.disk_usage(folder).free
 
 
 def folder_check(written: WrittenFolder, free: Callable[[Path], int] = free_bytes) -> Check:
-    """Check that a folder can be written and has room. Of one that is not there yet, the folder that it will be made in."""
+    """Check that a folder, or its nearest existing parent, is writable and has space."""
     name = f"folder:{written.name}"
     there = next(folder for folder in (written.path, *written.path.parents) if folder.exists())
     try:
@@ -109,16 +111,16 @@ def folder_check(written: WrittenFolder, free: Callable[[Path], int] = free_byte
     except OSError as error:
         seen = f"{there} cannot be written: {error.strerror}"
         if error.errno in FULL:
-            return Check(name, "fail", seen, f"free space on its disk: it is for {written.use}")
-        return Check(name, "warn", seen, f"make {there} writable: it is for {written.use}")
+            return Check(name, "fail", seen, f"free space on its disk: the folder holds {written.use}")
+        return Check(name, "warn", seen, f"make {there} writable: it holds {written.use}")
     seen = f"{written.path}, {format_bytes(left)} free"
     if left < written.low_bytes:
-        return Check(name, "warn", seen, f"free space on its disk: it is for {written.use}")
+        return Check(name, "warn", seen, f"free space on its disk: the folder holds {written.use}")
     return Check(name, "ok", seen)
 
 
 def settings_check() -> Check:
-    """The variables and the files of settings: a value that cannot be used ends every other command."""
+    """Check the setting variables and files: an invalid value makes every other command fail."""
     try:
         settings = build_settings(None)
     except ConfigError as error:
@@ -126,18 +128,18 @@ def settings_check() -> Check:
     if settings.unknown:
         names = ", ".join(variable.name for variable in settings.unknown)
         hint = "; ".join(dict.fromkeys(variable.hint for variable in settings.unknown))
-        return Check("settings", "warn", f"variables that are no settings: {names}", hint)
+        return Check("settings", "warn", f"variables that are not settings: {names}", hint)
     unknown = settings.models.keys() - build_store(settings.directories).directories().keys()
     if unknown:
-        seen = f"there are settings of models that there are not: {', '.join(sorted(unknown))}"
-        return Check("settings", "warn", seen, "name them as `llmd list` does, or pull them")
+        seen = f"the configuration names models that are not installed: {', '.join(sorted(unknown))}"
+        return Check("settings", "warn", seen, "use the names that `llmd list` shows, or pull the models")
     origins = [settings.origins, *settings.models.values()]
     given = [one.source for some in origins for one in some.values() if one.source != "default"]
     return Check("settings", "ok", f"from {', '.join(dict.fromkeys(given))}" if given else "all are defaults")
 
 
 def pulls_check(models: Path) -> Check:
-    """What pulls have left that did not end."""
+    """Check for files left by unfinished pulls."""
     parts = PulledModels(models).blobs.unfinished()
     if not parts:
         return Check("pulls", "ok", "none is unfinished")
@@ -145,12 +147,11 @@ def pulls_check(models: Path) -> Check:
         "pulls",
         "warn",
         f"{len(parts)} files of unfinished pulls take {format_bytes(sum(parts))}",
-        "pull the model again, which goes on there; pull and rm remove what is a week old",
+        "pull the model again to resume; pull and rm delete such files after a week",
     )
 
 
 def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
-    """One check for each plugin."""
     for state in states:
         name = f"plugin:{state.name}"
         if state.state == "failed":
@@ -160,7 +161,7 @@ def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
 
 
 def device_checks(devices: Sequence[DeviceState]) -> Iterator[Check]:
-    """One check for each device, and whether any can be used. A device that says it is unusable is only a warning."""
+    """Check each device, and that one can be used. A device that calls itself unusable is only a warning."""
     for device in devices:
         name, info = f"device:{device.info.name}", device.info
         if device.ok:

@@ -1,4 +1,4 @@
-"""``llmd embed``: texts in, vectors out."""
+"""``llmd embed``: computes embeddings of texts."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from llmd.cli.typed_text import keep_bytes, valid
     type=int,
     metavar="N",
     default_text="all",
-    help="The first N numbers of each vector, of length 1 again.",
+    help="Keep the first N numbers of each vector and normalise it again.",
 )
-@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@click.option("--no-start", is_flag=True, help="Do not start a daemon; exit with code 6 if none is running.")
 @JSON
 @client_options
 def command(
@@ -49,10 +49,11 @@ def command(
     timeout_s: float | None,
     config_file: Path | None,
 ) -> None:
-    """Print the vector of each text, one line for each.
+    """Print the embedding of each text, one per line.
 
-    MODEL is a name that `llmd list` shows, a directory, or a GGUF file, of a model that embeds. Without TEXTS, each line of standard
-    input is a text. A daemon that runs is used, else one is started and left running.
+    MODEL is an embedding model: a name that `llmd list` shows, a directory, or a GGUF file. Without TEXTS,
+    each
+    line of standard input is a text. If no daemon is running, one is started and left running.
     """
     asked = [valid(text) for text in texts] or lines_of(sys.stdin)
     fields = {} if dimensions is None else {"dimensions": dimensions}
@@ -65,10 +66,10 @@ def command(
 
 
 def lines_of(stdin: IO[str] | None) -> list[str]:
-    """The lines of standard input that are not empty.
+    """Return the non-empty lines of standard input.
 
     Raises:
-        click.UsageError: there is none.
+        click.UsageError: there are none.
     """
     if stdin is None or stdin.isatty():
         raise click.UsageError("there is no text: give some as TEXTS, or one on each line of standard input")
@@ -80,5 +81,5 @@ def lines_of(stdin: IO[str] | None) -> list[str]:
 
 
 def shown(vector: Sequence[float]) -> str:
-    """A vector as a line: 9 digits are enough to read the same float32 again."""
+    """Format a vector as a line; 9 digits round-trip a float32."""
     return " ".join(f"{number:.9g}" for number in vector)

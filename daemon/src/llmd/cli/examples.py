@@ -1,11 +1,11 @@
-"""Examples under the help of a command."""
+"""Examples at the end of a command's help."""
 
 from __future__ import annotations
 
 KEEP_LINES = "\b"
-"""What makes click leave the line ends of a paragraph alone."""
+"""Makes click keep the line breaks of a paragraph."""
 
 
 def examples(*lines: str) -> str:
-    """Return the epilog that shows command lines as they are typed."""
+    """Return an epilog that lists command lines."""
     return "\n".join([KEEP_LINES, "Examples:", *(f"  {line}" for line in lines)])

@@ -1,4 +1,4 @@
-"""Errors as people and programs read them, on standard error."""
+"""Errors on standard error, for people and for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.api.errors import LlmdError
 
 
 def show_failure(error: LlmdError, *, as_json: bool) -> None:
-    """Say what happened and what to do next."""
+    """Print what went wrong and what to do next."""
     if as_json:
         show_json(type(error).__name__, error.message, error.hint)
         return
@@ -22,16 +22,16 @@ def show_failure(error: LlmdError, *, as_json: bool) -> None:
 
 
 def refused_by_system(error: OSError) -> LlmdError:
-    """What the operating system refused: a folder that cannot be written, a full disk."""
+    """Return an error of the operating system (a read-only folder, a full disk) as an `LlmdError`."""
     place = f"{error.filename}: " if error.filename else ""
     return LlmdError(
         f"{place}{error.strerror or error}",
-        hint="`llmd config paths` shows where llmd keeps its files; `llmd -v` says where it failed",
+        hint="`llmd config paths` shows where llmd keeps its files; `llmd -v` shows where it failed",
     )
 
 
 def show_usage(error: click.UsageError, *, as_json: bool) -> None:
-    """Say what is wrong with the command line."""
+    """Print what is wrong with the command line."""
     if isinstance(error, click.NoSuchOption):
         error = _unknown_option(error)
     if as_json:
@@ -41,7 +41,7 @@ def show_usage(error: click.UsageError, *, as_json: bool) -> None:
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
-    """The same error with what llmd has instead of another tool's flag, or with names that are near."""
+    """Return the error with llmd's equivalent of another tool's flag, or with similar flags."""
     from llmd.config.other_tools import answer_to_flag
 
     name = error.option_name
@@ -50,7 +50,9 @@ def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
 
 
 def _other_command(flag: str) -> str:
-    """What is typed to `llmd run` is often meant for the daemon that it asks."""
+    """Point to ``llmd serve`` if it has the flag: flags typed to other commands are often meant for the
+    daemon.
+    """
     from llmd.cli.serve import command
 
     taken = any(flag in parameter.opts for parameter in command.params)
@@ -58,12 +60,12 @@ def _other_command(flag: str) -> str:
 
 
 def _nearest(flag: str, flags: Iterable[str]) -> str:
-    """Compare without dashes, which all flags have alike."""
+    """Suggest similar flags. Dashes are not compared: all flags have them."""
     known = {name.lstrip("-"): name for name in flags}
     near = [known[word] for word in difflib.get_close_matches(flag.lstrip("-"), known)]
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def show_json(kind: str, message: str, hint: str) -> None:
-    """One object, of the same shape for every error."""
+    """Print an error as one JSON object, of the same shape for every error."""
     click.echo(json.dumps({"error": {"type": kind, "message": message, "hint": hint}}), err=True)

@@ -1,4 +1,4 @@
-"""Options of ``run`` and ``chat`` that say how answers are made."""
+"""Generation options of ``run`` and ``chat``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def number(text: str) -> float:
-    """Read a number that JSON has: ``nan`` and ``inf`` would reach the daemon as nothing at all.
+    """Read a finite number: ``nan`` and ``inf`` have no JSON form and would reach the daemon as null.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a finite number.
     """
     value = float(text)
     if not math.isfinite(value):
@@ -26,7 +26,7 @@ def number(text: str) -> float:
     return value
 
 
-# Named after the request fields that they become; ranges are the daemon's to check.
+# Named after the request fields. The daemon checks the ranges.
 OPTIONS = (
     click.option(
         "-n",
@@ -35,7 +35,7 @@ OPTIONS = (
         type=int,
         metavar="N",
         default_text="until the context is full",
-        help="Longest answer in tokens.",
+        help="Maximum length of the answer in tokens.",
     ),
     click.option(
         "--temp",
@@ -43,40 +43,40 @@ OPTIONS = (
         cls=OptionWithDefault,
         type=number,
         metavar="T",
-        default_text="the model's own, else 1",
-        help="Temperature; 0 takes the likeliest token.",
+        default_text="the model's default, else 1",
+        help="Sampling temperature; 0 always takes the most likely token.",
     ),
     click.option(
         "--top-k",
         cls=OptionWithDefault,
         type=int,
         metavar="K",
-        default_text="the model's own, else 0",
-        help="Draw from the K likeliest tokens; 0: from all.",
+        default_text="the model's default, else 0",
+        help="Sample from the K most likely tokens; 0: from all.",
     ),
     click.option(
         "--top-p",
         cls=OptionWithDefault,
         type=number,
         metavar="P",
-        default_text="the model's own, else 1",
-        help="Draw from the likeliest tokens that together reach P.",
+        default_text="the model's default, else 1",
+        help="Sample from the most likely tokens whose probabilities sum to P.",
     ),
     click.option(
         "--min-p",
         cls=OptionWithDefault,
         type=number,
         metavar="P",
-        default_text="the model's own, else 0",
-        help="Drop tokens less likely than P times the likeliest.",
+        default_text="the model's default, else 0",
+        help="Drop tokens less likely than P times the most likely one.",
     ),
     click.option(
         "--seed",
         cls=OptionWithDefault,
         type=int,
         metavar="N",
-        default_text="another one each time",
-        help="Draw the same tokens each time.",
+        default_text="random",
+        help="Random seed; the same seed samples the same tokens.",
     ),
 )
 NAMES = {"temp": "temperature"}
@@ -91,19 +91,19 @@ KINDS: dict[str, Callable[[str], int | float]] = {
 
 
 def generation_options(command: Decorated) -> Decorated:
-    """Give a command ``--system`` and the sampling options; the latter come as request fields by name."""
+    """Add ``--system`` and the sampling options to a command; the latter arrive as request fields by name."""
     for option in reversed(OPTIONS):
         command = option(command)
     return click.option(
         "--system",
         metavar="TEXT",
         callback=valid_option,
-        help="Instructions that stand before the conversation.",
+        help="System prompt: instructions before the conversation.",
     )(command)
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that have a value."""
+    """Return the fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -111,11 +111,11 @@ def read_field(name: str, text: str) -> tuple[str, int | float]:
     """Read ``/set NAME VALUE`` as a request field.
 
     Raises:
-        ValueError: there is no such field, or the value is no number; the message says which.
+        ValueError: there is no such field, or the value is not a number; the message says which.
     """
     field = NAMES.get(name, name).replace("-", "_")
     if field not in KINDS:
-        raise ValueError(f"there is no setting {name}; there are {', '.join(KINDS)}")
+        raise ValueError(f"there is no setting {name}; the settings are {', '.join(KINDS)}")
     try:
         return field, KINDS[field](text)
     except ValueError as error:

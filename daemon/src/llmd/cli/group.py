@@ -1,4 +1,4 @@
-"""Groups of commands that import a command when it is used, not when it is listed."""
+"""Command groups that import a command only when it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.cli.subcommands import ALIASES, Subcommand
 
 
 class LazyGroup(click.Group):
-    """A group whose commands stand in a table."""
+    """A group whose commands are in a table."""
 
     def __init__(self, *arguments: Any, subcommands: Mapping[str, Subcommand], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
 
 
 class TopGroup(LazyGroup):
-    """``llmd`` itself: knows aliases, and the subcommands that plugins add."""
+    """``llmd`` itself, with aliases and the subcommands that plugins add."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.subcommands, *self._added()]
@@ -59,11 +59,11 @@ class TopGroup(LazyGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_commands(ctx, formatter)
         if added := self._added():
-            with formatter.section("Commands of plugins"):
+            with formatter.section("Commands from plugins"):
                 formatter.write_dl(sorted(added.items()))
 
     def _added(self) -> dict[str, str]:
-        """Verbs that plugins add, with their help."""
+        """Return the subcommands that plugins add, with their help."""
         from llmd.cli.composition import plugin_subcommands
 
         return {
@@ -74,7 +74,7 @@ class TopGroup(LazyGroup):
 
 
 def nearest(name: str, subcommands: list[str]) -> str | None:
-    """The subcommand that was probably meant; an alias stands for its subcommand."""
+    """Return the subcommand closest to a mistyped name; aliases count as their subcommands."""
     candidates = {
         **{subcommand: subcommand for subcommand in subcommands},
         **{alias: subcommand for alias, subcommand in ALIASES.items() if subcommand in subcommands},

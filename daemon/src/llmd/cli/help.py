@@ -1,4 +1,4 @@
-"""``llmd help``: the help of a command, as ``llmd COMMAND --help`` shows it."""
+"""``llmd help``: the help of a command, same as ``llmd COMMAND --help``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def command(ctx: click.Context, /, *, words: tuple[str, ...]) -> None:
     for word in words:
         group = shown.command
         if not isinstance(group, click.Group):
-            raise click.UsageError(f"`{shown.command_path}` has no commands of its own", ctx)
+            raise click.UsageError(f"`{shown.command_path}` has no subcommands", ctx)
         _name, found, _rest = group.resolve_command(shown, [word])
         assert found is not None  # else a usage error was raised
         shown = click.Context(found, info_name=word, parent=shown)

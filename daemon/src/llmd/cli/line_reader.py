@@ -1,4 +1,4 @@
-"""Reads what is typed in a chat, with a history that only its owner can read."""
+"""Reads lines in a chat, with a history file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HISTORY_MODE = 0o600
 HISTORY_LEN = 1000
 LIBEDIT_TAB = "bind ^I rl_complete"
 Complete = Callable[[str, str], Sequence[str]]
-"""Returns what may stand in place of a word, given the line before it."""
+"""Returns the completions of a word, given the line before it and the word."""
 
 
 def read_message(read_line: Callable[[str], str]) -> str:
-    '''Read one line, or several between ``"""``.
+    '''Read one line, or several lines between ``"""``.
 
     Raises:
         EOFError: the input ended.
@@ -34,7 +34,7 @@ def read_message(read_line: Callable[[str], str]) -> str:
 
 
 def confirmed(question: str, read_line: Callable[[str], str]) -> bool:
-    """Ask yes or no; Enter alone is yes, Ctrl-C and Ctrl-D are no. The answer is not kept in the history."""
+    """Ask a yes-or-no question. Enter alone is yes; Ctrl-C and Ctrl-D are no. The history omits it."""
     import readline
 
     readline.set_auto_history(False)
@@ -48,7 +48,7 @@ def confirmed(question: str, read_line: Callable[[str], str]) -> bool:
 
 @contextlib.contextmanager
 def editing(history: Path | None, complete: Complete) -> Iterator[None]:
-    """Give typed lines the keys of a shell: Tab completes, and what is typed is kept in a file, unless that is None."""
+    """Enable line editing with Tab completion and, unless ``history`` is None, a history file."""
     import readline
 
     readline.clear_history()
@@ -64,7 +64,7 @@ def editing(history: Path | None, complete: Complete) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _kept(history: Path) -> Iterator[None]:
-    """Read a history that only its owner can read, and write it in the end."""
+    """Load the history, which only its owner can read, and save it at the end."""
     import readline
 
     history.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _kept(history: Path) -> Iterator[None]:
 
 
 def _nth_of(complete: Complete) -> Callable[[str, int], str | None]:
-    """Readline asks for one completion after another, until there is none."""
+    """Adapt a completion function to readline, which asks for one completion after another until None."""
     import readline
 
     def nth(word: str, place: int) -> str | None:

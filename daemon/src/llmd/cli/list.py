@@ -1,4 +1,4 @@
-"""``llmd list``: the models of this machine."""
+"""``llmd list``: the models on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmd.registry.stored_model import StoredModel
 
 
 def parameters(model: StoredModel) -> str:
-    """The number of parameters for people."""
+    """Format the number of parameters."""
     for unit, scale in (("B", 1e9), ("M", 1e6), ("K", 1e3)):
         if model.num_parameters >= scale:
             return f"{model.num_parameters / scale:.1f}{unit}"
@@ -24,7 +24,7 @@ def parameters(model: StoredModel) -> str:
 
 
 def source(model: StoredModel) -> str:
-    """Where a model came from: a hub with the version, or a directory of the user's; or what it is derived from."""
+    """Return a model's origin: its base model, its hub and version, or the user's directory."""
     if model.base:
         return f"derived from {model.base}"
     if model.source:
@@ -48,6 +48,6 @@ COLUMNS = (
 @listing_options
 @CONFIG
 def command(*, config_file: Path | None, **view: Any) -> None:
-    """List the models of this machine: the built-in guide, and directories under the data directory's `models/`."""
+    """List the models on this machine: the built-in guide, and those in `models/` in the data directory."""
     store = build_store(read_settings(config_file).directories)
     show(View(**view), "models", [*store.list(), *store.list_derived()], COLUMNS)

@@ -1,4 +1,4 @@
-"""Shows on a terminal how far a model is loaded, while its answer is waited for."""
+"""A line on the terminal that shows loading progress until the answer starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOADING = "loading"
 
 
 def with_loading_progress(client: Client, answers: Iterator[Answer]) -> Iterator[Answer]:
-    """The same answers. Until the first comes, standard error shows what the daemon loads, where it is a terminal."""
+    """Yield the answers; until the first arrives, show loading progress if stderr is a terminal."""
     if not has_changing_lines(sys.stderr):
         yield from answers
         return
@@ -32,7 +32,10 @@ def with_loading_progress(client: Client, answers: Iterator[Answer]) -> Iterator
 
 
 class LoadingProgress:
-    """A line that says what the daemon loads. It is gone after `hide`; a question to the daemon may then still be open."""
+    """A line that shows what the daemon is loading.
+
+    `hide` removes it; the last status request to the daemon may still be in flight then.
+    """
 
     def __init__(self, client: Client, stream: IO[str], every_s: float = ASK_EVERY_S) -> None:
         self._client = client
@@ -49,10 +52,10 @@ class LoadingProgress:
 
     def __exit__(self, *_exception: object) -> None:
         self.hide()
-        self._watcher.join(LEAVE_LIMIT_S)  # a daemon that hangs must not hold a user who presses Ctrl-C
+        self._watcher.join(LEAVE_LIMIT_S)  # a hung daemon must not delay a user who presses Ctrl-C
 
     def hide(self) -> None:
-        """Remove the line, for good."""
+        """Remove the line and never show it again."""
         with self._writing:
             self._hidden.set()
             if self._has_line:
@@ -60,11 +63,11 @@ class LoadingProgress:
                 self._has_line = False
 
     def _watch(self) -> None:
-        """Most answers begin before the first look."""
+        """Poll the daemon until `hide` is called. Most answers start before the first poll."""
         while not self._hidden.wait(self._every_s):
             try:
                 line = loading_line(self._client.ps())
-            except LlmdError:  # it may not be asked, or is gone, which the answer will say
+            except LlmdError:  # not permitted, or the daemon is gone: the answer reports that
                 return
             with self._writing:
                 if not self._hidden.is_set() and (line or self._has_line):
@@ -73,7 +76,7 @@ class LoadingProgress:
 
 
 def loading_line(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What is loaded and how far that is, as rows of `Client.ps` say; empty where nothing is loaded."""
+    """Return which models are loading and how far, from rows of `Client.ps`; empty if none is loading."""
     return ", ".join(
         f"{LOADING} {row['name']}{state(row).removeprefix(LOADING)}"
         for row in rows

@@ -1,4 +1,4 @@
-"""The one place where logging is set up: events with their fields, on standard error."""
+"""Sets up logging: events with their fields, on standard error."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from typing import Any
 THRESHOLDS = (logging.ERROR, logging.INFO, logging.DEBUG)
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 DAEMON = "llmd.server.daemon"
-"""Logs the start and the end of a daemon, which its log has at every verbosity."""
+"""Logger of daemon starts and stops, which are logged at every verbosity."""
 BARE = re.compile(r"[^\s\"'=\\\\]+")
 INDENT = "    "
 
 
 class EventFormatter(logging.Formatter):
-    """``2026-11-23T12:00:00.000+01:00 warning plugin_set_aside plugin=cpu reason="no driver"``, in local time.
+    """One line per event, in local time.
 
-    Texts of several lines, such as a traceback, stand below the event.
+    Such as ``2026-11-23T12:00:00.000+01:00 warning plugin_set_aside plugin=cpu reason="no driver"``.
+    Multi-line texts, such as a traceback, follow below the event.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -41,7 +42,7 @@ class EventFormatter(logging.Formatter):
 
 
 def _lines(value: Any) -> list[str]:
-    """The lines of a text that has several, or of several texts that are no plain words; else none."""
+    """Return the lines of a multi-line text, or of a list with texts that are not plain words; else []."""
     if isinstance(value, str) and "\n" in value.strip():
         return value.strip().splitlines()
     if isinstance(value, list | tuple) and any(
@@ -57,7 +58,7 @@ def _each_line(values: list[Any] | tuple[Any, ...]) -> Iterator[str]:
 
 
 def _word(value: Any) -> str:
-    """A value on one line: bare where that can be read back, else as JSON."""
+    """Format a value on one line: bare if it can be read back, else as JSON."""
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         value = ",".join(value)
     if isinstance(value, bool | int | float | list | tuple | dict):
@@ -67,10 +68,10 @@ def _word(value: Any) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ``time`` (RFC 3339), ``level``, ``event``, its fields, and ``traceback`` where there is one."""
+    """One JSON object per line: ``time`` (RFC 3339), ``level``, ``event``, its fields, any ``traceback``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Imported by those who want it: commands start without.
+        # Imported late: other commands start faster.
         import msgspec
 
         fields = {key: value for key, value in vars(record).items() if key not in STANDARD}
@@ -89,12 +90,15 @@ FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": EventFormatter, "js
 
 
 def configure(verbosity: int, log_format: str = "text") -> None:
-    """Log errors; with one ``-v`` what happens, with two everything. A daemon's log also has its start and end."""
+    """Log errors; with one ``-v`` also events, with two everything.
+
+    A daemon's log always has its start and stop; only the default verbosity on a terminal omits them.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[log_format]())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)])
-    # On a terminal `llmd serve` has printed its line already.
+    # On a terminal `llmd serve` prints its own line.
     quiet = verbosity == 0 and sys.stderr.isatty()
     logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else min(root.level, logging.INFO))

@@ -1,4 +1,4 @@
-"""The entry point ``llmd``: runs a command and turns what it raises into a message and an exit code."""
+"""The entry point ``llmd``: runs a command and turns its errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``llmd`` and return its exit code; errors are said on standard error."""
+    """Run ``llmd`` and return its exit code. Errors are printed on standard error."""
     from llmd.api.errors import LlmdError
     from llmd.api.out_of_memory import as_memory_error
     from llmd.cli.failures import refused_by_system, show_failure, show_usage
 
-    configure(0)  # --help and --version come before -v
+    configure(0)  # --help and --version are handled before -v
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     try:
         result = llmd.main(list(arguments), prog_name="llmd", standalone_mode=False)
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's
-    """Print the version and end, as ``--version`` asks."""
+    """Print the version and exit (the callback of ``--version``)."""
     if wanted and not ctx.resilient_parsing:
         from importlib.metadata import version
 
@@ -69,9 +69,9 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
     cls=TopGroup,
     subcommands=SUBCOMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Each command has its own --help.",
+    epilog="Run `llmd COMMAND --help` for the options of a command.",
 )
-@click.option("-v", "--verbose", count=True, help="Say more on standard error; twice: everything.")
+@click.option("-v", "--verbose", count=True, help="Log more to standard error; -vv logs everything.")
 @click.option(
     "--version",
     is_flag=True,
@@ -85,7 +85,7 @@ def show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) 
     type=click.Choice(list(FORMATTERS)),
     default="text",
     show_default=True,
-    help="How events are logged.",
+    help="Format of log lines.",
 )
 def llmd(verbose: int, log_format: str) -> None:
     """Run language models on the devices of this machine."""

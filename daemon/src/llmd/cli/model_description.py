@@ -1,4 +1,4 @@
-"""What a chat shows of its model and its settings."""
+"""What ``/show`` shows of a chat's model and settings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from llmd.cli.answer_writer import CONTROLS
 from llmd.cli.conversation import Conversation
 from llmd.cli.output import aligned
 
-# Parts of what the daemon tells of a model that are texts of their own, by Ollama's names.
+# Text fields of the model description, by Ollama's names.
 TEXTS = ("parameters", "template", "license", "modelfile")
 TOPICS = ("info", "system", *TEXTS)
-THINKING = {None: "as the model's makers chose", True: "on", False: "off"}
+THINKING = {None: "the model's default", True: "on", False: "off"}
 
 
 def described(conversation: Conversation, model: Mapping[str, Any], topic: str = "") -> str:
-    """One topic, or the model and the settings at a glance. ``model`` is what `ModelAccess.describe` returns."""
+    """Return one topic, or an overview. ``model`` is what `ModelAccess.describe` returns."""
     if topic in TEXTS:
         return _shown(model[topic]) or f"{conversation.model} has no {topic}"
     if topic == "system":
         return conversation.system or _shown(model["system"]) or "there is no system prompt"
     if topic in {"", "info"}:
         return aligned(list(_info(conversation, model)))
-    return f"there is no {topic} to show; there are {', '.join(TOPICS)}"
+    return f"there is no topic {topic}; the topics are {', '.join(TOPICS)}"
 
 
 def _info(conversation: Conversation, model: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -42,12 +42,12 @@ def _info(conversation: Conversation, model: Mapping[str, Any]) -> Iterator[list
 
 
 def _context(stated: int | None, window: int | None) -> str:
-    """The window in tokens, and what the model was made for where that is more."""
+    """Format the window in tokens, with the model's own context length if that is larger."""
     if window and stated and window < stated:
-        return f"{window} tokens of {stated} that the model was made for"
+        return f"{window} tokens; the model supports {stated}"
     return f"{window or stated or 'an unknown number of'} tokens"
 
 
 def _shown(text: str) -> str:
-    """What a model's files say does not steer the terminal."""
+    """Remove control characters: a model's files must not control the terminal."""
     return text.translate(CONTROLS).rstrip()

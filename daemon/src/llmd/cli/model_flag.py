@@ -1,4 +1,4 @@
-"""``-m MODEL`` and ``--model MODEL``, as other tools have them, for commands whose first argument is a model."""
+"""``-m MODEL`` and ``--model MODEL``, as in other tools, for commands whose first argument is a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ("-m", "--model")
 
 
 class ModelCommand(click.Command):
-    """A command that takes its model as an argument or, as llama-server does, behind ``-m`` or ``--model``."""
+    """A command that takes its model as an argument or, like llama-server, with ``-m`` or ``--model``."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -22,10 +22,11 @@ class ModelCommand(click.Command):
         return super().parse_args(ctx, self._with_model_first(ctx, args))
 
     def _with_model_first(self, ctx: click.Context, words: list[str]) -> list[str]:
-        """Move what stands behind ``-m`` before all other words: there the model is the first argument.
+        """Move the value of ``-m`` to the front, where it becomes the first argument.
 
         Raises:
-            click.NoSuchOption: a flag of another tool, which click may take for letters of its own: ``-ngl`` for ``-n gl``.
+            click.NoSuchOption: a flag of another tool, which click might read as a short option with a value:
+                ``-ngl`` as ``-n gl``.
         """
         options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
         own = {name for option in options for name in option.opts}

@@ -1,4 +1,4 @@
-"""Listings on standard output: aligned columns for people, tabs with ``--plain``, one object with ``--json``."""
+"""Listings: aligned columns for people, tab-separated with ``--plain``, one object with ``--json``."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Column(Generic[Row]):
 
     title: str
     text: Callable[[Row], str]
-    """Returns the cell of a row."""
+    """Returns the cell text of a row."""
     order: Callable[[Row], Any] | None = None
-    """Returns what rows are sorted by; None: the text."""
+    """Returns the sort key of a row; None: the text is the key."""
     old_title: str = ""
-    """A title of earlier versions, which ``--columns`` and ``--sort`` still take."""
+    """A title from earlier versions that ``--columns`` and ``--sort`` still accept."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class View:
 
 
 def listing_options(command: Decorated) -> Decorated:
-    """Give a command the options of listings; it gets them as the keywords of `View`."""
+    """Add the listing options to a command; they arrive as the keywords of `View`."""
     for option in (
         click.option("--sort", metavar="COLUMN", help="Sort by this column."),
-        click.option("--columns", metavar="A,B", help="Show these columns, in this order."),
-        click.option("--plain", is_flag=True, help="Separate columns by tabs."),
+        click.option("--columns", metavar="A,B", help="Show only these columns, in this order."),
+        click.option("--plain", is_flag=True, help="Separate columns with tabs."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
     ):
         command = option(command)
@@ -60,7 +60,7 @@ def show(
 ) -> None:
     """Print rows.
 
-    ``noun`` is the key that holds them in the JSON object; ``json_row`` may change the object of each row.
+    ``noun`` is their key in the JSON object; ``json_row`` may change the object of each row.
     """
     if view.sort:
         (column,) = _chosen(view.sort, columns)
@@ -78,13 +78,13 @@ def show(
 
 
 def show_json(members: dict[str, Any]) -> None:
-    """Print one JSON object with its schema number; sizes are in bytes, times in RFC 3339."""
+    """Print one JSON object with its schema number. Sizes are in bytes, times in RFC 3339."""
     encoded = msgspec.json.encode({"schema": SCHEMA, **members}, enc_hook=_as_text)
     click.echo(msgspec.json.format(encoded, indent=2))
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Text in columns, two spaces apart, nothing cut off."""
+    """Align cells in columns, two spaces apart, without truncating any."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
@@ -93,19 +93,19 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """A cell: reasons come from plugins and files, and neither break the table nor steer a terminal."""
+    """Return a cell in one line, without control characters: its text may come from plugins and files."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _as_text(value: object) -> str:
-    """Paths are texts; anything else that JSON does not have is a mistake."""
+    """Encode a path as text; any other type without a JSON form is a bug."""
     if isinstance(value, Path):
         return str(value)
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
 def _chosen(titles: str, columns: Sequence[Column[Row]]) -> list[Column[Row]]:
-    """The columns that an option names, upper or lower case."""
+    """Return the columns that an option names, in any case."""
     known = {column.title.lower(): column for column in columns}
     old = {column.old_title.lower(): column for column in columns if column.old_title}
     wanted = [title.strip().lower() for title in titles.split(",")]

@@ -1,4 +1,4 @@
-"""``llmd ps``: loaded models and what they do."""
+"""``llmd ps``: loaded models and their state."""
 
 from __future__ import annotations
 
@@ -19,53 +19,51 @@ Row = Mapping[str, Any]
 
 
 def size_of(row: Row) -> int:
-    """Bytes of weights, of KV blocks and of a step's rows."""
+    """Return the bytes of the weights, the KV blocks and the rows of a step."""
     return sum(stage[part] for stage in _stages(row) for part in ("weight_bytes", "kv_bytes", "step_bytes"))
 
 
 def where(row: Row) -> str:
-    """Devices with their layers, the last one included."""
+    """Format the devices and their layers; both layer numbers are inclusive."""
     return ", ".join(
         f"{stage['device']} layers {stage['first']}–{stage['last'] - 1}" for stage in _stages(row)
     )
 
 
 def kv(row: Row) -> str:
-    """KV blocks in use, of all; nothing of a model that keeps none."""
+    """Format used and total KV blocks; empty for a model without a KV cache."""
     report = row["report"]
     has_blocks = report and report["kv_blocks_total"]
     return f"{report['kv_blocks_used']}/{report['kv_blocks_total']} blocks" if has_blocks else ""
 
 
 def context(row: Row) -> str:
-    """The context window."""
     return f"{row['context_len']} tokens" if row.get("context_len") else ""
 
 
 def requests(row: Row) -> str:
-    """Running and waiting requests."""
+    """Format the numbers of running and waiting requests."""
     report = row["report"]
     return f"{report['running']}/{report['waiting']}" if report else ""
 
 
 def tokens_per_s(row: Row) -> float | None:
-    """Rate of all decoding since the model was loaded."""
+    """Return the mean decode rate since the model was loaded."""
     report = row["report"]
     return report["output_tokens"] / report["decode_s"] if report and report["decode_s"] else None
 
 
 def rate(row: Row) -> str:
-    """The rate for people."""
     found = tokens_per_s(row)
     return "" if found is None else f"{found:.1f}"
 
 
 def state(row: Row) -> str:
-    """What the model is doing, how far it has come, and why it failed."""
+    """Format the status with the loading progress, or with what the model waits for or why it failed."""
     if row["error"]:
         return f"{row['status']}: {row['error']}"
     if row["waits_for"]:
-        return f"{row['status']}: waits for the memory of {', '.join(row['waits_for'])}"
+        return f"{row['status']}: waiting for the memory of {', '.join(row['waits_for'])}"
     progress = row["loading"]
     if not progress or not progress["total"]:
         return str(row["status"])
@@ -73,7 +71,7 @@ def state(row: Row) -> str:
 
 
 def until(row: Row, now: datetime | None = None) -> str:
-    """How long the model stays if nobody asks again."""
+    """Format the time until the idle model is unloaded."""
     if row["users"]:
         return "in use"
     if row["expires_at"] is None:
@@ -105,7 +103,8 @@ COLUMNS = (
 @listing_options
 @client_options
 def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
-    """Show loaded models: size, devices, KV blocks used and in all, context, running and waiting requests, tokens/s,
-    and how long each stays without requests.
+    """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
+    requests,
+    tokens/s, and the time until each is unloaded if no request arrives.
     """
     show(View(**view), "models", connect(host, timeout_s, config_file).ps(), COLUMNS)

@@ -1,4 +1,4 @@
-"""``llmd pull``: a model from a hub, by the daemon where one runs, else in this process."""
+"""``llmd pull``: downloads a model from a hub, in the daemon if one is running, else in this process."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ def command(
     timeout_s: float | None,
     config_file: Path | None,
 ) -> None:
-    """Fetch MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
+    """Download MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
 
-    Only what is needed comes: configuration, tokenizer, template and safetensors weights; or, where there are no safetensors or
-    :QUANT stands behind, the GGUF file of that quantisation, without it Q4_K_M. Each file is checked by its
-    hash. What has come is kept when a pull ends early; the next one goes on there. A daemon that runs does the work,
-    unless --hub names another hub than its own.
+    Only the files that llmd needs are downloaded: configuration, tokenizer, template and safetensors weights.
+    With
+    ORG/NAME:QUANT, or if the repository has no safetensors, llmd downloads the GGUF file of that quantisation
+    (Q4_K_M by default) instead. Each file is verified by its hash. An interrupted pull resumes where it
+    stopped. If a daemon is running, it does the download, unless --hub is given.
     """
     settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
     must_answer = settings.config.client.host is not None
@@ -68,7 +69,11 @@ def command(
 def by_daemon(
     model: str, host: str | None, timeout_s: float | None, config_file: Path | None, *, must_answer: bool
 ) -> Generator[Step, None, None] | None:
-    """The steps of a pull in the daemon; None where none runs, unless one was named, which ``must_answer``."""
+    """Return the steps of a pull in the daemon, or None if none is running.
+
+    Raises:
+        DaemonUnreachableError: no daemon is running, and ``must_answer`` is set because the user named one.
+    """
     try:
         client = connect(host, timeout_s, config_file)
     except DaemonUnreachableError:
@@ -79,7 +84,7 @@ def by_daemon(
 
 
 def by_this_process(model: str, settings: Settings) -> Generator[Step, None, None]:
-    """The steps of a pull in this process."""
+    """Pull in this process and yield the steps."""
     from llmd.registry.hub import Hub
     from llmd.registry.names import parse_hub_name
     from llmd.registry.pacing import paced
@@ -92,7 +97,7 @@ def by_this_process(model: str, settings: Settings) -> Generator[Step, None, Non
 
 
 def print_steps(steps: Iterable[Step]) -> str:
-    """Each step as a line of JSON; returns the name of the model."""
+    """Print each step as a line of JSON; return the name of the model."""
     name = ""
     for step in steps:
         name = step.get("model", "")

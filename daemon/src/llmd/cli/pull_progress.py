@@ -1,4 +1,4 @@
-"""How far a pull is: bars on a terminal, a line now and then elsewhere."""
+"""Progress of a pull: bars on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LINE_EVERY_SHARE = 0.1
 
 
 def shown(steps: Iterable[Step], stream: IO[str], *, quiet: bool = False) -> str:
-    """Show every step on a stream; returns the name of the model."""
+    """Show the steps on a stream and return the name of the model."""
     show = nothing if quiet else bars if stream.isatty() else lines
     return show(steps, stream)
 
 
 def nothing(steps: Iterable[Step], _stream: IO[str]) -> str:
-    """Wait for the end."""
+    """Show nothing; return the name of the model after the last step."""
     name = ""
     for step in steps:
         name = step.get("model", "")
@@ -28,41 +28,41 @@ def nothing(steps: Iterable[Step], _stream: IO[str]) -> str:
 
 
 def lines(steps: Iterable[Step], stream: IO[str], clock: Callable[[], float] = time.monotonic) -> str:
-    """A line for each file when it begins and ends, and between them each 10 s or each 10 %."""
-    name, told, told_at, told_share = "", "", 0.0, 0.0
+    """Write a line when a file starts and ends, and in between every 10 s or 10 %."""
+    name, shown_step, shown_at, shown_share = "", "", 0.0, 0.0
     for step in steps:
         name = step.get("model", "")
-        is_new = step.get("digest", "") + step["status"] != told
+        is_new = step.get("digest", "") + step["status"] != shown_step
         share = _share(step)
         if is_new or (
-            share != told_share
-            and (share == 1 or share - told_share >= LINE_EVERY_SHARE or clock() - told_at >= LINE_EVERY_S)
+            share != shown_share
+            and (share == 1 or share - shown_share >= LINE_EVERY_SHARE or clock() - shown_at >= LINE_EVERY_S)
         ):
-            told, told_at, told_share = step.get("digest", "") + step["status"], clock(), share
+            shown_step, shown_at, shown_share = step.get("digest", "") + step["status"], clock(), share
             stream.write(f"{line_of(step)}\n")
             stream.flush()
     return name
 
 
 def line_of(step: Step) -> str:
-    """A step as a line for people."""
+    """Format a step as a line for people."""
     if not step.get("total"):
         return str(step["status"])
     return f"{step['file']}: {amount_of(step)}"
 
 
 def amount_of(step: Step) -> str:
-    """How much of a file has come."""
+    """Format how much of a file has been downloaded."""
     return f"{format_bytes(step.get('completed', 0))} of {format_bytes(step['total'])}"
 
 
 def rate_of(bytes_per_s: float | None) -> str:
-    """How fast a file comes; nothing until that is known."""
+    """Format the download rate; empty until it is known."""
     return "" if bytes_per_s is None else f"{format_bytes(round(bytes_per_s))}/s"
 
 
 def bars(steps: Iterable[Step], stream: IO[str]) -> str:
-    """A bar for each file, with its rate and the time that is left."""
+    """Show a bar for each file, with its rate and the time left."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

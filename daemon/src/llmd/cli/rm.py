@@ -1,4 +1,4 @@
-"""``llmd rm``: models that llmd fetched go from the disk."""
+"""``llmd rm``: deletes models that llmd pulled, copied or derived."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:  # `llmd --help` imports no store
 
 @click.command(epilog=examples("llmd rm Qwen/Qwen3-0.6B", "llmd rm small org/model@v1.0 --yes"))
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @JSON
 def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Remove models that were pulled, copied or derived, by their whole names.
+    """Remove models that were pulled, copied or derived, by their full names.
 
-    Files that another model needs stay, and a model that is loaded is not removed. What llmd did not fetch it does not
-    delete.
+    Files that another model needs are kept, and a loaded model is not removed. Files that llmd did not
+    download
+    are never deleted.
     """
     directories = read_settings(None).directories
     store = build_store(directories)
@@ -40,11 +41,11 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
         show_json({"removed": [{"name": name, "freed_bytes": bytes_} for name, bytes_ in freed.items()]})
         return
     for name, num_bytes in freed.items():
-        click.echo(f"removed {name}, {format_bytes(num_bytes)} are free again", err=True)
+        click.echo(f"removed {name}, freed {format_bytes(num_bytes)}", err=True)
 
 
 def remove(store: Store, name: str) -> int:
-    """Remove one model; returns the bytes that are free again, which for a derived one are next to none."""
+    """Remove one model; return the bytes freed (0 for a derived model, which is tiny)."""
     if name in store.derived.names():
         store.derived.remove(name)
         return 0

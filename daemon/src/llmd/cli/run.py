@@ -33,8 +33,8 @@ STDIN = "-"
 @click.argument("model")
 @click.argument("prompt", required=False)
 @generation_options
-@click.option("--stats", is_flag=True, help="Say on standard error how many tokens there were and how fast.")
-@click.option("--no-start", is_flag=True, help="Fail with 6 where no daemon runs, instead of starting one.")
+@click.option("--stats", is_flag=True, help="Print token counts and speed on standard error.")
+@click.option("--no-start", is_flag=True, help="Do not start a daemon; exit with code 6 if none is running.")
 @JSON
 @client_options
 @click.pass_context
@@ -53,11 +53,13 @@ def command(
     config_file: Path | None,
     **sampling: Any,
 ) -> None:
-    """Answer one prompt and end.
+    """Answer one prompt and exit.
 
-    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Standard input is added to PROMPT; without
-    PROMPT, or with `-`, it is the prompt. Without either, on a terminal, this is `llmd chat`. A daemon that runs
-    is used, else one is started and left running.
+    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Piped standard input is
+    appended
+    to PROMPT; without PROMPT, or if PROMPT is `-`, standard input is the prompt. On a terminal without a
+    PROMPT
+    this is `llmd chat`. If no daemon is running, one is started and left running.
     """
     text = whole_prompt(prompt, sys.stdin)
     if text is None:
@@ -81,10 +83,11 @@ def command(
 
 
 def whole_prompt(prompt: str | None, stdin: IO[str] | None) -> str | None:
-    """The prompt with standard input added, which may be closed; None on a terminal without a prompt.
+    """Return the prompt with standard input (which may be closed) appended; None on a terminal without a
+    prompt.
 
     Raises:
-        click.UsageError: standard input was to be the prompt and is empty.
+        click.UsageError: there is no prompt, and standard input is empty.
     """
     words = None if prompt in (STDIN, None) else valid(prompt)
     if stdin is not None and stdin.isatty() and prompt != STDIN:
@@ -102,13 +105,13 @@ def _read(stdin: IO[str]) -> str:
 
 
 def messages_of(system: str | None, prompt: str) -> list[dict[str, str]]:
-    """A conversation of one question."""
+    """Return a conversation with one question."""
     instructions = [{"role": "system", "content": system}] if system else []
     return [*instructions, {"role": "user", "content": prompt}]
 
 
 def members_of(model: str, printed: Printed) -> dict[str, Any]:
-    """An answer as ``--json`` shows it; times in seconds."""
+    """Return an answer for ``--json``; times are in seconds."""
     return {
         "model": model,
         "text": printed.text,
@@ -124,7 +127,7 @@ def members_of(model: str, printed: Printed) -> dict[str, Any]:
 
 
 def _chat(ctx: click.Context, model: str) -> None:
-    """Talk instead, with the options that were given here and that mean the same there."""
+    """Run ``llmd chat`` instead, with the options that both commands have."""
     from llmd.cli.chat import command as chat
 
     known = {parameter.name for parameter in chat.params}

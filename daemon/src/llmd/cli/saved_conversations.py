@@ -1,4 +1,4 @@
-"""Conversations that are kept under names, each in a file that its owner alone may read."""
+"""Saved conversations, each in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class _File(_Versioned, forbid_unknown_fields=True):
 
 
 class SavedConversations:
-    """The conversations of a directory."""
+    """The conversations in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def names(self) -> list[str]:
-        """Every name."""
-        with contextlib.suppress(OSError):  # nothing was saved yet
+        """Return all names, sorted."""
+        with contextlib.suppress(OSError):  # nothing has been saved yet
             files = [file.name for file in self._directory.iterdir() if not file.name.startswith(".")]
             return sorted(unquote(name.removesuffix(SUFFIX)) for name in files if name.endswith(SUFFIX))
         return []
 
     def save(self, name: str, conversation: Conversation) -> bool:
-        """Keep a conversation; returns whether it took the place of another one.
+        """Save a conversation; return whether it replaced another one.
 
         Raises:
-            RequestError: no conversation may have that name.
+            RequestError: the name is not valid.
             LlmdError: the file cannot be written.
         """
         path = self._path(name)
@@ -56,9 +56,9 @@ class SavedConversations:
         """Return the conversation of that name.
 
         Raises:
-            RequestError: no conversation may have that name.
-            NotFoundError: there is none; the message has those that there are.
-            LlmdError: the file cannot be read, or is of another version.
+            RequestError: the name is not valid.
+                NotFoundError: there is no such conversation; the message lists the saved ones.
+                LlmdError: the file cannot be read, or has another version.
         """
         path = self._path(name)
         try:
@@ -66,7 +66,8 @@ class SavedConversations:
         except FileNotFoundError as error:
             known = ", ".join(self.names()) or "none"
             raise NotFoundError(
-                f"there is no saved conversation {name}; saved are: {known}", hint="/save NAME saves this one"
+                f"there is no saved conversation {name}; saved conversations: {known}",
+                hint="/save NAME saves this one",
             ) from error
         except OSError as error:
             raise LlmdError(f"{path} cannot be read: {error.strerror}") from error
@@ -82,9 +83,9 @@ def _decoded(path: Path, content: bytes) -> Conversation:
             return msgspec.json.decode(content, type=_File).conversation
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LlmdError(
-            f"{path} is no saved conversation: {error}", hint="correct it, or delete it"
+            f"{path} is not a saved conversation: {error}", hint="correct it or delete it"
         ) from error
     raise LlmdError(
-        f"{path} has version {version} of the format, this llmd reads version {VERSION}",
+        f"{path} has format version {version}, but this llmd reads version {VERSION}",
         hint="update llmd, or delete the file",
     )

@@ -1,4 +1,4 @@
-"""``llmd serve``: the daemon in the foreground, or detached."""
+"""``llmd serve``: runs the daemon in the foreground or in the background."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MIN_ADDRESS_SPACE = 512 << 20
     setting="alias",
     multiple=True,
     metavar="NAME[=MODEL]",
-    help="Another name of a model, * for any text; repeatable.",
+    help="Another name for a model; * matches any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
 @listen_options
@@ -61,9 +61,11 @@ def command(
 ) -> None:
     """Serve models over HTTP and a Unix socket.
 
-    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Other models of that list are loaded when a
-    request names them. One line with the addresses is printed when the daemon is ready. SIGTERM and Ctrl-C let
-    running answers finish, then it ends with 0; a second Ctrl-C ends it at once.
+    MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Other models that `llmd
+    list`
+    shows are loaded when a request names them. When the daemon is ready, it prints one line with its
+    addresses.
+    On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it at once.
     """
     settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
     if detach:
@@ -81,7 +83,7 @@ def command(
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C end this process with 0 also before the daemon listens to them: nothing is served yet."""
+    """Exit with 0 on SIGTERM and Ctrl-C even before the daemon handles them: nothing is being served yet."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         yield
@@ -92,13 +94,15 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
 
     Raises:
         NotFoundError: there is no such model.
-        MemoryBudgetError: the address space of this process is limited to too little.
+        MemoryBudgetError: the address space limit of this process is too low.
     """
     import asyncio
 
     check_address_space(MIN_ADDRESS_SPACE)
     keep_blas_single_threaded()
-    # What a start makes stays: looking for garbage in it takes an eighth of the time. Once it serves, it is looked for.
+    # Objects made at startup stay alive; collecting garbage among them would take an eighth of the startup
+    # time.
+    # The daemon enables collection once it serves.
     gc.disable()
     try:
         asyncio.run(_serve(settings, models, aliases))
@@ -112,7 +116,7 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
 
     command = engine_command(settings.directories.cache)
     async with EngineStarter(command, keeps_spare=settings.config.server.spare_engine) as engines:
-        # The other imports, while the engine has its own.
+        # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal
 
@@ -132,9 +136,9 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
-    """Return what to load by the name that it is served under: a stored name, or the path of a directory or GGUF file.
+    """Return what to load by served name: a stored name, or the path of a directory or GGUF file.
 
-    A directory is served under its own name, or its path where another model has that name.
+    A directory is served under its own name, or under its path if another model has that name.
 
     Raises:
         NotFoundError: there is no such model.
@@ -150,11 +154,11 @@ def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
 
 
 def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> dict[str, str]:
-    """Return served names by alias; ``NAME`` alone stands for the only model.
+    """Return served names by alias; ``NAME`` without a model is an alias of the only model.
 
     Raises:
         RequestError: an alias is not a valid model name.
-        ConfigError: an alias names no model where several (or none) are served.
+        ConfigError: an alias does not name its model, but several (or none) are served.
         NotFoundError: an alias names a model that does not exist.
     """
     from llmd.registry.names import check_alias
@@ -164,7 +168,7 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
         name, given, model = text.partition("=")
         if not given and len(served) != 1:
             raise ConfigError(
-                f"--alias {text} does not say which of {len(served)} models it means",
+                f"--alias {text} does not say which of {len(served)} models it is for",
                 hint=f"write --alias {name}=MODEL",
             )
         aliases[check_alias(name)] = _target(model, served, store) if given else served[0]
@@ -172,7 +176,7 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
 
 
 def _target(model: str, served: Sequence[str], store: Store) -> str:
-    """An alias may mean what is served, by name or path, or what is loaded later, by name."""
+    """Resolve the model of an alias: a served model by name or path, or a stored one by name."""
     path = Path(model).resolve()
     for name in (model, str(path), path.name):
         if name in served:
@@ -181,7 +185,7 @@ def _target(model: str, served: Sequence[str], store: Store) -> str:
 
 
 def typed_arguments(ctx: click.Context, *, without: str) -> list[str]:
-    """Return the arguments that this command was given, but for one flag, to give them to another process."""
+    """Return the command's typed arguments, except the flag ``without``, for another process."""
     flags: list[str] = []
     words: list[str] = []
     for parameter in ctx.command.params:

@@ -1,4 +1,4 @@
-"""``--host`` and ``--port`` of ``llmd serve``: other tools have them in place of ``--addr``."""
+"""``--host`` and ``--port`` of ``llmd serve``, which other tools have instead of ``--addr``."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ LISTEN = (
         "--host",
         cls=OptionWithDefault,
         metavar="HOST",
-        default_text="127.0.0.1, where --port stands",
-        help="Listen on this address, as --addr HOST:PORT does.",
+        default_text="127.0.0.1 if --port is given",
+        help="Listen on this address; same as the HOST of --addr.",
     ),
     click.option(
         "--port",
         cls=OptionWithDefault,
         type=click.IntRange(0, 65535),
         metavar="PORT",
-        default_text="8642, where --host stands",
+        default_text="8642 if --host is given",
         help="Listen on this TCP port.",
     ),
 )
 
 
 def listen_options(command: Decorated) -> Decorated:
-    """Give a command ``--host`` and ``--port``, which llama-server and vLLM have in place of ``--addr``."""
+    """Add ``--host`` and ``--port``, which llama-server and vLLM have instead of ``--addr``, to a command."""
     for option in reversed(LISTEN):
         command = option(command)
     return command
@@ -43,7 +43,7 @@ def typed_addresses(addr: Sequence[str], host: str | None, port: int | None) -> 
     """Return the addresses that ``--addr`` names, or the one that ``--host`` and ``--port`` name together.
 
     Raises:
-        ConfigError: both were typed, or ``--host`` is not an address.
+        ConfigError: both forms were given, or ``--host`` is not an address.
     """
     from llmd.config.addresses import DEFAULT_TCP, TcpAddress, parse_address
 
@@ -51,12 +51,12 @@ def typed_addresses(addr: Sequence[str], host: str | None, port: int | None) -> 
         return tuple(addr)
     if addr:
         raise ConfigError(
-            "--addr and --host or --port cannot stand together",
+            "--addr cannot be combined with --host or --port",
             hint="repeat --addr HOST:PORT for each address",
         )
     address = parse_address(host or DEFAULT_TCP.host, "--host")
     if port is None:
         return (str(address),)
     if not isinstance(address, TcpAddress):
-        raise ConfigError(f"--host {host} has no port", hint="leave --port out")
+        raise ConfigError(f"--host {host} takes no port", hint="leave --port out")
     return (str(TcpAddress(address.host, port, address.tls)),)

@@ -1,4 +1,4 @@
-"""Options whose defaults are decided elsewhere than on the command line: help states them all the same."""
+"""Options whose defaults come from the configuration or the model; the help shows them anyway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class OptionWithDefault(click.Option):
-    """An option that has no value where it was not typed; ``default_text`` says what happens then."""
+    """An option without a value unless it is typed; the help shows ``default_text`` as its default."""
 
     def __init__(self, *arguments: Any, default_text: str = "", **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -31,9 +31,9 @@ class OptionWithDefault(click.Option):
 
 
 class SettingOption(OptionWithDefault):
-    """The option of a setting, with the default of the schema.
+    """The option of a setting, with the schema's default.
 
-    It also takes the names that other tools have for it. Help shows llmd's names alone.
+    It also accepts the names that other tools use. The help shows only llmd's names.
     """
 
     def __init__(self, *arguments: Any, setting: str, **options: Any) -> None:
@@ -51,5 +51,5 @@ class SettingOption(OptionWithDefault):
 
 
 def setting_option(*names: str, setting: str, **details: Any) -> Callable[[Decorated], Decorated]:
-    """Make the option of a setting."""
+    """Return a decorator that adds the option of a setting to a command."""
     return click.option(*names, *flags_of(setting), cls=SettingOption, setting=setting, **details)

@@ -1,4 +1,4 @@
-"""Flags that are settings: what was typed becomes the strongest source of the configuration."""
+"""Flags for settings. A typed flag overrides every other source of the configuration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 WARNED = "llmd.warned"
-"""Where a command keeps that it has warned of variables."""
+"""Key in the click context's ``meta``: the command has warned of unknown variables."""
 
 CONFIG = click.option(
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
-    help="Read this file instead of the user's config.toml.",
+    help="Read this file instead of your config.toml.",
 )
 HOST = setting_option(
-    "--host", setting="host", help="Where the daemon is: unix:PATH, HOST:PORT or http://HOST:PORT."
+    "--host", setting="host", help="Address of the daemon: unix:PATH, HOST:PORT or http://HOST:PORT."
 )
 TIMEOUT = setting_option(
     "--timeout",
@@ -33,7 +33,7 @@ TIMEOUT = setting_option(
     setting="timeout_s",
     type=float,
     metavar="SECONDS",
-    help="How long the daemon may be silent; also LLMD_TIMEOUT_S.",
+    help="Fail if the daemon sends nothing for this long; also LLMD_TIMEOUT_S.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -42,10 +42,10 @@ THREADS = setting_option(
     setting="threads",
     type=int,
     metavar="N",
-    help="Threads of the CPU that compute.",
+    help="CPU threads for computation.",
 )
 
-# No defaults here: they stand in the schema, and a flag that was not typed is no source.
+# No defaults here: they are in the schema, and a flag that was not typed must not override other sources.
 ENGINE = (
     setting_option(
         "--device",
@@ -57,7 +57,7 @@ ENGINE = (
         "--split",
         setting="split",
         metavar="0-3=NAME,4-7=NAME",
-        help="Layers on several devices, last one included.",
+        help="Split the layers over several devices; layer numbers are inclusive.",
     ),
     THREADS,
     setting_option(
@@ -68,14 +68,14 @@ ENGINE = (
         setting="slots",
         type=int,
         metavar="N",
-        help="Requests that run at once; reserves no memory.",
+        help="Sequences that run at once; reserves no memory.",
     ),
     setting_option(
         "--prefill-chunk",
         setting="prefill_chunk",
         type=int,
         metavar="N",
-        help="Prompt tokens of a step: fewer, and others wait less.",
+        help="Prompt tokens per step; smaller values delay running answers less.",
     ),
     setting_option(
         "--quant",
@@ -87,31 +87,31 @@ ENGINE = (
         "--activations",
         setting="activations",
         metavar="int8|f32",
-        help="How rows are held that quantised weights multiply.",
+        help="Format of the rows that quantised weights are multiplied with.",
     ),
     setting_option(
         "--kv-dtype",
         setting="kv_dtype",
         metavar="f16|bf16|int8|int4|f32",
-        help="How keys and values are kept.",
+        help="Format of the KV cache.",
     ),
     setting_option(
-        "--kv-memory", setting="kv_memory", metavar="SIZE", help="Memory for keys and values, such as 4GiB."
+        "--kv-memory", setting="kv_memory", metavar="SIZE", help="Memory for the KV cache, such as 4GiB."
     ),
     setting_option(
         "--kv-spool",
         setting="kv_spool",
         metavar="SIZE",
-        help="Disk for cached prompts of a model that is unloaded; 0 for none.",
+        help="Disk space for the cached prompts of an unloaded model; 0 for none.",
     ),
     setting_option(
         "--weight-cache",
         setting="weight_cache",
         metavar="SIZE",
-        help="Disk for weights as devices lay them out; 0 for none.",
+        help="Disk space for weights in device layout; 0 for none.",
     ),
 )
-HUB = setting_option("--hub", setting="hub", metavar="URL", help="Pull from this hub.")
+HUB = setting_option("--hub", setting="hub", metavar="URL", help="The hub to pull from.")
 SERVER = (
     setting_option(
         "--addr",
@@ -125,28 +125,28 @@ SERVER = (
         setting="allow_host",
         multiple=True,
         metavar="NAME",
-        help="Answer to this host name too; repeatable.",
+        help="Also accept requests for this host name; repeatable.",
     ),
     setting_option(
         "--allow-origin",
         setting="allow_origin",
         multiple=True,
         metavar="ORIGIN",
-        help="Let these pages ask, too: https://app.example, https://*.example.com, app://*; repeatable.",
+        help="Also accept requests from this web origin: https://app.example, https://*.example.com, app://*; repeatable.",
     ),
     setting_option(
         "--no-auth",
         setting="no_auth",
         is_flag=True,
         default=None,
-        help="Serve everyone on the network, without a key.",
+        help="Serve other machines on the network without a key.",
     ),
     setting_option(
         "--require-key",
         setting="require_key",
         is_flag=True,
         default=None,
-        help="Demand a key on loopback, too.",
+        help="Require a key on loopback, too.",
     ),
     setting_option(
         "--tls-cert", setting="tls_cert", metavar="FILE", help="Certificate chain for --addr https://…, PEM."
@@ -159,44 +159,45 @@ SERVER = (
         setting="drain_s",
         type=float,
         metavar="SECONDS",
-        help="How long answers may go on after SIGTERM.",
+        help="Time that running answers get to finish after SIGTERM.",
     ),
     setting_option(
         "--keep-alive",
         setting="keep_alive",
         metavar="DURATION",
-        help="How long a model stays without requests: 10m; -1 for ever.",
+        help="Unload a model after this time without requests, such as 10m; -1: never.",
     ),
     setting_option(
         "--max-memory",
         setting="max_memory",
         metavar="SIZE",
-        help="Memory for all models together, such as 24GiB.",
+        help="Memory limit for all models together, such as 24GiB.",
     ),
     setting_option(
         "--spare-engine/--no-spare-engine",
         setting="spare_engine",
         default=None,
-        help="Keep an engine started ahead: the next model begins to load at once.",
+        help="Keep a spare engine process so that the next model starts to load at once.",
     ),
 )
 
 
 def serving_options(command: Decorated) -> Decorated:
-    """Give a command the options that say where a daemon listens and how it loads models."""
+    """Add the options for where a daemon listens and how it loads models to a command."""
     return _with(command, (*SERVER, HUB, *ENGINE, CONFIG))
 
 
 def client_options(command: Decorated) -> Decorated:
-    """Give a command the options that say where the daemon is."""
+    """Add the options for reaching the daemon to a command."""
     return _with(command, (HOST, TIMEOUT, CONFIG))
 
 
 def read_settings(config_file: Path | None, **flags: Any) -> Settings:
-    """Build the configuration, and warn of variables that are no settings; flags that are None or empty were not typed.
+    """Build the configuration and warn of unknown ``LLMD_`` variables. Flags that are None or () were not
+    typed.
 
     Raises:
-        ConfigError: a value cannot be used; the message says where it came from.
+        ConfigError: a value is invalid; the message names its origin.
     """
     settings = build_settings(config_file, **flags)
     warn_of_unknown(settings)
@@ -204,7 +205,7 @@ def read_settings(config_file: Path | None, **flags: Any) -> Settings:
 
 
 def build_settings(config_file: Path | None, **flags: Any) -> Settings:
-    """The same without a warning; raises as `read_settings` does."""
+    """Build the configuration without warnings; raises like `read_settings`."""
     from llmd.config import load_settings
 
     typed = {name: None if value == () else value for name, value in flags.items()}
@@ -212,12 +213,12 @@ def build_settings(config_file: Path | None, **flags: Any) -> Settings:
 
 
 def warn_of_unknown(settings: Settings) -> None:
-    """Say which variables are no settings, once in a command."""
+    """Print a warning for each variable that is not a setting, once per command."""
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.setdefault(WARNED, settings) is not settings:
-        return  # read before, as by commands that also start a daemon
+        return  # a command that starts a daemon reads the settings twice
     for variable in settings.unknown:
-        click.echo(f"llmd: warning: {variable.name} is no setting; {variable.hint}", err=True)
+        click.echo(f"llmd: warning: {variable.name} is not a setting; {variable.hint}", err=True)
 
 
 def _with(command: Decorated, options: tuple[Callable[[Decorated], Decorated], ...]) -> Decorated:

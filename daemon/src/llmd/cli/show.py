@@ -1,4 +1,4 @@
-"""``llmd show MODEL``: what is known of one model without loading it."""
+"""``llmd show MODEL``: details of a model, without loading it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @click.command(cls=ModelCommand, epilog=examples("llmd show guide", "llmd show guide --template"))
 @click.argument("model")
-@click.option("--template", is_flag=True, help="Print the chat template alone.")
-@click.option("--tokens", is_flag=True, help="Print the vocabulary's size and its special tokens.")
+@click.option("--template", is_flag=True, help="Print only the chat template.")
+@click.option("--tokens", is_flag=True, help="Print the vocabulary size and the special tokens.")
 @JSON
 @CONFIG
 def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_file: Path | None) -> None:
-    """Show a model: architecture, size, context length, files.
+    """Show details of a model: architecture, size, context length, files.
 
     MODEL is a name that `llmd list` shows, a directory, or a GGUF file.
     """
     if template and tokens:
-        raise click.UsageError("--template and --tokens exclude each other")
+        raise click.UsageError("--template and --tokens cannot be combined")
     stored = build_store(read_settings(config_file).directories).find(model, allow_path=True)
     if template:
         text = template_text(stored.directory)
@@ -46,7 +46,7 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
 
 
 def lines_of(model: StoredModel) -> list[list[str]]:
-    """A model as titles and values for people."""
+    """Return a model's details as titles and values."""
     return [
         ["name", model.name],
         ["directory", str(model.directory)],
@@ -63,21 +63,20 @@ def lines_of(model: StoredModel) -> list[list[str]]:
 
 
 def weights_of(model: StoredModel) -> str:
-    """The size of the weights; in which format most of them are, in files of which format; bits for each parameter."""
+    """Format the size of the weights, the format of most of them, the file format, and bits per parameter."""
     bits = f", {model.bits_per_weight:.2f} bits each" if model.num_parameters else ""
     files = f" ({model.file_format})" if model.file_format else ""
     return f"{format_bytes(model.size_bytes)} {model.format}{files}{bits}".rstrip()
 
 
 def file_names(directory: Path) -> list[str]:
-    """The files of a model."""
     from llmd.models.model_path import files_of
 
     return [path.name for path in files_of(directory)]
 
 
 def capabilities_of(directory: Path) -> list[str]:
-    """What a model can be asked for, as `/api/show` tells it."""
+    """Return the capabilities of a model, same as `/api/show`."""
     from llmd.chat.capabilities import capability_names, read_capabilities
 
     return capability_names(read_capabilities(directory))
@@ -96,7 +95,7 @@ def template_text(directory: Path) -> str:
 
 
 def token_facts(directory: Path) -> dict[str, Any]:
-    """The size of the vocabulary, the tokens that begin and end texts, and the special ones by text.
+    """Return the vocabulary size, the begin and stop tokens, and the special tokens by text.
 
     Raises:
         TokenizerError: the tokenizer cannot be read.
@@ -114,7 +113,7 @@ def token_facts(directory: Path) -> dict[str, Any]:
 
 
 def token_lines(facts: dict[str, Any]) -> list[list[str]]:
-    """The same for people."""
+    """Return the facts of `token_facts` as titles and values."""
     return [
         ["vocabulary", f"{facts['vocab_size']} tokens"],
         ["begin of text", "none" if facts["bos_id"] is None else str(facts["bos_id"])],

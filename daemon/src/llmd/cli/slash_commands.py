@@ -1,4 +1,4 @@
-"""The commands of a chat, which begin with a slash."""
+"""The slash commands of a chat."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from llmd.cli.model_description import TOPICS, described
 from llmd.cli.output import aligned
 
 STATES = {"on": True, "off": False}
-DEFAULTS = "every setting is as the model's makers chose"
+DEFAULTS = "every setting has the model's default"
 
 
 class SlashCommand(NamedTuple):
-    """``argument`` is how help shows what follows the name; ``words`` are those that Tab offers there."""
+    """One command."""
 
     run: Callable[[ChatSession, str], None]
     help: str
     argument: str = ""
+    """The placeholder of its argument in the help."""
     words: Callable[[ChatSession], Iterable[str]] = lambda _session: ()
+    """Returns the Tab completions of its argument."""
 
 
 def obey(session: ChatSession, line: str) -> None:
-    """Run the command that a line names. What goes wrong is said; the chat goes on."""
+    """Run the command in a line. Errors are shown, and the chat continues."""
     word, _, argument = line[1:].partition(" ")
     name = word.strip()
     command = COMMANDS.get(ALIASES.get(name, name))
@@ -39,7 +41,7 @@ def obey(session: ChatSession, line: str) -> None:
 
 
 def completions(session: ChatSession, before: str, word: str) -> list[str]:
-    """What may stand in place of a word of a line: the name of a command, or what follows it."""
+    """Return the completions of a word: names of commands, or arguments of the command before it."""
     match before.split():
         case []:
             names = [f"/{name}" for name in (*COMMANDS, *ALIASES)]
@@ -57,7 +59,7 @@ def _help(session: ChatSession, _argument: str) -> None:
 
 
 def _usage(name: str, command: SlashCommand) -> str:
-    """All names of a command, and what follows them."""
+    """Return all names of a command and its argument."""
     names = [name, *(alias for alias, meant in ALIASES.items() if meant == name)]
     return f"{', '.join(f'/{name}' for name in names)} {command.argument}".rstrip()
 
@@ -80,7 +82,7 @@ def _system(session: ChatSession, text: str) -> None:
 def _think(session: ChatSession, state: str) -> None:
     conversation = session.conversation
     if not session.can_think():
-        session.say(f"{conversation.model} does not think before it answers: there is nothing to switch")
+        session.say(f"{conversation.model} cannot think before it answers, so /think has no effect")
     elif state in STATES:
         conversation.thinking = STATES[state]
         session.say(f"thinking is {state}")
@@ -110,7 +112,7 @@ def _save(session: ChatSession, name: str) -> None:
         session.say("write /save NAME")
         return
     replaces = session.saved.save(name, session.conversation)
-    outcome = "it takes the place of an older one" if replaces else f"/load {name} brings it back"
+    outcome = "it replaces an older one" if replaces else f"/load {name} restores it"
     session.say(f"saved {_turns(session)} as {name}; {outcome}")
 
 
@@ -124,7 +126,7 @@ def _load(session: ChatSession, name: str) -> None:
         loaded.thinking = None
     saved_with, loaded.model = loaded.model, model
     session.conversation = loaded
-    other = f"; they were with {saved_with}, {model} goes on" if saved_with != model else ""
+    other = f"; they were saved with {saved_with}, and {model} continues" if saved_with != model else ""
     session.say(f"loaded {_turns(session)}{other}")
 
 
@@ -142,15 +144,17 @@ COMMANDS = {
     "set": SlashCommand(_set, f"set {', '.join(KINDS)}", "[NAME VALUE]", lambda _: KINDS),
     "think": SlashCommand(_think, "let the model think before it answers", "on|off", lambda _: STATES),
     "show": SlashCommand(_show, "show the model and settings; Tab lists topics", "[TOPIC]", lambda _: TOPICS),
-    "save": SlashCommand(_save, "keep the conversation with its settings", "NAME", _saved_names),
-    "load": SlashCommand(_load, "go on with a saved one; without NAME, list them", "[NAME]", _saved_names),
+    "save": SlashCommand(_save, "save the conversation with its settings", "NAME", _saved_names),
+    "load": SlashCommand(
+        _load, "continue a saved conversation; without NAME, list them", "[NAME]", _saved_names
+    ),
     "reset": SlashCommand(_reset, "forget the conversation; system prompt and settings stay"),
-    "help": SlashCommand(_help, "show this"),
+    "help": SlashCommand(_help, "show this help"),
     "exit": SlashCommand(_exit, "leave"),
 }
 ALIASES = {"clear": "reset", "?": "help", "quit": "exit", "bye": "exit"}
 KEYS = (
-    ['"""', "begins and ends a message of several lines"],
+    ['"""', "starts and ends a message of several lines"],
     ["Tab", "completes commands"],
-    ["Ctrl-C", "ends an answer; twice: leave"],
+    ["Ctrl-C", "stops an answer; press twice to leave"],
 )

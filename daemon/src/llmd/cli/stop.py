@@ -1,4 +1,4 @@
-"""``llmd stop``: unloads a model, or ends the daemon."""
+"""``llmd stop``: unloads a model or stops the daemon."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from llmd.cli.settings import client_options
 
 @click.command(cls=ModelCommand, epilog=examples("llmd stop guide", "llmd stop --daemon"))
 @click.argument("model", required=False)
-@click.option("--daemon", is_flag=True, help="End the daemon once running answers are finished.")
+@click.option("--daemon", is_flag=True, help="Stop the daemon after running answers finish.")
 @client_options
 def command(
     *, model: str | None, daemon: bool, host: str | None, timeout_s: float | None, config_file: Path | None
 ) -> None:
-    """Unload MODEL and free its memory; with --daemon, end the daemon."""
+    """Unload MODEL and free its memory; with --daemon, stop the daemon."""
     if daemon == bool(model):
-        raise click.UsageError("name a model to unload, or say --daemon to end the daemon")
+        raise click.UsageError("name a model to unload, or use --daemon to stop the daemon")
     client = connect(host, timeout_s, config_file)
     if model:
         client.stop(model)

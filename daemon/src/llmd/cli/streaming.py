@@ -1,4 +1,4 @@
-"""Prints an answer while it is made, and measures it."""
+"""Prints an answer while it is generated, and measures it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ WINDOW_FULL = "cut: the context window is full"
 
 
 class Printed(msgspec.Struct, frozen=True):
-    """An answer that was printed. Tokens are None where Ctrl-C came before the daemon had counted them.
-
-    ``first_s`` is the time to the first text or reasoning, ``total_s`` to the last; None where none came.
-    """
+    """An answer that was printed. Token counts are None if Ctrl-C came before the daemon sent them."""
 
     text: str
     finish: str
     prompt_tokens: int | None
     completion_tokens: int | None
     first_s: float | None
+    """Seconds to the first text or reasoning; None if there was none."""
     total_s: float
+    """Seconds to the end of the answer."""
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Rate after the first text."""
+        """Rate after the first text or reasoning; None if it is not known."""
         if not self.completion_tokens or self.first_s is None or self.total_s <= self.first_s:
             return None
         return (self.completion_tokens - 1) / (self.total_s - self.first_s)
@@ -44,7 +43,7 @@ class Printed(msgspec.Struct, frozen=True):
 def print_answer(
     answers: Iterable[Answer], writer: AnswerWriter, clock: Callable[[], float] = time.perf_counter
 ) -> Printed:
-    """Write a streamed answer as it comes. Ctrl-C ends the request and keeps what was written."""
+    """Write a streamed answer as it arrives. Ctrl-C ends the request and keeps what was written."""
     began = clock()
     texts: list[str] = []
     finish, usage, first_s = INTERRUPTED, None, None
@@ -64,7 +63,7 @@ def print_answer(
     except KeyboardInterrupt:
         finish = INTERRUPTED
     except LlmdError:
-        writer.end()  # the message begins on a line of its own
+        writer.end()  # the error message starts on a new line
         raise
     writer.end(interrupted=finish == INTERRUPTED)
     return Printed(
@@ -78,7 +77,7 @@ def print_answer(
 
 
 def cut_note(printed: Printed, max_tokens: int | None) -> str:
-    """Say what cut an answer short, which looks finished otherwise; nothing of one that ended by itself."""
+    """Say what cut the answer short; empty if it ended by itself."""
     if printed.finish != "length":
         return ""
     if max_tokens is not None and printed.completion_tokens in {None, max_tokens}:
@@ -87,7 +86,7 @@ def cut_note(printed: Printed, max_tokens: int | None) -> str:
 
 
 def stats_line(printed: Printed) -> str:
-    """What was measured, for people."""
+    """Format the measurements for people."""
     parts = []
     if printed.prompt_tokens is not None:
         parts.append(f"prompt {printed.prompt_tokens} tokens")
@@ -97,4 +96,4 @@ def stats_line(printed: Printed) -> str:
         parts.append(f"{printed.tokens_per_s:.1f} tokens/s")
     if printed.first_s is not None:
         parts.append(f"first text after {printed.first_s * 1000:.0f} ms")
-    return ", ".join([*parts, f"{printed.total_s:.2f} s in all", f"finish reason {printed.finish}"])
+    return ", ".join([*parts, f"{printed.total_s:.2f} s in total", f"finish reason {printed.finish}"])

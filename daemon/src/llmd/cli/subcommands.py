@@ -1,4 +1,4 @@
-"""The subcommands of ``llmd``: where each lives and what it is for. Reading this table imports no command."""
+"""The subcommands of ``llmd`` with their modules and help. Importing this table imports no command."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 
 class Subcommand(NamedTuple):
-    """One subcommand: ``module`` holds its ``click.Command`` under the name ``command``."""
+    """One subcommand."""
 
     module: str
+    """Defines the ``click.Command`` as ``command``."""
     help: str
 
     def load(self) -> click.Command:
@@ -20,30 +21,30 @@ class Subcommand(NamedTuple):
         return command
 
 
-# In the order of ``llmd --help``: first what most people need.
+# In the order of ``llmd --help``: the most used first.
 SUBCOMMANDS = {
     "run": Subcommand("llmd.cli.run", "Answer one prompt."),
-    "chat": Subcommand("llmd.cli.chat", "Talk with a model."),
-    "embed": Subcommand("llmd.cli.embed", "Turn texts into vectors."),
+    "chat": Subcommand("llmd.cli.chat", "Chat with a model."),
+    "embed": Subcommand("llmd.cli.embed", "Compute embeddings of texts."),
     "serve": Subcommand("llmd.cli.serve", "Serve models over HTTP and a Unix socket."),
-    "list": Subcommand("llmd.cli.list", "List the models of this machine."),
-    "show": Subcommand("llmd.cli.show", "Show a model: sizes, context, template."),
-    "pull": Subcommand("llmd.cli.pull", "Fetch a model from a hub."),
-    "convert": Subcommand("llmd.cli.convert", "Rewrite a model as a GGUF file or a directory."),
-    "cp": Subcommand("llmd.cli.cp", "Give a model another name."),
-    "rm": Subcommand("llmd.cli.rm", "Remove models that were pulled."),
-    "ps": Subcommand("llmd.cli.ps", "Show loaded models and what they do."),
-    "stop": Subcommand("llmd.cli.stop", "Unload a model, or end the daemon."),
-    "devices": Subcommand("llmd.cli.devices", "Show devices, how fast they are, and why one is not used."),
+    "list": Subcommand("llmd.cli.list", "List the models on this machine."),
+    "show": Subcommand("llmd.cli.show", "Show details of a model: size, context length, template."),
+    "pull": Subcommand("llmd.cli.pull", "Download a model from a hub."),
+    "convert": Subcommand("llmd.cli.convert", "Convert a model to a GGUF file or a directory."),
+    "cp": Subcommand("llmd.cli.cp", "Copy a model to a new name."),
+    "rm": Subcommand("llmd.cli.rm", "Remove models that llmd pulled, copied or derived."),
+    "ps": Subcommand("llmd.cli.ps", "Show loaded models and their state."),
+    "stop": Subcommand("llmd.cli.stop", "Unload a model or stop the daemon."),
+    "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),
     "plugins": Subcommand("llmd.cli.plugins", "List and install plugins."),
-    "keys": Subcommand("llmd.cli.keys", "Make, list and take back API keys."),
+    "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),
-    "bench": Subcommand("llmd.cli.bench", "Measure how fast a server is."),
-    "config": Subcommand("llmd.cli.config", "Show settings and where each came from."),
-    "version": Subcommand("llmd.cli.version", "Print the versions of client and daemon."),
+    "bench": Subcommand("llmd.cli.bench", "Benchmark a server or the engine loop."),
+    "config": Subcommand("llmd.cli.config", "Show settings and their origins."),
+    "version": Subcommand("llmd.cli.version", "Print the client and daemon versions."),
     "help": Subcommand("llmd.cli.help", "Show the help of a command."),
-    "doctor": Subcommand("llmd.cli.doctor", "Check this installation and say what fixes it."),
+    "doctor": Subcommand("llmd.cli.doctor", "Check this installation and suggest fixes."),
 }
 
-# What people type who come from elsewhere.
+# Names that other tools use for these commands.
 ALIASES = {"ls": "list", "status": "ps", "unload": "stop", "delete": "rm", "copy": "cp"}

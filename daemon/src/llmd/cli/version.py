@@ -1,4 +1,4 @@
-"""``llmd version``: client, daemon, contract and plugins."""
+"""``llmd version``: versions of the client, the daemon, the plugin API and the plugins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from llmd.cli.settings import JSON, client_options
 @JSON
 @client_options
 def command(*, as_json: bool, host: str | None, timeout_s: float | None, config_file: Path | None) -> None:
-    """Print the versions of this program, of the daemon where one answers, and with --json of the plugins."""
+    """Print the versions of this program and of a running daemon; with --json also those of the plugins."""
     mine = version("llmd-daemon")
     daemon = daemon_version(host, timeout_s, config_file)
     if as_json:
@@ -30,13 +30,16 @@ def command(*, as_json: bool, host: str | None, timeout_s: float | None, config_
         show_json({"client": mine, "daemon": daemon, "plugin_api": API_VERSION, "plugins": plugins})
     else:
         click.echo(f"llmd {mine}")
-        click.echo(f"daemon {daemon}" if daemon else "no daemon answers")
+        click.echo(f"daemon {daemon}" if daemon else "no daemon is running")
     if daemon not in {None, mine}:
-        click.echo(f"the daemon is {daemon}, this is {mine}: `llmd stop --daemon` ends the old one", err=True)
+        click.echo(
+            f"the daemon is version {daemon}, this is {mine}: stop the daemon with `llmd stop --daemon`",
+            err=True,
+        )
 
 
 def daemon_version(host: str | None, timeout_s: float | None, config_file: Path | None) -> str | None:
-    """The daemon's version; None where none answers."""
+    """Return the daemon's version; None if no daemon answers."""
     try:
         return connect(host, timeout_s, config_file).version()
     except DaemonUnreachableError:

@@ -1,4 +1,4 @@
-"""Breaks the lines of a text between words while the text comes, as wide as a terminal is at that moment."""
+"""Wraps streamed text at words, to the current width of the terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from unicodedata import category, east_asian_width
 
 ZERO_WIDTH_JOINER = "\u200d"
 SKIN_TONES = range(0x1F3FB, 0x1F400)
-HANGUL = range(0xAC00, 0xD7A4)  # Korean has spaces between words
-# Of Chinese and Japanese punctuation: what never begins a line, and what never ends one.
+HANGUL = range(0xAC00, 0xD7A4)  # Korean puts spaces between words
+# Chinese and Japanese punctuation that never starts a line, or never ends one.
 NOT_FIRST = frozenset("、。，．・：；！？」』）】》〉〕］｝ー…")
 NOT_LAST = frozenset("「『（【《〈〔［｛")
 FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
@@ -18,29 +18,30 @@ CODE_INDENT = 4
 
 
 class WordWrap:
-    """Takes a text in pieces and returns what to show of it; a word is held back until it is complete.
+    """Takes a text in pieces and returns what to show. A word is held back until it is complete.
 
-    Code, in fences or indented, is left as it is. A word that is wider than the terminal is, too: the terminal breaks it,
-    and it can still be copied as one.
+    Fenced and indented code is not wrapped. Nor is a word wider than the terminal: the terminal breaks it,
+    and it
+    can still be copied in one piece.
     """
 
     def __init__(self, width: Callable[[], int]) -> None:
-        """``width`` is asked at each word: a terminal may be resized meanwhile."""
+        """``width`` is called for each word: the terminal may be resized in between."""
         self._width = width
         self._column = 0  # cells of the row that the cursor is on
         self._spaces = ""  # between the last word and the next
         self._word = ""  # not shown yet
         self._at_line_start = True  # no word of this line has been shown
-        self._is_verbatim = False  # this line is left as it is
-        self._is_split = False  # the beginning of this word has been shown
-        self._fence = ""  # what opened the code that the text is in
+        self._is_verbatim = False  # this line is not wrapped
+        self._is_split = False  # the start of this word has been shown
+        self._fence = ""  # the fence that opened the current code block
 
     def feed(self, text: str) -> str:
-        """Take the next piece; returns what can be shown by now."""
+        """Take the next piece and return what can be shown now."""
         return "".join(map(self._take, text))
 
     def flush(self) -> str:
-        """The word that was held back, now that the text has ended."""
+        """End the text and return the word that was held back."""
         return self._end_word()
 
     def _take(self, char: str) -> str:
@@ -72,7 +73,7 @@ class WordWrap:
         return shown
 
     def _show_word(self) -> str:
-        """The word with the spaces before it, on the next row where this one has no room."""
+        """Return the word with the spaces before it, or on a new row if it does not fit on this one."""
         word, spaces = self._word, self._spaces
         if self._at_line_start:
             self._is_verbatim = self._begins_code(spaces, word)
@@ -81,7 +82,7 @@ class WordWrap:
         if self._is_verbatim:
             return spaces + word
         width, size = self._width(), cells(word)
-        before = _on_row(self._column, width)  # a terminal that became narrower has broken the row itself
+        before = _on_row(self._column, width)  # a terminal that became narrower has wrapped the row itself
         after = len((" " * before + spaces).expandtabs()) + size
         if after <= width or is_first or self._is_split:
             self._column = _on_row(after, width)
@@ -90,7 +91,7 @@ class WordWrap:
         return f"\n{word}"
 
     def _begins_code(self, spaces: str, word: str) -> bool:
-        """Whether the line that begins so is code, or a fence around it."""
+        """Whether a line that starts with these spaces and this word is code or a fence."""
         if self._fence:
             if word.startswith(self._fence) and not word.strip(self._fence[0]):
                 self._fence = ""
@@ -103,15 +104,15 @@ class WordWrap:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
-    # Imported by those who write on a terminal: other commands start without.
+    """Return the width of a text in terminal cells."""
+    # Imported late: commands that do not write on a terminal start faster.
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def may_break(before: str, after: str) -> bool:
-    """Whether a line may end between two characters that are no spaces: it may next to wide ones, as East Asian text is set."""
+    """Whether a line may break between two non-space characters: next to wide ones, as in East Asian text."""
     if ZERO_WIDTH_JOINER in {before, after} or category(after) in {"Mn", "Me"} or ord(after) in SKIN_TONES:
         return False
     if before in NOT_LAST or after in NOT_FIRST or (ord(before) in HANGUL and ord(after) in HANGUL):
@@ -120,5 +121,5 @@ def may_break(before: str, after: str) -> bool:
 
 
 def _on_row(cells: int, width: int) -> int:
-    """How many cells the last row has when a terminal breaks a text of ``cells`` cells into rows."""
+    """Return the length of the last row when the terminal wraps a text of ``cells`` cells."""
     return (cells - 1) % width + 1 if cells > width else cells

@@ -1,6 +1,6 @@
 """Configuration: one typed schema; flags > environment > user's file > system's file > defaults.
 
-This package alone reads the process environment.
+Only this package reads the process environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of a daemon, as users write them."""
+"""Addresses of a daemon, parsed from text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ _FORMS = "HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH"
 
 
 class TcpAddress(Struct, frozen=True):
-    """A host name or IP address, and a port (0: any free one). ``tls``: connections to it are encrypted."""
+    """A TCP address."""
 
     host: str
+    """A host name or an IP address."""
     port: int = DEFAULT_PORT
+    """0: any free port."""
     tls: bool = False
+    """Whether connections are encrypted."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -28,7 +31,7 @@ class TcpAddress(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """What HTTP clients are given."""
+        """The base URL for HTTP clients."""
         return str(self) if self.tls else f"http://{self}"
 
     @property
@@ -41,7 +44,7 @@ class TcpAddress(Struct, frozen=True):
 
 
 class UnixAddress(Struct, frozen=True):
-    """A Unix socket."""
+    """The address of a Unix socket."""
 
     path: Path
 
@@ -54,12 +57,14 @@ DEFAULT_TCP = TcpAddress("127.0.0.1")
 
 
 def parse_address(text: str, origin: str = "the address") -> Address:
-    """Read ``HOST``, ``PORT``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``, ``unix:PATH`` or ``unix:///PATH``.
+    """Parse an address.
 
-    A port alone is one of this machine, 127.0.0.1.
+    The forms are ``HOST``, ``PORT``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``,
+    ``unix:PATH`` and
+    ``unix:///PATH``. A port without a host is a port of 127.0.0.1.
 
     Raises:
-        ConfigError: none of these; the message names ``origin``.
+        ConfigError: the text has another form; the message names ``origin``.
     """
     if text.startswith("unix:"):
         return _unix(text, origin)
@@ -69,7 +74,7 @@ def parse_address(text: str, origin: str = "the address") -> Address:
         port = parts.port
     except ValueError as error:
         raise ConfigError(
-            f"{origin} is {text!r}: its port is no number from 0 to 65535", hint=f"write {_FORMS}"
+            f"{origin} is {text!r}: its port is not a number from 0 to 65535", hint=f"write {_FORMS}"
         ) from error
     if (
         parts.scheme not in {"http", "https"}
@@ -77,12 +82,12 @@ def parse_address(text: str, origin: str = "the address") -> Address:
         or parts.path.strip("/")
         or parts.username is not None
     ):
-        raise ConfigError(f"{origin} is {text!r}, which is no address", hint=f"write {_FORMS}")
+        raise ConfigError(f"{origin} is {text!r}, which is not an address", hint=f"write {_FORMS}")
     return TcpAddress(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
 
 
 def _host_and_port(text: str) -> str:
-    """Add what a short form leaves out: the host of a port, the brackets of an IPv6 address."""
+    """Complete a short form: add the host to a port, or brackets to an IPv6 address."""
     if text.isdecimal():
         return f"{DEFAULT_TCP.host}:{text}"
     with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Where llmd keeps its files, after the XDG base directory specification."""
+"""The folders of llmd, following the XDG base directory specification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from platformdirs import PlatformDirs
 
 
 class Directories(Struct, frozen=True):
-    """Folders and files of one user, and those of the system."""
+    """The folders and files of a user and of the system."""
 
     config: Path
     data: Path
@@ -38,7 +38,7 @@ class Directories(Struct, frozen=True):
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Directories:
-        """The folders of the user who runs this process."""
+        """Return the folders of the user who runs this process."""
         dirs = PlatformDirs("llmd", appauthor=False)
         state = Path(dirs.user_state_dir)
         return cls(
@@ -51,6 +51,10 @@ class Directories(Struct, frozen=True):
 
 
 def _runtime(environ: Mapping[str, str], state: Path) -> Path:
-    """Sessions without a login manager have no runtime folder; /tmp is not private, the state folder is."""
+    """Return the folder for the socket.
+
+    Without a login manager there is no runtime folder. Then it is the state folder, which is private, unlike
+    /tmp.
+    """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     return Path(runtime) / "llmd" if Path(runtime).is_absolute() else state / "run"

@@ -1,4 +1,4 @@
-"""Durations as users and clients write them: seconds, or Go's form, ``1h30m``."""
+"""Durations as text: seconds, or Go's form such as ``1h30m``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
 
 
 def format_duration(seconds: float) -> str:
-    """Write seconds as `parse_duration` reads them, whole ones as ``1h30m``."""
+    """Format seconds for `parse_duration`; whole seconds in the form ``1h30m``."""
     if seconds <= 0 or seconds != int(seconds):
         return f"{seconds:g}" if seconds <= 0 else f"{seconds:g}s"
     minutes, rest_s = divmod(int(seconds), 60)
@@ -21,10 +21,10 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``300``, ``10m``, ``1h30m``, ``-1``.
+    """Parse a duration such as ``300``, ``10m``, ``1h30m`` or ``-1`` into seconds.
 
     Raises:
-        ValueError: it has another form.
+        ValueError: the text has another form.
     """
     text = text.strip()
     if _NUMBER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""API keys: kept as digests in a file of the configuration folder, shown to their owner once."""
+"""API keys, stored as digests in the configuration folder. A generated key is shown once."""
 
 from __future__ import annotations
 
@@ -22,36 +22,33 @@ STRENGTH = (
     f"a key has {MIN_LEN} to {MAX_LEN} letters, digits and other visible ASCII characters, "
     f"{MIN_DIFFERENT} of them different"
 )
-"""What a key that a user chooses must be. Its digest is as easy to compute as that of a random one: only a key that nobody
-guesses is safe.
-"""
+"""The rule for a key that a user chooses. Digests are fast to compute: only an unguessable key is safe."""
 
 EXIT_CONFLICT = 9
 
 
 class ApiKey(Struct, frozen=True):
-    """What is kept of a key. ``sha256`` suffices: a key is 256 random bits, or what `STRENGTH` asks for, so that nobody can
-    try them all.
-
-    ``manages``: it may also load, pull, remove and stop. ``created`` is RFC 3339.
-    """
+    """The stored part of a key."""
 
     name: str
     sha256: str
+    """A plain digest is enough: keys have 256 random bits or satisfy `STRENGTH`, too many to try them all."""
     manages: bool = False
+    """Whether the key may also load, pull, remove and stop."""
     created: str = ""
+    """RFC 3339."""
 
 
 class KeyFile(Struct, frozen=True):
-    """The keys of one daemon, in a file that its owner alone may read."""
+    """The keys of one daemon, in a file that only its owner can read."""
 
     path: Path
 
     def load(self) -> tuple[ApiKey, ...]:
-        """Every key; none where there is no file.
+        """Return every key; none if there is no file.
 
         Raises:
-            ConfigError: the file is not what `add` writes.
+            ConfigError: the file cannot be read or is not in the format that `add` writes.
         """
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=tuple[ApiKey, ...])
@@ -59,34 +56,38 @@ class KeyFile(Struct, frozen=True):
             return ()
         except (OSError, msgspec.DecodeError) as error:
             raise ConfigError(
-                f"{self.path} cannot be read: {error}", hint="fix it, or move it away and make new keys"
+                f"{self.path} cannot be read: {error}", hint="fix it, or move it away and create new keys"
             ) from error
 
     def add(self, name: str, *, manages: bool = False, secret: str | None = None) -> str:
-        """Add ``secret``, or a key that is made here, and return it: it is not kept.
+        """Add ``secret``, or a newly generated key, and return it. Only its digest is stored.
 
         Raises:
-            ConfigError: the name is taken or has unprintable characters, or ``secret`` is too weak or there already.
+            ConfigError: the name is taken or has unprintable characters, or ``secret`` is too weak or already
+            added.
         """
         keys = self.load()
         if not name.isprintable() or not name.strip():
-            raise ConfigError(f"{name!r} is no name for a key", hint="use letters and digits")
+            raise ConfigError(f"{name!r} is not a valid name for a key", hint="use letters and digits")
         if any(key.name == name for key in keys):
-            raise _conflict(f"there is a key {name} already", f"`llmd keys rm {name}` takes it back")
+            raise _conflict(
+                f"there is already a key {name}",
+                f"revoke it with `llmd keys rm {name}` or choose another name",
+            )
         if secret is None:
             secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
         check_strength(secret)
         if (same := find_key(keys, secret)) is not None:
-            raise _conflict(f"this key is there already, as {same.name}", "choose another one for each name")
+            raise _conflict(f"this key already exists as {same.name}", "choose a different key for each name")
         created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self._write([*keys, ApiKey(name, digest(secret), manages, created)])
         return secret
 
     def remove(self, name: str) -> None:
-        """Take a key back.
+        """Revoke a key.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is no key of that name.
         """
         keys = self.load()
         left = [key for key in keys if key.name != name]
@@ -101,10 +102,11 @@ class KeyFile(Struct, frozen=True):
 
 
 def check_strength(secret: str) -> None:
-    """Refuse a key that could be guessed, or that no header can carry. It is not shown: errors end up in logs.
+    """Refuse a key that could be guessed or that a header cannot carry. Errors end up in logs and omit the
+    key.
 
     Raises:
-        ConfigError: it is not what `STRENGTH` says.
+        ConfigError: the key does not satisfy `STRENGTH`.
     """
     if not all("!" <= character <= "~" for character in secret):
         problem = "the key has spaces or characters that are not ASCII"
@@ -116,7 +118,7 @@ def check_strength(secret: str) -> None:
         problem = f"the key has only {len(set(secret))} different characters"
     else:
         return
-    raise ConfigError(problem, hint=f"{STRENGTH}; `openssl rand -hex 32` makes one")
+    raise ConfigError(problem, hint=f"{STRENGTH}; `openssl rand -hex 32` generates one")
 
 
 def _conflict(message: str, hint: str) -> ConfigError:
@@ -126,12 +128,12 @@ def _conflict(message: str, hint: str) -> ConfigError:
 
 
 def digest(secret: str) -> str:
-    """What is kept of a key; characters that no key has are no error."""
+    """Return the stored digest of a key. Invalid characters are not an error."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
 def find_key(keys: Iterable[ApiKey], secret: str) -> ApiKey | None:
-    """The key that was given, in a time that does not tell how much of it was right."""
+    """Return the entry of a key, or None, in a time that does not depend on the key."""
     given, found = digest(secret), None
     for key in keys:
         if hmac.compare_digest(key.sha256, given):

@@ -1,6 +1,6 @@
-"""What other tools call settings: llama-server, vLLM and Ollama.
+"""Names that llama-server, vLLM and Ollama have for settings.
 
-Where the meaning is the same, the flag is taken. Otherwise the answer says what llmd has instead.
+A flag with the same meaning is accepted. For any other, the answer names what llmd has instead.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from msgspec import Struct
 
 
 class OtherName(Struct, frozen=True):
-    """``flags`` of other tools, and one of three: the ``setting`` of llmd that they mean, the command in which
-    they are an ``argument``, or the ``answer`` that they get.
-    """
+    """Flags of other tools with one of ``setting``, ``argument`` and ``answer``."""
 
     flags: tuple[str, ...]
     setting: str = ""
+    """The setting of llmd with the same meaning."""
     argument: str = ""
+    """The command that takes the value as an argument."""
     answer: str = ""
+    """What to use instead."""
 
 
 OTHER_NAMES = (
@@ -28,53 +29,51 @@ OTHER_NAMES = (
     OtherName(("--served-model-name",), setting="alias"),
     OtherName(
         ("--host", "--port"),
-        answer="`addr` says where the daemon listens (llmd serve --addr HOST:PORT), `host` where commands look for it (--host HOST:PORT)",
+        answer="`addr` sets where the daemon listens (llmd serve --addr HOST:PORT), `host` where commands connect (--host HOST:PORT)",
     ),
     OtherName(("--model", "-m"), argument="llmd COMMAND MODEL"),
     OtherName(("--prompt", "-p"), argument='llmd run MODEL "PROMPT"'),
     OtherName(("--temperature",), answer="`--temp T` sets the temperature"),
     OtherName(("--n-predict", "--predict", "--num-predict"), answer="`--max-tokens N` limits the answer"),
     OtherName(
-        ("--hf-repo", "-hf"), answer="`llmd pull ORG/NAME` fetches a model, `llmd serve ORG/NAME` serves it"
+        ("--hf-repo", "-hf"), answer="`llmd pull ORG/NAME` downloads a model, `llmd serve ORG/NAME` serves it"
     ),
     OtherName(
         ("--n-gpu-layers", "--gpu-layers", "-ngl"),
-        answer="`--device NAME` of `llmd serve` says where all layers run",
+        answer="`--device NAME` of `llmd serve` sets the device for all layers",
     ),
     OtherName(
         ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp", "--tensor-split", "-ts"),
-        answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` puts layers on several devices",
+        answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` splits the layers over several devices",
     ),
     OtherName(
         ("--gpu-memory-utilization",),
-        answer="`--max-memory SIZE` of `llmd serve` is for all models together, `--kv-memory SIZE` for keys and values",
+        answer="`--max-memory SIZE` of `llmd serve` limits all models together, `--kv-memory SIZE` the KV cache",
     ),
     OtherName(
         ("--kv-cache-dtype", "--cache-type-k", "-ctk", "--cache-type-v", "-ctv"),
-        answer="`--kv-dtype f16|bf16|int8|int4|f32` of `llmd serve` says how keys and values are kept",
+        answer="`--kv-dtype f16|bf16|int8|int4|f32` of `llmd serve` sets the format of the KV cache",
     ),
-    OtherName(
-        ("--quantization",), answer="`--quant FORMAT` of `llmd serve` quantises weights while they are loaded"
-    ),
+    OtherName(("--quantization",), answer="`--quant FORMAT` of `llmd serve` quantises weights while loading"),
     OtherName(
         ("--max-num-batched-tokens", "--ubatch-size", "-ub", "--batch-size", "-b"),
-        answer="`--prefill-chunk N` of `llmd serve` limits the prompt tokens of a step",
+        answer="`--prefill-chunk N` of `llmd serve` limits the prompt tokens per step",
     ),
     OtherName(
         ("--api-key", "--api-key-file"),
-        answer="`llmd keys add NAME` makes a key for the daemon, with --key-file FILE it takes yours; commands read theirs from LLMD_API_KEY",
+        answer="`llmd keys add NAME` creates a key for the daemon, or adds yours with --key-file FILE; commands read theirs from LLMD_API_KEY",
     ),
 )
 _BY_FLAG = {flag: name for name in OTHER_NAMES for flag in name.flags}
 
 
 def flags_of(setting: str) -> tuple[str, ...]:
-    """Return the flags of other tools that mean the same as a setting."""
+    """Return the flags of other tools with the same meaning as a setting."""
     return tuple(flag for flag, name in _BY_FLAG.items() if name.setting == setting)
 
 
 def answer_to_flag(flag: str) -> str:
-    """Return what llmd has instead of a flag of another tool, or an empty text."""
+    """Return what llmd has instead of another tool's flag; empty if the flag is not known."""
     name = _BY_FLAG.get(flag)
     if name is None:
         return ""
@@ -84,7 +83,7 @@ def answer_to_flag(flag: str) -> str:
 
 
 def answer_to_setting(name: str) -> str:
-    """Return what llmd has instead of a setting with the name of another tool's flag, or an empty text."""
+    """Return what llmd has instead of a setting named after another tool's flag; empty if it is not known."""
     known = _BY_FLAG.get(f"--{name.lower().replace('_', '-')}")
     if known is None or known.argument:
         return ""

@@ -1,4 +1,4 @@
-"""Files that their owner alone may read, and that are replaced at once."""
+"""Files that only their owner can read, replaced atomically."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from llmd.api.errors import LlmdError
 
 
 def replace_private_file(path: Path, content: bytes) -> None:
-    """Write a file: whoever reads meanwhile has the old content or the new one, and so has whoever reads after a crash.
+    """Replace a file atomically: readers see the old or the new content, also after a crash.
 
     Raises:
-        LlmdError: it cannot be written; what was there stays.
+        LlmdError: the file cannot be written; the old content stays.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Values of settings as people read them, with their units, and what holds where a setting is not set."""
+"""Formats setting values for people, with units, and says what applies if a setting is not set."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UNSET = {
     "max_queue_tokens": "no limit",
     "max_queue_per_key": "no limit",
     "request_timeout_s": "no limit",
-    "max_memory": "what is available at the start",
-    "threads": "as many as are fastest",
-    "max_ctx": "the longest that the model states",
+    "max_memory": "memory available at startup",
+    "threads": "the fastest number",
+    "max_ctx": "the model's maximum",
     "quant": "as stored",
-    "kv_memory": "half of what is free after loading",
+    "kv_memory": "half of the free memory after loading",
     "host": "the user's socket, the system's, then 127.0.0.1:8642",
     "hub": "HF_ENDPOINT, else huggingface.co",
 }
-"""What llmd does where these have no value."""
+"""What applies if a setting has no value."""
 
 
 def setting_text(name: str, value: Any) -> str:
-    """A value of a setting, which is called by its name alone or as `llmd config show` calls it."""
+    """Format the value of a setting; ``name`` is its bare name or its name in `llmd config show`."""
     name = name.rpartition(".")[2]
     kind = _fields()[name].type
     if value is None or value == ():
@@ -45,7 +45,7 @@ def setting_text(name: str, value: Any) -> str:
 
 
 def default_text(name: str) -> str:
-    """The default of a setting; empty for a switch that is off, and where there is nothing to say."""
+    """Format the default of a setting; empty for a switch that is off, or if there is nothing to say."""
     field = _fields().get(name)
     return "" if field is None or field.default is False else setting_text(name, field.default)
 

@@ -1,4 +1,4 @@
-"""What every source says of settings, the weakest first: files, the environment, flags."""
+"""Reads setting values from every source, weakest first: files, the environment, flags."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Origin(Struct, frozen=True):
-    """A value and where it came from: ``default``, ``--flag``, a variable or a file."""
+    """A value and its origin: ``default``, ``--flag``, a variable or a file."""
 
     value: Any
     source: str
 
 
 class SettingValue(Struct, frozen=True):
-    """A value as it was given for ``key``, of one model or of all."""
+    """A raw value given for ``key``, for one model or for all."""
 
     key: str
     origin: Origin
@@ -40,7 +40,7 @@ class SettingValue(Struct, frozen=True):
 
 
 class UnknownVariable(Struct, frozen=True):
-    """A variable that looks like a setting and is none; ``hint`` says what it may be meant for."""
+    """A variable that looks like a setting but is not one; ``hint`` suggests what was meant."""
 
     name: str
     hint: str
@@ -49,7 +49,7 @@ class UnknownVariable(Struct, frozen=True):
 def setting_values(
     flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, named: Path | None
 ) -> Iterator[SettingValue]:
-    """Every value that was given, weakest source first. ``named`` stands in for the user's file.
+    """Yield every given value, weakest source first. ``named`` replaces the user's file.
 
     Raises:
         ConfigError: a file cannot be read, or a setting is unknown.
@@ -69,7 +69,7 @@ def _keys_by_name() -> dict[str, str]:
 
 
 def _from_file(path: Path, *, required: bool) -> Iterator[SettingValue]:
-    """What a file says of all models comes before what it says of one, which is the stronger."""
+    """Yield values for all models before those for single models, which override them."""
     fields = setting_fields()
     keys = {key: key for key in fields} | {section: section for section in Config.__struct_fields__}
     tables = _read_toml(path, required=required)
@@ -88,13 +88,13 @@ def _of_model(path: Path, model: str, table: Mapping[str, Any]) -> Iterator[Sett
     for name, value in table.items():
         if isinstance(value, dict):
             raise ConfigError(
-                f"{path}: there is a table {name!r} in that of the model {model!r}",
-                hint=f"a name with dots stands in quotes: [{_model_table(f'{model}.{name}')}]",
+                f"{path}: the table of the model {model!r} contains a table {name!r}",
+                hint=f"quote a model name with dots: [{_model_table(f'{model}.{name}')}]",
             )
         if name in all_keys and name not in keys:
             raise ConfigError(
-                f"{path}: {name} cannot differ between models, and stands under [{_model_table(model)}]",
-                hint=f"write it under [{all_keys[name].partition('.')[0]}]",
+                f"{path}: {name} cannot differ between models, but is set under [{_model_table(model)}]",
+                hint=f"set it under [{all_keys[name].partition('.')[0]}]",
             )
         yield SettingValue(
             _known(name, keys, f"[{_model_table(model)}] of {path}"), Origin(value, str(path)), model
@@ -103,7 +103,7 @@ def _of_model(path: Path, model: str, table: Mapping[str, Any]) -> Iterator[Sett
 
 def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ConfigError(f"{path}: {name} must be a table", hint=f"begin it with [{name}]")
+        raise ConfigError(f"{path}: {name} must be a table", hint=f"start it with [{name}]")
     return value
 
 
@@ -126,10 +126,11 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[SettingValue]:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> Iterator[UnknownVariable]:
-    """The variables that have the prefix of settings and no meaning.
+    """Yield the variables that have the prefix of settings but are not settings.
 
-    They end no command, as an unknown name in a file does: a variable may be there for another version of llmd, or for a
-    program that has taken the same prefix.
+    Unlike an unknown name in a file, they are not an error: a variable may be for another version of llmd, or
+    for
+    another program with the same prefix.
     """
     keys = _variables()
     for variable, text in environ.items():
@@ -139,7 +140,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[UnknownVariable]:
 
 
 def _variables() -> dict[str, str]:
-    """Each setting by its variable."""
+    """Return the setting keys by variable."""
     return {f"{PREFIX}{name.upper()}": key for name, key in _keys_by_name().items()}
 
 
@@ -150,7 +151,7 @@ def _known(name: str, keys: Mapping[str, str], source: str) -> str:
 
 
 def _hint(name: str, keys: Mapping[str, str]) -> str:
-    """What an unknown name may be meant for."""
+    """Suggest what an unknown name may mean."""
     if answer := answer_to_setting(_last_part(name)):
         return answer
     near = difflib.get_close_matches(name, keys, n=1, cutoff=0.5)
@@ -158,12 +159,12 @@ def _hint(name: str, keys: Mapping[str, str]) -> str:
 
 
 def _last_part(name: str) -> str:
-    """The name without its section or the prefix of variables."""
+    """Strip the section or the variable prefix from a name."""
     return name.rpartition(".")[2].removeprefix(PREFIX)
 
 
 def setting_fields() -> dict[str, inspect.Field]:
-    """Each setting's type and default by ``section.name``."""
+    """Return each setting's type and default by ``section.name``."""
     sections = inspect.type_info(Config)
     assert isinstance(sections, inspect.StructType)
     return {
@@ -175,12 +176,14 @@ def setting_fields() -> dict[str, inspect.Field]:
 
 
 def setting_name(key: str, model: str | None) -> str:
-    """What a setting is called in messages: ``engine.max_ctx``, or ``models."org/name".max_ctx`` of one model."""
+    """Return a setting's name for messages: ``engine.max_ctx``, or ``models."org/name".max_ctx`` for one
+    model.
+    """
     if model is None:
         return key
     return f"{_model_table(model)}.{key.partition('.')[2]}"
 
 
 def _model_table(model: str) -> str:
-    """The name of a model's table, as TOML writes it."""
+    """Return the name of a model's table in TOML."""
     return f"{MODELS}.{model if _BARE_KEY.fullmatch(model) else json.dumps(model, ensure_ascii=False)}"

@@ -1,4 +1,4 @@
-"""Builds the configuration from its sources and remembers where each value came from."""
+"""Builds the configuration from its sources and records the origin of each value."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ from llmd.config.values import decode, expected_form
 
 
 class Settings(Struct, frozen=True):
-    """The configuration, the folders it belongs to, and each value's origin by ``section.name``.
-
-    ``user_file`` is the user's ``config.toml``, which may be missing, or the file that was named in its place. ``models``
-    has what was said of single models, by their names and ``section.name``. ``unknown`` are the variables that look like
-    settings and are none.
-    """
+    """The configuration with the folders and origins it was built from."""
 
     config: Config
     directories: Directories
     origins: Mapping[str, Origin]
+    """Every value and its origin by ``section.name``."""
     user_file: Path
+    """The user's ``config.toml``, which may not exist, or the file named in its place."""
     models: Mapping[str, Mapping[str, Origin]] = {}
+    """Values for single models, by model name and ``section.name``."""
     unknown: tuple[UnknownVariable, ...] = ()
+    """Variables that look like settings but are not."""
 
     def of_model(self, name: str) -> Config:
-        """The configuration as it holds for one model."""
+        """Return the configuration for one model."""
         return _build({**self.origins, **self.models.get(name, {})})
 
 
@@ -53,12 +52,12 @@ def load_settings(
     directories: Directories | None = None,
     file: Path | None = None,
 ) -> Settings:
-    """Read every source. ``flags`` holds what was typed, by setting name; None in it means not typed.
+    """Read every source. ``flags`` has the typed flags by setting name; None means not typed.
 
-    ``file`` (else ``LLMD_CONFIG``) stands in for the user's ``config.toml`` and must exist.
+    ``file`` (else ``LLMD_CONFIG``) replaces the user's ``config.toml`` and must exist.
 
     Raises:
-        ConfigError: a file cannot be read, a setting in it or among the flags is unknown, or a value cannot be used.
+        ConfigError: a file cannot be read, a setting in a file or flag is unknown, or a value is invalid.
     """
     environ = os.environ if environ is None else environ
     directories = directories or Directories.of(environ)
@@ -71,7 +70,7 @@ def load_settings(
             models.setdefault(given.model, {})[given.key] = origin
             continue
         values[given.key] = origin
-        for own in models.values():  # said of one model, but by a weaker source
+        for own in models.values():  # set for one model, but by a weaker source
             if given.key in own:
                 own[given.key] = origin
     return Settings(
@@ -98,7 +97,7 @@ def _convert(given: SettingValue) -> Any:
         called = setting_name(given.key, given.model)
         raise ConfigError(
             f"{called} from {source} is {value!r}, expected {expected_form(field.type)}",
-            hint="correct it there, or leave it out for the default",
+            hint="correct it there, or remove it to use the default",
         ) from error
     return getattr(part, name)
 

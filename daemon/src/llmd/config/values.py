@@ -1,4 +1,4 @@
-"""Turns what users wrote into the schema's types, and says what was expected."""
+"""Converts raw values to the schema's types and describes the expected form."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ UNITS = {"": 1, "B": 1} | {
 
 
 def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> Struct:
-    """Return ``section`` with the one field ``name`` read from ``raw``: a TOML value or text.
+    """Return a ``section`` whose field ``name`` is read from ``raw``, a TOML value or text.
 
     Raises:
-        ValueError: the value has another type or is out of range (``msgspec.ValidationError`` is one too).
+        ValueError: the value has the wrong type or is out of range (``msgspec.ValidationError`` is a
+        subclass).
     """
     if isinstance(kind, inspect.VarTupleType) and isinstance(raw, str):
         raw = [part.strip() for part in raw.split(",") if part.strip()]
@@ -33,12 +34,12 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
 
 
 def is_byte_size(kind: inspect.Type) -> bool:
-    """Whether the schema calls a value a number of bytes."""
+    """Whether the type is a number of bytes."""
     return _has_unit(kind, "bytes")
 
 
 def is_duration(kind: inspect.Type) -> bool:
-    """Whether the schema calls a value a duration."""
+    """Whether the type is a duration."""
     return _has_unit(kind, "duration")
 
 
@@ -49,10 +50,10 @@ def _has_unit(kind: inspect.Type, unit: str) -> bool:
 
 
 def parse_bytes(text: str) -> int:
-    """Read ``8GiB``, ``500MB``, ``17``.
+    """Parse a size such as ``8GiB``, ``500MB`` or ``17``.
 
     Raises:
-        ValueError: it has another form.
+        ValueError: the text has another form.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2] not in UNITS:
@@ -61,7 +62,7 @@ def parse_bytes(text: str) -> int:
 
 
 def expected_form(kind: inspect.Type) -> str:
-    """The expected form of a value, in words."""
+    """Describe the expected form of a value."""
     match kind:
         case inspect.UnionType(types=types):
             form = " or ".join(expected_form(t) for t in types if not isinstance(t, inspect.NoneType))
@@ -75,7 +76,7 @@ def expected_form(kind: inspect.Type) -> str:
         case inspect.LiteralType(values=choices):
             form = "one of " + ", ".join(map(str, choices))
         case inspect.VarTupleType():
-            form = "a list, or values separated by commas"
+            form = "a list or comma-separated values"
         case inspect.Metadata(extra={"unit": "duration"}):
             form = "seconds or a duration such as 1h30m"
         case inspect.Metadata():

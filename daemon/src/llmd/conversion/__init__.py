@@ -1,1 +1,1 @@
-"""Models rewritten in another form: a directory as a GGUF file, and back."""
+"""Convert models: a directory to a GGUF file, and back."""

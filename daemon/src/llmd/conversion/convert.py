@@ -1,4 +1,4 @@
-"""Rewrites a model in another form, so that it computes the same: a tensor at a time, and in its place when it is complete."""
+"""Convert a model to another form that computes the same. The target appears only once it is complete."""
 
 from __future__ import annotations
 
@@ -33,20 +33,24 @@ from llmd.models.open_model import open_model
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Bytes of weights that have been written, and of how many."""
+    """Progress of a conversion."""
 
     completed: int
+    """Bytes of weights written."""
     total: int
+    """Bytes of weights to write."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was written. ``formats`` counts tensors; ``notices`` are sentences about what nobody asked for."""
+    """The result of a conversion."""
 
     target: Path
     size_bytes: int
     num_tensors: int
     formats: Mapping[Format, int]
+    """Number of tensors of each format."""
     notices: tuple[str, ...] = ()
+    """Sentences about changes that the user did not request."""
 
 
 def convert(
@@ -58,17 +62,18 @@ def convert(
     force: bool = False,
     free: FreeBytes = free_bytes,
 ) -> Generator[Progress, None, Report]:
-    """Write the model in ``source`` to ``target``: a GGUF file where its name ends so, else a directory.
+    """Write the model in ``source`` to ``target``: a GGUF file if it ends in ``.gguf``, otherwise a
+    directory.
 
-    Yields how far it is, and returns what it has written. Until the end nothing is seen at ``target``, and however it ends
-    early nothing is left.
+    Yields progress and returns a report. Nothing appears at ``target`` until the end, and nothing is left
+    behind if the conversion fails.
 
     Raises:
         NotFoundError: there is no model in ``source``.
-        ModelError: it is damaged, or the other form cannot say it so that it computes the same.
-        ConfigError: weights cannot become ``quant``, or nothing is written to such a ``target``.
-        ConflictError: something is at ``target``, and ``force`` does not say that it may go.
-        DiskSpaceError: it does not fit.
+        ModelError: it is damaged, or the other form cannot express it so that it computes the same.
+        ConfigError: weights cannot be converted to ``quant``, or ``target`` is not a usable name.
+        ConflictError: ``target`` exists, and ``force`` is false or must not replace it.
+        DiskSpaceError: the disk has too little space.
     """
     kind: Target = GgufTarget() if is_gguf_target(target) else DirectoryTarget()
     check_place(source, target, force=force)
@@ -95,7 +100,7 @@ def _write(
     reader: TensorReader,
     architectures: Mapping[str, Architecture],
 ) -> Iterator[Progress]:
-    """Write a output to ``path``. What it says is read again before its weights are written, which takes long."""
+    """Write the output to ``path``; check it before its weights are written, which takes long."""
     _write_files(path, output)
     write_header(weights, output.layout)
     completed, total = 0, sum(tensor.num_bytes for tensor in output.tensors)
@@ -125,10 +130,10 @@ def _write_files(path: Path, output: OutputPlan) -> None:
 
 
 def _check(path: Path, source: Source, plan: ModelPlan, architectures: Mapping[str, Architecture]) -> None:
-    """Check that what has been written is the model that it is made of.
+    """Check that the written model matches its source.
 
     Raises:
-        ModelError: it is not.
+        ModelError: it does not.
     """
     what = "a GGUF file" if path.is_file() else "a directory"
     written = open_model(path, architectures)

@@ -1,4 +1,4 @@
-"""A model as a directory of safetensors, as transformers writes it."""
+"""Write a model as a directory of safetensors, as transformers does."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ from llmd.models.shards import SINGLE_FILE
 
 TORCH_DTYPES: Mapping[Format, str] = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 OLDER, NEWER = "torch_dtype", "dtype"
-"""The field of the type of weights in transformers 4, and since then."""
+"""The field for the dtype of the weights: in transformers 4, and in later versions."""
 INTERLEAVED, ORIGINAL_LEN = "rope_interleave", "original_max_position_embeddings"
 
 
 class DirectoryTarget:
-    """`llmd.conversion.output_plan.Target` of directories."""
+    """The `llmd.conversion.output_plan.Target` of directories."""
 
     def plan(self, source: Source) -> ModelPlan:
-        """Rotations as transformers has them. A model that also sees or hears would lose what its configuration tells of."""
+        """Return the plan with RoPE as in transformers.
+
+        A model for images or audio is refused: its configuration would describe parts that are not written.
+        """
         if source.plan.left_out and isinstance(source.form, HuggingFaceSource):
             raise UnsupportedModelError(
-                f"{source.path}: the model also sees or hears, and only its text part is known here",
-                hint="give a TARGET that ends in .gguf: such files hold the text part alone",
+                f"{source.path}: the model also processes images or audio, but llmd converts only text models",
+                hint="give a TARGET that ends in .gguf: such files contain only the text part",
             )
         return rotating(source.plan, interleaved=False)
 
@@ -57,7 +60,7 @@ class DirectoryTarget:
 
 
 def config_of(source: Source, weights: Format) -> dict[str, Any]:
-    """The configuration of the directory, whose weights are in this format; rotations are no longer interleaved."""
+    """Return the configuration of the directory for weights of this format; RoPE is no longer interleaved."""
     config = {key: value for key, value in source.model.config.items() if key != INTERLEAVED}
     if isinstance(source.form, GgufSource) and config["model_type"] == "phi3":
         config = _with_rope_of_phi3(config)
@@ -65,7 +68,7 @@ def config_of(source: Source, weights: Format) -> dict[str, Any]:
 
 
 def _with_rope_of_phi3(config: dict[str, Any]) -> dict[str, Any]:
-    """The class of transformers takes no other fields of longrope than these, and computes the attention factor itself."""
+    """Keep only the longrope fields that Phi-3 in transformers accepts; it computes the attention factor."""
     stated = config["rope_scaling"]
     if not stated or "long_factor" not in stated:
         return config

@@ -1,4 +1,4 @@
-"""The format of each tensor of a converted model."""
+"""Choose the format of each tensor of a converted model."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from llmd.models.formats.gguf_quantization import BLOCK_LEN, QUANTIZERS
 from llmd.models.weight_formats import NEAREST, QUANTIZED_OPS
 
 READ_BY_ROW: Format = "q8_0"
-"""What embedding and head get where matrices become blocks: errors there reach every token."""
+"""Format of the embedding and the head if matrices are quantised, because their errors affect every token."""
 UNFIT: Format = "f16"
-"""What matrices get whose rows are no whole blocks."""
+"""Format of matrices whose rows are not whole blocks."""
 
 
 class Formats(msgspec.Struct, frozen=True):
-    """Formats by the names of the target; ``notices`` are sentences about what nobody asked for."""
+    """The formats of a converted model."""
 
     by_name: Mapping[str, Format]
+    """By the tensor names of the target."""
     notices: tuple[str, ...] = ()
+    """Sentences about changes that the user did not request."""
 
 
 def main_format(checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor]) -> Format:
-    """The format that most bytes of the matrices have."""
+    """Return the format of most bytes of the matrices."""
     counts: Counter[Format] = Counter()
     for move in tensor_map.values():
         tensor = checkpoint.tensors[move.ref.name]
@@ -40,19 +42,20 @@ def main_format(checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor]) 
 def formats_of_directory(
     checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], quant: Format | None, *, narrows: bool
 ) -> Formats:
-    """Formats in safetensors: plain ones. Blocks become f16 unless ``quant`` says otherwise.
+    """Choose formats for safetensors, which must be plain. Blocks become f16 unless ``quant`` says otherwise.
 
-    ``narrows``: what is no matrix takes the format of the matrices where it loses nothing by that. GGUF files have it in f32,
-    whatever it was.
+    With ``narrows``, vectors get the format of the matrices if this loses nothing. GGUF files store vectors
+    as f32, whatever they were before.
 
     Raises:
-        ConfigError: a directory holds no such format.
+        ConfigError: ``quant`` is not a plain format.
     """
     if quant is not None:
         if quant not in PLAIN_FORMATS:
             raise ConfigError(
-                f"--quant {quant}: a directory holds plain weights, {', '.join(PLAIN_FORMATS)}",
-                hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: `llmd serve MODEL --quant q4`",
+                f"--quant {quant}: a directory holds only plain weights, {', '.join(PLAIN_FORMATS)}",
+                hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: "
+                "`llmd serve MODEL --quant q4`",
             )
         return Formats(dict.fromkeys(tensor_map, quant))
     main = main_format(checkpoint, tensor_map)
@@ -69,29 +72,32 @@ def formats_of_directory(
     by_name = {name: format_of(name, move) for name, move in tensor_map.items()}
     if plain == main:
         return Formats(by_name)
-    notice = f"weights are stored as {main}, which a directory does not hold: they become {plain}, which takes more room"
+    notice = (
+        f"weights are stored as {main}, which a directory cannot hold: they become {plain}, "
+        "which takes more space"
+    )
     return Formats(by_name, (notice,))
 
 
 def formats_of_gguf(
     checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], quant: Format | None
 ) -> Formats:
-    """Formats in a GGUF file: matrices stay as they are stored, or become ``quant``; all else is f32, as llama.cpp asks for it.
+    """Choose formats for GGUF: matrices keep theirs or become ``quant``; llama.cpp needs vectors in f32.
 
     Raises:
-        ConfigError: matrices are not quantised to that here, or are quantised already.
+        ConfigError: llmd does not write ``quant``, or the matrices are quantised already.
     """
     known = (*PLAIN_FORMATS, *QUANTIZERS)
     if quant is not None and quant not in known:
         raise ConfigError(
-            f"--quant {quant}: weights are not written as that",
-            hint=f"choose one of {', '.join(known)}; for K-quants, write f16 or bf16 and run llama-quantize of llama.cpp",
+            f"--quant {quant}: llmd does not write weights in this format",
+            hint=f"choose one of {', '.join(known)}; for K-quants, write f16 or bf16 and run llama-quantize",
         )
     main = main_format(checkpoint, tensor_map)
     if quant in QUANTIZERS and main not in PLAIN_FORMATS:
         raise ConfigError(
             f"--quant {quant}: the weights of {checkpoint.file} are quantised already, as {main}",
-            hint="convert the model in a plain format: errors of both would add up",
+            hint="convert the model from a plain format: the errors of both would add up",
         )
     unfit: list[str] = []
 
@@ -110,5 +116,8 @@ def formats_of_gguf(
     by_name = {name: format_of(name, move) for name, move in tensor_map.items()}
     if not unfit:
         return Formats(by_name)
-    notice = f"{len(unfit)} matrices stay {UNFIT}, since their rows are no whole blocks of {BLOCK_LEN}: {unfit[0]}, for example"
+    notice = (
+        f"{len(unfit)} matrices are written as {UNFIT}, because their rows are not whole blocks of {BLOCK_LEN}: "
+        f"{unfit[0]}, for example"
+    )
     return Formats(by_name, (notice,))

@@ -1,4 +1,4 @@
-"""A model as one GGUF file, as llama.cpp's converter writes it."""
+"""Write a model as one GGUF file, as llama.cpp's converter does."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from llmd.models.new_weights import NewTensor
 FILE_TYPES: Mapping[Format, int] = {
     "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "bf16": 32,
 }  # fmt: skip
-"""``general.file_type``: the type of most matrices. Source: ``enum llama_ftype`` of github.com/ggml-org/llama.cpp."""
+"""``general.file_type`` for the main format. Source: ``llama_ftype`` of
+github.com/ggml-org/llama.cpp.
+"""
 QUANTIZATION_VERSION = 2
 
 
 class GgufTarget:
-    """`llmd.conversion.output_plan.Target` of GGUF files."""
+    """The `llmd.conversion.output_plan.Target` of GGUF files."""
 
     def plan(self, source: Source) -> ModelPlan:
         architecture = stored_architecture(source.plan)
@@ -65,7 +67,7 @@ class GgufTarget:
 
 
 def _general(source: Source, architecture: str, tensors: tuple[NewTensor, ...]) -> dict[str, Any]:
-    """What every file says of itself."""
+    """Return the keys that every GGUF file has."""
     matrices = Counter({tensor.format: 0 for tensor in tensors})
     for tensor in tensors:
         matrices[tensor.format] += tensor.num_bytes * (len(tensor.shape) > 1)

@@ -1,4 +1,4 @@
-"""Where a converted model is written: in a folder beside its place, and moved there when it is complete."""
+"""Write a converted model to a temporary folder next to its target, and move it there when it is complete."""
 
 from __future__ import annotations
 
@@ -20,62 +20,63 @@ FreeBytes = Callable[[Path], int]
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that are free on the disk of ``path``."""
+    """Return the free bytes on the disk of ``path``."""
     return shutil.disk_usage(path).free
 
 
 def is_gguf_target(target: Path) -> bool:
-    """Whether a GGUF file is to be written there, and not a directory.
+    """Whether ``target`` names a GGUF file rather than a directory.
 
     Raises:
-        ConfigError: neither could be read under that name.
+        ConfigError: llmd could not read either under that name.
     """
     name = target.name
     if not name.endswith(SUFFIX):
         if name.endswith(OTHER_FILES):
             raise ConfigError(
-                f"{target}: this form is not written",
-                hint=f"TARGET is a directory for safetensors, or a path that ends in {SUFFIX}",
+                f"{target}: llmd does not write this kind of file",
+                hint=f"give a directory for safetensors, or a path that ends in {SUFFIX}",
             )
         return False
     if not is_gguf(name) or PART.fullmatch(name):
         raise ConfigError(
-            f"{target}: a file of that name is taken for a projector or for one of several parts",
+            f"{target}: a file of that name looks like a projector or like one of several parts",
             hint=f"choose a name such as model{SUFFIX}",
         )
     return True
 
 
 def check_place(source: Path, target: Path, *, force: bool) -> None:
-    """Check that a model may be written to ``target``: nothing is there, or, with ``force``, a model that may go.
+    """Check that ``target`` may be written: it does not exist, or it is a model and ``force`` is set.
 
     Raises:
-        ConflictError: something is there.
+        ConflictError: it exists and must not be replaced.
     """
     if not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir())):
         return
     place, taken = target.resolve(), source.resolve()
     if place in (taken, *taken.parents) or place in {file.resolve() for file in files_of(source)}:
         raise ConflictError(
-            f"{target} is the model itself, or holds it", hint="write to another place, then move it there"
+            f"{target} is the model itself, or contains it", hint="choose another TARGET, then move it there"
         )
     if not force:
         raise ConflictError(
-            f"{target} is there already", hint="choose another TARGET, or add --force to replace it"
+            f"{target} already exists", hint="choose another TARGET, or add --force to replace it"
         )
     is_model = target.is_file() if is_gguf_target(target) else (target / CONFIG_FILE).is_file()
     if not is_model:
         raise ConflictError(
-            f"{target} is no model of that form, and --force replaces models only",
+            f"{target} is not a model of that form, and --force replaces only models",
             hint="choose another TARGET",
         )
 
 
 @contextmanager
 def temporary_output(target: Path) -> Iterator[Path]:
-    """A path of the same name in a folder beside ``target``, which is removed in the end with all that is left in it.
+    """Yield a path of the same name in a temporary folder next to ``target``; remove the folder at the end.
 
-    The folder has its name before it is made: Ctrl-C may come as it is made, and whoever makes it can no longer say which it was.
+    The name is chosen before the folder is created, so that Ctrl-C during the creation cannot leave an
+    unknown folder.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = target.parent / f".{target.name}.{secrets.token_hex(8)}"
@@ -87,22 +88,22 @@ def temporary_output(target: Path) -> Iterator[Path]:
 
 
 def check_space(output: Path, num_bytes: int, free: FreeBytes) -> None:
-    """Check before anything large is written that it fits.
+    """Check that the model fits on the disk, before anything large is written.
 
     Raises:
-        DiskSpaceError: it does not.
+        DiskSpaceError: it does not fit.
     """
     available = free(output.parent)
     if num_bytes > available:
         raise DiskSpaceError(
             f"the converted model takes {format_bytes(num_bytes)}, and {output.parent.parent} has "
             f"{format_bytes(available)} free: {format_bytes(num_bytes - available)} are missing",
-            hint="make room, or choose a TARGET on a larger disk",
+            hint="free some space, or choose a TARGET on a larger disk",
         )
 
 
 def put(output: Path, target: Path) -> None:
-    """MappedTensor what is complete to its place, durably; what was there goes away with the folder of the output."""
+    """Move the complete output to the target, durably. A replaced model goes with the temporary folder."""
     for path in (output, *(output.rglob("*") if output.is_dir() else ())):
         _sync(path)
     if output.is_dir() and target.is_symlink():

@@ -1,4 +1,4 @@
-"""A model in another form, before its weights are written: what is in its files, and where."""
+"""Plan the files of a converted model before its weights are written."""
 
 from __future__ import annotations
 
@@ -23,66 +23,71 @@ from llmd.models.open_model import OpenModel, find_architecture, open_model
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The model that is converted. ``plan`` has the names of transformers, ``model.plan`` those of the files."""
+    """The model to convert."""
 
     path: Path
     form: ModelSource
     model: OpenModel
+    """Its plan has the tensor names of the files."""
     plan: ModelPlan
+    """The plan with the tensor names of transformers."""
 
 
 class OutputPlan(msgspec.Struct, frozen=True):
-    """``files`` are small, by their names in a directory; ``given`` are tensors that the configuration brings along."""
+    """What to write."""
 
     layout: Layout
     tensors: tuple[NewTensor, ...]
     files: Mapping[str, bytes] = {}
+    """Contents of the small files of a directory, by name."""
     given: Mapping[str, NDArray[np.generic]] = {}
+    """Tensors that follow from the configuration, by name."""
     notices: tuple[str, ...] = ()
 
 
 class Target(Protocol):
-    """A form in which models are written."""
+    """A form in which models can be written."""
 
     def plan(self, source: Source) -> ModelPlan:
-        """The plan that the written model is to have.
+        """Return the plan that the written model must have.
 
         Raises:
-            UnsupportedModelError: this form has no such models.
+            UnsupportedModelError: this form cannot hold such a model.
         """
         ...
 
     def formats(
         self, source: Source, tensor_map: Mapping[str, MappedTensor], quant: Format | None
     ) -> Formats:
-        """The format of each tensor.
+        """Choose the format of each tensor.
 
         Raises:
-            ConfigError: this form has no such weights, or these cannot become them.
+            ConfigError: this form cannot hold ``quant``, or the weights cannot be converted to it.
         """
         ...
 
     def output(
         self, source: Source, plan: ModelPlan, tensor_map: Mapping[str, MappedTensor], formats: Formats
     ) -> OutputPlan:
-        """What is to be written.
+        """Return what to write.
 
         Raises:
-            ModelError: this form cannot say something of the model.
+            ModelError: this form cannot express something about the model.
         """
         ...
 
     def weights(self, path: Path) -> Path:
-        """The file of the weights of the model in ``path``."""
+        """Return the weights file of the model in ``path``."""
         ...
 
 
 def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source:
-    """Open what is to be converted; the caller closes its checkpoint.
+    """Open the model to convert; the caller closes its checkpoint.
 
     Raises:
-        LlmdError: as `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, which files say in ways that are not translated.
+        LlmdError: see `open_model`.
+        UnsupportedModelError: it embeds or ranks texts; files describe this in ways that llmd does not
+            convert.
     """
     form = find_source(path)
     config = form.read_config()
@@ -92,13 +97,13 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
         model.checkpoint.close()
         raise UnsupportedModelError(
             f"{path}: models that embed or rank texts are not converted yet",
-            hint="llmd serves it in the form that it has",
+            hint="llmd can serve it in its current form",
         )
     return Source(path, form, model, architecture.plan(config, None))
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:
-    """The plan with other elements of a head rotated together."""
+    """Return the plan with RoPE that is interleaved, or not."""
 
     def changed(op: Op) -> Op:
         return msgspec.structs.replace(op, interleaved=interleaved) if isinstance(op, Rope) else op
@@ -110,5 +115,5 @@ def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:
 def new_tensors(
     tensor_map: Mapping[str, MappedTensor], formats: Mapping[str, Format]
 ) -> tuple[NewTensor, ...]:
-    """The tensors of a target in the order of their tensor_map."""
+    """Return the tensors of a target in the order of ``tensor_map``."""
     return tuple(NewTensor(name, formats[name], move.ref.shape) for name, move in tensor_map.items())

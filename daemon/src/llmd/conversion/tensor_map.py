@@ -1,4 +1,4 @@
-"""What becomes of each tensor on its way from one form of a model to another: two plans of one model, side by side."""
+"""Map the tensors of one form of a model to those of another by comparing the plans of both."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from llmd.api.tensors import TensorRef
 
 
 class Reorder(msgspec.Struct, frozen=True):
-    """Rows of queries or keys, put into the order of the elements that are rotated together in each head.
-
-    ``interleaves``: those half a rotated part apart become neighbours; otherwise the other way.
-    """
+    """A permutation of the rows of queries or keys for the other order of RoPE pairs."""
 
     heads: int
     head_dim: int
     rotary_dim: int
     interleaves: bool
+    """True: elements half of ``rotary_dim`` apart become neighbours. False: the reverse."""
 
     def order(self) -> NDArray[np.intp]:
-        """For each new row the old one."""
+        """Return the old row for each new row."""
         pairs = np.arange(self.rotary_dim).reshape(2, -1).T.reshape(-1)
         rotated = pairs if self.interleaves else np.argsort(pairs)
         head = np.concatenate([rotated, np.arange(self.rotary_dim, self.head_dim)])
@@ -34,22 +32,23 @@ class Reorder(msgspec.Struct, frozen=True):
 
 
 class MappedTensor(msgspec.Struct, frozen=True):
-    """A tensor ``ref`` of the source, and its ``name`` in the target; ``ops`` are the kinds of ops that use it.
-
-    ``shift`` is added to each element.
-    """
+    """A tensor of the source and its place in the target."""
 
     name: str
+    """Name in the target."""
     ref: TensorRef
+    """The tensor of the source."""
     ops: frozenset[str]
+    """Kinds of the ops that use it."""
     shift: float = 0.0
+    """Added to each element."""
     reorder: Reorder | None = None
 
 
 def map_tensors(source: ModelPlan, target: ModelPlan) -> Mapping[str, MappedTensor]:
-    """The tensors of the target by name, in order of first use.
+    """Return the tensors of the target by name, in order of first use.
 
-    The plans are equal but for names, what norms leave to be added, and which elements of a head are rotated together.
+    The plans may differ only in tensor names, offsets of norm weights, and the order of RoPE pairs.
     """
     found: dict[str, MappedTensor] = {}
     for part, new_part in zip(source.parts, target.parts, strict=True):
@@ -75,7 +74,7 @@ def _of_part(part: Part, new_part: Part) -> Iterator[MappedTensor]:
 
 
 def _values(op: Op) -> tuple[str, ...]:
-    """The value that each tensor of an op makes, where it is one of several."""
+    """Return the output value of each tensor of a linear op; empty strings for other ops."""
     if isinstance(op, Linear):
         return tuple(out for out in op.outs for _ in ("weight", "bias"))
     return ("",) * len(op.tensors)

@@ -1,4 +1,4 @@
-"""The contents of the tensors of a converted model, made of those of its source."""
+"""Compute the tensors of a converted model from those of its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llmd.models.weight_source import plain_numbers
 
 
 class TensorReader:
-    """Reads tensors by the names of the target, in its formats. Keeps nothing between calls."""
+    """Reads tensors under the names and in the formats of the target. Keeps no data between calls."""
 
     def __init__(
         self, checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], formats: Mapping[str, Format]
@@ -27,7 +27,7 @@ class TensorReader:
         self._formats = formats
 
     def __call__(self, name: str) -> NDArray[np.generic]:
-        """The elements of a tensor, or the bytes of its blocks.
+        """Return the elements of a tensor, or the bytes of its blocks.
 
         Raises:
             CheckpointError: a value does not fit the format, or the file has shrunk.
@@ -45,7 +45,7 @@ class TensorReader:
         return content if move.reorder is None else content[move.reorder.order()]
 
     def fits(self, name: str, target: Format) -> bool:
-        """Whether a tensor loses nothing in this plain format."""
+        """Whether a tensor can be stored exactly in this plain format."""
         move = self._tensor_map[name]
         values = to_float32(self._read(move, "f32"), "f32")
         return bool(np.array_equal(to_float32(from_float32(values, target), target), values))

@@ -1,4 +1,4 @@
-"""The text side of a model as files of a directory: those that lie there, or what a GGUF file says."""
+"""The tokenizer, template and generation files of a model: existing ones, or made from a GGUF file's keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_WEIGHTS = frozenset({CONFIG_FILE, PARAMS_FILE})
 
 
 def has_tokenizer(path: Path) -> bool:
-    """Whether a tokenizer belongs to the model in ``path``, readable or not."""
+    """Whether the model in ``path`` has a tokenizer, readable or not."""
     metadata = gguf_metadata(path)
     if metadata is not None:
         return f"{PREFIX}tokens" in metadata
@@ -30,7 +30,7 @@ def has_tokenizer(path: Path) -> bool:
 
 
 def text_files(path: Path) -> dict[str, bytes]:
-    """The contents of the files of the model in ``path`` by their names, but for configuration and weights.
+    """Return the contents of a model's files by name, without configuration and weights.
 
     Raises:
         TokenizerError: the tokenizer of a GGUF file cannot be written as files.

@@ -1,4 +1,4 @@
-"""The text side of a model as keys of a GGUF file: tokenizer, chat templates, sampling, the tokens that end answers."""
+"""Make GGUF keys for the tokenizer, chat templates, sampling defaults, and tokens that end generation."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ OF_TEXT = ("tokenizer.", "general.sampling.")
 
 
 class TextKeys(msgspec.Struct, frozen=True):
-    """Keys, and sentences about what they cannot say."""
+    """Keys of a GGUF file."""
 
     keys: Mapping[str, Any]
     notices: tuple[str, ...] = ()
+    """Sentences about what the keys cannot express."""
 
 
 def text_keys(path: Path, vocab_size: int) -> TextKeys:
-    """The keys for the model in ``path``, which has ``vocab_size`` embeddings.
+    """Return the keys for the model in ``path``, which has ``vocab_size`` embeddings.
 
     Raises:
         TokenizerError: a GGUF file cannot hold the tokenizer, or it has more tokens than the model.
@@ -45,7 +46,7 @@ def text_keys(path: Path, vocab_size: int) -> TextKeys:
     if metadata is not None:
         return TextKeys({key: metadata[key] for key in metadata if key.startswith(OF_TEXT)})
     if not has_tokenizer(path):
-        return TextKeys({}, ("there is no tokenizer: the GGUF file has none either",))
+        return TextKeys({}, ("the model has no tokenizer, so the GGUF file has none either",))
     tokenizer = load_tokenizer(path)
     check_vocab_size(tokenizer, vocab_size)
     ends = _ends(path, tokenizer)
@@ -56,13 +57,13 @@ def text_keys(path: Path, vocab_size: int) -> TextKeys:
 
 def _notices(keys: Mapping[str, Any], ends: Sequence[int]) -> Iterator[str]:
     if more := list(ends[len(EOS_NAMES) :]):
-        yield f"a GGUF file has {len(EOS_NAMES)} tokens that end answers: {more} are left out"
+        yield f"a GGUF file can name only {len(EOS_NAMES)} tokens that end answers: {more} are left out"
     if keys.get(f"{PREFIX}pre") == OWN:
-        yield "the file is for llmd alone: llama.cpp does not know how the tokenizer of its built-in model cuts text"
+        yield "only llmd can read the file: llama.cpp does not know how the built-in model's tokenizer splits text"
 
 
 def _ends(path: Path, tokenizer: Tokenizer) -> list[int]:
-    """The tokens that end an answer, the tokenizer's own first."""
+    """Return the tokens that end an answer, the tokenizer's own first."""
     return list(dict.fromkeys((*tokenizer.eos_ids, *stop_token_ids(path, tokenizer))))
 
 

@@ -1,4 +1,4 @@
-"""Whether what was written says the same as what was read."""
+"""Check that a written model is equivalent to its source."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from llmd.api.plan import ModelPlan, Part
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 CLOSE = 1e-6
-"""How far a number may be off: files have some of them as float32."""
+"""Allowed relative difference of numbers, because files store some of them as float32."""
 UNLIKE: frozenset[str] = frozenset({"architecture", "left_out"})
-"""Fields of plans that say nothing of what is computed."""
+"""Fields of plans that do not affect the computation."""
 TEXTS = (
     "The quick brown fox jumps over 13 lazy dogs, doesn't it? It's 3.14159 or 1,234,567!\n",
     "  def f(x):\n\treturn {'a': x ** 2}  # two\r\n\r\n    y = f(12345)\n\n\n",
@@ -35,24 +35,24 @@ def check_same_plan(expected: ModelPlan, written: ModelPlan, what: str) -> None:
     """Check that two plans compute the same with the same tensors.
 
     Raises:
-        UnsupportedModelError: ``what`` cannot say something of the model; the message says what.
+        UnsupportedModelError: ``what`` cannot express something about the model; the message says what.
     """
     found = _difference(_windows(expected), _windows(written), "") or _difference(expected, written, "")
     if found:
         raise UnsupportedModelError(
-            f"{what} cannot say all of this model: {found}",
-            hint="it would answer otherwise; keep the model in the form that it has",
+            f"{what} cannot express all of this model: {found}",
+            hint="keep the model in its current form: the converted one would give other answers",
         )
 
 
 def _windows(plan: ModelPlan) -> tuple[_Window, ...]:
-    """The window of each layer: a sentence about one says more than that groups differ."""
+    """Return the window of each layer: a message about a layer says more than that groups differ."""
     by_layer = {layer: group.window for group in plan.groups for layer in group.layers}
     return tuple(_Window(f"layer {layer}:", window) for layer, window in sorted(by_layer.items()))
 
 
 def _difference(a: Any, b: Any, place: str) -> str:
-    """The first difference, as a text; empty where there is none. ``place`` says what the two are of."""
+    """Describe the first difference, or return an empty string. ``place`` names what is compared."""
     if isinstance(a, float) and isinstance(b, float):
         return "" if math.isclose(a, b, rel_tol=CLOSE) else f"{place} is {a:g} and would become {b:g}"
     if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
@@ -66,7 +66,7 @@ def _difference(a: Any, b: Any, place: str) -> str:
 
 
 def _place_of(item: Any, place: str) -> str:
-    """What an entry of a list is called."""
+    """Return the name of a list's item for messages."""
     if isinstance(item, Part | _Window):
         return item.name
     return f"{place.removesuffix('ops')}{item.kind}" if isinstance(item, BaseOp) else place
@@ -77,21 +77,21 @@ def _shown(value: Any) -> str:
 
 
 def check_same_text(source: Tokenizer, written: Tokenizer, what: str) -> None:
-    """Check that two tokenizers cut texts alike: some of many scripts, and all that is in the vocabulary.
+    """Check that two tokenizers split texts alike: samples of many scripts, and the whole vocabulary.
 
     Raises:
-        TokenizerError: one text is cut otherwise.
+        TokenizerError: a text is split differently.
     """
     for text in (*TEXTS, *_vocabulary(source)):
         if source.encode(text, parse_special=False) != written.encode(text, parse_special=False):
             raise TokenizerError(
-                f"the tokenizer would cut text otherwise in {what}: {text[:40]!r}, for example",
-                hint="its model would answer otherwise; keep the model in the form that it has",
+                f"the tokenizer would split text differently in {what}: {text[:40]!r}, for example",
+                hint="keep the model in its current form: the converted one would give other answers",
             )
 
 
 def _vocabulary(tokenizer: Tokenizer) -> Iterable[str]:
-    """The texts of all tokens, some at a time."""
+    """Yield the texts of all tokens, joined in small batches."""
     texts = [
         tokenizer.token_text(place)
         for place in range(tokenizer.vocab_size)

@@ -1,1 +1,1 @@
-"""The engine process: one loaded model, one loop, one step at a time across the stages."""
+"""The engine process: one loaded model and one loop that runs its steps across the stages."""

@@ -1,4 +1,4 @@
-"""Entry of the engine process: ``python -m llmd.engine --fd N --cache DIRECTORY``."""
+"""Entry point of the engine process: ``python -m llmd.engine --fd N --cache DIRECTORY``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, required=True, help="directory of probe results")
     arguments = parser.parse_args()
     log_to_stderr()
-    # The front writes to the same cache and has warned already.
+    # The front uses the same cache and has already logged its warnings.
     logging.getLogger("llmd.host.cache").setLevel(logging.ERROR)
-    # The front decides when the engine ends; a terminal's Ctrl-C reaches both.
+    # The front decides when the engine ends, but Ctrl-C in a terminal reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     keep_blas_single_threaded()
-    gc.disable()  # until a model is loaded: imports leave no garbage
+    gc.disable()  # until a model is loaded: imports create no garbage
 
     from llmd.engine.composition import loader_for
     from llmd.engine.process import serve

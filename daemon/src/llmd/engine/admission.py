@@ -1,4 +1,4 @@
-"""Which requests an engine can ever run."""
+"""Refuse requests that an engine could never run."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from llmd.pager.pager import Pager
 
 
 class EngineLimits(msgspec.Struct, frozen=True):
-    """What the core was built for.
-
-    ``max_outputs`` bounds the rows of one step that return logits, ``chunk_len`` its prefill tokens. ``queues``: the
-    devices take a step while they work on the one before.
-    """
+    """Sizes that the core is built for."""
 
     vocab_size: int
     context_len: int
     slots: int
+    """Most sequences that run at once."""
     max_outputs: int
+    """Most output rows in a step."""
     chunk_len: int = CHUNK_LEN
+    """Most prefill tokens in a step."""
     queues: bool = False
+    """The devices accept a step while they work on the previous one."""
 
     @property
     def max_planned(self) -> int:
-        """The most tokens of one sequence that are on their way at a time."""
+        """Most tokens of one sequence that are in flight at once."""
         return self.chunk_len * (2 if self.queues else 1)
 
 
 class Admission:
-    """Refuses what could never run, with the numbers."""
+    """Refuses requests that could never run; the messages have the numbers."""
 
     def __init__(self, limits: EngineLimits, pager: Pager, pool_tokens: int) -> None:
-        """``pool_tokens`` is how many tokens the KV pool holds."""
+        """``pool_tokens`` is the capacity of the KV pool in tokens."""
         self._limits = limits
         self._pager = pager
         self._pool_tokens = pool_tokens
@@ -45,17 +45,18 @@ class Admission:
         """Check a request.
 
         Raises:
-            RequestError: it could never run: a token outside the vocabulary, too long, nothing to do.
-            MemoryBudgetError: the KV pool is too small for it, however long it waited.
+            RequestError: it could never run: a token is outside the vocabulary, it is too long, or has
+            nothing to do. MemoryBudgetError: it does not fit the whole KV pool.
         """
         tokens = [*submit.prompt, *submit.output]
         max_new = submit.stop.max_tokens - len(submit.output)
         scores_alone = submit.prompt_logprobs is not None and not submit.output
         if max_new < (0 if scores_alone else 1):
             raise RequestError(
-                f"{submit.stop.max_tokens} tokens are asked for, and the request has as many",
+                f"max_tokens is {submit.stop.max_tokens} and the request already has {len(submit.output)} output"
+                " tokens: there is nothing to generate",
                 param="max_tokens",
-                hint="ask for at least one more token",
+                hint="ask for at least one new token",
             )
         self.check_tokens(tokens, max_new)
         self._check_ids(submit.sampling)
@@ -65,23 +66,24 @@ class Admission:
             self._check_beams(submit, submit.beams)
 
     def _check_beams(self, submit: Submit, beams: BeamParams) -> None:
-        """Check that as many beams can run, each as long as it may become, with the prompt in common."""
+        """Check that all beams can run to their full length, with a shared prompt."""
         if submit.output or submit.prompt_logprobs is not None:
             raise RequestError(
-                "a beam search neither goes on from an output nor scores its prompt",
+                "a beam search can neither continue an output nor score its prompt",
                 param="use_beam_search",
-                hint="send the two as requests of their own",
+                hint="send two separate requests",
             )
         if not 1 <= beams.best <= beams.width <= self._limits.slots:
             raise RequestError(
-                f"{beams.best} answers of {beams.width} beams are asked for, {self._limits.slots} sequences run at once",
+                f"{beams.best} answers of {beams.width} beams are requested, but only {self._limits.slots}"
+                " sequences run at once",
                 param="use_beam_search",
-                hint="ask for fewer beams and as many answers at most, or serve with more --slots",
+                hint="ask for fewer beams, and for no more answers than beams, or serve with more --slots",
             )
         if beams.width + len(submit.stop.stop_ids) > NUM_CANDIDATES:
             raise RequestError(
                 f"{beams.width} beams with {len(submit.stop.stop_ids)} stop ids need"
-                f" {beams.width + len(submit.stop.stop_ids)} candidates of each, a step gives {NUM_CANDIDATES}",
+                f" {beams.width + len(submit.stop.stop_ids)} candidates each, but a step returns {NUM_CANDIDATES}",
                 param="stop_token_ids",
                 hint="ask for fewer beams or stop ids",
             )
@@ -97,7 +99,7 @@ class Admission:
             )
 
     def _check_ids(self, params: SamplingParams) -> None:
-        """Check the ids of all parameters that name some."""
+        """Check the token ids in all parameters."""
         named = {
             "logit_bias": [token for token, _ in params.logit_bias],
             "bad_words": [token for run in params.bad_words for token in run],
@@ -114,7 +116,11 @@ class Admission:
                 )
 
     def check_pool(self, total_len: int) -> None:
-        """Raises `MemoryBudgetError` for what does not fit the whole pool."""
+        """Check that a sequence of ``total_len`` tokens fits the whole KV pool.
+
+        Raises:
+            MemoryBudgetError: it does not fit.
+        """
         if not self._pager.fits_ever(total_len):
             raise MemoryBudgetError(
                 f"prompt and max_tokens together are {total_len} tokens, the KV pool holds"
@@ -123,7 +129,11 @@ class Admission:
             )
 
     def check_tokens(self, tokens: Sequence[int], max_new: int) -> None:
-        """Raises `RequestError` for no tokens, too many, or one outside the vocabulary."""
+        """Check a prompt.
+
+        Raises:
+            RequestError: it has no tokens, too many tokens, or a token outside the vocabulary.
+        """
         if not tokens:
             raise RequestError("the prompt has no tokens", param="prompt", hint="send at least one token")
         if len(tokens) + max_new > self._limits.context_len:

@@ -1,4 +1,4 @@
-"""A plan of chunks as the arrays of a step."""
+"""Convert the chunks of a plan to the arrays of a step."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _UNKNOWN = 0
 
 
 def build_step(chunks: Sequence[Chunk], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES) -> Step:
-    """Lay the chunks' tokens out one after the other; the place of one that is not drawn yet is kept (`unknown_rows`)."""
+    """Concatenate the tokens of the chunks; undrawn tokens get a placeholder (see `unknown_rows`)."""
     return lay_out([(chunk.sequence.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
 
 
 def lay_out(
     pieces: Sequence[tuple[Sequence[int], int, int]], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES
 ) -> Step:
-    """Lay pieces of sequences out one after the other: for each all tokens, the first position, and how many."""
+    """Concatenate pieces of sequences; a piece is all tokens of the sequence, first position and length."""
     tokens: list[int] = []
     positions: list[int] = []
     for sequence, start, count in pieces:
@@ -46,7 +46,7 @@ def lay_out(
 
 
 def unknown_rows(step: Step, chunks: Sequence[Chunk]) -> list[tuple[int, Running]]:
-    """The rows of a step whose token is still to be drawn, with their sequences."""
+    """Return the rows of a step whose token is not drawn yet, with their sequences."""
     return [
         (row - 1, chunk.sequence)
         for chunk, row in zip(chunks, step.row_offsets[1:].tolist(), strict=True)
@@ -55,7 +55,7 @@ def unknown_rows(step: Step, chunks: Sequence[Chunk]) -> list[tuple[int, Running
 
 
 def fed(step: Step, rows: Int32, outputs: Int32, ticket: Ticket) -> Step:
-    """The step whose ``rows`` take what the device chooses for the ``outputs`` of another, int32 each."""
+    """Feed ``rows`` of a step with the tokens that the device chooses for ``outputs`` of ``ticket``."""
     step.token_ids[rows] = -1 - outputs
     return msgspec.structs.replace(step, feed=ticket)
 
@@ -69,7 +69,7 @@ def select_rows(
     targets: Int32 | None = None,
     raw_top: int = 0,
 ) -> Selection:
-    """Return a selection of the rows; ``edits`` and ``masked`` have an entry for each, or none."""
+    """Return a selection of the rows; ``edits`` and ``masked`` have one entry per row, or are empty."""
     count = len(rows)
     offsets = np.zeros(count + 1, np.int32)
     if edits:
@@ -89,15 +89,17 @@ def select_rows(
 
 
 def drawing(chunks: Sequence[Chunk]) -> list[Running]:
-    """The sequences that get a token, in the order of the rows of `build_selection`."""
+    """Return the sequences that get a token, in the order of the output rows of `build_selection`."""
     return [sequence for chunk in chunks for sequence in chunk.drawing]
 
 
 def build_selection(
     step: Step, chunks: Sequence[Chunk], sampler: Sampler, masked: Sequence[bool] = ()
 ) -> Selection:
-    """Select the last row of each chunk that ends its sequence, once for each sequence that draws from it; then, where
-    chunks are scored, all of their rows, which come last in a step.
+    """Select the rows that tokens are drawn from, then all rows of scored chunks, which are last in a step.
+
+    Tokens are drawn from the last row of each chunk that ends its sequence, which is selected once for each
+    sequence that draws from it.
     """
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
     rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
@@ -115,7 +117,7 @@ def build_selection(
 
 
 def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> Selection:
-    """The selection with every row of these chunks, for which the next token of the prompt is the target."""
+    """Add all rows of these chunks to the selection; their target is the next token of the prompt."""
     targets = [
         token
         for chunk in chunks

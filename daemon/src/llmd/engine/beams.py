@@ -1,4 +1,4 @@
-"""The beam searches of a core: each is a group of sequences, whose next tokens are chosen once all have had their rows."""
+"""The beam searches of a core. A search is a group of sequences; it advances once all have their rows."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ _DEAD_END = RequestError(
     "the request forbids every token that could continue an answer", hint="forbid fewer tokens"
 )
 FIRST_ID = -2
-"""Sequences of beams have ids of their own, from here downwards: requests have none below 0, and `forward` has -1."""
+"""First id of a beam's sequence; the ids decrease. Ids of requests are not negative, and -1 is that of
+`forward`."""
 
 
 class _Search(msgspec.Struct):
-    """One request. Proposals are those of its members that have had their rows; ``lost`` are members that have none."""
+    """The search of one request."""
 
     beams: BeamSearch
     group: SequenceGroup
     proposals: dict[Sequence, Proposals] = {}
+    """Proposals of the members whose rows have arrived."""
     lost: dict[int, LlmdError] = {}
+    """Members that cannot continue, and why."""
 
     @property
     def is_ready(self) -> bool:
@@ -38,7 +41,7 @@ class _Search(msgspec.Struct):
 
 
 class Beams:
-    """Used by the loop's thread alone."""
+    """The searches by request. Used by the loop thread only."""
 
     def __init__(self, scheduler: Scheduler, sampler: Sampler, grammars: Grammars) -> None:
         self._scheduler = scheduler
@@ -51,18 +54,18 @@ class Beams:
         self._failed: dict[int, LlmdError] = {}
 
     def open(self, submit: Submit) -> Submit:
-        """Take a request; returns its first beam, as a request of its own that draws nothing."""
+        """Start a search; return its first beam as a separate request that draws no tokens."""
         first_id = next(self._ids)
         self._opened[first_id] = submit
         self._owners[first_id] = submit.request_id
-        # The best token: no draw, and probabilities at temperature 1.
+        # Greedy: no random draw, and probabilities at temperature 1.
         sampling = msgspec.structs.replace(
             submit.sampling, temperature=0.0, dynamic_temperature=None, mirostat=None
         )
         return msgspec.structs.replace(submit, request_id=first_id, sampling=sampling)
 
     def lead(self, sequence: Sequence) -> Sequence:
-        """The sequence, with a group where it is the first of a search."""
+        """Return the sequence; if it is the first of a search, give it a group."""
         if (submit := self._opened.pop(sequence.request_id, None)) is not None:
             assert submit.beams is not None
             sequence.group = SequenceGroup(submit.request_id, submit.beams.width, [sequence])
@@ -72,7 +75,7 @@ class Beams:
         return sequence
 
     def close(self, request_id: int) -> Iterable[int]:
-        """Forget a request; returns the ids of its sequences, nothing for one that is unknown."""
+        """Drop a request; return the ids of its sequences. Unknown ids have none."""
         self._searches.pop(request_id, None)
         members = [one for one, owner in self._owners.items() if owner == request_id]
         for one in members:
@@ -81,18 +84,18 @@ class Beams:
         return members
 
     def owner(self, request_id: int) -> int:
-        """The request that a sequence belongs to."""
+        """Return the request that a sequence belongs to."""
         return self._owners.get(request_id, request_id)
 
     def lose(self, request_id: int, error: LlmdError) -> bool:
-        """Let a search go on without a sequence; False where the sequence is none of a search that runs."""
+        """Continue a search without a sequence; return False if the sequence is not in a running search."""
         search = self._searches.get(self.owner(request_id)) if request_id in self._owners else None
         if search is not None:
             search.lost[request_id] = error
         return search is not None
 
     def take(self, sequence: Sequence, row: int, result: StepResult) -> None:
-        """Take what a step returned for a sequence of a search."""
+        """Read the results of a step for a sequence of a search."""
         search = self._searches[sequence.owner_id]
         if (error := self._grammars.failure(sequence.request_id)) is not None:
             search.lost[sequence.request_id] = error
@@ -103,7 +106,7 @@ class Beams:
         )
 
     def advance(self) -> tuple[BeamOutput, ...]:
-        """Choose the next tokens where the rows of all beams have arrived; returns the searches that ended with this."""
+        """Advance the searches for which the rows of all beams have arrived; return those that ended."""
         ended = []
         for request_id, search in list(self._searches.items()):
             if not search.is_ready:
@@ -119,12 +122,12 @@ class Beams:
         return tuple(ended)
 
     def failed(self) -> dict[int, LlmdError]:
-        """Take the requests for which no answer was found, and why."""
+        """Remove and return the requests for which no answer was found, with the reason."""
         failed, self._failed = self._failed, {}
         return failed
 
     def _renew(self, search: _Search) -> None:
-        """Let each beam have a sequence: that of its parent, or a fork of it where another beam has that."""
+        """Give each beam a sequence: that of its parent, or a fork if another beam already has it."""
         before, beams = search.group.members, search.beams.live
         members: list[Sequence] = []
         forks: list[tuple[Sequence, Sequence]] = []

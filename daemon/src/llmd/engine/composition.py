@@ -1,4 +1,4 @@
-"""Where the engine process gets its architectures and devices from."""
+"""Connect the engine process to the installed plugins."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from llmd.registry.spools import Spools
 
 
 def make_host(cache: Path) -> PluginHost:
-    """Return the host of every installed plugin; ``cache`` keeps what probes found."""
+    """Return a host of all installed plugins; ``cache`` is the directory of probe results."""
     return PluginHost(discover(), Cache(cache), trial=DEVICE_TRIAL)
 
 
 def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
-    """Return `load_model` with the installed plugins behind it."""
+    """Return `load_model`, bound to the installed plugins."""
     host, spools, packed_files = make_host(cache), Spools(cache), PackedWeightFiles(cache)
-    # Imported now, not by `load`: an engine that waits for a model has the time.
+    # Imported now, not in `load`: an engine that still waits for its `Load` message is idle.
     architectures = host.architectures()
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:

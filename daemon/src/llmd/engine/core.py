@@ -28,6 +28,7 @@ from llmd.engine.failures import failure
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
+from llmd.engine.overlap import Overlap, choose_overlap
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.steps import InFlightStep, PreparedStep, SampledTokens
@@ -169,24 +170,29 @@ class EngineCore:
         )
 
     def _finish(self, step: InFlightStep) -> Output:
-        """Draw the tokens of a step, and launch the next as soon as what it needs of them is known."""
+        """Draw the tokens of a step, and launch the next one as early as possible."""
         following = self._prepare(step) if self._limits.queues else None
-        if following and following.is_empty:
-            following = None
-        if following and following.follows_device and self._pipeline.feeds_itself:
+        overlap = Overlap.NONE if following is None else self._overlap(following)
+        if following and overlap is Overlap.BEHIND:
             self._in_flight = following.launch_behind(step, self._pipeline)
-            following = None
         drawn = step.draw()
-        if following and not following.needs_appended:
+        if following and overlap is Overlap.AFTER_DRAW:
             self._launch(following, drawn.tokens)
-            following = None
         finishes = [self._append(one, row, drawn) for row, one in enumerate(step.drawing)]
-        if following:
+        if following and overlap is Overlap.AFTER_APPEND:
             self._launch(following, drawn.tokens)
-        elif self._in_flight:
+        if self._in_flight and overlap is Overlap.BEHIND:
             self._mask(self._in_flight)
         # From here on the device works on the next step.
         return self._complete(step, drawn, finishes)
+
+    def _overlap(self, following: PreparedStep) -> Overlap:
+        return choose_overlap(
+            is_empty=following.is_empty,
+            device_feeds_itself=self._pipeline.feeds_itself,
+            follows_device=following.follows_device,
+            needs_appended=following.needs_appended,
+        )
 
     def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
         """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""

@@ -1,4 +1,4 @@
-"""What an engine has done since it was loaded."""
+"""Counters of the work that an engine has done since it was loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmd.scheduler.scheduler import StepPlan
 
 
 class Counters(msgspec.Struct):
-    """As in `llmd.api.messages.Report`; times in seconds."""
+    """Fields as in `llmd.api.messages.Report`; times are in seconds."""
 
     steps: int = 0
     prompt_tokens: int = 0
@@ -19,13 +19,14 @@ class Counters(msgspec.Struct):
     prefill_s: float = 0.0
     decode_s: float = 0.0
     last_done: float = msgspec.field(default_factory=time.perf_counter)
+    """When the last step ended, or the last idle time."""
 
     def begin(self) -> None:
-        """Take that time without work ends here."""
+        """End an idle time, so that it does not count for the next step."""
         self.last_done = time.perf_counter()
 
     def count(self, plan: StepPlan, num_tokens: int) -> None:
-        """Count a step that was done; one that carries any prefill counts as prefill time."""
+        """Count a finished step; any prefill in it makes its time count as prefill time."""
         prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
         self.cached_tokens += sum(cached for _, cached in plan.started)
         self.output_tokens += num_tokens
@@ -36,13 +37,13 @@ class Counters(msgspec.Struct):
             self.decode_s += self._passed()
 
     def count_prefill(self, num_tokens: int) -> None:
-        """Count a step that computed so many tokens of prompts."""
+        """Count a step that computed ``num_tokens`` prompt tokens."""
         self.steps += 1
         self.prompt_tokens += num_tokens
         self.prefill_s += self._passed()
 
     def _passed(self) -> float:
-        """Seconds since the step before, or since there was something to do again."""
+        """Return the seconds since the previous step or the end of the last idle time."""
         now = time.perf_counter()
         passed, self.last_done = now - self.last_done, now
         return passed

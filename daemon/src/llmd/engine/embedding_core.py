@@ -1,4 +1,4 @@
-"""The loop's body of a model that embeds: pack texts into a step, run it, pool what it computed."""
+"""Body of the loop for an embedding model: pack texts into a step, run it, pool the hidden states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from llmd.pager.pager import Pager
 
 
 class _Text(msgspec.Struct):
-    """A text of which ``done`` tokens were computed and pooled."""
+    """A text that is waiting or running."""
 
     request_id: int
     tokens: tuple[int, ...]
@@ -32,9 +32,10 @@ class _Text(msgspec.Struct):
     second_at: int | None
     pool: Pool
     done: int = 0
+    """Tokens that have been computed and pooled."""
 
     def token_types(self, count: int) -> NDArray[np.int32]:
-        """Types of the next tokens."""
+        """Return the types of the next ``count`` tokens."""
         if self.second_at is None:
             return np.zeros(count, np.int32)
         places = np.arange(self.done, self.done + count)
@@ -42,13 +43,13 @@ class _Text(msgspec.Struct):
 
 
 class EmbeddingCore:
-    """Texts of one model. Not thread-safe: one loop owns it.
+    """Runs the texts of one embedding model. Not thread-safe: one loop owns it.
 
-    Groups take turns, each with its texts in the order of their arrival: a question is not kept waiting until thousands of
-    documents are done.
+    Groups take turns, and the texts of a group run in order of arrival: a query does not wait for thousands
+    of documents.
 
-    Of the texts of a step only the last may go on in the next, where it comes first: so at most one holds blocks between
-    steps, and the pool, which has room for any text alone, always has room for it.
+    Only the last text of a step may continue in the next step, where it is first. Therefore at most one text
+    holds blocks between steps, and the pool, which has room for any single text, always has room for it.
     """
 
     def __init__(
@@ -71,20 +72,20 @@ class EmbeddingCore:
             chunk_len=limits.max_rows,
         )
         self._texts: dict[int, _Text] = {}
-        self._groups: dict[int, dict[int, _Text]] = {}  # in the order of their turns
+        self._groups: dict[int, dict[int, _Text]] = {}  # in order of turns
         self._counters = Counters()
 
     @property
     def busy(self) -> bool:
-        """Whether `step` has something to do."""
+        """Whether `step` has work to do."""
         return bool(self._texts)
 
     def submit(self, request: EmbedText) -> None:
         """Queue a text.
 
         Raises:
-            RequestError: it has no tokens, too many, or one outside the vocabulary.
-            MemoryBudgetError: the KV pool is too small for it, however long it waited.
+            RequestError: it has no tokens, too many tokens, or a token outside the vocabulary.
+            MemoryBudgetError: it does not fit the whole KV pool.
         """
         self._check(request.tokens, request.second_at)
         if not self._texts:
@@ -95,7 +96,7 @@ class EmbeddingCore:
         self._groups.setdefault(text.group, {})[text.request_id] = text
 
     def cancel(self, request_id: int) -> None:
-        """Forget a text and free its blocks; unknown ids are ignored."""
+        """Drop a text and free its blocks; unknown ids are ignored."""
         text = self._texts.pop(request_id, None)
         if text is not None:
             group = self._groups[text.group]
@@ -106,10 +107,10 @@ class EmbeddingCore:
             self._pager.free(request_id)
 
     def step(self) -> Embedded:
-        """Run a step; returns the vectors of the texts that ended with it.
+        """Run a step; return the vectors of the texts that it finished.
 
         Raises:
-            DeviceError: a device failed. All texts are as after the last step that was done.
+            DeviceError: a device failed. All texts are in the state after the last successful step.
         """
         chunks = self._plan()
         if not chunks:
@@ -155,10 +156,10 @@ class EmbeddingCore:
         self._counters = Counters()
 
     def close(self) -> None:
-        """Nothing is held but by the pipeline."""
+        """Do nothing: the pipeline holds all resources."""
 
     def _plan(self) -> list[tuple[_Text, int]]:
-        """The texts of the next step, each with how many of its tokens; their blocks are taken."""
+        """Choose the texts of the next step, each with a number of tokens, and reserve their blocks."""
         chunks: list[tuple[_Text, int]] = []
         room = self._limits.max_rows
         for text in self._in_turn():
@@ -172,7 +173,7 @@ class EmbeddingCore:
         return chunks
 
     def _in_turn(self) -> Iterator[_Text]:
-        """The texts in the order in which they are to run: the one that has begun, then one of each group, and so on."""
+        """Yield the texts in order: the one that has begun, then one of each group in turn, repeatedly."""
         firsts = (next(iter(group.values())) for group in self._groups.values())
         begun = next((text for text in firsts if text.done), None)
         if begun is not None:
@@ -181,7 +182,7 @@ class EmbeddingCore:
             yield from (text for text in turn if text is not None and text is not begun)
 
     def _reserve(self, text: _Text, count: int) -> bool:
-        """Take the blocks that the next tokens are written to, where there are enough for all of the text."""
+        """Reserve the blocks of the next tokens; return False if there are too few for the whole text."""
         begins = not self._pager.owns(text.request_id)
         if begins and self._pager.open(text.request_id, text.tokens, None) is None:
             return False
@@ -190,10 +191,10 @@ class EmbeddingCore:
         return True
 
     def _advance(self, chunks: Sequence[tuple[_Text, int]]) -> list[TextVector]:
-        """Take that a step is done; returns the vectors of the texts that are."""
+        """Record that a step is done; return the vectors of the finished texts."""
         vectors = []
         for text, count in chunks:
-            self._groups[text.group] = self._groups.pop(text.group)  # the last to have its next turn
+            self._groups[text.group] = self._groups.pop(text.group)  # to the end of the turns
             text.done += count
             self._pager.advance(text.request_id, count)
             if text.done == len(text.tokens):
@@ -220,9 +221,9 @@ class EmbeddingCore:
             )
         if second_at is not None and limits.num_token_types < 2:
             raise RequestError(
-                "the tokens are of two types, the model tells none apart",
+                "the tokens have two types, but the model does not distinguish types",
                 param="input",
-                hint="the tokenizer is of another model: copy it from where the weights came from",
+                hint="use the tokenizer that was published with the weights",
             )
         if not self._pager.fits_ever(len(tokens)):
             raise MemoryBudgetError(

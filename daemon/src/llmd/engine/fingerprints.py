@@ -1,4 +1,4 @@
-"""What files in the cache directory depend on: the files of a model, the program, the arithmetic, the layout."""
+"""Fingerprints of everything that a file in the cache directory depends on."""
 
 from __future__ import annotations
 
@@ -14,23 +14,28 @@ from llmd.models.model_path import files_of
 
 
 def kv_fingerprint(directory: Path, kv_dtype: KVDtype, stages: Sequence[tuple[str, Program]]) -> str:
-    """What the contents of KV blocks depend on beside tokens: KV dtype, and each stage's ``kv_layout`` and program."""
+    """Return the fingerprint of KV blocks: all that their contents depend on, except the tokens.
+
+    These are the model files, the KV dtype, and ``kv_layout`` and program of each stage.
+    """
     return _fingerprint(
         directory, kv_dtype, *(text for layout, program in stages for text in (layout, repr(program)))
     )
 
 
 def packing_fingerprint(directory: Path, device: str, program: Program) -> str:
-    """What the weights that a device has packed depend on, beside its own layout."""
+    """Return the fingerprint of packed weights: model files, device and weights, but not the layout."""
     return _fingerprint(directory, device, repr(program.weights))
 
 
 def _fingerprint(directory: Path, *parts: str) -> str:
-    """A model's files are told from others by size and by when they were last changed, renamed or replaced, to the
-    nanosecond: reading gigabytes to hash them would take longer than computing anew what depends on them.
+    """Hash the parts with the names, sizes and times of the model's files.
+
+    The times of the last change, rename or replacement are in nanoseconds. The contents are not hashed:
+    reading gigabytes would take longer than computing the cached data again.
     """
-    told = [version(CORE_DISTRIBUTION), *_files(directory), *parts]
-    return hashlib.sha256("\0".join(told).encode(errors="surrogateescape")).hexdigest()
+    texts = [version(CORE_DISTRIBUTION), *_files(directory), *parts]
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _files(directory: Path) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Raw logits of given tokens, beside the requests that run."""
+"""Raw logits of given tokens, independent of the running requests."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 
 FORWARD_ID = -1
-"""Its sequence in the pager, where no request has it."""
+"""Sequence id in the pager; no request has it."""
 
 
 class Forward:
-    """Teacher forcing: the logits after every token of a text."""
+    """Teacher forcing: compute the logits after each token of a text."""
 
     def __init__(self, pipeline: Pipeline, pager: Pager, admission: Admission, chunk_len: int) -> None:
-        """``chunk_len`` bounds the tokens of one step."""
+        """``chunk_len`` is the largest number of tokens in a step."""
         self._pipeline = pipeline
         self._pager = pager
         self._admission = admission
@@ -32,15 +32,15 @@ class Forward:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
 
         Raises:
-            RequestError: no tokens, too many, or one outside the vocabulary.
-            MemoryBudgetError: the KV pool is too small, or running requests hold the blocks that this needs.
+            RequestError: there are no tokens, too many tokens, or a token outside the vocabulary.
+            MemoryBudgetError: the KV pool is too small, or running requests hold too many of its blocks.
         """
         self._admission.check_tokens(token_ids.tolist(), max_new=0)
         self._admission.check_pool(len(token_ids))
         if self._pager.open(FORWARD_ID, token_ids.tolist(), None) is None:
             raise MemoryBudgetError(
-                f"no {len(token_ids)} tokens of KV are free",
-                hint="wait for running requests, or raise the budget",
+                f"the KV pool has no room for {len(token_ids)} tokens at the moment",
+                hint="wait for running requests to finish, or raise --kv-memory",
             )
         try:
             size = self._chunk_len
@@ -52,7 +52,7 @@ class Forward:
 
     def _chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         start = self._pager.length(FORWARD_ID)
-        tokens = [0] * start + token_ids.tolist()  # only those from ``start`` on are read
+        tokens = [0] * start + token_ids.tolist()  # tokens before ``start`` are not read
         sequence = Sequence(FORWARD_ID, tokens, len(tokens), SamplingParams(seed=0), StopParams(max_tokens=0))
         took = self._pager.prepare(FORWARD_ID, len(token_ids))
         assert took, "the blocks were free when the sequence was opened"

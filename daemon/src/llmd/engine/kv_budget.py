@@ -1,4 +1,4 @@
-"""How many KV blocks each group gets from a number of bytes."""
+"""Divide a memory budget into KV blocks for each group."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from llmd.pager.pager import blocks_for, most_blocks
 
 
 class KVBudget(msgspec.Struct, frozen=True):
-    """Blocks of each group, the bytes they take, and the longest sequence they hold."""
+    """Sizes of the KV pools."""
 
     num_blocks: tuple[int, ...]
+    """Blocks of each group."""
     total_bytes: int
     max_tokens: int
+    """Length of the longest sequence that fits."""
 
 
 def plan_kv(
@@ -30,13 +32,13 @@ def plan_kv(
     chunk_len: int,
     budget_bytes: int,
 ) -> KVBudget:
-    """Return pools for ``slots`` sequences of ``context_len`` tokens, or for as many tokens as the bytes allow.
+    """Return pools for ``slots`` sequences of ``context_len`` tokens, or for as many as the budget allows.
 
-    ``block_bytes[group]`` is the size of one block over all stages. All groups are cut so that they hold the same
-    number of tokens; window groups never get more than what ``slots`` sequences can use.
+    ``block_bytes[group]`` is the size of one block over all stages. All groups hold the same number of
+    tokens, but window groups never get more than ``slots`` sequences can use.
 
     Raises:
-        MemoryBudgetError: not even one block a group fits.
+        MemoryBudgetError: the budget is too small for one block per group.
     """
 
     def blocks(tokens: int) -> tuple[int, ...]:
@@ -59,7 +61,7 @@ def plan_kv(
 
 
 def _largest_within(cost: Callable[[int], int], max_blocks: int, budget_bytes: int) -> int:
-    """The most blocks of tokens, at most ``max_blocks``, whose cost is within the budget (bisection)."""
+    """Return the largest number of blocks up to ``max_blocks`` with a cost within the budget (bisection)."""
     low, high = 0, max_blocks
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,8 +1,8 @@
 """The prefix cache on disk, while its model is unloaded.
 
-A file is a `SpoolHeader`, then for each block its group (uint32), a CRC-32 of group, key and contents, its key and its
-contents, most recently used first; at the end a group of all ones. It is a cache: whatever is wrong with it, the blocks
-are computed anew.
+A file has a `SpoolHeader`, then for each block, most recently used first: group (uint32), CRC-32 of group,
+key and contents, key, contents. A record with a group of all ones ends it. The file is only a cache: if
+anything is wrong with it, the blocks are computed again.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _END = (1 << 32) - 1
 
 
 class _UnusableError(Exception):
-    """A file that must not be used; the text says why."""
+    """The file must not be used; the message says why."""
 
 
 class KVSpool:
-    """Writes what a pager has cached to a file, and takes it back. Used between steps."""
+    """Saves the cached blocks of a pager to a file, and loads them. Used between steps."""
 
     def __init__(
         self, path: Path, header: SpoolHeader, pager: Pager, pipeline: Pipeline, limit_bytes: int
@@ -47,9 +47,9 @@ class KVSpool:
         self._limit_bytes = limit_bytes
 
     def save(self, stop: Callable[[], bool]) -> None:
-        """Write the blocks that were used last, up to the limit or until ``stop`` says so. A full disk is only logged.
+        """Write the most recently used blocks, up to the size limit or until ``stop`` returns True.
 
-        Where there is nothing to write, what was written before stays.
+        If there is nothing to write, an older file stays. Errors such as a full disk are only logged.
         """
         new = self._path.with_suffix(".new")
         try:
@@ -68,7 +68,7 @@ class KVSpool:
             log.info("kv_spool_saved", extra={"blocks": count})
 
     def load(self) -> None:
-        """Make known what the file holds, as far as there are empty blocks. A file that cannot be used is removed."""
+        """Load blocks from the file while the pager has empty ones. Remove a file that cannot be used."""
         try:
             with self._path.open("rb") as file:
                 count = self._read(file)
@@ -106,7 +106,7 @@ class KVSpool:
         return count
 
     def _records(self, file: BinaryIO) -> Iterator[tuple[int, Key, bytes]]:
-        """Blocks whose checksums hold, up to the first that is damaged, which is an error."""
+        """Yield the blocks with correct checksums; raise at the first damaged one."""
         while len(head := file.read(_RECORD.size)) == _RECORD.size:
             group, checksum, key = _RECORD.unpack(head)
             if group == _END:

@@ -1,4 +1,4 @@
-"""From a `Load` message to a core that is ready to run: open, plan, lower, load weights, size the KV pools."""
+"""Load a model into a core that is ready to run: open, plan, lower, load weights, size the KV pools."""
 
 from __future__ import annotations
 
@@ -37,24 +37,25 @@ from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
 
 SCORED_ROWS = 16
-"""Rows of a step that may return logits beside those that draw: prompts that are scored, and `EngineCore.forward`. Each
-takes two rows of logits of every step on its way."""
+"""Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
+Each needs memory for two rows of logits in every step in flight."""
 
 OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
 
 
 class LoadedModel(msgspec.Struct, frozen=True):
-    """What runs a model, with everything that it stands on; `close` frees all of it."""
+    """A model that is ready to run."""
 
     runner: EngineCore | EmbeddingCore
     loaded: Loaded
     resources: ExitStack
+    """Closes everything that the model uses."""
     spool: KVSpool | None = None
 
     @property
     def core(self) -> EngineCore:
-        """What generates.
+        """The core of a model that generates.
 
         Raises:
             UnsupportedModelError: the model embeds.
@@ -62,7 +63,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
         if not isinstance(self.runner, EngineCore):
             raise UnsupportedModelError(
                 "the model embeds texts, it cannot generate",
-                hint="take one whose architecture ends in ForCausalLM, or embed with it",
+                hint="choose a model whose architecture ends in ForCausalLM, or use this one for embeddings",
             )
         return self.runner
 
@@ -71,7 +72,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
 
 
 class _Placed(msgspec.Struct, frozen=True):
-    """A stage with its weights, before KV pools are sized."""
+    """A stage with its weights, before the KV pools are sized."""
 
     spec: StageSpec
     device: Device
@@ -87,8 +88,10 @@ def load_model(
     spools: Spools | None = None,
     packed_files: PackedWeightFiles | None = None,
 ) -> LoadedModel:
-    """Load a model, with what ``spools`` has of its prefix cache and ``packed_files`` of its weights. ``open_device`` takes
-    ``auto`` or a device's name.
+    """Load a model.
+
+    ``open_device`` opens ``auto`` or a named device. ``spools`` may have the model's prefix cache,
+    ``packed_files`` its packed weights.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -115,7 +118,7 @@ def _take_spool(
     pipeline: Pipeline,
     spools: Spools | None,
 ) -> KVSpool | None:
-    """The prefix cache's file, read; None where none is wanted, or a device does not hand out its blocks."""
+    """Load the spool file; return None if it is switched off or a device cannot read and write blocks."""
     stages = [(one.device.info.kv_layout, one.program) for one in placed]
     if spools is None or not load.kv_spool or not isinstance(runner, EngineCore):
         return None
@@ -162,21 +165,21 @@ def _embedding(
 def _check_options(load: Load) -> None:
     if load.threads is not None and load.threads < 1:
         raise ConfigError(
-            f"--threads {load.threads}: nothing computes on less than one thread",
-            hint="leave it out for as many as the device finds best",
+            f"--threads {load.threads}: at least one thread is needed",
+            hint="leave it out to let the device choose",
         )
     if load.context_len is not None and load.context_len < 1:
         raise ConfigError(
-            f"--max-ctx {load.context_len}: a window holds at least one token",
-            hint="leave it out for the longest that the model states",
+            f"--max-ctx {load.context_len}: the context window needs at least one token",
+            hint="leave it out for the longest context that the model states",
         )
 
 
 def _check_context(plan: ModelPlan) -> None:
     if plan.context_len > plan.max_context_len:
         raise ConfigError(
-            f"--max-ctx {plan.context_len}: the model was made for at most {plan.max_context_len} tokens",
-            hint="beyond that its answers lose their sense; ask for less",
+            f"--max-ctx {plan.context_len}: the model supports at most {plan.max_context_len} tokens",
+            hint="lower --max-ctx; with a longer context, answers become meaningless",
         )
 
 
@@ -213,7 +216,10 @@ def _place(
 def _packing(
     load: Load, model: OpenModel, device: Device, program: Program, packed_files: PackedWeightFiles | None
 ) -> Path | None:
-    """Where the device may keep the program's weights as it packs them: those in integer formats, which take time to make."""
+    """Return the file in which the device may keep the packed weights of a program; None: no file.
+
+    Only weights in integer formats count: they take time to pack.
+    """
     num_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format in INTEGER_FORMATS)
     if packed_files is None or not num_bytes:
         return None
@@ -238,7 +244,7 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
     )
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:
-        reasons.append(f"KV as {load.kv_dtype}: it keeps {', '.join(device.info.kv_dtypes)}")
+        reasons.append(f"KV cache as {load.kv_dtype}: it supports {', '.join(device.info.kv_dtypes)}")
     if reasons:
         raise UnsupportedModelError(
             f"{device.info.name} cannot run {model.directory}: {'; '.join(reasons)}",
@@ -256,7 +262,7 @@ def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLim
 def _budget(
     load: Load, plan: ModelPlan, placed: Sequence[_Placed], *, slots: int, context_len: int, chunk_len: int
 ) -> KVBudget:
-    """KV pools within ``kv_memory``, by default half of what is free on the tightest device."""
+    """Size the KV pools for ``kv_memory``, by default half of the free memory of the fullest device."""
     block_bytes = [
         sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
         for group in plan.groups
@@ -275,7 +281,7 @@ def _budget(
 def _build_pipeline(
     load: Load, placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
 ) -> Pipeline:
-    """The stages in order; ``stack`` closes them."""
+    """Create the stages in order; ``stack`` closes them."""
     stages, kv_bytes = [], []
     for one in placed:
         blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
@@ -308,11 +314,13 @@ def _describe(
 
 
 def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
-    """That threads take turns on the processors, where more were asked for than there are."""
+    """Return a notice if there are more threads than processors."""
     processors = num_processors()
     if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
         return []
-    return [f"--threads {load.threads}: on the {processors} processors there are for it, threads take turns"]
+    return [
+        f"--threads {load.threads}: more than the {processors} available processors, so threads take turns"
+    ]
 
 
 def _report(load: Load, one: _Placed, budget: KVBudget, max_rows: int) -> StageReport:

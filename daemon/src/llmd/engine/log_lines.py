@@ -1,4 +1,4 @@
-"""How engine processes log: one JSON object a line on standard error, which the front reads and logs as its own event."""
+"""Logs of engine processes: JSON lines on standard error, which the front logs as its own events."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-"""What every record of `logging` has; all else are fields of the event."""
+"""Attributes that every `logging` record has; all others are fields of the event."""
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
-    """``level`` is one of `logging`'s numbers."""
+    """An event that an engine process logged."""
 
     event: str
     level: int
+    """A level of `logging`."""
     fields: Mapping[str, Any] = {}
 
     def __str__(self) -> str:
@@ -26,7 +27,7 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 class EventLines(logging.Formatter):
-    """Writes a record as a line that `read_event` reads."""
+    """Format a record as a line for `read_event`."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in vars(record).items() if name not in STANDARD}
@@ -37,14 +38,14 @@ class EventLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Log events from INFO on as lines for the front."""
+    """Log events of level INFO and above as lines for the front."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EventLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def read_event(line: str) -> LoggedEvent | None:
-    """Read a line of `EventLines`; None for any other text."""
+    """Parse a line of `EventLines`; return None for other text."""
     try:
         event = msgspec.json.decode(line, type=LoggedEvent)
     except msgspec.DecodeError:

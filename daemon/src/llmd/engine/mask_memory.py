@@ -1,4 +1,4 @@
-"""Memory for masks that two processes share."""
+"""Shared memory of two processes for masks."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from llmd.grammar.masks import Masks
 
 
 class MaskMemory:
-    """A mapping of a descriptor that holds masks, uint32 ``[rows, ceil(vocab / 32)]``."""
+    """Masks, uint32 ``[rows, ceil(vocab / 32)]``, in memory that is mapped from a descriptor."""
 
     def __init__(self, descriptor: int, vocab_size: int) -> None:
-        """As many rows as the file has; the descriptor may be closed afterwards."""
+        """Map all rows of the file; the descriptor may be closed afterwards."""
         shared = np.frombuffer(mmap.mmap(descriptor, 0), np.uint32)
         self._masks = shared.reshape(-1, mask_words(vocab_size))
 
     def first(self, count: int) -> Masks:
-        """A view of the masks of so many rows."""
+        """Return a view of the first ``count`` masks."""
         return self._masks[:count]
 
 
 def mask_words(vocab_size: int) -> int:
-    """The numbers of one mask."""
+    """Return the number of words in a mask."""
     return -(-vocab_size // 32)
 
 
 def new_mask_memory(rows: int, vocab_size: int) -> int:
-    """A descriptor of memory for so many masks, taken where it is written; whoever has it closes it."""
+    """Return a descriptor of memory for ``rows`` masks, allocated on first write. The caller closes it."""
     descriptor = os.memfd_create("masks")
     os.truncate(descriptor, rows * mask_words(vocab_size) * np.uint32().itemsize)
     return descriptor

@@ -1,4 +1,4 @@
-"""What a model will take of a device's memory, told from headers alone."""
+"""Estimate the memory that a model needs on its devices, from headers only."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import format_policy, weight_bytes
 
 LEAST_KV_TOKENS = 2048
-"""A model that cannot hold this much of its window is not worth loading."""
+"""Smallest useful KV capacity: a model with less is not worth loading."""
 
 
 class MemoryNeed(msgspec.Struct, frozen=True):
-    """Bytes of weights in the formats of their devices, of the rows of a step, and the least and the most of keys and values.
-
-    ``kv_bytes`` is the pool that was asked for, else the smallest that makes sense; ``most_kv_bytes`` holds every slot
-    at full context.
-    """
+    """Bytes that a model needs."""
 
     weight_bytes: int
+    """Weights in the formats of their devices."""
     kv_bytes: int
+    """The KV pool that was asked for, or else the smallest useful one."""
     most_kv_bytes: int
+    """A KV pool for all slots at full context."""
     step_bytes: int = 0
+    """Buffers for the rows of a step."""
 
     @property
     def total_bytes(self) -> int:
@@ -45,10 +45,10 @@ class MemoryNeed(msgspec.Struct, frozen=True):
 def memory_need(
     load: Load, architectures: Mapping[str, Architecture], device: Callable[[str], DeviceInfo]
 ) -> MemoryNeed:
-    """Say what loading would take. ``device`` takes ``auto`` or a name.
+    """Estimate what a load would need. ``device`` returns the device for ``auto`` or a name.
 
     Raises:
-        LlmdError: the model cannot be loaded there at all.
+        LlmdError: the model cannot be loaded on these devices.
     """
     model = open_model(Path(load.directory), architectures, load.context_len)
     try:
@@ -76,7 +76,7 @@ def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) ->
 
 
 def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:
-    """Bytes of pools for ``slots`` sequences of ``context_len`` tokens."""
+    """Return the bytes of KV pools for ``slots`` sequences of ``context_len`` tokens."""
     block_bytes = [kv_block_bytes(group, load.kv_dtype) for group in plan.groups]
     try:
         budget = plan_kv(

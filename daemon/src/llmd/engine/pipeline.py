@@ -1,4 +1,4 @@
-"""Stages in order, each fed with the hidden states of the one before."""
+"""The stages of a model in order; each stage gets the hidden states of the previous one."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from llmd.api.errors import DeviceError
 from llmd.api.step import Selection, Step, StepResult, Ticket
 
 STEP_TIMEOUT_S = 600.0
-"""Far beyond any step: a device that takes longer hangs."""
+"""Longer than any step takes: a device that exceeds it hangs."""
 
 
 class Pipeline:
-    """The whole model: what one step passes through."""
+    """The whole model, which each step runs through."""
 
     def __init__(self, stages: Sequence[Stage], kv_bytes: Sequence[Mapping[int, int]] = ()) -> None:
-        """``kv_bytes`` says for each stage what a block of the KV groups that it holds takes there."""
+        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage."""
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes)
 
     @property
     def feeds_itself(self) -> bool:
-        """Whether the stage that embeds tokens is the one that chooses them."""
+        """Whether the stage that embeds tokens is also the stage that chooses them."""
         return len(self._stages) == 1
 
     def submit(self, step: Step, selection: Selection | None) -> StepTickets:
-        """Queue a step on every stage; ``selection`` is None exactly where the model has no head."""
+        """Queue a step on all stages; ``selection`` is None if and only if the model has no head."""
         tickets: list[Ticket] = []
         hidden: HiddenRef | None = None
         try:
@@ -45,16 +45,16 @@ class Pipeline:
         return StepTickets(self._stages, tickets)
 
     def block_bytes(self, group: int) -> int:
-        """Bytes of a block of a KV group in all stages."""
+        """Return the bytes of a block of a KV group in all stages."""
         return sum(size for _, size in self._holders(group))
 
     def read_block(self, group: int, block: int) -> NDArray[np.uint8]:
-        """What a block of a KV group holds in all stages, uint8 ``[bytes]``; no step is on its way."""
+        """Return the bytes of a block of a KV group in all stages, uint8. No step may be in flight."""
         blocks = np.array([block], np.int32)
         return np.concatenate([stage.read_blocks(group, blocks)[0] for stage, _ in self._holders(group)])
 
     def write_block(self, group: int, block: int, contents: NDArray[np.uint8]) -> None:
-        """The reverse of `read_block`."""
+        """Overwrite a block with contents that `read_block` returned."""
         first = 0
         for stage, size in self._holders(group):
             stage.write_blocks(group, np.array([block], np.int32), contents[None, first : first + size])
@@ -70,7 +70,7 @@ class Pipeline:
 
 
 class StepTickets:
-    """One step on its way, until `release`; a context manager that does this."""
+    """One step in flight, until `release`. As a context manager, releases the step at the end."""
 
     def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
         self._stages = stages
@@ -82,28 +82,28 @@ class StepTickets:
         return self._tickets[-1]
 
     def apply_masks(self, masks: NDArray[np.uint32]) -> None:
-        """Finish the masked rows of the selection, in its order."""
+        """Apply masks to the masked rows of the selection, in its order."""
         self._stages[-1].apply_masks(self._tickets[-1], masks)
 
     def wait(self) -> StepResult:
-        """Return what the last stage chose, once it is done.
+        """Wait for the last stage and return its result.
 
         Raises:
-            DeviceError: the device failed. The stages before it still hold their tickets, until `release`.
+            DeviceError: the device failed. Earlier stages hold their tickets until `release`.
         """
         try:
             return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
         except DeviceError:
-            # Such a `wait` has released its ticket (the contract of `Stage`).
+            # A `wait` that fails has released its ticket (see `Stage`).
             self._tickets = self._tickets[:-1]
             raise
 
     def hidden(self) -> NDArray[np.float32]:
-        """What a model without a head computed: float32 ``[rows, hidden_size]``, valid until `release`."""
+        """Return the output of a headless model: float32 ``[rows, hidden_size]``, valid until `release`."""
         return self._stages[-1].hidden(self._tickets[-1]).host()
 
     def edited_row(self, output: int) -> NDArray[np.float32]:
-        """Full edited logits float32 ``[vocab]`` of one output row."""
+        """Return all edited logits float32 ``[vocab]`` of one output row."""
         row: NDArray[np.float32] = self._stages[-1].rows(self._tickets[-1], np.array([output], np.int32))[0]
         return row
 
@@ -111,7 +111,7 @@ class StepTickets:
         return self._stages[-1].raw_rows(self._tickets[-1], outputs)
 
     def release(self) -> None:
-        """Give the buffers back; results are invalid from here."""
+        """Release the buffers; results are invalid from now on."""
         _release(self._stages, self._tickets)
 
     def __enter__(self) -> Self:

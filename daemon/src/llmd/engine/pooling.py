@@ -1,4 +1,4 @@
-"""From the final hidden states of a text to one vector."""
+"""Pool the final hidden states of a text into one vector."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Vector = NDArray[np.float32]
 
 
 class Pool(Protocol):
-    """Takes the rows of one text in order, as many at a time as they come."""
+    """Pools the rows of one text, which are added in order and in pieces of any size."""
 
     def add(self, rows: Rows) -> None:
-        """Take the next rows, float32 ``[n, width]``; they are read at once."""
+        """Add the next rows, float32 ``[n, width]``; they are not referenced afterwards."""
         ...
 
     def vector(self) -> Vector:
@@ -27,7 +27,7 @@ class Pool(Protocol):
 
 
 def open_pool(poolings: Sequence[Pooling]) -> Pool:
-    """Return a pool for one text. Its vector does not depend on how the rows are cut into chunks."""
+    """Return a pool for one text. Its vector does not depend on how the rows are split into chunks."""
     pools = [_open(pooling) for pooling in poolings]
     return pools[0] if len(pools) == 1 else _Joined(pools)
 
@@ -83,7 +83,7 @@ class _Largest:
 
 
 class _Sum:
-    """Sums in float64, row after row: in any other order the bits would depend on the chunks."""
+    """Sums in float64, row by row: with any other order the bits would depend on the chunks."""
 
     def __init__(self, pooling: Pooling) -> None:
         self._pooling = pooling

@@ -34,7 +34,7 @@ from llmd.process.channel import Channel
 log = logging.getLogger(__name__)
 
 SPOOL_LIMIT_S = 20.0
-"""How long an engine that was told to end may write its prefix cache."""
+"""Time that an engine has to write its prefix cache at shutdown."""
 
 Runner = EngineCore | EmbeddingCore
 Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
@@ -66,22 +66,22 @@ def _serve(channel: Channel[FromFront], loader: Loader) -> int:
         return 1
     with closing(model):
         channel.send(model.loaded)
-        gc.freeze()  # collections need not look at what stays
+        gc.freeze()  # collections skip the objects that stay
         gc.enable()
         end = _run(channel, model.runner)
         if end.spool and model.spool is not None:
             deadline = time.monotonic() + SPOOL_LIMIT_S
-            model.spool.save(lambda: time.monotonic() > deadline or _is_called(channel))
+            model.spool.save(lambda: time.monotonic() > deadline or _is_interrupted(channel))
     return 0
 
 
-def _is_called(channel: Channel[FromFront]) -> bool:
-    """Whether the front has said something, or gone."""
+def _is_interrupted(channel: Channel[FromFront]) -> bool:
+    """Return whether the front has sent a message or disconnected."""
     return bool(channel.receive(wait=False)) or channel.closed
 
 
 def _run(channel: Channel[FromFront], core: Runner) -> Shutdown:
-    """Run until the end; returns how that is meant."""
+    """Run until the end; return the `Shutdown` message, or a default one if the front disconnected."""
     while True:
         messages = channel.receive(wait=not core.busy)
         ends = [message for message in messages if isinstance(message, Shutdown)]
@@ -125,4 +125,4 @@ def _submit(core: Runner, message: Submit | EmbedText) -> None:
 
 
 def _wrong_model(what: str) -> RequestError:
-    return RequestError(what, param="model", hint="ask a model that was made for it")
+    return RequestError(what, param="model", hint="send the request to a model that can do this")

@@ -1,4 +1,4 @@
-"""Log-probabilities of prompts: rows of prefill that are scored instead of drawn from."""
+"""Log-probabilities of prompts, from the rows of prefill."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from llmd.scheduler.chunk import Chunk
 
 
 class PromptScores:
-    """What is known so far of the prompts that are to be scored, by request. Used by the loop thread alone."""
+    """Collects the scores of prompts by request. Used by the loop thread only."""
 
     def __init__(self) -> None:
         self._known: dict[int, list[Logprobs | None]] = {}
 
     def add(self, submit: Submit) -> None:
-        """Take a request; one that has output already had its scores sent with the first of it."""
+        """Add a request, unless it has output: then its scores were already sent with the first token."""
         if submit.prompt_logprobs is not None and not submit.output:
             self._known[submit.request_id] = [None] * (len(submit.prompt) - 1)
 
     def remove(self, request_id: int) -> None:
-        """Forget a request; an unknown one is ignored."""
+        """Remove a request; unknown ids are ignored."""
         self._known.pop(request_id, None)
 
     def take(self, chunks: Sequence[Chunk], result: StepResult, first_row: int) -> None:
-        """Take the rows of a step from ``first_row`` on: those of its scored chunks, one after the other."""
+        """Read the scores of a step. The rows of its scored chunks begin at ``first_row``, in order."""
         row = first_row
         for chunk in chunks:
             if not chunk.scored:
@@ -39,7 +39,7 @@ class PromptScores:
             row += chunk.count
 
     def pop(self, request_id: int) -> tuple[Logprobs, ...]:
-        """The scores of all tokens but the first, once; nothing for a request that wants none."""
+        """Remove and return the scores of all tokens but the first; empty if the request asks for none."""
         known = self._known.pop(request_id, None) if self._known else None
         if known is None:
             return ()

@@ -1,4 +1,4 @@
-"""Which tokens the rows of a step may draw: what grammars allow, of what requests allow at all."""
+"""Masks of the tokens that the rows of a step may draw, from grammars and from the requests themselves."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ from llmd.sampling.sampler import Sampler
 from llmd.scheduler.sequence import Sequence as Running
 
 _ANY = 0xFFFFFFFF
-"""What a sequence may draw that has ended since the step was submitted: nobody reads it."""
+"""Mask word that allows all tokens, for sequences that ended after the step was submitted: the result is
+unused."""
 
 
 def masked_rows(sequences: Sequence[Running], sampler: Sampler, grammars: Grammars) -> list[bool]:
-    """Which of the rows that sequences draw from need a mask; nothing where none does."""
+    """Return for each sequence whether its row needs a mask; empty if no row needs one."""
     masked = [sampler.restricts(one.request_id) or grammars.binds(one.request_id) for one in sequences]
     return masked if any(masked) else []
 
 
 class RowMasks:
-    """The masks of a step. Those of grammars are filled by their process, while the device works."""
+    """The masks of a step. The grammar process fills those of grammars while the device works."""
 
     def __init__(
         self, sequences: Sequence[Running], masked: Sequence[bool], sampler: Sampler, grammars: Grammars
     ) -> None:
-        """``sequences`` are those that the step draws for, in its order, and ``masked`` says whose rows need a mask."""
+        """``sequences`` are those that the step draws for, in order; ``masked`` is from `masked_rows`."""
         self._masked = masked
         self._allowed = [sampler.allowed(one.request_id) for one in sequences]
         self._grammars = grammars
         self._pending = grammars.fill(sequences)
 
     def filled(self) -> Masks:
-        """Wait for the masks uint32 ``[masked rows, ceil(vocab / 32)]``; requests whose grammar gives none have failed."""
+        """Wait for the masks uint32 ``[masked rows, ceil(vocab / 32)]``.
+
+        Requests whose grammar returns no mask have failed (`Grammars.failed`).
+        """
         by_grammar = iter(() if self._pending is None else self._grammars.filled(self._pending))
         bound = self._pending.masked if self._pending else [False] * len(self._allowed)
         parts = [
@@ -49,9 +53,9 @@ class RowMasks:
         return masks
 
     def refuse_empty(self, best: NDArray[np.float32]) -> None:
-        """Fail the requests that forbid all that their grammar allows.
+        """Fail the requests that forbid all tokens that their grammar allows.
 
-        ``best`` is the largest edited logit of each output row: minus infinity where no token may be drawn.
+        ``best`` is the largest edited logit of each output row: minus infinity if no token may be drawn.
         """
         if self._pending is not None:
             self._grammars.refuse_empty(self._pending, best)

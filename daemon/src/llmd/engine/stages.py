@@ -1,4 +1,4 @@
-"""How a model is divided among devices, and what a step takes on each."""
+"""Splitting a model among devices, and the memory that a step needs on each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
     """Check that the stages cover layers ``0 .. num_layers - 1`` in order.
 
     Raises:
-        ConfigError: they overlap, leave a gap, or go beyond the model.
+        ConfigError: they overlap, leave a gap, or exceed the model.
     """
     reached = 0
     for spec in stages:
@@ -31,23 +31,23 @@ def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
     if reached != num_layers:
         raise ConfigError(
             f"--split ends with layer {reached - 1}, the model has layers 0-{num_layers - 1}",
-            hint="give every layer a device",
+            hint="assign each layer to a device",
         )
 
 
 def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
-    """Parts of a stage: the first stage also embeds, the last also has the head."""
+    """Return the part range of a stage: the first stage also has the embedding, the last also the head."""
     start, stop = plan.layer_parts(spec.first, spec.last)
     return (0 if spec.first == 0 else start), (len(plan.parts) if spec.last == plan.num_layers else stop)
 
 
 def most_rows(load: Load, model: OpenModel) -> int:
-    """The most rows that a step has."""
+    """Return the largest number of rows in a step."""
     if model.embedding is None:
         return load.slots + load.chunk_len
     return EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
 
 
 def step_bytes(program: Program, max_rows: int) -> int:
-    """Bytes of the rows of one step. What a device needs beside them, or for further steps on their way, it alone knows."""
+    """Return the bytes of the rows of one step, without other buffers of the device or further steps."""
     return max_rows * sum(program.slot_widths) * FLOAT_BYTES

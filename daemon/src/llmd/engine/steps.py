@@ -1,4 +1,4 @@
-"""A step of a plan: prepared while the one before is on its way, launched, and what it drew."""
+"""A step of a plan: prepared while the previous step is in flight, then launched, then sampled from."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from llmd.scheduler.scheduler import StepPlan
 
 
 class SampledTokens(msgspec.Struct, frozen=True):
-    """The next token of each sequence in `InFlightStep.drawing`; logprobs by row, where the request wants them.
-
-    ``result`` is what the device returned, valid until the step's tickets is released.
-    """
+    """The next token of each sequence in `InFlightStep.drawing`."""
 
     draws: DrawnTokens
     logprobs: Mapping[int, Logprobs]
+    """By output row, for requests that ask for them."""
     result: StepResult
+    """What the device returned; valid until the step's tickets are released."""
 
     @property
     def tokens(self) -> list[int]:
@@ -36,7 +35,7 @@ class SampledTokens(msgspec.Struct, frozen=True):
 
 
 class PreparedStep:
-    """A step that is ready but for tokens which ``before``, the step on its way, has still to draw."""
+    """A step that is ready, except for tokens that the step in flight, ``before``, has not drawn yet."""
 
     def __init__(
         self,
@@ -62,28 +61,28 @@ class PreparedStep:
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
         self._masked: list[bool] = []
-        # What is edited depends on the tokens that are missing.
+        # Edits depend on the missing tokens.
         self._selection = None if self._edited else self._select()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do before the step on its way is done."""
+        """Whether there is nothing to do until the step in flight is done."""
         return not self.plan.chunks
 
     @property
     def follows_device(self) -> bool:
-        """Whether the device itself can choose every token that is missing, and nothing but masks depends on them."""
+        """Whether the device can choose all missing tokens itself, and only masks depend on them."""
         return self._by_device and not self._edited
 
     @property
     def needs_appended(self) -> bool:
-        """Whether edits or masks of this step depend on tokens that are missing, so that these are appended before."""
+        """Whether edits or masks of this step depend on missing tokens, which must then be appended first."""
         return self._edited or self._bound
 
     def launch_behind(self, before: InFlightStep, pipeline: Pipeline) -> InFlightStep:
-        """Submit the step right behind another, from which the device takes the tokens.
+        """Submit the step directly after ``before``, from which the device takes the missing tokens.
 
-        Masks that depend on these are for `InFlightStep.mask_behind`, once the tokens are appended.
+        `InFlightStep.mask_behind` applies masks that depend on these tokens, once they are appended.
         """
         if self._rows.size:
             self._step = fed(self._step, self._rows, self._outputs, before.tickets.ticket)
@@ -93,7 +92,7 @@ class PreparedStep:
         return InFlightStep(self, self._sampler, pipeline.submit(self._step, self._selection))
 
     def launch(self, pipeline: Pipeline, drawn: Sequence[int] = ()) -> InFlightStep:
-        """Submit the step; ``drawn`` are the tokens of the step before it, by output row."""
+        """Submit the step; ``drawn`` are the tokens of the previous step, by output row."""
         if drawn:
             self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
         selection = self._selection or self._select()
@@ -107,7 +106,7 @@ class PreparedStep:
         return in_flight
 
     def begin_masks(self) -> RowMasks | None:
-        """Begin to fill the masks of the step, whose tokens are all appended; None where it needs none."""
+        """Begin to fill the masks of the step, whose tokens are all appended; None if it needs no masks."""
         return RowMasks(self.drawing, self._masked, self._sampler, self._grammars) if self._masked else None
 
     def _select(self) -> Selection:
@@ -116,7 +115,7 @@ class PreparedStep:
 
 
 class InFlightStep:
-    """A step on its way; whoever has it releases its ``tickets``. ``output_of`` is the output row of each request."""
+    """A step in flight. Its owner releases its ``tickets``. ``output_of`` maps requests to output rows."""
 
     def __init__(self, prepared: PreparedStep, sampler: Sampler, tickets: StepTickets) -> None:
         self.plan = prepared.plan
@@ -130,19 +129,22 @@ class InFlightStep:
         self.output_of = {one.request_id: row for row, one in enumerate(prepared.drawing)}
 
     def mask(self, masks: RowMasks | None) -> None:
-        """Wait for the masks of the step and let the device finish the rows that need one."""
+        """Wait for the masks of the step and apply them."""
         if masks is not None:
             self._masks = masks
             self.tickets.apply_masks(masks.filled())
 
     def mask_behind(self) -> None:
-        """The same where the step went behind another, whose tokens are appended now; nothing where it has its masks."""
+        """Mask a step of `PreparedStep.launch_behind`, now that the tokens before it are appended.
+
+        Do nothing if the step already has its masks.
+        """
         if self._masks is None:
             self.mask(self._prepared.begin_masks())
 
     def draw(self) -> SampledTokens:
-        """Wait for the step and draw; sequences and sampler are left as they were."""
-        # Made while the device works.
+        """Wait for the step and draw its tokens; does not change sequences or the sampler."""
+        # Prepared while the device works.
         prepared = self._sampler.prepare(
             [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
         )
@@ -159,7 +161,7 @@ class InFlightStep:
 
 
 def _first_rows(result: StepResult, count: int) -> StepResult:
-    """The rows that are drawn from: scored ones follow them."""
+    """Return the rows that tokens are drawn from; scored rows follow them."""
     if len(result.ids) == count:
         return result
     return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
@@ -168,7 +170,7 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
 def _logprobs(
     tickets: StepTickets, result: StepResult, row: int, draws: DrawnTokens, params: SamplingParams
 ) -> Logprobs:
-    """Log-probabilities of the unmodified distribution, or of the one that was drawn from where these are wanted."""
+    """Return logprobs before all edits, or after sampling if the request asks for those."""
     token = draws.tokens[row]
     if wants_final_logprobs(params):
         return draws.logprobs.get(row) or certain(token, params)
@@ -181,7 +183,7 @@ def _logprobs(
 
 
 def _raw_logits(tickets: StepTickets, result: StepResult, row: int, ids: Sequence[int]) -> list[float]:
-    """The unedited logits of some tokens; the whole row is fetched where one is no candidate."""
+    """Return the raw logits of some tokens; fetch the whole row if one of them is not a candidate."""
     candidates = result.ids[row].tolist()
     if all(token in candidates for token in ids):
         return [float(result.raw[row, candidates.index(token)]) for token in ids]

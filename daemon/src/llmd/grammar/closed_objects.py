@@ -1,11 +1,12 @@
-"""Objects that have no properties but those that their schema names, as llama.cpp and Ollama read schemas.
+"""Limit objects to the properties that their schema names, as llama.cpp and Ollama do.
 
-llama.cpp (``common/json-schema-to-grammar.cpp``), which Ollama uses too, writes other properties only where a schema
-with ``properties`` has ``additionalProperties``; their users count on it, because a weak model else goes on inside of the
-object. An object without ``properties`` may have any.
+llama.cpp (``common/json-schema-to-grammar.cpp``, also used by Ollama) allows further properties of a schema
+with ``properties`` only if it also has ``additionalProperties``. Its users rely on this: otherwise a weak
+model keeps adding properties. An object whose schema has no ``properties`` may have any.
 
-Differs: llama.cpp merges the properties of ``allOf`` before it closes the object. Here all schemas of one object are
-enforced, and each would forbid the properties of the others: where several name some, all of them stay open.
+One difference: llama.cpp merges the properties of ``allOf`` before it closes the object. Here every schema of
+an object is enforced, and each would forbid the properties of the others, so they stay open if several of
+them name properties.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _SAYING = ("additionalProperties", "unevaluatedProperties")
 
 
 def close_objects(schema: Any) -> Any:
-    """The schema, whose objects have only the properties that they name unless it says so itself.
+    """Limit the objects of a schema to the properties that they name, unless it allows others itself.
 
     Raises:
-        GrammarError: something that should be a schema is none, or they are nested too deeply.
+        GrammarError: a subschema is not a schema, or they are nested too deeply.
     """
-    # By identity: one schema can be referred to by many pointers.
+    # By identity, since several pointers can lead to one schema.
     shared: set[int] = set()
 
     def find(part: dict[str, Any], path: str) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def close_objects(schema: Any) -> Any:
 
 
 def _num_naming(schema: dict[str, Any]) -> int:
-    """How many schemas for one object may name properties: the schema's own, and those that apply to the same object."""
+    """Count the schemas that may name properties of one object: this one and others that apply to it."""
     all_of = schema.get("allOf")
     others = sum(key in schema for key in ("anyOf", "oneOf", "$ref", "dependentSchemas", *_BRANCHES))
     own = any(key in schema for key in _NAMING)
@@ -53,13 +54,13 @@ def _num_naming(schema: dict[str, Any]) -> int:
 
 
 def _mark(schema: Any, root: Any, shared: set[int]) -> None:
-    """Note the schema and all that apply to the same object."""
-    left = [schema]  # no recursion: references can follow each other without end
-    while left:
-        part = left.pop()
+    """Add the schema and all others that apply to the same object to ``shared``."""
+    pending = [schema]  # no recursion: references can form cycles
+    while pending:
+        part = pending.pop()
         if isinstance(part, dict) and id(part) not in shared:
             shared.add(id(part))
-            left += _in_place(part, root)
+            pending += _in_place(part, root)
 
 
 def _in_place(schema: dict[str, Any], root: Any) -> Iterator[Any]:

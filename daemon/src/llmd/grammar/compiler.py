@@ -1,4 +1,4 @@
-"""Grammars to matchers, within limits that no sender can move."""
+"""Compile grammars to matchers, within limits that requests cannot change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_TEXT_LEN = 256 * 1024
 MAX_REASON_LEN = 500
 KEPT = 32
-"""Compiled grammars that are kept: an application sends the same few again and again."""
+"""How many compiled grammars are cached: applications send the same few repeatedly."""
 
 _PLACE = re.compile(r"^at \d+\(\d+\): (?:failed to compile JSON schema: )?")
 _SNIPPET = re.compile(r"\n *\d+ \| ")
@@ -28,13 +28,13 @@ class GrammarCompiler:
     """Compiles grammars for one vocabulary. Not thread-safe."""
 
     def __init__(self, vocabulary: Vocabulary, vocab_size: int) -> None:
-        """Takes half a second for 150,000 tokens."""
+        """Build the token trie, which takes half a second for 150,000 tokens."""
         self._trie = token_trie(vocabulary, vocab_size)
         self._limits = _parser_limits()
         self._kept: OrderedDict[Grammar, LLMatcher] = OrderedDict()
 
     def compile(self, grammar: Grammar) -> Matcher:
-        """A matcher at the beginning of the grammar.
+        """Return a matcher at the start of the grammar.
 
         Raises:
             GrammarError: the grammar is malformed, too large, or has a feature that cannot be enforced.
@@ -52,8 +52,8 @@ class GrammarCompiler:
 
         if len(grammar.text) > MAX_TEXT_LEN:
             raise GrammarError(
-                f"the grammar has {len(grammar.text)} characters, at most {MAX_TEXT_LEN} are taken",
-                hint="send a smaller one",
+                f"the grammar has {len(grammar.text)} characters, but the limit is {MAX_TEXT_LEN}",
+                hint="send a smaller grammar",
             )
         compiled = LLMatcher(self._trie, lark_of(grammar), log_level=0, limits=self._limits)
         if compiled.is_error():
@@ -66,7 +66,7 @@ class GrammarCompiler:
 
 
 def _parser_limits() -> LLParserLimits:
-    """A mask takes at most some 20 ms, and a matcher some 50 MB: the defaults allow ten times as many lexer states."""
+    """Limit masks to about 20 ms and matchers to about 50 MB; the default is ten times the lexer states."""
     from llguidance import LLParserLimits
 
     return LLParserLimits(max_lexer_states=25_000, verbose_errors=False)
@@ -74,7 +74,7 @@ def _parser_limits() -> LLParserLimits:
 
 def _refusal(grammar: Grammar, error: str) -> GrammarError:
     reason = " ".join(_SNIPPET.split(_PLACE.sub("", error))[0].split())[:MAX_REASON_LEN]
-    return GrammarError(f"the {_NAMES[grammar.kind]} cannot be followed: {reason}", hint="correct it")
+    return GrammarError(f"the {_NAMES[grammar.kind]} cannot be compiled: {reason}", hint="correct it")
 
 
 _NAMES = {

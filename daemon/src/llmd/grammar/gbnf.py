@@ -1,4 +1,4 @@
-"""llama.cpp's GBNF as Lark. Source: the grammars/README of llama.cpp."""
+"""Convert llama.cpp's GBNF to Lark. Source: grammars/README of llama.cpp."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from llmd.api.errors import GrammarError
 
-# What rule names are told apart from, in the order in which a reader tries them.
+# Tokens, in the order in which they are tried; only names are rewritten.
 _TOKEN = re.compile(
     r"""
     (?P<comment>\#[^\n\r]*)
@@ -21,13 +21,14 @@ _ROOT = "root"
 
 
 def lark_of_gbnf(text: str) -> str:
-    """The same grammar in Lark; ``root`` becomes ``start``.
+    """Convert a grammar to Lark; ``root`` becomes ``start``.
 
-    llguidance's own converter does the work. It takes rules that differ in case or dashes for one, and misreads code points
-    below U+1000: rules are named anew before, and code points become the characters that they are.
+    llguidance's converter does most of the work, but it confuses rules that differ only in case or dashes and
+    misreads code points below U+1000. So rules are renamed first, and escaped code points become plain
+    characters.
 
     Raises:
-        GrammarError: it is malformed, or names a rule that it does not define.
+        GrammarError: it is malformed, or uses a rule that it does not define.
     """
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
@@ -43,7 +44,9 @@ def lark_of_gbnf(text: str) -> str:
 def _new_names(text: str) -> dict[str, str]:
     defined = [m["name"] for m in _TOKEN.finditer(text) if m["name"] and m["defines"]]
     if _ROOT not in defined:
-        raise GrammarError("the GBNF grammar has no rule root", hint="name the rule of the whole answer root")
+        raise GrammarError(
+            "the GBNF grammar has no rule root", hint="add a rule named root for the whole answer"
+        )
     return {name: _ROOT if name == _ROOT else f"r{place}" for place, name in enumerate(defined)}
 
 
@@ -54,19 +57,20 @@ def _rewritten(match: re.Match[str], names: dict[str, str]) -> str:
         return match[0]
     if match["name"] not in names:
         raise GrammarError(
-            f"the GBNF grammar uses the rule {match['name']}, which it does not define", hint="define it"
+            f"the GBNF grammar uses the rule {match['name']}, which it does not define",
+            hint="define the rule",
         )
     return names[match["name"]] + (match["defines"] or "")
 
 
 def _character(match: re.Match[str]) -> str:
-    """A code point as itself, unless it means something where it stands."""
+    """Return an escaped code point as a character; ASCII stays escaped, since it may have a meaning."""
     digits = match[1] or match[2] or match[3]
     if digits is None:
         return match[0]
     code = int(digits, 16)
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise GrammarError(f"the GBNF grammar has {match[0]}, which is no character", hint="correct it")
+        raise GrammarError(f"the GBNF grammar has {match[0]}, which is not a character", hint="correct it")
     if code < 0x80:
         return f"\\x{code:02x}"
     return chr(code)

@@ -1,4 +1,4 @@
-"""JSON schemas as they can be enforced: rewritten where llguidance lacks a keyword, refused by name and path where it cannot be."""
+"""Make JSON schemas enforceable: rewrite keywords that llguidance lacks, or reject them by name and path."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from llmd.grammar.subschemas import Schema, mapped
 
 
 def schema_grammar(schema: Any, *, strict: bool = False) -> Grammar:
-    """The grammar of a schema. ``strict``: objects have all of their properties and no others, as OpenAI means it."""
+    """Return the grammar of a schema. ``strict`` closes objects, as in OpenAI's API: see `closed`."""
     return Grammar("json_schema", json.dumps(closed(schema) if strict else schema))
 
 
 def closed(schema: Any) -> Any:
-    """The schema whose objects have every property that they name, and no others unless it says so itself."""
+    """Require every property that objects name, and forbid others unless the schema allows them itself."""
     return mapped(schema, _close)
 
 
 def enforceable(schema: Any) -> Schema:
-    """A schema that allows what the given one does, in keywords that llguidance has.
+    """Rewrite a schema in keywords that llguidance supports.
 
     Raises:
-        GrammarError: it has a keyword that cannot be enforced; the message has its path.
+        GrammarError: it has a keyword that cannot be enforced; the message contains its path.
     """
     try:
         local = with_local_references(schema)
@@ -35,7 +35,7 @@ def enforceable(schema: Any) -> Schema:
     except RecursionError as error:
         raise GrammarError(
             "the JSON schema has patterns or alternatives that are nested too deeply",
-            hint="send a simpler one",
+            hint="send a simpler schema",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Grammars of every kind as llguidance's Lark, and the pieces to write one with."""
+"""Convert grammars of every kind to llguidance's Lark, and write parts of Lark grammars."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from llmd.api.messages import Grammar
 from llmd.grammar.gbnf import lark_of_gbnf
 from llmd.grammar.json_schema import enforceable
 
-# Without it llguidance asks a tokenizer for the tokens of forced text and allows these alone. The engine has none, and the
-# model knows best how it writes a text.
+# Without this llguidance tokenizes forced text and allows only that tokenization. The engine has no
+# tokenizer, and the model knows best how to tokenize a text.
 _HEADER = '%llguidance {"no_forcing": true}\n'
 
 _JSON_OPTIONS = {
     "whitespace_flexible": True,
-    # Compact, with single spaces, or indented: unbounded, small models write spaces until the token limit.
+    # Compact, with single spaces, or indented. If unbounded, small models write spaces until the token limit.
     "whitespace_pattern": r"( |\n {0,32})",
-    # One way to write each character: \u0061 would be a second name for the property "a", unknown to its schema.
+    # Only one spelling per character: "\u0061" would be the property "a", but the schema would not match it.
     "json_allowed_escapes": '"\\bfnrt',
 }
 
@@ -26,7 +26,7 @@ _SPACE = r"/\s*/"
 
 
 def lark_of(grammar: Grammar) -> str:
-    """The whole grammar, with ``start`` as its first rule.
+    """Return the whole grammar, with ``start`` as its first rule.
 
     Raises:
         GrammarError: it is malformed, or has a feature that cannot be enforced.
@@ -39,24 +39,24 @@ def lark_of(grammar: Grammar) -> str:
 
 
 def literal(text: str) -> str:
-    """Exactly this text."""
+    """Return an expression for exactly this text."""
     return json.dumps(text)
 
 
 def control_token(token_id: int) -> str:
-    """Exactly this token."""
+    """Return an expression for exactly this token."""
     return f"<[{token_id}]>"
 
 
 def regular_expression(pattern: str) -> str:
-    """A regular expression as JavaScript and JSON schemas mean it: digits and letters of words are ASCII."""
+    r"""Return an expression for a regular expression of JavaScript: ``\d`` and ``\w`` are ASCII."""
     from llguidance import regex_to_lark
 
     return f"/{regex_to_lark(pattern, 'dw')}/"
 
 
 def json_value(schema: Any) -> str:
-    """A value of a JSON schema.
+    """Return an expression for a value of a JSON schema.
 
     Raises:
         GrammarError: the schema has a feature that cannot be enforced.
@@ -67,7 +67,7 @@ def json_value(schema: Any) -> str:
 
 
 def embedded(grammar: Grammar) -> str:
-    """A whole grammar as a part of a rule."""
+    """Return a whole grammar as an expression inside a rule."""
     if grammar.kind in {"lark", "gbnf"}:
         return "%lark {\n" + lark_of(grammar) + "\n}"
     return _expression(grammar)
@@ -76,11 +76,11 @@ def embedded(grammar: Grammar) -> str:
 def after_reasoning(
     grammar: Grammar, *, begin: str | int | None, end: str | int, budget: int | None = None
 ) -> Grammar:
-    """A grammar that begins where the model stops thinking; what it thinks is free.
+    """Return a grammar that applies after the model's reasoning, which stays unconstrained.
 
-    ``begin`` and ``end`` are the marks around the reasoning, texts or ids of control tokens. An answer may do without
-    reasoning, unless ``begin`` is None: then the prompt has begun it already. After ``budget`` tokens nothing but its end
-    can follow, where that is a control token: texts may be spelled in many ways.
+    ``begin`` and ``end`` are the marks around the reasoning: texts or control token ids. An answer may omit
+    reasoning, unless ``begin`` is None: then the prompt has already opened it. After ``budget`` tokens of
+    reasoning only ``end`` may follow, if it is a control token; a text can be tokenized in many ways.
     """
     if isinstance(end, int) and budget is not None:
         thought = f"thought {control_token(end)}" if budget else control_token(end)
@@ -98,7 +98,7 @@ def after_reasoning(
 
 
 def any_text() -> Grammar:
-    """Every text."""
+    """Return a grammar that matches every text."""
     return Grammar("lark", "start: /(.|\\n)*/\n")
 
 
@@ -121,11 +121,11 @@ def _parsed(text: str, what: str) -> Any:
 
 def _choice(choices: Any) -> str:
     if not isinstance(choices, list) or not choices or not all(isinstance(one, str) for one in choices):
-        raise GrammarError("choices are no list of at least one text", hint='send ["yes", "no"]')
+        raise GrammarError("choices are not a list of one or more strings", hint='send ["yes", "no"]')
     return " | ".join(map(literal, choices))
 
 
 def _boolean(schema: Any) -> dict[str, Any]:
     if schema is not True:
-        raise GrammarError("the schema allows no value at all", hint="send a schema that some value fits")
+        raise GrammarError("the schema allows no value at all", hint="send a schema that allows some value")
     return {"x-guidance": _JSON_OPTIONS}

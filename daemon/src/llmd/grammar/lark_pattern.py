@@ -1,8 +1,8 @@
-"""A Lark grammar as one regular expression, so that it can bind a text inside of another form, such as a string in JSON.
+"""Convert a Lark grammar to one regular expression, which can constrain a text inside a JSON string.
 
-What a grammar says of nesting is beyond regular expressions: a rule may stand in itself so many times, and no text that comes
-out breaks the grammar. Lists that are written by recursion at one end have any length: X = B | X A is B A*, after Arden 1961,
-"Delayed-logic and finite-state machines".
+Regular expressions cannot nest without limit, so a rule may contain itself only to some depth; every text
+that the expression matches still follows the grammar. Lists written by recursion at one end have any length:
+X = B | X A becomes B A*, after Arden 1961, "Delayed-logic and finite-state machines".
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from llmd.grammar.lark_syntax import (
 START = "start"
 MAX_DEPTH = 8
 MAX_PATTERN_LEN = 16 * 1024
-"""Of the deepest nestings that fit into it, the pattern has the deepest."""
+"""The pattern has the deepest nesting that fits into this length."""
 MAX_TEXT_LEN = 64 * 1024
 
 
 def pattern_of_lark(text: str) -> str:
-    """The regular expression of all texts of a grammar, nested as deeply as `MAX_DEPTH` and its size allow.
+    """Return the regular expression of a grammar, nested as deeply as `MAX_DEPTH` and its size allow.
 
     Raises:
-        GrammarError: it is malformed, matches nothing, is too large, or says what no regular expression can.
+        GrammarError: it is malformed, too large, matches nothing, or exceeds what regular expressions can
+        say.
     """
     if len(text) > MAX_TEXT_LEN:
         raise _too_large()
@@ -43,7 +44,7 @@ def pattern_of_lark(text: str) -> str:
         _check_names(grammar)
         for depth in range(1, MAX_DEPTH + 1):
             pattern = _Writer(grammar, depth).pattern()
-            if pattern is None:  # what needs no rule inside of itself is all that there is at the least
+            if pattern is None:  # a grammar that matches any text does so without a rule inside itself
                 raise GrammarError("no text matches the Lark grammar", hint="correct it")
             if pattern == found:
                 break
@@ -56,14 +57,14 @@ def pattern_of_lark(text: str) -> str:
 
 
 def _too_large() -> GrammarError:
-    return GrammarError("the Lark grammar is too large to be enforced", hint="send a smaller one")
+    return GrammarError("the Lark grammar is too large to be enforced", hint="send a smaller grammar")
 
 
 def _check_names(grammar: LarkGrammar) -> None:
     used = {START, *(name for one in (*grammar.rules.values(), *grammar.ignored) for name in _names(one))}
     unknown = sorted(used - grammar.rules.keys())
     if unknown:
-        raise GrammarError(f"the Lark grammar has no rule {unknown[0]}", hint="add it")
+        raise GrammarError(f"the Lark grammar has no rule {unknown[0]}", hint="add the rule")
 
 
 def _names(expression: Expression) -> Iterable[str]:
@@ -78,11 +79,11 @@ def _names(expression: Expression) -> Iterable[str]:
 
 
 class _TooLongError(Exception):
-    """The pattern has outgrown its limit."""
+    """The pattern is longer than its limit."""
 
 
 class _Writer:
-    """Writes expressions; None is what no text matches, as a rule is where it stands in itself once too often."""
+    """Writes expressions; None is one that matches no text, such as a rule nested in itself too often."""
 
     def __init__(self, grammar: LarkGrammar, depth: int) -> None:
         self._rules = {name: _without_recursion_at_ends(name, rule) for name, rule in grammar.rules.items()}
@@ -99,7 +100,7 @@ class _Writer:
         return None if found is None else self._skipped + found
 
     def _write(self, expression: Expression) -> str | None:
-        self._count(1)  # what writes nothing takes time, too
+        self._count(1)  # expressions that write nothing take time, too
         match expression:
             case Pattern(regex):
                 return self._terminal(f"(?:{regex})")
@@ -116,7 +117,7 @@ class _Writer:
                 return f"(?:{'|'.join(known)})" if known else None
 
     def _terminal(self, regex: str) -> str:
-        """Inside of a terminal nothing is skipped."""
+        """Append ignored text to a terminal, but not to the parts of one."""
         written = regex if any(name.isupper() for name in self._open) else regex + self._skipped
         self._count(len(written))
         return written
@@ -145,7 +146,7 @@ class _Writer:
 
 
 def _without_recursion_at_ends(name: str, rule: Expression) -> Expression:
-    """X = B | X A | C X as C* B A*."""
+    """Rewrite X = B | X A | C X as C* B A*."""
     options = rule.options if isinstance(rule, Choice) else (rule,)
     itself = Reference(name)
     split = [option.items if isinstance(option, Sequence) else (option,) for option in options]

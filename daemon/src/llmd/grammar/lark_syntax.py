@@ -1,6 +1,6 @@
-"""Reads grammars in Lark, as far as they can be written as one regular expression (`llmd.grammar.lark_pattern`).
+"""Parse the part of Lark that one regular expression can express (`llmd.grammar.lark_pattern`).
 
-Source of the syntax: the reference of Lark, and llguidance's documentation for where it differs.
+Sources of the syntax: Lark's reference, and llguidance's documentation of its differences.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ class Pattern(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """What another rule or terminal of that name says."""
+    """A reference to a rule or terminal by name."""
 
     name: str
 
 
 class Repeat(Struct, frozen=True):
-    """An expression so many times; ``most`` None is any number."""
+    """An expression repeated ``least`` to ``most`` times."""
 
     item: Expression
     least: int
     most: int | None
+    """None: any number."""
 
 
 class Sequence(Struct, frozen=True):
@@ -50,10 +51,12 @@ Expression = Pattern | Reference | Repeat | Sequence | Choice
 
 
 class LarkGrammar(Struct, frozen=True):
-    """Rules and terminals by name; ``ignored`` may stand between any two terminals."""
+    """A parsed grammar."""
 
     rules: Mapping[str, Expression]
+    """Rules and terminals by name."""
     ignored: tuple[Expression, ...]
+    """May occur between any two terminals."""
 
 
 _STRING = r'"(?:\\.|[^"\\\n])*"i?'
@@ -101,10 +104,10 @@ class _Token(Struct, frozen=True):
 
 
 def read_lark(text: str) -> LarkGrammar:
-    """The rules of a grammar.
+    """Parse a grammar.
 
     Raises:
-        GrammarError: it is malformed, or says what no regular expression can.
+        GrammarError: it is malformed, or exceeds what regular expressions can say.
     """
     return _Reader([*_tokens(text)]).grammar()
 
@@ -123,7 +126,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Reader:
-    """Takes tokens one after the other."""
+    """A recursive-descent parser over the tokens."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
@@ -141,7 +144,7 @@ class _Reader:
             elif token.text == "%ignore":
                 self._ignored.append(self._choice())
             else:
-                raise _refused(f"{token.text!r} begins a statement")
+                raise _refused(f"a statement begins with {token.text!r}")
         return LarkGrammar(self._rules, tuple(self._ignored))
 
     def _import(self) -> None:
@@ -150,13 +153,13 @@ class _Reader:
         alias = self._accept_kind("alias")
         for one in names:
             if library != "common" or one not in _COMMON:
-                raise _refused(f"{library}.{one} is imported")
+                raise _refused(f"it imports {library}.{one}")
             known = alias.removeprefix("->").strip() if alias else one
             self._rules[known] = Pattern(_COMMON[one])
 
     def _listed(self) -> list[str]:
         if not self._accept("("):
-            raise _refused("an import names nothing")
+            raise _refused("an import has no names")
         names = [self._expect("name")]
         while self._accept(","):
             names.append(self._expect("name"))
@@ -207,7 +210,7 @@ class _Reader:
             inner = self._choice()
             self._close(")" if token.text == "(" else "]")
             return inner if token.text == "(" else Repeat(inner, 0, 1)
-        raise _refused(f"{token.text!r} stands in a rule")
+        raise _refused(f"a rule contains {token.text!r}")
 
     def _peek(self) -> _Token | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None
@@ -261,17 +264,17 @@ def _range(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """A regular expression of exactly this text, on one line."""
+    """Return a regular expression for exactly this text, on one line."""
     regex = _META.sub(r"\\\g<0>", text)
     return regex.replace("\n", r"\n").replace("\r", r"\r")
 
 
 def _unquoted(text: str) -> str:
-    """The text of a string. Its escapes are those of JSON, and x with two digits."""
+    """Return the text of a string literal. Escapes are those of JSON, and x with two digits."""
     try:
         return str(json.loads(re.sub(r"(?<!\\)((?:\\\\)*)\\x", r"\1\\u00", text)))
     except ValueError:
-        raise _refused(f"{text} is no text") from None
+        raise _refused(f"{text} is not a valid string") from None
 
 
 def _regex(text: str) -> str:
@@ -285,5 +288,5 @@ def _regex(text: str) -> str:
 def _refused(what: str) -> GrammarError:
     return GrammarError(
         f"the Lark grammar cannot be enforced: {what}",
-        hint="write it with rules, terminals, texts, regular expressions, %import common and %ignore",
+        hint="use only rules, terminals, strings, regular expressions, %import common and %ignore",
     )

@@ -1,4 +1,4 @@
-"""Which tokens the grammars of many rows allow next, as bits."""
+"""Bit masks of the tokens that the grammars of many rows allow next."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Masks = NDArray[np.uint32]
 
 
 class MaskRow(msgspec.Struct, frozen=True):
-    """A row that needs a mask. ``new`` are the tokens that its matcher has not seen, drawn since the last mask.
-
-    ``stop_ids`` end the answer; ``longer``: not yet, if it can go on at all.
-    """
+    """A row that needs a mask."""
 
     matcher: Matcher
     stop_ids: tuple[int, ...]
+    """Tokens that end the answer."""
     new: tuple[int, ...] = ()
+    """Tokens sampled since the last mask, which the matcher has not seen."""
     longer: bool = False
+    """The answer may end only if nothing else can follow."""
 
 
 class MaskFiller:
-    """Fills the masks of rows in parallel, without the interpreter's lock. Used by one thread at a time."""
+    """Fills the masks of rows in parallel, without the GIL. Only one thread may use it at a time."""
 
     def __init__(self, vocab_size: int, num_threads: int) -> None:
         from llguidance import LLExecutor
@@ -35,9 +35,10 @@ class MaskFiller:
         self._executor = LLExecutor(num_threads)
 
     def fill(self, rows: Sequence[MaskRow]) -> tuple[Masks, dict[int, str]]:
-        """Masks uint32 ``[rows, ceil(vocab / 32)]``, bit ``id % 32`` of word ``id // 32`` set where the id is allowed.
+        """Return masks uint32 ``[rows, ceil(vocab / 32)]``: bit ``id % 32`` of word ``id // 32`` allows id.
 
-        Also why rows have none, by their index: these may go on as they like, and must be failed.
+        Also return, by row index, why a row has no mask: all bits of such a row are set, and the caller must
+        fail it.
         """
         for row in rows:
             row.matcher.accept(row.new)
@@ -53,7 +54,7 @@ class MaskFiller:
         return np.ascontiguousarray(wide[:, : -(-self._vocab_size // 32)]), failed
 
     def _finish(self, mask: Masks, row: MaskRow) -> str | None:
-        """Put the sequence's own stop ids where llguidance has its one mark of the end; returns why there is no mask."""
+        """Replace llguidance's end mark with the row's stop ids; return why there is no mask, or None."""
         if (error := row.matcher.error) is not None:
             return error
         complete = _take(mask, [self._vocab_size])
@@ -62,12 +63,12 @@ class MaskFiller:
         if complete and not (row.longer and mask.any()):
             _put(mask, stops)
         elif not mask.any():
-            _put(mask, named)  # a grammar that ends with a stop id of its own
-        return None if mask.any() else "no token of the vocabulary continues it"
+            _put(mask, named)  # the grammar itself ends with a stop id
+        return None if mask.any() else "no token of the vocabulary can follow"
 
 
 def _take(mask: Masks, ids: Sequence[int]) -> list[int]:
-    """Clear the bits of ids; returns those that were set."""
+    """Clear the bits of ids; return those that were set."""
     found = [token for token in ids if mask[token // 32] >> (token % 32) & 1]
     for token in found:
         mask[token // 32] &= ~np.uint32(1 << token % 32)

@@ -1,4 +1,4 @@
-"""Where a JSON schema has schemas inside, and where it has data."""
+"""Visit the subschemas of a JSON schema, as opposed to its data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from llmd.api.errors import GrammarError
 
 Schema = dict[str, Any] | bool
 Visit = Callable[[dict[str, Any], str], dict[str, Any]]
-"""Gets a schema, whose own parts were visited before, and its JSON pointer; returns what takes its place."""
+"""Takes a schema, whose subschemas were already visited, and its JSON pointer; returns the replacement."""
 Change = Callable[[Any, str], Any]
-"""Gets a schema inside of another and its JSON pointer; returns what takes its place."""
+"""Takes a subschema and its JSON pointer; returns the replacement."""
 
 MAX_DEPTH = 64
 _ONE = frozenset({
@@ -23,10 +23,10 @@ _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperti
 
 
 def mapped(schema: Any, visit: Visit, path: str = "#", depth: int = 0) -> Schema:
-    """The schema with ``visit`` applied to each object in it that is a schema itself.
+    """Return the schema with ``visit`` applied to it and to each subschema that is an object.
 
     Raises:
-        GrammarError: something that should be a schema is none, or they are nested too deeply.
+        GrammarError: a subschema is not a schema, or they are nested too deeply.
     """
     check_schema(schema, path, depth)
     if isinstance(schema, bool):
@@ -35,10 +35,10 @@ def mapped(schema: Any, visit: Visit, path: str = "#", depth: int = 0) -> Schema
 
 
 def check_schema(schema: Any, path: str, depth: int) -> None:
-    """Refuse what is no schema, and what is nested more than `MAX_DEPTH` levels deep."""
+    """Raise `GrammarError` for what is not a schema, or is nested more than `MAX_DEPTH` levels deep."""
     if not isinstance(schema, (bool, dict)):
         raise GrammarError(
-            f"the JSON schema has at {path} what is no schema", hint="send an object or a boolean"
+            f"the JSON schema has a value at {path} that is not a schema", hint="send an object or a boolean"
         )
     if depth > MAX_DEPTH:
         raise GrammarError(
@@ -47,7 +47,7 @@ def check_schema(schema: Any, path: str, depth: int) -> None:
 
 
 def with_parts(schema: dict[str, Any], change: Change, path: str) -> dict[str, Any]:
-    """The schema with each schema directly inside of it changed."""
+    """Return the schema with each direct subschema changed."""
     return {key: _part(key, value, change, f"{path}/{escaped(key)}") for key, value in schema.items()}
 
 
@@ -56,7 +56,7 @@ def _part(key: str, value: Any, change: Change, path: str) -> Any:
         return [change(one, f"{path}/{place}") for place, one in enumerate(value)]
     if key in _NAMED and isinstance(value, dict):
         return {name: change(one, f"{path}/{escaped(name)}") for name, one in value.items()}
-    if key == "dependencies" and isinstance(value, dict):  # of older drafts: a schema, or a list of names
+    if key == "dependencies" and isinstance(value, dict):  # in older drafts: a schema, or a list of names
         return {
             name: one if isinstance(one, list) else change(one, f"{path}/{escaped(name)}")
             for name, one in value.items()
@@ -65,15 +65,15 @@ def _part(key: str, value: Any, change: Change, path: str) -> Any:
 
 
 def escaped(name: str) -> str:
-    """As RFC 6901 writes it in a pointer."""
+    """Escape a name for a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def pointed(root: Any, pointer: str) -> Any:
-    """What a JSON pointer leads to.
+    """Return the value at a JSON pointer.
 
     Raises:
-        KeyError: nowhere.
+        KeyError: there is none.
     """
     found = root
     for part in pointer.split("/")[1:]:
@@ -88,7 +88,7 @@ def pointed(root: Any, pointer: str) -> Any:
 
 
 def resolved(reference: str, root: Any) -> Any:
-    """What a reference within the document points to; None where it is another kind of reference, or points nowhere."""
+    """Return the target of a reference within the document; None if it has none, or for other references."""
     if not reference.startswith("#"):
         return None
     try:

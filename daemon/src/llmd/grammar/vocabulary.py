@@ -1,4 +1,4 @@
-"""A vocabulary as llguidance wants it."""
+"""Convert a vocabulary for llguidance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Tokens:
-    """What llguidance reads of a tokenizer. The last id is no token of the model: it stands for the end of an answer."""
+    """The tokenizer members that llguidance reads. The last id, not a model token, marks an answer's end."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None
@@ -27,11 +27,12 @@ class _Tokens:
 
 
 def token_trie(vocabulary: Vocabulary, vocab_size: int) -> LLTokenizer:
-    """The trie of all tokens; id ``vocab_size`` is allowed where an answer may end.
+    """Return the trie of all tokens; id ``vocab_size`` is allowed if an answer may end.
 
-    Takes half a second and 70 MB for 150,000 tokens, and holds the interpreter's lock meanwhile: no thread beside it runs.
+    This takes half a second and 70 MB for 150,000 tokens and holds the GIL meanwhile, so no other thread
+    runs.
     """
     from llguidance import LLTokenizer
 
-    # It reads the members above alone; its own wrapper would only ask the function for a trial.
+    # It reads only the members above; its own wrapper would call the function as a test.
     return LLTokenizer(_Tokens(vocabulary, vocab_size), n_vocab=vocab_size + 1)  # type: ignore[arg-type]

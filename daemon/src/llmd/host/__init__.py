@@ -1,4 +1,4 @@
-"""Plugins: found by name, described, probed in a child process, opened; each phase may fail alone.
+"""Plugins: discovered by name, described, probed in a child process, opened. Each phase may fail on its own.
 
-``plugin_host`` is the way in. Importing the root imports nothing else.
+``plugin_host`` is the entry point. Importing this package imports none of its modules.
 """

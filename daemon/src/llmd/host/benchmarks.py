@@ -1,4 +1,4 @@
-"""Measured rates of devices: taken in a child process, kept by fingerprint, checked at each start."""
+"""Device benchmarks, run in a child process, cached by fingerprint and checked at each start."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ DRIFT = 0.15
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """What is stored: the full measurement, and the check that was taken just before it."""
+    """The stored result: the full measurement and the check taken just before it."""
 
     profile: DeviceProfile
     check: DeviceProfile
 
 
 class Benchmarks:
-    """The profiles of the devices of this machine."""
+    """The profiles of this machine's devices."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
 
     def known(self, device: DeviceState) -> DeviceProfile | None:
-        """The stored profile of this device, from this plugin on this machine."""
+        """Return the stored profile of the device for the current plugin and machine, or None."""
         entry = self._stored(device)
         return entry.profile if entry else None
 
     def measure(self, device: DeviceState) -> DeviceProfile:
-        """Take a check, and the full measurement where none is stored or the check says that it has drifted.
+        """Run a short check; run the full measurement if none is stored or the check shows drift.
 
-        Checks are compared with checks: a short run has colder clocks and warmer caches than a long one, so its rates
-        differ from those of the full measurement though nothing has drifted.
+        The check is compared with the stored check, not with the full measurement: clocks and caches behave
+        differently in a short run, so its rates differ even without drift.
 
         Raises:
             PluginError: the device could not be opened or measured.
@@ -77,17 +77,19 @@ def measure_now(device: DeviceState, budget_s: float) -> DeviceProfile:
     """Benchmark a device in a child process for about ``budget_s`` seconds.
 
     Raises:
-        PluginError: the child crashed, hung, raised, or measured nothing.
+        PluginError: the child crashed, hung, raised an error, or returned no measurement.
     """
     task = Measure(device.plugin, device.backend, device.info.name, budget_s)
     for answer in run_isolated(task, benchmark_limit(budget_s)):
         if isinstance(answer, Measured):
             return answer.profile
-    raise PluginError(f"device {device.info.name} was not measured", hint="see `llmd doctor`")
+    raise PluginError(
+        f"device {device.info.name} was not measured", hint="run `llmd doctor` to check the device"
+    )
 
 
 def drifted(known: DeviceProfile, now: DeviceProfile) -> bool:
-    """Whether a rate differs by more than `DRIFT`, or another set of formats was measured."""
+    """Whether a rate differs by more than `DRIFT`, or the measured formats differ."""
     if known.decode_bytes_per_s.keys() != now.decode_bytes_per_s.keys():
         return True
     pairs = [

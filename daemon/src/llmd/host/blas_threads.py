@@ -1,4 +1,4 @@
-"""The threads of NumPy's linear algebra library."""
+"""Limits the threads of NumPy's linear algebra library."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def keep_blas_single_threaded() -> None:
-    """Give the library one thread in this process; to be called before NumPy is imported.
+    """Limit the library to one thread in this process. Call this before NumPy is imported.
 
-    The others would spin for 40 ms after they start, when a daemon with two processors has none to spare, and sums of the
-    reference device would depend on how many there are.
+    More threads would spin for 40 ms after they start, when a daemon on two processors has none to spare, and
+    the
+    sums of the reference device would depend on their number.
     """
     os.environ.update(dict.fromkeys(VARIABLES, "1"))

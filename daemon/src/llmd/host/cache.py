@@ -1,4 +1,4 @@
-"""Results kept on disk under the fingerprint of what they depend on."""
+"""Results cached on disk, with a fingerprint of what they depend on."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Cache:
-    """A folder of small JSON files, ``<kind>/<key>.json``. Losing it costs time and nothing else.
+    """A folder of small JSON files, ``<kind>/<key>.json``. It can be deleted at any time.
 
-    A file that is unreadable, of another shape or of another fingerprint counts as absent; a folder that cannot
-    be written is logged once and otherwise ignored.
+    A file that is unreadable or has another shape or fingerprint counts as absent. A folder that cannot be
+    written is logged once and otherwise ignored.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._is_told = False
+        self._has_warned = False
 
     def get(self, kind: str, key: str, fingerprint: str, type_: type[T]) -> T | None:
-        """The value stored under this key for this fingerprint, or None."""
+        """Return the value stored under this key with this fingerprint, or None."""
         try:
             entry = msgspec.json.decode(self._path(kind, key).read_bytes(), type=_Entry)
             return msgspec.json.decode(entry.value, type=type_) if entry.fingerprint == fingerprint else None
@@ -40,7 +40,7 @@ class Cache:
             return None
 
     def put(self, kind: str, key: str, fingerprint: str, value: object) -> None:
-        """Store a value, replacing the file as a whole: a reader sees the old one or the new one."""
+        """Store a value. The file is replaced atomically: readers see the old value or the new one."""
         path = self._path(kind, key)
         data = msgspec.json.encode(_Entry(fingerprint, msgspec.Raw(msgspec.json.encode(value))))
         temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
@@ -49,14 +49,14 @@ class Cache:
             temporary.write_bytes(data)
             temporary.replace(path)
         except OSError as error:
-            self._tell(path, error)
+            self._warn(path, error)
             with contextlib.suppress(OSError):
                 temporary.unlink()
 
-    def _tell(self, path: Path, error: OSError) -> None:
-        """Warn of the first file that was not written: the others fail for the same reason."""
-        level = logging.DEBUG if self._is_told else logging.WARNING
-        self._is_told = True
+    def _warn(self, path: Path, error: OSError) -> None:
+        """Warn about the first file that cannot be written: others fail for the same reason."""
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
         log.log(level, "cache_not_written", extra={"path": str(path), "reason": error.strerror or str(error)})
 
     def _path(self, kind: str, key: str) -> Path:

@@ -1,4 +1,4 @@
-"""Descriptions: summaries from the cache where they hold, the plugin itself where its objects are needed."""
+"""Plugin descriptions: cached summaries if they are current, the plugin itself if its objects are needed."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from llmd.host.states import DESCRIPTION, Summary
 
 
 class Catalog:
-    """What plugins say of themselves. A plugin is imported only for its objects, or where nothing is stored."""
+    """The descriptions of plugins. A plugin is imported only for its objects, or if no summary is stored."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._descriptions: dict[PluginName, Description] = {}
 
     def known(self, plugin: PluginName) -> Summary | None:
-        """The stored summary, a failure included."""
+        """Return the stored summary (which may be a failure), or None."""
         return known_summary(plugin, self._cache)
 
     def summary(self, plugin: PluginName) -> Summary:
-        """The stored summary, or a new one where none is stored or the last attempt failed."""
+        """Return the stored summary, or a new one if none is stored or the last attempt failed."""
         known = self.known(plugin)
         return known if known and not known.failure else self.fresh(plugin)
 
     def fresh(self, plugin: PluginName) -> Summary:
-        """Describe the plugin now and store what it said."""
+        """Describe the plugin now and store the summary."""
         summary = summarize(plugin)
         self._cache.put(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), summary)
         return summary
 
     def description(self, plugin: PluginName) -> Description:
-        """The plugin's objects.
+        """Return the plugin's objects.
 
         Raises:
             PluginError: the plugin cannot be described.
@@ -46,6 +46,6 @@ class Catalog:
 
 
 def described_commands(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str]:
-    """Verbs that plugins add, with their help; a plugin is imported only the first time that it is seen."""
+    """Return plugin subcommands with their help; a plugin is imported only if no summary is stored."""
     catalog = Catalog(cache)
     return commands_of({plugin: catalog.known(plugin) or catalog.summary(plugin) for plugin in plugins})

@@ -1,4 +1,4 @@
-"""Who keeps a name that two plugins claim: the first, in the order of discovery. The other is set aside whole."""
+"""Resolves name clashes: the plugin discovered first keeps the name, the other is disabled entirely."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from llmd.host.states import Failure, Summary
 
 
 def settle(summaries: Iterable[tuple[PluginName, Summary]]) -> dict[PluginName, Summary]:
-    """The summaries again, with a failure for each plugin that claims a name already taken.
+    """Return the summaries, with a failure for each plugin that claims a name already taken.
 
-    A plugin that is set aside claims nothing, so a third one may still have its other names.
+    A disabled plugin claims no names, so a third plugin may still use its other names.
     """
     owners: dict[tuple[str, str], PluginName] = {}
     settled: dict[PluginName, Summary] = {}

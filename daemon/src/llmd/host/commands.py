@@ -1,4 +1,4 @@
-"""Loading the command of a plugin."""
+"""Loads the commands of plugins."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def loaded(plugin: PluginName, command: Command) -> click.Command:
     """Import a command.
 
     Raises:
-        PluginError: it cannot be imported, or is no command.
+        PluginError: it cannot be imported, or is not a ``click.Command``.
     """
     try:
         found = command.load()
     except LlmdError:
         raise
-    except Exception as error:  # the door of plugins
+    except Exception as error:  # plugin code may raise anything
         log.warning(
             "command_not_loaded", exc_info=True, extra={"plugin": plugin.name, "subcommand": command.name}
         )
         raise _error(plugin, command, f"raised {type(error).__name__}: {error}") from error
     if not isinstance(found, click.Command):
-        raise _error(plugin, command, f"gave a {type(found).__name__}, not a click.Command")
+        raise _error(plugin, command, f"returned a {type(found).__name__}, not a click.Command")
     return found
 
 
 def _error(plugin: PluginName, command: Command, what: str) -> PluginError:
     return PluginError(
         f"loading `llmd {command.name}` of plugin {plugin} {what}",
-        hint=f"reinstall {plugin.distribution} from where it came, with `llmd plugins install`, or tell its authors",
+        hint=f"reinstall {plugin.distribution} with `llmd plugins install`, or report this to its authors",
     )

@@ -1,4 +1,4 @@
-"""The second phase, *description*: import the module, check the contract version, call the hooks."""
+"""The second phase, *description*: imports the module, checks the contract version, calls the hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What one plugin gives, by kind."""
+    """The objects that one plugin provides, by kind."""
 
     backend: tuple[Backend, ...]
     architecture: tuple[Architecture, ...]
@@ -31,7 +31,7 @@ class Description(msgspec.Struct, frozen=True):
     command: tuple[Command, ...]
 
     def summary(self) -> Summary:
-        """The part that can be stored."""
+        """Return the part that can be stored."""
         provides = {kind.name: kind.names(getattr(self, kind.name)) for kind in KINDS}
         return Summary(
             provides={kind: names for kind, names in provides.items() if names},
@@ -40,10 +40,11 @@ class Description(msgspec.Struct, frozen=True):
 
 
 def describe(plugin: PluginName) -> Description:
-    """Import a plugin and ask its hooks.
+    """Import a plugin and call its hooks.
 
     Raises:
-        PluginError: it cannot be imported, is built for another contract, or a hook breaks the contract.
+        PluginError: the plugin cannot be imported, is built for another contract, or a hook breaks the
+        contract.
     """
     module = _import(plugin)
     _check_contract(plugin, module)
@@ -52,7 +53,7 @@ def describe(plugin: PluginName) -> Description:
 
 
 def summarize(plugin: PluginName) -> Summary:
-    """As `describe`, with a failure as a value."""
+    """Return the summary of `describe`, with any failure as a value."""
     try:
         return describe(plugin).summary()
     except PluginError as error:
@@ -64,7 +65,7 @@ def _import(plugin: PluginName) -> ModuleType:
         return importlib.import_module(plugin.module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # this is the door of plugins: not even SystemExit may pass
+    except BaseException as error:  # plugin code may raise anything, even SystemExit
         log.warning("plugin_import_failed", exc_info=True, extra={"plugin": plugin.name})
         raise PluginError(
             f"importing {plugin.module} raised {_shown(error)}", hint=_reinstall(plugin)
@@ -83,21 +84,23 @@ def _check_contract(plugin: PluginName, module: ModuleType) -> None:
     newer = stated > API_VERSION
     wanted = CORE_DISTRIBUTION if newer else plugin.distribution
     raise PluginError(
-        f"{plugin.distribution} {plugin.version} is built for plugin contract {stated}, this llmd has {API_VERSION}",
-        hint=f"install a newer {wanted}, one with contract {max(stated, API_VERSION)}"
+        f"{plugin.distribution} {plugin.version} is built for plugin contract {stated}, but this llmd has {API_VERSION}",
+        hint=f"install a newer {wanted} with contract {max(stated, API_VERSION)}"
         + (f", or an older {plugin.distribution}" if newer else ""),
     )
 
 
 def _manager(plugin: PluginName, module: ModuleType) -> pluggy.PluginManager:
-    """A manager with this plugin alone: its registration holds as a whole or not at all."""
+    """Return a manager with only this plugin, so that its hooks are registered all or not at all."""
     manager = pluggy.PluginManager(hooks.PROJECT)
     manager.add_hookspecs(hooks)
     try:
         manager.register(module, name=plugin.name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        raise PluginError(f"a hook does not fit its specification: {error}", hint=_documentation()) from error
+        raise PluginError(
+            f"a hook does not match its specification: {error}", hint=_documentation()
+        ) from error
     if not manager.get_hookcallers(module):
         raise PluginError(f"{plugin.module} implements no hook of llmd.api.hooks", hint=_documentation())
     return manager
@@ -108,7 +111,7 @@ def _ask(plugin: PluginName, manager: pluggy.PluginManager, kind: Kind) -> tuple
         answers = getattr(manager.hook, kind.hook)()
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # the door of plugins
+    except BaseException as error:  # plugin code may raise anything
         log.warning("plugin_hook_failed", exc_info=True, extra={"plugin": plugin.name, "hook": kind.hook})
         raise PluginError(f"its hook {kind.hook} raised {_shown(error)}", hint=_reinstall(plugin)) from error
     return tuple(one for answer in answers for one in kind.checked(answer))
@@ -119,7 +122,7 @@ def _shown(error: BaseException) -> str:
 
 
 def _reinstall(plugin: PluginName) -> str:
-    return f"reinstall {plugin.distribution} from where it came, with `llmd plugins install`, or uninstall it"
+    return f"reinstall {plugin.distribution} with `llmd plugins install`, or uninstall it"
 
 
 def _documentation() -> str:

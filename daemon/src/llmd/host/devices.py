@@ -1,4 +1,4 @@
-"""What is known of the devices of this machine."""
+"""The state of this machine's devices."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from llmd.host.states import Failure
 
 
 class DeviceState(msgspec.Struct, frozen=True):
-    """A device that a probe found. Where ``ok`` is false, ``reason`` says why it is not used and ``fix`` what helps."""
+    """A device that a probe found."""
 
     info: DeviceInfo
     backend: str
     plugin: PluginName
     ok: bool
+    """Whether it can be used."""
     reason: str = ""
+    """Why it cannot be used."""
     fix: str = ""
 
 
 class FailedBackend(msgspec.Struct, frozen=True):
-    """A backend whose devices are not known, because its plugin failed before it could name them.
-
-    ``name`` is the plugin's own where it failed before it could say which backends it has.
-    """
+    """A backend whose devices are not known because its plugin failed before it named them."""
 
     name: str
+    """The backend; or the plugin, if it failed before it named its backends."""
     plugin: PluginName
     failure: Failure
 
 
 def unique_names(devices: Iterable[DeviceState]) -> tuple[DeviceState, ...]:
-    """The devices, the second usable one of each name set aside. One that cannot be used takes no name from another."""
+    """Return the devices; of usable ones with the same name, all but the first become unusable.
+
+    An unusable device does not claim its name.
+    """
     owners: dict[str, DeviceState] = {}
     return tuple(
         _claimed(device, owners.setdefault(device.info.name, device)) if device.ok else device
@@ -43,12 +46,12 @@ def unique_names(devices: Iterable[DeviceState]) -> tuple[DeviceState, ...]:
 
 
 def named(name: str, devices: Iterable[DeviceState]) -> DeviceState | None:
-    """The device of that name: the usable one, else the first that says why it is not."""
+    """Return the device of that name: the usable one, else the first unusable one; None if there is none."""
     return min((one for one in devices if one.info.name == name), key=lambda one: not one.ok, default=None)
 
 
 def best(devices: Sequence[DeviceState]) -> DeviceState | None:
-    """The usable device with the highest score; the first of several."""
+    """Return the usable device with the highest score (the first of equals), or None."""
     return max((device for device in devices if device.ok), key=lambda one: one.info.score, default=None)
 
 

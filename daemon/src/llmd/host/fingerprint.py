@@ -1,4 +1,4 @@
-"""Fingerprints: what a cached result depends on. A result whose fingerprint changed is taken again."""
+"""Fingerprints of what a cached result depends on. If one changes, the result is computed again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from llmd.host.names import CORE_DISTRIBUTION, PluginName, module_files
 
-# What tells one driver, or one set of device nodes, from another without asking a toolkit.
+# Identify the driver and the device nodes without loading a toolkit.
 DRIVER_FILES = (
     "/proc/driver/nvidia/version",
     "/sys/module/nvidia/version",
@@ -22,13 +22,13 @@ DEVICE_NODES = ("/dev/dri", "/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd")
 
 
 def plugin_fingerprint(plugin: PluginName) -> str:
-    """Changes when the plugin, a file of its package, or the core does."""
+    """Return a digest that changes with the plugin, the files of its package, the core and Python."""
     files = (f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in _stats(plugin.module))
     return _digest([repr(plugin), metadata.version(CORE_DISTRIBUTION), sys.version, *files])
 
 
 def machine_fingerprint() -> str:
-    """Changes with processor, its usable cores, memory, kernel, driver and device nodes."""
+    """Return a digest of the processor, its usable cores, memory, kernel, driver and device nodes."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return _digest([
         *_cpu_model(),
@@ -42,12 +42,12 @@ def machine_fingerprint() -> str:
 
 
 def probe_fingerprint(plugin: PluginName, machine: str, trial: str) -> str:
-    """What a probe's result depends on; ``trial`` names the function that tries each device."""
+    """Return the fingerprint of a probe; ``trial`` names the function that tests each device."""
     return _digest([plugin_fingerprint(plugin), machine, trial])
 
 
 def benchmark_fingerprint(plugin: PluginName, machine: str, hardware: str) -> str:
-    """What a benchmark's result depends on; ``hardware`` is the device's own description."""
+    """Return the fingerprint of a benchmark; ``hardware`` is the device's description."""
     return _digest([plugin_fingerprint(plugin), machine, hardware])
 
 
@@ -56,7 +56,7 @@ def _stats(module: str) -> Iterable[tuple[Path, os.stat_result]]:
 
 
 def _cpu_model() -> list[str]:
-    """Name and instruction sets of the first processor."""
+    """Return the name and instruction sets of the first processor."""
     lines = _text(Path("/proc/cpuinfo")).split("\n\n")[0].splitlines()
     return [line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))]
 

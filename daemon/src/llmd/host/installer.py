@@ -1,6 +1,6 @@
-"""Installs plugins into the environment that llmd runs in, with uv where there is one, else with pip.
+"""Installs plugins into llmd's environment, with uv if it is available, else with pip.
 
-llmd and everything that it needs are held as constraints: a plugin that would change them is refused.
+The versions of llmd and its dependencies are constraints: a plugin that would change them is refused.
 """
 
 from __future__ import annotations
@@ -28,21 +28,19 @@ PROJECT = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One distribution that an installation adds, replaces or removes; empty versions stand for absent.
-
-    ``after`` is an address instead of a version where uv has not built the distribution yet.
-    """
+    """One distribution that an installation adds, replaces or removes. An empty version means absent."""
 
     distribution: str
     before: str
     after: str
+    """The version, or an address if uv has not built the distribution yet."""
 
 
 class Tool(Protocol):
-    """What resolves and installs: uv or pip."""
+    """An installer: uv or pip."""
 
     def changes(self, target: str, constraints: Path) -> list[Change]:
-        """What installing the target would change. Nothing is changed."""
+        """Return what installing the target would change, without changing anything."""
         ...
 
     def install(self, target: str, constraints: Path) -> None:
@@ -51,7 +49,7 @@ class Tool(Protocol):
 
 
 class Uv(msgspec.Struct, frozen=True):
-    """uv, on the path ``program``."""
+    """The uv executable ``program``."""
 
     program: str
 
@@ -75,7 +73,7 @@ class Uv(msgspec.Struct, frozen=True):
 
 
 class Pip(msgspec.Struct, frozen=True):
-    """The pip of this environment."""
+    """This environment's pip."""
 
     def changes(self, target: str, constraints: Path) -> list[Change]:
         report = constraints.with_name("report.json")
@@ -90,25 +88,25 @@ class Pip(msgspec.Struct, frozen=True):
 
 
 def find_tool() -> Tool:
-    """Uv where it is on the PATH, else the pip of this environment.
+    """Return uv if it is on the PATH, else this environment's pip.
 
     Raises:
-        NotFoundError: there is neither.
+        NotFoundError: neither is available.
     """
     program = shutil.which("uv")
     if program is None and importlib.util.find_spec("pip") is None:
         raise NotFoundError(
-            f"there is neither uv nor pip to install into {sys.prefix}",
+            f"neither uv nor pip is available to install into {sys.prefix}",
             hint=f"install uv, or run `{sys.executable} -m ensurepip`",
         )
     return Uv(program) if program else Pip()
 
 
 def checked_target(target: str) -> str:
-    """A path made absolute, or a name with an optional version, as a user may give it.
+    """Return an existing path as absolute, or a distribution name with an optional version unchanged.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: the target is neither.
     """
     path = Path(target)
     if path.exists() and ("/" in target or path.suffix == ".whl"):
@@ -117,13 +115,13 @@ def checked_target(target: str) -> str:
         return target
     raise ConfigError(
         f"{target!r} is neither an existing path nor the name of a distribution",
-        hint="give the path of a wheel or a source folder, or a name that the package index has, such as NAME==1.2",
+        hint="name a wheel, a source folder, or a distribution on the package index such as NAME==1.2",
     )
 
 
 @contextmanager
 def core_constraints() -> Iterator[Path]:
-    """A constraints file with the installed version of llmd and of everything that it needs."""
+    """Yield a constraints file with the installed versions of llmd and its dependencies."""
     lines = [f"{name}=={version}" for name, version in sorted(core_versions().items())]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "constraints.txt"
@@ -132,14 +130,16 @@ def core_constraints() -> Iterator[Path]:
 
 
 def core_versions() -> dict[str, str]:
-    """Installed versions of llmd and, all the way down, of what it requires."""
+    """Return the installed versions of llmd and its transitive dependencies."""
     versions: dict[str, str] = {}
     waiting = [CORE_DISTRIBUTION]
     while waiting:
         name = waiting.pop()
         try:
             found = metadata.distribution(name)
-        except metadata.PackageNotFoundError:  # required only elsewhere, or by an extra that is not installed
+        except (
+            metadata.PackageNotFoundError
+        ):  # required only on other platforms, or by an extra that is not installed
             continue
         if found.name not in versions:
             versions[found.name] = found.version
@@ -148,7 +148,7 @@ def core_versions() -> dict[str, str]:
 
 
 def uv_changes(report: str) -> Iterator[Change]:
-    """The changes of uv's report: ``- name==1`` leaves, ``+ name==2`` comes, ``~ name @ file:…`` is installed anew."""
+    """Parse uv's report: ``- name==1`` is removed, ``+ name==2`` added, ``~ name @ file:…`` reinstalled."""
     lines = re.findall(r"^ ([-+~]) ([A-Za-z0-9._-]+)(?:==| @ )(\S+)", report, re.MULTILINE)
     before = {name: version for sign, name, version in lines if sign in "-~"}
     after = {name: version for sign, name, version in lines if sign in "+~"}
@@ -157,7 +157,7 @@ def uv_changes(report: str) -> Iterator[Change]:
 
 
 def pip_changes(report: str) -> Iterator[Change]:
-    """The changes of pip's report of what it would install."""
+    """Parse pip's report of what it would install."""
     for item in json.loads(report)["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
         try:
@@ -171,12 +171,12 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run uv or pip.
 
     Raises:
-        PluginError: it refused; the message holds its words.
+        PluginError: it failed; the message contains its output.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise PluginError(
-            f"it cannot be installed:\n{done.stdout}{done.stderr}".rstrip(),
-            hint="nothing was changed; llmd and what it needs are held at their versions",
+            f"the plugin cannot be installed:\n{done.stdout}{done.stderr}".rstrip(),
+            hint="nothing was changed; the versions of llmd and its dependencies must stay the same",
         )
     return done

@@ -1,4 +1,4 @@
-"""What ``llmd plugins list`` shows: names from metadata, states from the cache. No plugin is imported."""
+"""Plugin states from metadata and the cache, for ``llmd plugins list``. No plugin is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.host.states import DESCRIPTION, PROBE, PluginState, Summary, Verdict, 
 
 
 def known_states(plugins: Sequence[PluginName], cache: Cache, trial: str) -> tuple[PluginState, ...]:
-    """A row for each plugin; its state is ``unknown`` where the cache has nothing for the plugin as it is now."""
+    """Return the state of each plugin; ``unknown`` if nothing is cached for its current fingerprint."""
     summaries = {plugin: known_summary(plugin, cache) for plugin in plugins}
     settled = settle((plugin, summary) for plugin, summary in summaries.items() if summary)
     machine = machine_fingerprint()
@@ -27,19 +27,19 @@ def known_states(plugins: Sequence[PluginName], cache: Cache, trial: str) -> tup
 
 
 def known_summary(plugin: PluginName, cache: Cache) -> Summary | None:
-    """What the plugin's description said the last time that it was asked."""
+    """Return the cached summary of the plugin, or None."""
     return cache.get(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), Summary)
 
 
 def known_commands(plugins: Sequence[PluginName], cache: Cache) -> dict[str, str] | None:
-    """Verbs that plugins add, with their help, or None where a plugin was never described as it is now."""
+    """Return plugin subcommands with their help, or None if a plugin has no current summary."""
     summaries = {plugin: known_summary(plugin, cache) for plugin in plugins}
     known = {plugin: summary for plugin, summary in summaries.items() if summary}
     return commands_of(known) if len(known) == len(summaries) else None
 
 
 def commands_of(summaries: Mapping[PluginName, Summary]) -> dict[str, str]:
-    """The subcommands of plugins that are not set aside."""
+    """Return the subcommands of all plugins that are not disabled."""
     settled = settle(summaries.items()).values()
     return {
         subcommand: text

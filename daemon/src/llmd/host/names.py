@@ -1,4 +1,4 @@
-"""The first phase, *name*: what entry-point metadata says of a plugin. Nothing of a plugin is imported."""
+"""The first phase, *name*: reads entry-point metadata. No plugin is imported."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ CORE_DISTRIBUTION = "llmd-daemon"
 
 
 DEVICE_TRIAL = "llmd.testing.trial:try_device"
-"""What a probe runs on each device that it finds: a name, so that only the child imports it."""
+"""The function that a probe runs on each device. It is a name, so that only the child process imports it."""
 
 
 class PluginName(msgspec.Struct, frozen=True):
-    """One entry point of the group ``llmd``: ``name`` is what users type, ``module`` is what gets imported."""
+    """One entry point of the group ``llmd``."""
 
     name: str
+    """What users type."""
     module: str
+    """The module to import."""
     distribution: str
     version: str
 
@@ -31,7 +33,7 @@ class PluginName(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Names this plugin among all of the environment: two distributions may use one name."""
+        """Unique in the environment: two distributions may use the same plugin name."""
         return f"{self.distribution}.{self.name}"
 
     def __str__(self) -> str:
@@ -39,13 +41,13 @@ class PluginName(msgspec.Struct, frozen=True):
 
 
 def discover() -> tuple[PluginName, ...]:
-    """Every plugin of this environment: built-in ones first, then by distribution and name.
+    """Return every plugin of this environment: built-in ones first, then by distribution and name.
 
-    The order decides who keeps a name that two plugins claim, so it must not depend on the search path.
+    If two plugins claim a name, the first in this order keeps it, so it must not depend on the search path.
     """
     from llmd.api.plugins import ENTRY_POINT_GROUP
 
-    importlib.invalidate_caches()  # a long-lived process sees what was installed since it started
+    importlib.invalidate_caches()  # also find plugins installed since this process started
     found = {
         PluginName(point.name, point.value, point.dist.name, point.dist.version)
         for point in metadata.entry_points(group=ENTRY_POINT_GROUP)
@@ -55,9 +57,9 @@ def discover() -> tuple[PluginName, ...]:
 
 
 def module_files(module: str) -> tuple[Path, ...]:
-    """The files that a module consists of: its package's, or its own where it is in no package.
+    """Return the files of a module's package, or of the module if it is not in a package.
 
-    Unlike `importlib.util.find_spec` this imports no parent package. Empty where the module does not exist.
+    Unlike `importlib.util.find_spec` this imports no parent package. Empty if the module does not exist.
     """
     origin, folders = _locate(module)
     if not folders:
@@ -67,7 +69,10 @@ def module_files(module: str) -> tuple[Path, ...]:
 
 
 def _locate(module: str) -> tuple[Path | None, list[str]]:
-    """The file of a module and the folders of its package: an editable extension has two, sources and build."""
+    """Return the file of a module and the folders of its package.
+
+    An editable extension has two folders: sources and build.
+    """
     package: list[str] = []
     spec: ModuleSpec | None = None
     name = ""

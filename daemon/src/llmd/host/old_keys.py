@@ -1,4 +1,4 @@
-"""JSON keys of plugins and devices under the names that earlier versions gave them."""
+"""JSON keys of plugins and devices from earlier versions."""
 
 from __future__ import annotations
 

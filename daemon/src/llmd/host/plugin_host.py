@@ -1,4 +1,4 @@
-"""The host of plugins: what every other part of llmd asks for backends, architectures, transports and the rest."""
+"""The plugin host: gives the rest of llmd backends, architectures, transports and the other kinds."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ log = logging.getLogger(__name__)
 
 
 class PluginHost:
-    """Plugins by kind, and the devices that they find. Used by one thread at a time.
+    """Plugins by kind, and the devices that they find. Not thread-safe.
 
-    A plugin that fails at any phase is set aside with its reason and the rest goes on; one that is asked for by
-    name is an error. Nothing is imported before it is needed. ``trial`` is the dotted name of a function that
-    tries a device in the child process of its probe (`llmd.host.jobs.Probe`).
+    A plugin that fails in any phase is disabled, and the others continue; requesting a disabled plugin by
+    name
+    raises its error. Plugins are imported only when needed. ``trial`` is the dotted name of a function that
+    tests a device in the child process of its probe (`llmd.host.jobs.Probe`).
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class PluginHost:
         self._late: dict[PluginName, Failure] = {}
 
     def plugins(self) -> tuple[PluginState, ...]:
-        """The state of every plugin as far as this host has looked."""
+        """Return the state of every plugin, as far as this host knows it."""
         return tuple(
             state_of(plugin, summary, self._verdict(plugin)) for plugin, summary in self._summaries().items()
         )
@@ -69,11 +70,11 @@ class PluginHost:
         return {one.name: one for one in self._all("parser")}
 
     def command(self, subcommand: str) -> click.Command:
-        """The ``click.Command`` of a subcommand; only the plugin that provides it is imported.
+        """Return the ``click.Command`` of a subcommand; only the plugin that provides it is imported.
 
         Raises:
-            NotFoundError: no plugin has it.
-            PluginError: the plugin that has it failed.
+            NotFoundError: no plugin provides it.
+            PluginError: the plugin that provides it failed.
         """
         for plugin, summary in self._summaries().items():
             if not summary.failure and subcommand in summary.commands:
@@ -81,22 +82,22 @@ class PluginHost:
 
                 commands = self._catalog.description(plugin).command
                 return loaded(plugin, next(command for command in commands if command.name == subcommand))
-        hint = "see `llmd --help` for the commands there are"
+        hint = "run `llmd --help` for a list of commands"
         raise self._blamed("command", subcommand) or NotFoundError(
             f"there is no command {subcommand!r}", hint=hint
         )
 
     def devices(self, *, fresh: bool = False) -> tuple[DeviceState, ...]:
-        """Every device that a probe found, usable or not.
+        """Return every device that a probe found, usable or not.
 
-        Probes run in child processes, in parallel; unless ``fresh``, what is stored is taken: a pass always, anything
-        else for an hour.
+        Probes run in parallel child processes. Unless ``fresh``, stored reports are used: passes always, all
+        others for an hour.
         """
         self._probe(self._providing("backend"), "nothing" if fresh else "all")
         return self._probes.devices()
 
     def failed_backends(self) -> tuple[FailedBackend, ...]:
-        """Backends whose plugins failed before they named a device, as far as this host has looked."""
+        """Return the backends whose plugins failed before they named a device, as far as this host knows."""
         failures = {
             plugin: self._late.get(plugin) or summary.failure for plugin, summary in self._summaries().items()
         }
@@ -108,20 +109,20 @@ class PluginHost:
         )
 
     def find_device(self, name: str) -> DeviceState:
-        """The device of that name, usable or not.
+        """Return the device of that name, usable or not.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there is no such device.
             PluginError: the plugin of that name failed; the message says why.
         """
         return self._named(name) or self._raise_no_device(name)
 
     def choose_device(self, name: str) -> DeviceState:
-        """The device of that name, or for ``auto`` the usable one with the highest score.
+        """Return the device of that name, or for ``auto`` the usable one with the highest score.
 
         Raises:
-            NotFoundError: there is none.
-            PluginError: it, or the plugin of that name, cannot be used; the message says why.
+            NotFoundError: there is no such device.
+            PluginError: the device, or the plugin of that name, cannot be used; the message says why.
         """
         if name == "auto":
             return best(self.devices()) or self._raise_no_device(name)
@@ -133,7 +134,7 @@ class PluginHost:
         return chosen
 
     def open_device(self, device: DeviceState, options: DeviceOptions = AS_IT_FINDS_BEST) -> Device:
-        """The last phase, *open*: only in the process that computes on the device.
+        """Open a device (the last phase, *open*). Called only in the process that computes on the device.
 
         Raises:
             PluginError: the plugin failed.
@@ -145,18 +146,16 @@ class PluginHost:
             return backend.open(device.info.name, options)
         except LlmdError:
             raise
-        except Exception as error:  # the door of plugins
+        except Exception as error:  # plugin code may raise anything
             fields = {"device": device.info.name, "plugin": device.plugin.name}
             log.warning("device_open_failed", exc_info=True, extra=fields)
             reason = f"opening device {device.info.name} raised {type(error).__name__}: {error}"
-            failure = Failure(
-                "open", reason, f"`llmd doctor` probes {device.plugin.name} again and says what it finds"
-            )
-            self._set_aside(device.plugin, failure)
+            failure = Failure("open", reason, f"run `llmd doctor` to probe {device.plugin.name} again")
+            self._disable(device.plugin, failure)
             raise failure.error(device.plugin) from error
 
     def examine(self) -> tuple[PluginState, ...]:
-        """Describe and probe every plugin anew, whatever is stored."""
+        """Describe and probe every plugin again, ignoring stored results."""
         self._late.clear()
         self._probes.clear()
         self._settled = settle((plugin, self._catalog.fresh(plugin)) for plugin in self._names)
@@ -172,29 +171,29 @@ class PluginHost:
         return self._settled
 
     def _providing(self, kind: str) -> list[PluginName]:
-        """Plugins that provide something of a kind and have not failed."""
+        """Return the plugins that provide a kind and have not failed."""
         summaries = self._summaries().items()
         return [one for one, summary in summaries if not summary.failure and kind in summary.provides]
 
     def _backend_names(self, plugin: PluginName) -> tuple[str, ...]:
-        """The backends of a plugin; its own name where it failed before it could say what it provides."""
+        """Return the backends of a plugin; its own name if it failed before it said what it provides."""
         provides = self._summaries()[plugin].provides
         return provides.get("backend", ()) if provides else (plugin.name,)
 
     def _all(self, kind: str) -> Iterator[Any]:
-        """The objects of a kind; a plugin that cannot be described any more is set aside here."""
+        """Yield the objects of a kind. A plugin that can no longer be described is disabled."""
         for plugin in self._providing(kind):
             if plugin in self._late:
                 continue
             try:
                 yield from getattr(self._catalog.description(plugin), kind)
             except PluginError as error:
-                self._set_aside(plugin, Failure.of("description", error))
+                self._disable(plugin, Failure.of("description", error))
 
     def _named(self, name: str) -> DeviceState | None:
-        """The device of that name. ``cuda:0`` is looked for at the backend ``cuda`` first: others may be slow.
+        """Find a device by name. For ``cuda:0`` the backend ``cuda`` is probed first: others may be slow.
 
-        That backend is probed again where its stored probe found nothing to use: the user asked for it.
+        If the stored probe of that backend did not pass, it is probed again: the user asked for it by name.
         """
         kind, _, _ = name.partition(":")
         summaries, plugins = self._summaries(), self._providing("backend")
@@ -208,9 +207,9 @@ class PluginHost:
 
     def _probe(self, plugins: Sequence[PluginName], trust: Trust) -> None:
         for plugin, failure in self._probes.run(plugins, trust).items():
-            self._set_aside(plugin, failure)
+            self._disable(plugin, failure)
 
-    def _set_aside(self, plugin: PluginName, failure: Failure) -> None:
+    def _disable(self, plugin: PluginName, failure: Failure) -> None:
         self._late[plugin] = failure
         self._log(plugin, failure)
 
@@ -230,7 +229,7 @@ class PluginHost:
         raise self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
 
     def _blamed(self, kind: str, name: str) -> PluginError | None:
-        """The failure of a plugin that has, or is called by, a name: it says more than that there is no such thing."""
+        """Return the failure of a plugin that has or provides a name: it is more helpful than "not found"."""
         for plugin, summary in self._summaries().items():
             failure = self._late.get(plugin) or summary.failure
             if failure and name in {plugin.name, plugin.distribution, *summary.provides.get(kind, ())}:

@@ -1,4 +1,4 @@
-"""The third phase, *probe*: which devices a plugin finds on this machine, and whether they compute."""
+"""The third phase, *probe*: finds a plugin's devices on this machine and tests them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary
 from llmd.process.limits import TimeLimit
 
 MAX_PARALLEL_PROBES = 4
-# How long a probe is believed that found nothing to use. Retrying a plugin that hangs costs every start its whole time
-# limit; never retrying would keep a device away that was only asleep (docs/decisions/0006).
+# How long a probe that did not pass is trusted. Retrying a plugin that hangs at every start would cost its
+# whole
+# time limit each time; never retrying would lose a device that was only asleep (docs/decisions/0006).
 BELIEVED_S = 3600.0
 
 Trust = Literal["all", "passes", "nothing"]
-"""Which stored reports are taken: also those that found nothing to use, for `BELIEVED_S`; only passes; none."""
+"""Which stored reports are used: passes, and others for `BELIEVED_S`; only passes; none."""
 
 
 PROBE_LIMIT = TimeLimit(processor_s=10.0, wall_s=60.0)
@@ -34,25 +35,27 @@ PROBE_LIMIT = TimeLimit(processor_s=10.0, wall_s=60.0)
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a probe found. ``failure`` is set where the probe as a whole failed; there are no devices then.
-
-    ``taken_at`` is in seconds since the epoch. ``is_kept`` is false of a failure that only says that the machine was busy.
-    """
+    """The result of a probe."""
 
     summary: Summary
     devices: tuple[DeviceState, ...] = ()
     failure: Failure | None = None
+    """Set if the probe as a whole failed; there are no devices then."""
     taken_at: float = 0.0
+    """Seconds since the epoch."""
     is_kept: bool = True
+    """Whether to store the report; false for a failure that only means that the machine was busy."""
 
     @property
     def passed(self) -> bool:
-        """It found devices, and each can be used: so it stays until plugin or machine change."""
+        """Whether it found devices and all can be used. A pass is valid until the plugin or the machine
+        changes.
+        """
         return bool(self.devices) and all(device.ok for device in self.devices)
 
 
 class Prober:
-    """Probes plugins in child processes and keeps what they found, and how the plugins describe themselves."""
+    """Probes plugins in child processes and stores the reports and the plugins' summaries."""
 
     def __init__(
         self, cache: Cache, *, limit: TimeLimit, trial: str, clock: Callable[[], float] = time.time
@@ -63,7 +66,7 @@ class Prober:
         self._clock = clock
 
     def probe(self, plugin: PluginName, trust: Trust = "all") -> ProbeReport:
-        """Probe a plugin, or take what is stored of the same plugin on the same machine, as far as it is trusted."""
+        """Probe a plugin, or return the stored report for this plugin and machine if ``trust`` allows it."""
         fingerprint = probe_fingerprint(plugin, self._machine, self._trial)
         known = self._cache.get(PROBE, plugin.key, fingerprint, ProbeReport)
         if known and self._holds(known, trust):
@@ -87,7 +90,7 @@ class Prober:
 
 
 class Probes:
-    """What this process has probed: at most once for each plugin, unless it is asked to do so again."""
+    """The probes of this process: at most one per plugin, unless a fresh one is requested."""
 
     def __init__(self, prober: Prober, order: Sequence[PluginName]) -> None:
         self._prober = prober
@@ -95,7 +98,7 @@ class Probes:
         self._reports: dict[PluginName, ProbeReport] = {}
 
     def run(self, plugins: Sequence[PluginName], trust: Trust = "all") -> dict[PluginName, Failure]:
-        """Probe plugins in parallel; returns the failures that are new."""
+        """Probe plugins in parallel; return the new failures."""
         waiting = [plugin for plugin in plugins if trust == "nothing" or plugin not in self._reports]
         with ThreadPoolExecutor(MAX_PARALLEL_PROBES, thread_name_prefix="probe") as pool:
             probe = functools.partial(self._prober.probe, trust=trust)
@@ -104,19 +107,19 @@ class Probes:
         return {plugin: report.failure for plugin, report in reports.items() if report.failure}
 
     def devices(self) -> tuple[DeviceState, ...]:
-        """The devices that were found, in the order of plugins."""
+        """Return the devices found, in the order of the plugins."""
         reports = (self._reports[plugin] for plugin in self._order if plugin in self._reports)
         return unique_names(device for report in reports for device in report.devices)
 
     def device(self, name: str) -> DeviceState | None:
-        """The device of that name, where it was found."""
+        """Return the device of that name, or None."""
         return named(name, self.devices())
 
     def __contains__(self, plugin: object) -> bool:
         return plugin in self._reports
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all reports."""
         self._reports.clear()
 
 

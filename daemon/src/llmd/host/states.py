@@ -1,4 +1,4 @@
-"""What is known of a plugin. None of this needs the plugin, or numpy, to be imported."""
+"""The state of plugins. Importing this module imports neither plugins nor numpy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from llmd.api.errors import PluginError
 from llmd.host.names import PluginName
 
-# The kinds of cached results that these structs are stored as.
+# The cache kinds under which these structs are stored.
 DESCRIPTION = "description"
 PROBE = "probe"
 
@@ -19,7 +19,7 @@ State = Literal["ok", "failed", "unknown"]
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a plugin was set aside, at which phase, and what fixes it."""
+    """Why a plugin was disabled, in which phase, and how to fix it."""
 
     phase: Phase
     reason: str
@@ -30,35 +30,35 @@ class Failure(msgspec.Struct, frozen=True):
         return cls(phase, error.message, error.hint)
 
     def error(self, plugin: PluginName) -> PluginError:
-        """As the error of a plugin that the user named."""
-        return PluginError(f"plugin {plugin} was set aside: {self.reason}", hint=self.fix)
+        """Return the failure as an error, for a plugin that the user named."""
+        return PluginError(f"plugin {plugin} was disabled: {self.reason}", hint=self.fix)
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a plugin's description said, without the callables.
-
-    ``provides`` maps a plugin kind to the names it claims; ``commands`` maps a subcommand to its help.
-    """
+    """The description of a plugin without its objects."""
 
     provides: Mapping[str, tuple[str, ...]] = {}
+    """The claimed names by plugin kind."""
     commands: Mapping[str, str] = {}
+    """The help by subcommand."""
     failure: Failure | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The part of a stored probe report that is known without its devices."""
+    """The part of a stored probe report that can be read without its devices."""
 
     failure: Failure | None = None
 
 
 class PluginState(msgspec.Struct, frozen=True):
-    """One row of ``llmd plugins list``. ``phase`` is the last phase that was reached."""
+    """One row of ``llmd plugins list``."""
 
     name: str
     distribution: str
     version: str
     module: str
     phase: Phase
+    """The last phase reached."""
     state: State
     reason: str = ""
     fix: str = ""
@@ -66,7 +66,7 @@ class PluginState(msgspec.Struct, frozen=True):
 
 
 def state_of(plugin: PluginName, summary: Summary | None, verdict: Verdict | None) -> PluginState:
-    """The row of a plugin; None stands for a phase that was not reached yet."""
+    """Return the row of a plugin; None means that the phase was not reached yet."""
     failure = (summary and summary.failure) or (verdict and verdict.failure) or None
     return PluginState(
         name=plugin.name,
@@ -82,7 +82,7 @@ def state_of(plugin: PluginName, summary: Summary | None, verdict: Verdict | Non
 
 
 def reached(summary: Summary | None, verdict: Verdict | None) -> Phase:
-    """The last phase that was reached."""
+    """Return the last phase reached."""
     if summary is None:
         return "name"
     return "description" if verdict is None else "probe"

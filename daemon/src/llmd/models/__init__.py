@@ -1,1 +1,1 @@
-"""Models on disk: configuration, checkpoint, plan, weight formats, lowering."""
+"""Models on disk: configuration, checkpoint, plan, weight formats and lowering."""

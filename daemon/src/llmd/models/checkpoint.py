@@ -1,4 +1,4 @@
-"""The weights of a model: one safetensors file or several, as one mapping of names to tensors."""
+"""The weights of a model: one or several files, as one mapping of names to tensors."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ STORED_FORMATS: Mapping[str, Format] = {
     **{name.upper(): name for name in PLAIN_FORMATS},
     **{name.upper(): name for name in INTEGER_FORMATS if name not in OWN_FORMATS},
 }
-"""The formats of the dtypes that a model may compute with: plain ones, and the blocks of GGUF files."""
+"""Weight formats by the dtype in a file's header: plain formats, and the block formats of GGUF files."""
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
-    """A tensor as its header states it; ``dtype`` is the header's word, ``begin`` its place among the data of the file in
-    bytes, ``size_bytes`` its stored size.
-    """
+    """A tensor as described by a file's header."""
 
     name: str
     dtype: str
+    """The header's name for it."""
     shape: tuple[int, ...]
     file: Path
     begin: int
+    """Byte offset in the file's tensor data."""
     size_bytes: int
+    """Stored size."""
 
     @property
     def format(self) -> Format | None:
-        """The format, or None for integers and other dtypes that no weight has."""
+        """The weight format; None for integers and other dtypes that weights do not use."""
         return STORED_FORMATS.get(self.dtype)
 
 
 class Entry(Protocol):
-    """What a header says of a tensor: the name of its elements' or blocks' type, its shape, and where its bytes lie."""
+    """A tensor in a header: its dtype (of elements or blocks), its shape, and the range of its bytes."""
 
     @property
     def dtype(self) -> str: ...
@@ -58,14 +59,17 @@ class Entry(Protocol):
 
 
 class Header(Protocol):
-    """What stands before the tensors of a file."""
+    """The header of a file of tensors."""
 
     @property
     def entries(self) -> Mapping[str, Entry]: ...
 
 
 class WeightFile(Protocol):
-    """A file of tensors, or what is handed out as one. See `SafetensorsFile` and `llmd.models.gguf.gguf_file.GgufFile`."""
+    """A file of tensors, or an object that acts as one.
+
+    See `SafetensorsFile` and `llmd.models.gguf.gguf_file.GgufFile`.
+    """
 
     path: Path
 
@@ -82,10 +86,10 @@ class WeightFile(Protocol):
 
 
 class Checkpoint:
-    """All tensors of a model. Opening reads headers only; `view` maps. Thread-safe.
+    """All tensors of a model. Opening reads headers only; `view` maps the data. Thread-safe.
 
-    ``file`` stands for the whole in errors: the single file, or the index. ``notices`` are sentences about
-    what is odd but harmless.
+    ``file`` is the path shown in errors: the single file, or the index. ``notices`` are sentences about
+    harmless oddities.
     """
 
     def __init__(self, shards: Shards, files: Mapping[str, WeightFile]) -> None:
@@ -101,7 +105,7 @@ class Checkpoint:
         """Open the files of ``shards``.
 
         Raises:
-            CheckpointError: a file is missing, damaged, or contradicts the index or another file.
+            CheckpointError: a file is missing or damaged, or contradicts the index or another file.
         """
         files: dict[str, SafetensorsFile] = {}
         try:
@@ -121,7 +125,7 @@ class Checkpoint:
         return sum(tensor.size_bytes for tensor in self.tensors.values())
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """The tensor, as its file gives it: mapped where it lies there in one piece.
+        """Return a tensor as stored in its file: mapped if it is contiguous there.
 
         Raises:
             CheckpointError: there is no such tensor, or its file has shrunk.
@@ -131,15 +135,15 @@ class Checkpoint:
         return self._owners[name].view(name)
 
     def fetch(self, name: str) -> None:
-        """Read a tensor from the disk, so that the system has it in memory when it is used.
+        """Read a tensor from the disk into the page cache before it is used.
 
         Raises:
-            OSError: the disk does not give it.
+            OSError: it cannot be read.
         """
         self._owners[name].fetch(name)
 
     def release(self) -> None:
-        """Give the memory back that what was read of its files takes; views stay what they are."""
+        """Drop the mapped pages of the files from this process; views stay valid."""
         for file in self._files.values():
             file.release()
 
@@ -164,7 +168,7 @@ def _info(name: str, file: WeightFile) -> TensorInfo:
 
 
 def _owners(shards: Shards, files: Mapping[str, WeightFile]) -> Mapping[str, WeightFile]:
-    """The file of each tensor; an index must name the one file that has it."""
+    """Return the file of each tensor; an index must name the only file that holds it."""
     owners: dict[str, WeightFile] = {}
     for file in files.values():
         for name in file.header.entries:
@@ -178,7 +182,7 @@ def _owners(shards: Shards, files: Mapping[str, WeightFile]) -> Mapping[str, Wei
     for name, shard in shards.weight_map.items():
         if name not in files[shard].header.entries:
             raise CheckpointError(
-                f"the index says that {shard} holds it, which does not",
+                f"the index says that {shard} holds it, but it does not",
                 file=str(shards.main),
                 tensor=name,
                 hint="index and shards are of different versions; copy them again from one place",

@@ -1,4 +1,4 @@
-"""What a configuration calls the class of its model."""
+"""The class names in a model's configuration."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from llmd.api.plugins import Config
 
 
 def architecture_names(config: Config) -> tuple[str, ...]:
-    """What a configuration calls its architecture.
+    """Return the architecture names of a configuration.
 
-    A ``model_type`` counts only where no class is named: an unknown class may compute something else with it.
+    ``model_type`` counts only if no class is named: an unknown class of that type may compute something else.
     """
     model_type = config.get("model_type")
     return tuple(config.get("architectures") or ([model_type] if model_type else ()))
 
 
 def named_class(config: Config) -> str:
-    """The first class that a configuration names, empty where it names none."""
+    """Return the first class that a configuration names, or an empty string."""
     return next(iter(config.get("architectures") or ()), "")

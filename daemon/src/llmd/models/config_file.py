@@ -1,4 +1,4 @@
-"""What a model says about itself."""
+"""Read a model's configuration."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from llmd.models.model_source import find_source
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """The configuration of the model in ``directory``, in the words of transformers.
+    """Return the configuration of the model in ``directory``, with the field names of transformers.
 
     Raises:
         NotFoundError: there is no such directory.
         CheckpointError: the file is missing, or `llmd.models.json_file.read_object` refuses it.
-        UnsupportedModelError: it cannot be said in those words.
+        UnsupportedModelError: it cannot be expressed in those fields.
     """
     return find_source(directory).read_config()

@@ -1,6 +1,7 @@
-"""The types of the fields of ``config.json`` that are read before or beside its architecture.
+"""The types of the fields of ``config.json`` that are read outside of architectures.
 
-What an architecture reads, it checks itself. These fields are read in many places, which may trust their types.
+An architecture checks the fields that it reads. These fields are read in many places, which rely on their
+types.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ TokenId = Annotated[int, Meta(ge=0)]
 
 
 class TextConfigForm(Struct, frozen=True):
-    """``text_config`` of a model of text and images."""
+    """``text_config`` of a model for text and images."""
 
     eos_token_id: TokenId | list[TokenId] | None = None
     max_position_embeddings: int | None = None
@@ -28,7 +29,7 @@ class FunctionForm(Struct, frozen=True):
 
 
 class ConfigForm(TextConfigForm, frozen=True):
-    """A configuration. A field that is null counts as absent, and fields that are not named here have any type."""
+    """A configuration. Null counts as absent; fields not listed here may have any type."""
 
     architectures: list[str] | None = None
     model_type: str | None = None

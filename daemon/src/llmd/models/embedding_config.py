@@ -1,4 +1,4 @@
-"""What a model directory says about embedding: the files of sentence-transformers, and fields of ``config.json``."""
+"""Read the embedding settings of a model: sentence-transformers' files, and fields of ``config.json``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PROMPTS_FILE = "config_sentence_transformers.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 MAX_BYTES = 16_000_000
 
-# In the order in which sentence-transformers joins them: the flag in the older form of the file, the name in the newer.
+# In the order in which sentence-transformers concatenates them. Keys are the names in the newer form of the
+# file; the first item is the flag in the older form.
 POOLINGS: Mapping[str, tuple[str, Pooling]] = {
     "cls": ("pooling_mode_cls_token", "cls"),
     "max": ("pooling_mode_max_tokens", "max"),
@@ -32,7 +33,7 @@ POOLINGS: Mapping[str, tuple[str, Pooling]] = {
     "lasttoken": ("pooling_mode_lasttoken", "last"),
 }
 NESTED_FAMILIES = ("qwen3",)
-"""``model_type`` of embedding models whose vectors are nested although no file says so (Zhang et al. 2025, "Qwen3
+"""``model_type`` of embedding models with nested vectors that no file declares (Zhang et al. 2025, "Qwen3
 Embedding")."""
 
 
@@ -40,8 +41,10 @@ _Form = TypeVar("_Form", bound=msgspec.Struct)
 
 
 def embeds(directory: Path, config: Config) -> bool:
-    """Whether a model is for embedding, told without a plan: it has the files of sentence-transformers, or its class is one
-    that transformers names Model because it has no head, or an encoder's.
+    """Whether a model is for embedding, decided without a plan.
+
+    It is if it has the files of sentence-transformers, or if its class is one without a head (transformers
+    names these Model) or an encoder for masked tokens.
 
     Raises:
         CheckpointError: a file is damaged.
@@ -51,11 +54,12 @@ def embeds(directory: Path, config: Config) -> bool:
 
 
 def read_embedding(directory: Path, config: Config) -> Embedding | None:
-    """What the files of sentence-transformers say; None where there are none, or those of a model that ranks.
+    """Read the files of sentence-transformers; return None if there are none, or if they describe a reranker.
 
     Raises:
-        CheckpointError: a file is damaged or says nothing that could be meant.
-        UnsupportedModelError: the model goes on behind the pooling, or pools in a way that llmd does not.
+        CheckpointError: a file is damaged or invalid.
+        UnsupportedModelError: the model has modules after the pooling, or pools in a way that llmd does not
+            support.
     """
     modules = _embedding_modules(directory)
     if modules is None:
@@ -81,24 +85,24 @@ def read_embedding(directory: Path, config: Config) -> Embedding | None:
 
 
 def check_direction(config: Config, path: Path) -> None:
-    """Refuse a decoder that was trained on to see both directions: a causal plan would give other vectors.
+    """Refuse a decoder that was retrained to attend in both directions: a causal plan gives wrong vectors.
 
     Raises:
-        UnsupportedModelError: the configuration says so.
+        UnsupportedModelError: the configuration asks for bidirectional attention.
     """
     for field, value in (("is_causal", False), ("use_bidirectional_attention", True)):
         if config.get(field) is value:
             raise UnsupportedModelError(
-                f"{path}: {field} is {str(value).lower()}: tokens see those behind them, which llmd does not compute "
-                "for this architecture",
-                hint="take a causal model such as Qwen3-Embedding, or an encoder such as BERT",
+                f"{path}: {field} is {str(value).lower()}: tokens attend to later tokens, which llmd does "
+                "not support for this architecture",
+                hint="use a causal model such as Qwen3-Embedding, or an encoder such as BERT",
             )
 
 
 def default_embedding(config: Config, *, causal: bool) -> Embedding:
-    """What holds for a model without a head and without files that say more.
+    """Return the settings of a model that has no head and no files with embedding settings.
 
-    In a causal model only the last row has seen the whole text.
+    In a causal model only the last row has attended to the whole text.
     """
     return _with_nesting(Embedding(("last",) if causal else ("mean",)), config)
 
@@ -110,28 +114,28 @@ def _with_nesting(embedding: Embedding, config: Config) -> Embedding:
 
 
 def _embedding_modules(directory: Path) -> Sequence[Module] | None:
-    """The modules of a model that embeds, None where nothing says so."""
+    """Return the modules of an embedding model; None if it is a reranker or has no such file."""
     modules = read_modules(directory)
     return None if modules and modules[-1].kind == SCORE else modules
 
 
 def _pooling_modules(directory: Path, modules: Sequence[Module]) -> Sequence[Module]:
-    """The pooling, and the normalisation where there is one.
+    """Return the pooling module and the normalisation module, if there is one.
 
     Raises:
-        UnsupportedModelError: there are others; they are named.
+        UnsupportedModelError: there are other modules; the message names them.
     """
     path, kinds = directory / MODULES_FILE, [module.kind for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         raise UnsupportedModelError(
-            f"{path}: the modules are {', '.join(kinds) or 'none'}; llmd computes Transformer, Pooling and Normalize, in "
-            "this order",
-            hint="take a model of these modules alone",
+            f"{path}: the modules are {', '.join(kinds) or 'none'}; llmd supports Transformer, Pooling and "
+            "Normalize, in this order",
+            hint="use a model with only these modules",
         )
     if not modules[0].is_root:
         raise UnsupportedModelError(
-            f"{path}: the transformer lies in the folder {modules[0].path}",
-            hint="copy the files of that folder beside modules.json, and name the path there as empty",
+            f"{path}: the transformer is in the folder {modules[0].path}",
+            hint='copy the files of that folder next to modules.json, and set its path there to ""',
         )
     return modules[1:]
 
@@ -143,8 +147,8 @@ def _poolings(values: Mapping[str, Any], path: Path) -> tuple[Pooling, ...]:
     unknown = [name for name in names if not isinstance(name, str) or name not in POOLINGS]
     if unknown:
         raise UnsupportedModelError(
-            f"{path}: pooling_mode is {unknown[0]!r}; known here: {', '.join(POOLINGS)}",
-            hint="take a model that pools in one of these ways",
+            f"{path}: pooling_mode is {unknown[0]!r}; supported are {', '.join(POOLINGS)}",
+            hint="use a model that pools in one of these ways",
         )
     if not names:
         raise CheckpointError("names no pooling", file=str(path), hint=DAMAGED)
@@ -162,7 +166,7 @@ class _Prompts(msgspec.Struct, frozen=True):
 
     @property
     def default(self) -> str:
-        """The text that stands before every text of a request that names no prompt."""
+        """The text put before each input if a request names no prompt."""
         return self.prompts[self.default_prompt_name] if self.default_prompt_name is not None else ""
 
 
@@ -174,7 +178,7 @@ def _text_settings(path: Path) -> _TextSettings:
 
 
 def _tokenizer_limit(path: Path) -> int | None:
-    """The longest text where nothing else names one; what stands there for none is larger than any window."""
+    """Return the maximum length if no other file states it. A huge value means that there is no limit."""
     values = read_object(path, max_bytes=MAX_BYTES) if is_named(path) else {}
     limit = values.get("model_max_length")
     return limit if isinstance(limit, int) and limit > 0 else None
@@ -190,16 +194,17 @@ def _prompts(path: Path) -> _Prompts:
 
 
 def _without_prompts(known: _Prompts, path: Path) -> _Prompts:
-    """None of the prompts of a model that leaves them out of its pooling: llmd pools all of a text."""
+    """Return no prompts: this model excludes them from its pooling, but llmd pools the whole text."""
     if known.default:
         raise UnsupportedModelError(
-            f"{path}: the prompt {known.default!r} is to be left out of the pooling",
-            hint="take default_prompt_name out of config_sentence_transformers.json, and send texts without a prompt",
+            f"{path}: the prompt {known.default!r} must be left out of the pooling, which llmd cannot do",
+            hint="remove default_prompt_name from config_sentence_transformers.json, and send texts without "
+            "a prompt",
         )
     return _Prompts()
 
 
 def _read(path: Path, form: type[_Form]) -> _Form:
-    """What a file says; where there is none, what its absence means."""
+    """Read a file of settings; return the defaults if it is missing."""
     values = read_object(path, max_bytes=MAX_BYTES) if is_named(path) else {}
     return converted(values, form, file=str(path))

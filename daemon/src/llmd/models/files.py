@@ -1,4 +1,4 @@
-"""Files of a model directory, opened with errors that name them."""
+"""Open files of a model directory; errors name the file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from llmd.api.errors import CheckpointError
 
 
 def is_named(path: Path) -> bool:
-    """Whether something of that name lies there, if only a link that leads nowhere: opening it says so."""
+    """Whether the name exists. A broken link counts: opening it gives the error."""
     return os.path.lexists(path)
 
 
 def list_names(directory: Path) -> list[str]:
-    """The names of what lies in a directory, sorted.
+    """Return the names in a directory, sorted.
 
     Raises:
-        CheckpointError: there is no such directory, or it may not be read.
+        CheckpointError: there is no such directory, or it cannot be read.
     """
     try:
         return sorted(entry.name for entry in directory.iterdir())
@@ -36,10 +36,10 @@ Stamps = tuple[tuple[Path, int, int], ...]
 
 
 def stamps(paths: Iterable[Path]) -> Stamps:
-    """Each file with its size and when it was last written, in nanoseconds: what tells whether it is still the same.
+    """Return each file with its size and modification time in nanoseconds, to detect changes.
 
     Raises:
-        CheckpointError: a file is missing, or may not be looked at.
+        CheckpointError: a file is missing, or its status cannot be read.
     """
     try:
         return tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
@@ -52,15 +52,15 @@ def stamps(paths: Iterable[Path]) -> Stamps:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading; a device or pipe is refused before it could block.
+    """Open a regular file for reading; a device or pipe is refused because it could block.
 
     Raises:
-        CheckpointError: the file is missing, no regular file, or may not be read.
+        CheckpointError: the file is missing, not a regular file, or not readable.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise CheckpointError(
-                "not a regular file", file=str(path), hint="put the file itself, or a link to it, there"
+                "not a regular file", file=str(path), hint="replace it with the file itself, or a link to it"
             )
         return path.open("rb")
     except FileNotFoundError as error:
@@ -74,22 +74,22 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def file_size(file: BinaryIO) -> int:
-    """Size in bytes now, whoever changed the file since it was opened."""
+    """Return the current size in bytes, which may have changed since the file was opened."""
     return os.fstat(file.fileno()).st_size
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
-    """The whole content of a file of at most ``max_bytes``.
+    """Return the whole content of a file of at most ``max_bytes``.
 
     Raises:
-        CheckpointError: as `open_file`; the file is too large.
+        CheckpointError: the file is too large, or `open_file` refuses it.
     """
     with open_file(path) as file:
         size = file_size(file)
         if size > max_bytes:
             raise CheckpointError(
-                f"larger than the {max_bytes} bytes that such a file may have",
+                f"larger than {max_bytes} bytes, the limit for such a file",
                 file=str(path),
                 hint="this is another kind of file; copy the right one from where the model came from",
             )
-        return file.read(size)  # reading up to the limit would allocate as much
+        return file.read(size)  # read(max_bytes) would allocate that much

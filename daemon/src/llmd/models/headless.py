@@ -1,4 +1,4 @@
-"""A model without its head: what embeds, as against what generates."""
+"""Remove the head from a plan: a model that embeds instead of generating."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from llmd.api.plan import HIDDEN, ModelPlan, Part
 
 
 def without_head(plan: ModelPlan) -> ModelPlan:
-    """The plan up to where the head would read: the last part writes that as `HIDDEN`. One that has no head stays."""
+    """Return the plan without its head: the last part writes the head's input as `HIDDEN`.
+
+    A plan without a head is returned as it is.
+    """
     if not plan.has_head:
         return plan
     *body, last = plan.parts
@@ -20,6 +23,6 @@ def without_head(plan: ModelPlan) -> ModelPlan:
 
 
 def _leaving(op: Op, value: str) -> Op:
-    """The op with ``HIDDEN`` in the place of a value that it writes."""
+    """Return the op with ``HIDDEN`` in place of a value that it writes."""
     written = {field: HIDDEN for field in op.write_fields if getattr(op, field) == value}
     return msgspec.structs.replace(op, **written)

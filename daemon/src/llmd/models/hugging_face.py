@@ -1,4 +1,4 @@
-"""A model as transformers writes it: ``config.json`` and safetensors beside it."""
+"""A model as transformers writes it: ``config.json`` and safetensors files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MAX_CONFIG_BYTES = 16_000_000
 
 
 class HuggingFaceSource(msgspec.Struct, frozen=True):
-    """`llmd.models.model_source.ModelSource` of such a directory."""
+    """The `llmd.models.model_source.ModelSource` of such a directory."""
 
     directory: Path
 
     @classmethod
     def find(cls, directory: Path) -> Self | None:
-        """The model in ``directory``, None where there is no ``config.json``."""
+        """Return the model in ``directory``; None if there is no ``config.json``."""
         return cls(directory) if is_named(directory / CONFIG_FILE) else None
 
     @property
@@ -43,19 +43,19 @@ class HuggingFaceSource(msgspec.Struct, frozen=True):
         return any(is_named(self.directory / name) for name in (SINGLE_FILE, INDEX_FILE))
 
     def read_config(self) -> dict[str, Any]:
-        """The file as it is, its fields of the types that `ConfigForm` names."""
+        """Return the file's content unchanged, after checking the field types of `ConfigForm`."""
         config = read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
         converted(config, ConfigForm, file=str(self.config_file))
         return config
 
     def read_embedding(self, config: Config) -> Embedding | None:
-        """What the files of sentence-transformers beside it say."""
+        """Read the files of sentence-transformers, if there are any."""
         return read_embedding(self.directory, config)
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
-        """The single file, or the shards of an index."""
+        """Open the single file, or the shards of an index."""
         return Checkpoint.open(find_shards(self.directory), mapper=mapper)
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-        """The plan's own names, or those without the prefix of a model that was saved by itself."""
+        """Return the plan with the checkpoint's tensor names. See `llmd.models.stored_names`."""
         return with_stored_names(plan, stored)

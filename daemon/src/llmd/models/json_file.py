@@ -1,4 +1,4 @@
-"""JSON objects of a model directory, read strictly: what could be understood in two ways is refused."""
+"""Read JSON objects of a model directory strictly: ambiguous content is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAMAGED = "the file is damaged; copy it again from where the model came from"
 
 
 def read_object(path: Path, *, max_bytes: int) -> dict[str, Any]:
-    """The JSON object in a file of at most ``max_bytes``.
+    """Return the JSON object in a file of at most ``max_bytes``.
 
     Raises:
         CheckpointError: the file cannot be read, is too large, or `parse_object` refuses its content.
@@ -30,10 +30,11 @@ def read_object(path: Path, *, max_bytes: int) -> dict[str, Any]:
 
 
 def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[str, Any]:
-    """The JSON object in ``content``, which is ``what`` of ``file``.
+    """Return the JSON object in ``content``; errors call it ``what`` and name ``file``.
 
     Raises:
-        CheckpointError: not UTF-8, not JSON, not an object, a repeated key, or a number that is not finite.
+        CheckpointError: it is not UTF-8, not JSON or not an object, or has a repeated key or a non-finite
+            number.
     """
     if content.startswith(BYTE_ORDER_MARK):
         raise CheckpointError(
@@ -56,14 +57,14 @@ def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[s
 
 
 def converted(values: Any, form: type[T], *, file: str) -> T:
-    """JSON values of ``file`` as ``form``.
+    """Convert JSON values of ``file`` to ``form``.
 
     Raises:
-        CheckpointError: one has another type, or is missing; the message names it.
+        CheckpointError: a value is missing or has another type; the message names it.
     """
     try:
         return msgspec.convert(values, form)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter of half a surrogate pair
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # UnicodeEncodeError: a lone surrogate
         raise CheckpointError(f"does not have the expected form: {error}", file=file, hint=DAMAGED) from error
 
 
@@ -71,7 +72,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise ValueError(f"the key {reprlib.repr(counts.most_common(1)[0][0])} stands twice in one object")
+        raise ValueError(f"the key {reprlib.repr(counts.most_common(1)[0][0])} occurs twice in one object")
     return found
 
 

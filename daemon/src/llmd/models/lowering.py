@@ -1,7 +1,7 @@
-"""Lowering: from the parts of a plan to a program for one device.
+"""Lower the parts of a plan to a program for one device.
 
-One pure pass for every backend: group ops by the device's fusion patterns, give each value a buffer slot by
-liveness, number weights, rope tables and KV layers.
+One pure pass serves every backend: group ops by the device's fusion patterns, assign buffer slots to values
+by liveness, and number weights, rope tables and KV layers.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, Slo
 from llmd.api.tensors import Format, TensorRef, Weight
 
 FormatOf = Callable[[str, TensorRef], Format]
-"""Chooses the format of a weight from the kind of the op that uses it."""
+"""Chooses the format of a weight; the first argument is the kind of the op that uses it."""
 
 _Value = int
 
 
 class _BoundOp(msgspec.Struct, frozen=True):
-    """An op with its values numbered, every write a new number."""
+    """An op with numbered values; each write gets a new number."""
 
     op: Op
     part: int
@@ -55,7 +55,7 @@ def lower(
     """Lower the parts ``[first_part, last_part)``.
 
     Raises:
-        PluginError: an op reads a value that nothing before it writes (a fault of the architecture plugin).
+        PluginError: an op reads a value that no earlier op writes (a bug in the architecture plugin).
     """
     bound, widths, hidden_in, hidden_out = _bind(plan, first_part, last_part)
     fused = _fuse(bound, patterns)
@@ -84,7 +84,7 @@ def lower(
 def _bind(
     plan: ModelPlan, first_part: int, last_part: int
 ) -> tuple[list[_BoundOp], list[int], _Value | None, _Value | None]:
-    """Number the values; returns ops, width of each value, and the values that enter and leave."""
+    """Number the values; return the ops, the width of each value, and the input and output hidden values."""
     widths: list[int] = []
     bound: list[_BoundOp] = []
     names: dict[str, _Value] = {}
@@ -130,7 +130,7 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
 
 
 def _fuse(bound: list[_BoundOp], patterns: Sequence[Pattern]) -> list[tuple[_BoundOp, ...]]:
-    """Take the longest pattern that fits at each op; an op that starts none stands alone."""
+    """At each op, take the longest pattern that fits; an op that starts no pattern stays alone."""
     uses = Counter(value for b in bound for value in b.inputs)
     longest_first = sorted(patterns, key=len, reverse=True)
     fused: list[tuple[_BoundOp, ...]] = []
@@ -160,7 +160,7 @@ def _assign_slots(
     hidden_in: _Value | None,
     hidden_out: _Value | None,
 ) -> tuple[dict[_Value, int], list[int]]:
-    """Give each value a slot of its width; a slot is free again after the last instruction that reads it."""
+    """Assign each value a slot of its width; it is free after the last instruction that uses the value."""
     last_use = {v: i for i, ops in enumerate(fused) for b in ops for v in (*b.inputs, *b.outputs)}
     if hidden_out is not None:
         last_use[hidden_out] = len(fused)
@@ -201,7 +201,7 @@ def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:
 
 
 class _Slotter:
-    """Replaces values, tensors, tables and layers by their numbers."""
+    """Replaces values, tensors, rope tables and layers by their numbers."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A weight file that is open and mapped into memory, whatever its form."""
+"""An open weight file of any format, mapped into memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmd.models.files import file_size, open_file
 
 PIECE_BYTES = 1 << 20
 Mapper = Callable[[BinaryIO], mmap.mmap]
-"""Maps a whole file, read-only. Tests pass one whose map cannot be read."""
+"""Maps a whole file, read-only. Tests pass a mapper whose map cannot be read."""
 
 
 def map_file(file: BinaryIO) -> mmap.mmap:
@@ -26,7 +26,7 @@ def map_file(file: BinaryIO) -> mmap.mmap:
 
 
 class MappedFile:
-    """Hands out parts of a file as arrays, which keep the map alive after `close`. Thread-safe."""
+    """Returns parts of a file as arrays, which keep the map alive after `close`. Thread-safe."""
 
     def __init__(self, path: Path, file: BinaryIO, *, mapper: Mapper) -> None:
         self.path = path
@@ -37,10 +37,11 @@ class MappedFile:
     def array(
         self, dtype: np.dtype[Any], shape: tuple[int, ...], begin: int, *, tensor: str
     ) -> NDArray[np.generic]:
-        """``shape`` elements from the byte ``begin`` on, read-only; they are those of ``tensor``.
+        """Return a read-only array of ``shape`` that starts at the byte ``begin``; errors name ``tensor``.
 
         Raises:
-            CheckpointError: the file has shrunk since it was opened, so that touching its end would be fatal.
+            CheckpointError: the file has shrunk since it was opened: reading past its end would crash the
+                process.
         """
         self._check_unshrunk(tensor)
         count = math.prod(shape)
@@ -49,10 +50,10 @@ class MappedFile:
         return np.frombuffer(self._map, dtype, count=count, offset=begin).reshape(shape)
 
     def fetch(self, begin: int, num_bytes: int) -> None:
-        """Read a part from the disk, so that the system has it in memory when it is used.
+        """Read a part from the disk into the page cache before it is used.
 
         Raises:
-            OSError: the disk does not give it.
+            OSError: it cannot be read.
         """
         end = begin + num_bytes
         piece = memoryview(bytearray(min(num_bytes, PIECE_BYTES)))
@@ -60,12 +61,12 @@ class MappedFile:
             os.preadv(self._file.fileno(), [piece[: end - at]], at)
 
     def release(self) -> None:
-        """Give the memory back that its pages take in this process; whoever touches one again gets it from the file."""
+        """Drop the mapped pages from this process; they are read from the file again on their next use."""
         self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         self._file.close()
-        with contextlib.suppress(BufferError):  # arrays still refer to the map; the last one ends it
+        with contextlib.suppress(BufferError):  # arrays still use the map; the last one closes it
             self._map.close()
 
     def _check_unshrunk(self, tensor: str) -> None:
@@ -75,16 +76,16 @@ class MappedFile:
                 f"the file shrank from {self.size_bytes} to {size_bytes} bytes while it was in use",
                 file=str(self.path),
                 tensor=tensor,
-                hint="write a new version beside the old file and rename it; load the model again",
+                hint="load the model again; replace weight files by renaming a new file over the old one",
             )
 
 
 @contextlib.contextmanager
 def opening(path: Path) -> Iterator[BinaryIO]:
-    """A file that stays open where all goes well inside, for one who closes it.
+    """Open a file and close it only if the block fails; otherwise the caller closes it.
 
     Raises:
-        CheckpointError: it cannot be opened, or what happens inside cannot be done with it.
+        CheckpointError: it cannot be opened, or the block raised an `OSError`.
     """
     file = open_file(path)
     try:

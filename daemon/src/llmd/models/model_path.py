@@ -1,4 +1,4 @@
-"""What a model is given by: the path of a directory, or of a GGUF file."""
+"""Paths of models: directories and GGUF files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATH_STARTS = ("/", "./", "../", "~")
 
 
 def is_model_path(path: Path) -> bool:
-    """Whether a model may be there; one that cannot be looked at is none."""
+    """Whether a path may be a model: a directory or a GGUF file. An inaccessible path is not."""
     try:
         return path.is_dir() or (is_gguf(path.name) and path.is_file())
     except OSError:
@@ -19,12 +19,12 @@ def is_model_path(path: Path) -> bool:
 
 
 def names_path(name: str) -> bool:
-    """Whether a name can be nothing but a path."""
+    """Whether a name can only be a path."""
     return name in {".", ".."} or name.startswith(PATH_STARTS)
 
 
 def expanded(name: str) -> Path:
-    """The path that a user typed. A home of nobody stays as it is: there is nothing at such a path."""
+    """Return the path that a user typed, with ``~`` expanded unless the home directory is unknown."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -32,19 +32,19 @@ def expanded(name: str) -> Path:
 
 
 def path_error(name: str) -> NotFoundError | None:
-    """Why there is no model at a path. None where ``name`` does not look like a path, and nothing lies there."""
+    """Return why there is no model at a path; None if ``name`` neither exists nor looks like a path."""
     path = expanded(name)
     hint = "check the path; `llmd list` shows the models of this machine"
     try:
         path.stat()
     except FileNotFoundError:
         return NotFoundError(f"{name} does not exist", hint=hint) if _is_typed_path(name) else None
-    except (OSError, ValueError) as error:  # not for this user to see, too long, or with a null byte
+    except (OSError, ValueError) as error:  # not accessible, too long, or with a null byte
         reason = error.strerror if isinstance(error, OSError) else "it has a null byte"
         return NotFoundError(f"{name} cannot be read: {reason}", hint=hint) if _is_typed_path(name) else None
     if path.name.startswith(PROJECTOR) and path.suffix == SUFFIX:
         return NotFoundError(
-            f"{name} is the projector of a model", hint=f"name the model's own {SUFFIX} file"
+            f"{name} is the projector of a model", hint=f"give the model's own {SUFFIX} file"
         )
     return NotFoundError(
         f"{name} is not a model: a model is a directory, or a file that ends in {SUFFIX}", hint=hint
@@ -56,12 +56,12 @@ def _is_typed_path(name: str) -> bool:
 
 
 def path_name(path: Path) -> str:
-    """What a model is called that has no other name: as its directory, or as its file without what says its kind."""
+    """Return the name of a model without another name: its directory's, or its file's without the suffix."""
     return path.name if path.is_dir() else model_name(path.name)
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files that lie in a model's directory, sorted, or the GGUF file and its other parts, as far as they are there."""
+    """Return the files of a model directory, or a GGUF file and its other existing parts; sorted."""
     found = path.iterdir() if path.is_dir() else (path.with_name(name) for name in part_names(path.name))
     return sorted(filter(_is_file, found))
 
@@ -69,5 +69,5 @@ def files_of(path: Path) -> list[Path]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a link into what is not for us to read, or of a name that is too long
+    except OSError:  # a link to an unreadable directory, or a name that is too long
         return False

@@ -1,4 +1,4 @@
-"""What kind of model lies in a directory: where its configuration is, and how its tensors are stored and named."""
+"""Detect the form of a model: where its configuration is, and how its tensors are stored and named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmd.models.meta.source import MetaSource
 
 
 class ModelSource(Protocol):
-    """A model in one of the forms that llmd reads. Finding one opens nothing."""
+    """A model in one of the forms that llmd reads. Finding one opens no file."""
 
     @property
     def config_file(self) -> Path:
@@ -27,29 +27,29 @@ class ModelSource(Protocol):
 
     @property
     def has_weights(self) -> bool:
-        """Whether something by the name of this form's weights is there."""
+        """Whether there are files with the names of this form's weights."""
         ...
 
     def read_config(self) -> dict[str, Any]:
-        """The configuration in the words of transformers, whatever words its file has.
+        """Return the configuration with the field names of transformers, whatever its file uses.
 
         Raises:
             CheckpointError: the file is missing, damaged or contradicts itself.
-            UnsupportedModelError: it says something that those words cannot say.
+            UnsupportedModelError: it states something that those fields cannot express.
         """
         ...
 
     def read_embedding(self, config: Config) -> Embedding | None:
-        """What is said beside the configuration about how rows become the vector of a text; None where nothing is.
+        """Read how rows become a text's vector, if files other than the configuration state it; else None.
 
         Raises:
-            CheckpointError: it is damaged, or says nothing that could be meant.
-            UnsupportedModelError: it asks for what llmd does not compute.
+            CheckpointError: such a file is damaged or invalid.
+            UnsupportedModelError: it asks for something that llmd does not support.
         """
         ...
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
-        """The tensors under the names that they are stored by. The caller closes it.
+        """Open the tensors under their stored names. The caller closes the checkpoint.
 
         Raises:
             CheckpointError: a file is missing, damaged or contradicts another.
@@ -57,7 +57,7 @@ class ModelSource(Protocol):
         ...
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-        """A plan for that configuration, its tensors under the names by which ``stored`` has them."""
+        """Return the plan with its tensor names replaced by those in ``stored``."""
         ...
 
 
@@ -66,15 +66,16 @@ KINDS: Sequence[Callable[[Path], ModelSource | None]] = (
     MetaSource.find,
     GgufSource.find,
 )
-"""Each finds the configuration of its kind in a directory; where there are several, the first with weights counts."""
+"""Each finds the configuration of its kind in a directory. If several do, the first with weights is used."""
 
 
 def find_source(path: Path) -> ModelSource:
-    """The model in a directory, or in a file. A directory that has none is answered with the kind whose errors say what is
-    missing.
+    """Return the source of the model in a directory or file.
+
+    A directory without a model is treated as a Hugging Face one, whose errors say what is missing.
 
     Raises:
-        NotFoundError: there is neither.
+        NotFoundError: the path is neither a directory nor a GGUF file.
     """
     if not path.is_dir():
         return _in_file(path)
@@ -84,7 +85,7 @@ def find_source(path: Path) -> ModelSource:
 
 
 def _in_file(path: Path) -> ModelSource:
-    """The only files that are models by themselves are GGUF files."""
+    """Return the source of a single file, which must be a GGUF file."""
     source = GgufSource.find(path) if path.is_file() else None
     if source is None:
         raise NotFoundError(

@@ -1,4 +1,4 @@
-"""``modules.json``: what sentence-transformers does with a model's output, one module after the other."""
+"""``modules.json``: the modules that sentence-transformers applies one after another."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from llmd.models.json_file import DAMAGED
 MODULES_FILE = "modules.json"
 MAX_BYTES = 1_000_000
 SCORE = "LogitScore"
-"""The kind that makes two logits of a generating model a score: such a model embeds nothing."""
+"""The kind that turns two logits of a generating model into a score; such a model does not embed."""
 
 
 class Module(msgspec.Struct, frozen=True):
-    """A module by the name of its class; ``path`` is the folder of its files, empty for the model's own."""
+    """An entry of ``modules.json``."""
 
     type: str
+    """Class name."""
     path: str = ""
+    """Folder of its files; empty: the model directory itself."""
 
     @property
     def is_root(self) -> bool:
-        """Whether its files are the model's own."""
+        """Whether its files are in the model directory itself."""
         return self.path in ("", ".")
 
     @property
     def kind(self) -> str:
-        """The last part of the class's name, which is all that never changes."""
+        """The last part of the class name; the rest differs between versions."""
         return self.type.rpartition(".")[2]
 
     def folder(self, directory: Path) -> Path:
-        """The folder of its files.
+        """Return the folder of its files.
 
         Raises:
-            CheckpointError: it lies outside of the model's directory.
+            CheckpointError: it is outside the model directory.
         """
         path = PurePosixPath(self.path)
         if path.is_absolute() or ".." in path.parts:
             raise CheckpointError(
-                f"the folder {self.path} of a module lies outside of the model",
+                f"the folder {self.path} of a module is outside the model directory",
                 file=str(directory / MODULES_FILE),
                 hint="do not trust this model",
             )
@@ -49,7 +51,7 @@ class Module(msgspec.Struct, frozen=True):
 
 
 def read_modules(directory: Path) -> tuple[Module, ...] | None:
-    """The modules of a model directory, None where it has no such file.
+    """Return the modules of a model directory; None if it has no such file.
 
     Raises:
         CheckpointError: the file is damaged.
@@ -60,4 +62,4 @@ def read_modules(directory: Path) -> tuple[Module, ...] | None:
     try:
         return msgspec.json.decode(read_bytes(path, max_bytes=MAX_BYTES), type=tuple[Module, ...])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CheckpointError(f"is no list of modules: {error}", file=str(path), hint=DAMAGED) from error
+        raise CheckpointError(f"is not a list of modules: {error}", file=str(path), hint=DAMAGED) from error

@@ -1,4 +1,4 @@
-"""A file of weights that is about to be written: which tensors it gets, and where each lies in it."""
+"""Write a file of weights: its tensors, their offsets, and their data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from llmd.models.formats.gguf_blocks import block_bytes
 from llmd.models.plain_formats import STORED_DTYPES
 
 Read = Callable[[str], NDArray[np.generic]]
-"""The content of a tensor by its name: its elements, or the bytes of its blocks."""
+"""Returns the content of a tensor by name: its elements, or the bytes of its blocks."""
 
 
 class NewTensor(msgspec.Struct, frozen=True):
-    """A tensor to be: headers call its type as the format, in capitals."""
+    """A tensor to be written."""
 
     name: str
     format: Format
@@ -28,6 +28,7 @@ class NewTensor(msgspec.Struct, frozen=True):
 
     @property
     def dtype(self) -> str:
+        """Name of the format in headers."""
         return self.format.upper()
 
     @property
@@ -38,15 +39,18 @@ class NewTensor(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The bytes before the data, and the first byte of each tensor in the file, in the order of their data."""
+    """The layout of a file."""
 
     header: bytes
+    """Everything before the tensor data."""
     begins: tuple[int, ...]
+    """Offset of each tensor in the file, in the order of the data."""
     num_bytes: int
+    """Size of the whole file."""
 
 
 def write_header(path: Path, layout: Layout) -> None:
-    """Make the file as long as it will be, with its header: whoever opens it finds every tensor, filled with zeros."""
+    """Create the file with its header and full length. It is a valid file at once; all tensors are zero."""
     with path.open("xb") as file:
         file.write(layout.header)
         file.truncate(layout.num_bytes)
@@ -55,7 +59,7 @@ def write_header(path: Path, layout: Layout) -> None:
 def write_tensors(
     file: BinaryIO, layout: Layout, tensors: Sequence[NewTensor], read: Read
 ) -> Iterator[NewTensor]:
-    """Fill the file, a tensor at a time; yields each when it has been written."""
+    """Write the tensors one at a time; yield each after it was written."""
     for tensor, begin in zip(tensors, layout.begins, strict=True):
         content = np.ascontiguousarray(read(tensor.name))
         assert content.nbytes == tensor.num_bytes, tensor.name

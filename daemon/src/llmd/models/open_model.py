@@ -1,4 +1,4 @@
-"""From a model directory to a plan and a checkpoint that agree; no weight is read on the way."""
+"""Open a model directory: a plan and a checkpoint that match. No weight is read."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from llmd.models.scoring_config import read_scoring
 
 
 class OpenModel(msgspec.Struct, frozen=True):
-    """``notices`` are sentences for the user about what is odd but harmless. The owner closes the checkpoint.
-
-    ``embedding`` is there where the model embeds, and does not generate: then the plan has no head.
-    """
+    """A model whose checkpoint was checked against its plan. The owner closes the checkpoint."""
 
     directory: Path
     config: Config
     plan: ModelPlan
     checkpoint: Checkpoint
     notices: tuple[str, ...]
+    """Sentences for the user about harmless oddities."""
     embedding: Embedding | None = None
+    """Set if the model embeds or scores instead of generating; the plan then has no head."""
 
 
 def open_model(
@@ -46,12 +45,13 @@ def open_model(
 ) -> OpenModel:
     """Read the configuration, plan the model, open its weights and check them against the plan.
 
-    ``architectures`` maps each of `Architecture.names`; ``context_len`` is in tokens, None for the longest.
+    ``architectures`` has a key for each of `Architecture.names`; ``context_len`` is in tokens, None for the
+    longest.
 
     Raises:
         NotFoundError: there is no such directory.
-        UnsupportedModelError: no architecture of that name is installed, or it lacks an option of the model.
-        CheckpointError: a file is missing, damaged, or contradicts another.
+        UnsupportedModelError: no installed architecture has that name, or it lacks an option of the model.
+        CheckpointError: a file is missing or damaged, or contradicts another.
     """
     source = find_source(directory)
     config, file = source.read_config(), source.config_file
@@ -74,7 +74,7 @@ def open_model(
 
 
 def _embedding(source: ModelSource, config: Config, plan: ModelPlan) -> Embedding | None:
-    """What is made of the rows that leave; None for a model that generates."""
+    """Return how the output rows become a vector or score; None for a model that generates."""
     if plan.parts[-1].kind == "score":
         return read_scoring(config, str(source.config_file))
     embedding = source.read_embedding(config)
@@ -86,18 +86,18 @@ def _embedding(source: ModelSource, config: Config, plan: ModelPlan) -> Embeddin
 def find_architecture(
     config: Config, architectures: Mapping[str, Architecture], *, file: str
 ) -> Architecture:
-    """The architecture of a configuration: of its ``architectures``, else of its ``model_type``.
+    """Find the architecture by the configuration's ``architectures``, or else by its ``model_type``.
 
     Raises:
-        CheckpointError: the configuration names none.
-        UnsupportedModelError: none of that name is installed.
+        CheckpointError: the configuration names no architecture.
+        UnsupportedModelError: no installed architecture has that name.
     """
     names = architecture_names(config)
     if not names:
         raise CheckpointError(
             "names neither architectures nor model_type",
             file=file,
-            hint="take config.json from where the model came from",
+            hint="copy config.json again from where the model came from",
         )
     for name in names:
         if name in architectures:
@@ -111,7 +111,7 @@ def find_architecture(
 
 
 def _plan(architecture: Architecture, config: Config, context_len: int | None, path: Path) -> ModelPlan:
-    """The plan. An architecture sees the values alone: its errors are given the file that these are from."""
+    """Plan the model. An architecture does not know the file of the configuration; add it to its errors."""
     try:
         return architecture.plan(config, context_len)
     except CheckpointError as error:
@@ -121,7 +121,7 @@ def _plan(architecture: Architecture, config: Config, context_len: int | None, p
 
 
 def _within(plan: ModelPlan, max_len: int | None, context_len: int | None) -> ModelPlan:
-    """The plan of a model that is to take texts of at most ``max_len`` tokens."""
+    """Return the plan limited to texts of at most ``max_len`` tokens."""
     most = min(plan.max_context_len, max_len or plan.max_context_len)
     window = min(plan.context_len, most) if context_len is None else context_len
     return msgspec.structs.replace(plan, context_len=window, max_context_len=most)
@@ -138,5 +138,5 @@ def _refuse_quantized(config: Config, path: Path) -> None:
     method = quantization.get("quant_method")
     raise UnsupportedModelError(
         f"{path}: the weights are quantised ({method or 'unnamed method'}), which is not supported yet",
-        hint="take the unquantised model; `--quant q8` quantises it while it loads",
+        hint="use the unquantised model; `--quant q8` quantises it while it loads",
     )

@@ -13,10 +13,10 @@ from llmd.api.tensors import Format
 STORED_DTYPES: Mapping[Format, np.dtype[Any]] = {
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),
-    "bf16": np.dtype("<u2"),  # NumPy has no bf16: the upper half of a float32
+    "bf16": np.dtype("<u2"),  # NumPy has no bf16: these are the upper halves of float32
 }
 CHUNK_ELEMENTS = 1 << 17
-"""Elements converted at a time: float32 copies of them stay in the second-level cache."""
+"""Elements converted at a time: their float32 copies fit in the L2 cache."""
 
 _LARGEST: Mapping[Format, float] = {"f16": 65504.0, "bf16": (2 - 2.0**-7) * 2.0**127}
 
@@ -24,7 +24,7 @@ Float32 = NDArray[np.float32]
 
 
 def to_float32(data: NDArray[np.generic], source: Format) -> Float32:
-    """The values, exactly; ``data`` itself where it is float32 already."""
+    """Convert to float32 exactly; return ``data`` itself if it is float32 already."""
     if source == "bf16":
         bits = data.astype(np.uint32)
         bits <<= 16
@@ -33,7 +33,7 @@ def to_float32(data: NDArray[np.generic], source: Format) -> Float32:
 
 
 def from_float32(values: Float32, target: Format) -> NDArray[np.generic]:
-    """Values rounded to the nearest of ``target``, ties to even; beyond its range they become infinite."""
+    """Round to the nearest value of ``target``, ties to even; values out of range become infinite."""
     if target == "bf16":
         return _to_bfloat16(values)
     with np.errstate(over="ignore"):
@@ -43,15 +43,15 @@ def from_float32(values: Float32, target: Format) -> NDArray[np.generic]:
 def _to_bfloat16(values: Float32) -> NDArray[np.uint16]:
     bits = values.view(np.uint32)
     rounded = ((bits + (0x7FFF + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
-    # Rounding could carry a NaN's payload into the sign; a quiet NaN is set instead.
+    # Rounding could carry a NaN's payload into the sign: store a quiet NaN instead.
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
 
 
 def convert(data: NDArray[np.generic], source: Format, target: Format) -> NDArray[np.generic]:
-    """Convert between plain formats: exactly to a wider one, else to the nearest value.
+    """Convert between plain formats: exactly to a wider one, otherwise to the nearest value.
 
     Raises:
-        ArithmeticError: a finite value lies outside the range of ``target``.
+        ArithmeticError: a finite value is outside the range of ``target``.
     """
     if source == target:
         return data
@@ -67,7 +67,10 @@ def convert(data: NDArray[np.generic], source: Format, target: Format) -> NDArra
 
 
 def _surely_within(values: Float32, target: Format) -> bool:
-    """Told by the largest value alone, which is NaN where one is: looking at what was stored takes as long as storing it."""
+    """Whether no value can overflow. NaN makes this false.
+
+    Only the largest magnitude is checked, because comparing the stored values takes as long as storing them.
+    """
     return max(float(values.max()), -float(values.min())) <= _LARGEST[target]
 
 

@@ -1,4 +1,4 @@
-"""Whether a checkpoint holds what a plan needs: names, shapes and dtypes, before any weight is read."""
+"""Check that a checkpoint has the tensors of a plan: names, shapes and dtypes. No weight is read."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ HARMLESS = re.compile(
     r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|^rope_(freqs|factors_(long|short))\.weight$"
     r"|\.masked_bias$|\.[kv]_scale$|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
-"""Tensors that some writers store although they follow from the configuration, that only scale a KV cache, or that BERT was
-trained with and its embeddings are made without."""
+"""Tensors that may be unused: derived from the configuration, KV cache scales, and BERT's pooler."""
 
 HEAD = "lm_head.weight"
 LAYER_NUMBER = re.compile(r"\.\d+\.")
@@ -29,8 +28,8 @@ def check_plan(plan: ModelPlan, checkpoint: Checkpoint) -> tuple[str, ...]:
     """Check every tensor of the plan; return notices about tensors that the plan does not use.
 
     Raises:
-        CheckpointError: a tensor is missing, has another shape or no plain dtype; or one of the layers holds a
-            tensor that the plan ignores, so that its answers would be wrong.
+        CheckpointError: a tensor is missing or has another shape or an unsupported dtype; or a layer holds a
+            tensor that the plan ignores, so the output would be wrong.
     """
     refs = plan.tensor_refs()
     missing = [ref.name for ref in refs if ref.name not in checkpoint.tensors]
@@ -42,10 +41,11 @@ def check_plan(plan: ModelPlan, checkpoint: Checkpoint) -> tuple[str, ...]:
 
 
 def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
-    """The tensor that ``ref`` means.
+    """Return the tensor to which ``ref`` refers.
 
     Raises:
-        CheckpointError: it is missing, has another shape or no plain dtype, or its rows are outside.
+        CheckpointError: it is missing, has another shape or an unsupported dtype, or has fewer rows than
+            needed.
     """
     tensor = checkpoint.tensors.get(ref.name)
     if tensor is None:
@@ -60,7 +60,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
         raise _contradiction(
             tensor,
             f"has dtype {tensor.dtype}, a weight must have {', '.join(STORED_FORMATS)}",
-            "take the model in one of these dtypes, or convert it",
+            "use the model in one of these dtypes, or convert it",
         )
     if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= ref.shape[0]:
         raise _contradiction(
@@ -74,7 +74,7 @@ def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointErr
 
 
 def _missing(names: Sequence[str], checkpoint: Checkpoint) -> CheckpointError:
-    others = f", like {len(names) - 1} more that the configuration asks for" if len(names) > 1 else ""
+    others = f", as are {len(names) - 1} more that the configuration asks for" if len(names) > 1 else ""
     last_part = names[0].rpartition(".")[2]
     candidates = [name for name in checkpoint.tensors if name.endswith(last_part)]
     close = difflib.get_close_matches(names[0], candidates[:1000], n=1)
@@ -95,7 +95,7 @@ def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> 
         unused = [name for name in unused if name not in meant]
         if meant:
             notices.append(
-                f"{len(meant)} tensors for {left_out.what} are left out: llmd runs the text model alone"
+                f"{len(meant)} tensors for {left_out.what} are left out: llmd runs only the text model"
             )
     _refuse_parts_of_layers(unused, used, checkpoint)
     if _is_tied(plan) and (head := next((name for name in unused if name.endswith(HEAD)), None)):
@@ -112,13 +112,13 @@ def _refuse_parts_of_layers(unused: Iterable[str], used: Iterable[str], checkpoi
         if name.startswith(stacks) and LAYER_NUMBER.search(name):
             raise _contradiction(
                 checkpoint.tensors[name],
-                "belongs to the layers, but the configuration describes a model without it: answers would be wrong",
+                "belongs to a layer, but the configuration describes a model without it: answers would be wrong",
                 OF_ONE_MODEL,
             )
 
 
 def _stack_prefixes(used: Iterable[str]) -> tuple[str, ...]:
-    """What stands before the layer number in the names of the layers' tensors, ``model.layers.`` for example."""
+    """Return the text before the layer number in tensor names, for example ``model.layers.``."""
     return tuple({name[: found.start() + 1] for name in used if (found := LAYER_NUMBER.search(name))})
 
 

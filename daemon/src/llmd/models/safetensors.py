@@ -1,4 +1,4 @@
-"""A safetensors file, mapped into memory; its tensors are handed out without a copy."""
+"""A safetensors file, mapped into memory; its tensors are returned without a copy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from llmd.models.safetensors_header import LENGTH_BYTES, Header, header_length, 
 NUMPY_DTYPES: Mapping[str, str] = {
     "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4",
     "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
-    # NumPy has none of these: their bits.
+    # NumPy lacks these: their bits as unsigned integers.
     "BF16": "<u2", "F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1",
 }  # fmt: skip
 
 
 class SafetensorsFile:
-    """One file whose header has been checked; its data has not been read.
+    """One file with a checked header; its data has not been read.
 
-    Thread-safe. Arrays that `view` returned keep the map alive after `close`.
+    Thread-safe. Arrays returned by `view` keep the map alive after `close`.
     """
 
     def __init__(self, mapped: MappedFile, header: Header) -> None:
@@ -37,17 +37,19 @@ class SafetensorsFile:
         """Read and check the header.
 
         Raises:
-            CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself or the file.
+            CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself
+                or the file.
         """
         with opening(path) as file:
             header = read_header(file, path)
             return cls(MappedFile(path, file, mapper=mapper), header)
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """The tensor, read-only and mapped; bf16 and 8-bit floats as unsigned integers holding their bits.
+        """Return a tensor, read-only and mapped; bf16 and 8-bit floats as unsigned integers with their bits.
 
         Raises:
-            CheckpointError: the file has shrunk since it was opened, so that touching its end would be fatal.
+            CheckpointError: the file has shrunk since it was opened: reading past its end would crash the
+                process.
         """
         entry = self.header.entries[name]
         dtype = np.dtype(NUMPY_DTYPES[entry.dtype])

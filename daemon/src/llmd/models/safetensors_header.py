@@ -1,8 +1,8 @@
-"""The header of a safetensors file, checked until nothing in it can contradict the file.
+"""Read the header of a safetensors file, and check it completely against the file.
 
-Layout: header length n (uint64, little-endian), n bytes of JSON, then tensor data. The JSON maps each tensor's name
-to ``dtype``, ``shape`` and ``data_offsets`` (begin, end; counted from the end of the header); ``__metadata__`` maps
-strings to strings. Tensors cover the data without hole or overlap.
+Layout: header length n (uint64, little-endian), n bytes of JSON, then tensor data. The JSON maps each
+tensor's name to ``dtype``, ``shape`` and ``data_offsets`` (begin, end; counted from the end of the header);
+``__metadata__`` maps strings to strings. Tensors cover the data without holes or overlaps.
 
 Source: the format description of github.com/huggingface/safetensors.
 """
@@ -32,32 +32,36 @@ ITEM_BYTES: Mapping[str, int] = {
     "U32": 4, "I32": 4, "F32": 4,
     "U64": 8, "I64": 8, "F64": 8,
 }  # fmt: skip
-"""Bytes of one element of every dtype that a header may state."""
+"""Bytes per element of each dtype that a header may state."""
 
 
 class HeaderEntry(msgspec.Struct, frozen=True):
-    """One tensor; ``begin`` and ``end`` are in bytes from the start of the tensor data."""
+    """One tensor."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     begin: int
+    """Byte offset from the start of the tensor data."""
     end: int
+    """Byte offset from the start of the tensor data."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Entries by name in the order of their data; ``data_start`` is where that begins in the file."""
+    """A checked header."""
 
     entries: Mapping[str, HeaderEntry]
+    """By name, in the order of the data."""
     metadata: Mapping[str, str]
     data_start: int
+    """Offset of the tensor data in the file."""
 
 
 def header_length(prefix: bytes, file_bytes: int, *, file: str) -> int:
-    """Length of the JSON, from the first bytes of a file of ``file_bytes``.
+    """Return the length of the JSON, given the first bytes of a file of ``file_bytes``.
 
     Raises:
-        CheckpointError: the file ends before its header does, or the length cannot be one.
+        CheckpointError: the file ends before its header does, or the length is not plausible.
     """
     if len(prefix) < LENGTH_BYTES:
         raise CheckpointError(f"truncated: only {file_bytes} bytes long", file=file, hint=DAMAGED)
@@ -70,7 +74,7 @@ def header_length(prefix: bytes, file_bytes: int, *, file: str) -> int:
         raise CheckpointError(
             f"states a header of {length} bytes, more than {MAX_HEADER_BYTES}",
             file=file,
-            hint="this is no safetensors file; copy it again from where the model came from",
+            hint="this is not a safetensors file; copy it again from where the model came from",
         )
     if length > file_bytes - LENGTH_BYTES:
         raise CheckpointError(
@@ -85,7 +89,7 @@ def parse_header(content: bytes, file_bytes: int, *, file: str) -> Header:
     """Parse and check the JSON of a header against the size of its file.
 
     Raises:
-        CheckpointError: anything in it contradicts the format, itself or the file.
+        CheckpointError: something in it contradicts the format, itself or the file.
     """
     if not content.startswith(b"{"):
         raise CheckpointError("the header does not begin with {", file=file, hint=DAMAGED)
@@ -132,7 +136,7 @@ def _counts(value: Any, field: str, name: str, file: str) -> tuple[int, ...]:
 
 
 def _check_size(shape: tuple[int, ...], dtype: str, num_bytes: int, name: str, file: str) -> None:
-    """The bound is taken over the dimensions that are not 0: a zero must not hide an absurd shape."""
+    """Check the shape against the stored size. Zero dimensions must not hide an absurd shape."""
     item_bytes = ITEM_BYTES[dtype]
     largest = MAX_TENSOR_BYTES // item_bytes
     if len(shape) > MAX_DIMENSIONS or math.prod(max(dimension, 1) for dimension in shape) > largest:

@@ -1,4 +1,4 @@
-"""The header of a safetensors file that is to be written. `llmd.models.safetensors_header` describes it."""
+"""Make the header of a new safetensors file. `llmd.models.safetensors_header` describes the format."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from llmd.models.safetensors_header import LENGTH_BYTES
 
 ALIGNMENT = 8
 WRITER = {"format": "pt"}
-"""Without it transformers refuses a file."""
+"""Transformers refuses a file without this entry."""
 
 
 def safetensors_layout(tensors: Sequence[NewTensor]) -> Layout:
-    """The file of these tensors, in their order."""
+    """Return the layout of a file with these tensors, in this order."""
     ends = list(accumulate(tensor.num_bytes for tensor in tensors))
     begins = [0, *ends][:-1]
     entries: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Which files hold the weights of a model directory, and which tensor is to be found in which."""
+"""Find the weight files of a model directory, and which file holds each tensor."""
 
 from __future__ import annotations
 
@@ -18,34 +18,33 @@ STEM = "model"
 
 
 def shard_files(stem: str) -> tuple[str, str]:
-    """The names of a single file and of an index of shards."""
+    """Return the names of the single file and of the index of shards."""
     return f"{stem}.safetensors", f"{stem}.safetensors.index.json"
 
 
 SINGLE_FILE, INDEX_FILE = shard_files(STEM)
 MAX_INDEX_BYTES = 100_000_000
 SHARD_NAME = re.compile(r"[\w.+ -]{1,200}\.safetensors", re.ASCII)
-"""No separators: a shard lies beside its index."""
+"""Without separators: a shard is in the same directory as its index."""
 
 
 class Shards(msgspec.Struct, frozen=True):
-    """``main`` is the file that stands for the whole, in errors; ``paths`` are the weight files.
-
-    ``weight_map`` gives each tensor's file name where an index lists them, else it is None: whatever the single
-    file holds. ``total_bytes`` is the size of all tensors as the index states it, if it does.
-    """
+    """The weight files of a model."""
 
     main: Path
+    """The file that errors name: the single file or the index."""
     paths: tuple[Path, ...]
     weight_map: Mapping[str, str] | None = None
+    """The file name for each tensor, from the index; None: all tensors of the files."""
     total_bytes: int | None = None
+    """Size of all tensors, if the index states it."""
 
 
 def find_shards(directory: Path, *, stem: str = STEM) -> Shards:
-    """Find the weight files; of a single file and an index, the single file is taken.
+    """Find the weight files; a single file takes precedence over an index.
 
     Raises:
-        CheckpointError: there are none, they are of another kind, or the index cannot be followed.
+        CheckpointError: there are no weights, they are of another kind, or the index is invalid.
     """
     single, index = (directory / name for name in shard_files(stem))
     if is_named(single):
@@ -59,7 +58,7 @@ def _read_index(path: Path) -> Shards:
     index = read_object(path, max_bytes=MAX_INDEX_BYTES)
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise CheckpointError("weight_map is missing, empty or no object", file=str(path), hint=DAMAGED)
+        raise CheckpointError("weight_map is missing, empty or not an object", file=str(path), hint=DAMAGED)
     for tensor, name in weight_map.items():
         _check_shard_name(tensor, name, path)
     names = dict.fromkeys(weight_map.values())
@@ -78,7 +77,7 @@ def _read_index(path: Path) -> Shards:
 def _check_shard_name(tensor: str, name: Any, path: Path) -> None:
     if not isinstance(name, str) or not SHARD_NAME.fullmatch(name):
         raise CheckpointError(
-            f"the shard {reprlib.repr(name)} is not the name of a safetensors file beside the index",
+            f"the shard {reprlib.repr(name)} is not the name of a safetensors file next to the index",
             file=str(path),
             tensor=tensor,
             hint=DAMAGED,
@@ -91,7 +90,7 @@ def _total_bytes(metadata: Any) -> int | None:
 
 
 def _no_weights(directory: Path) -> CheckpointError:
-    """What lies there instead decides what to do about it."""
+    """Return an error whose hint depends on the files found instead."""
     found = list_names(directory)
     shards = [name for name in found if name.endswith(".safetensors")]
     if len(shards) > 1:
@@ -130,5 +129,5 @@ OTHER_KINDS: Mapping[tuple[str, ...], str] = {
         "pickled weights could run code; convert them to safetensors, for example with "
         "transformers: AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW_DIR)"
     ),
-    (".h5", ".msgpack", ".onnx"): "take the model's safetensors files",
+    (".h5", ".msgpack", ".onnx"): "use the model's safetensors files",
 }

@@ -1,4 +1,4 @@
-"""The names that a checkpoint gives to the tensors of a plan."""
+"""Map the tensor names of a plan to those of a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ Rename = Callable[[str], str]
 
 
 def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-    """The plan with the names of the checkpoint that has the tensors ``stored``.
+    """Return the plan with the tensor names of a checkpoint that has the tensors ``stored``.
 
-    Classes of transformers with a head put a prefix (``model.``, ``bert.``) before the names of the model below; where
-    that model was saved by itself, as those that embed often are, the prefix is missing. In one that also sees or hears, it is
-    the ``language_model`` or ``text_model``. A matrix beside which an adapter is stored is the adapter's ``base_layer``.
+    Classes of transformers with a head add a prefix (``model.``, ``bert.``) to the names of the model below.
+    If that model was saved by itself, as embedding models often are, the prefix is missing. In a model for
+    images or audio too, the text model is named ``language_model`` or ``text_model``. A matrix with an
+    adapter is named ``base_layer``.
     """
     first = next(iter(plan.tensor_refs())).name
     prefix = first.partition(".")[0] + "."
@@ -42,7 +43,7 @@ def _below_adapter(name: str, stored: Container[str]) -> str:
 
 
 def renamed(plan: ModelPlan, name_of: Rename) -> ModelPlan:
-    """The plan with ``name_of(name)`` in the place of each tensor's name."""
+    """Return the plan with each tensor's name replaced by ``name_of(name)``."""
     parts = (
         msgspec.structs.replace(part, ops=tuple(_renamed(op, name_of) for op in part.ops))
         for part in plan.parts

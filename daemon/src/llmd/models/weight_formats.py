@@ -1,4 +1,4 @@
-"""Which format each weight gets on a device, from what is stored, what was asked for, and what the device has."""
+"""Choose the format of each weight from its stored format, the request, and the device's formats."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
 from llmd.models.checkpoint import Checkpoint
 
 QUANTIZED_OPS = frozenset(FACTOR_OPS)
-"""Ops whose matrices are quantised: they are read whole each step. An embedding is read row by row."""
+"""Ops whose matrices are quantised, because each step reads all of them. Embeddings are read row by row."""
 
 NEAREST: Mapping[Format, tuple[Format, ...]] = {
     "f32": ("f32", "bf16", "f16"),  # bf16 keeps the range
     "bf16": ("bf16", "f32", "f16"),
     "f16": ("f16", "f32", "bf16"),
-    # Numbers of ten bits at most, times a scale: what f16 rounds off is far below what the blocks have.
+    # Values of at most ten bits times a scale: f16's rounding error is far below that of the blocks.
     **dict.fromkeys(INTEGER_FORMATS, ("f16", "f32", "bf16")),
 }
-"""The plain formats that a stored one becomes, best first."""
+"""The plain formats to which a stored format is converted, best first."""
 
 
 def format_policy(
     checkpoint: Checkpoint, device: DeviceInfo, quant: Format | None
 ) -> Callable[[str, TensorRef], Format]:
-    """A function ``(op kind, tensor) → format`` for lowering.
+    """Return a function ``(op kind, tensor) → format`` for lowering.
 
-    Matrices of linear and head ops become ``quant``, or what `quantized_format` has for it. Matrices that are stored as
-    integers stay so where the device has their format, for ops of that kind. All other weights stay in their stored
-    format, or in the nearest plain one of the device.
+    Matrices of linear and head ops become ``quant``, or what `quantized_format` returns for it. Matrices
+    stored as integers keep their format if the device supports it for ops of that kind. All other weights
+    keep their stored format, or get the device's nearest plain format.
 
     Raises:
-        ConfigError: ``quant`` is none of our formats, or weights are to be quantised that are stored quantised.
+        ConfigError: ``quant`` is not one of our formats, or the stored weights are quantised already.
         PluginError: the device has no plain format.
     """
     _check_quant(quant)
@@ -57,16 +57,17 @@ def format_policy(
 def _check_quant(quant: Format | None) -> None:
     if quant is not None and quant not in OWN_FORMATS:
         raise ConfigError(
-            f"--quant {quant}: weights are not quantised to that",
+            f"--quant {quant}: weights cannot be quantised to this format",
             hint=f"choose one of {', '.join(OWN_FORMATS)}, or leave it out to keep the checkpoint's formats",
         )
 
 
 def quantized_format(quant: Format, device_formats: Sequence[Format], row_len: int) -> Format | None:
-    """``quant``, or the nearest of our formats that the device has and rows of this length can have.
+    """Return ``quant``, or the nearest of our formats that the device has and that fits rows of this length.
 
-    Scales of two levels are for whole blocks; other rows get groups of 32 of as many bits. A device that lacks a format gets
-    the next one with at least as many bits, or plain weights: None.
+    Two-level scales need whole blocks; other rows use groups of 32 with the same number of bits. If the
+    device lacks a format, the result is the next one with at least as many bits; None (plain weights) if
+    there is no such format.
     """
     form = INTEGER_FORMATS[quant]
     if form.coarse_size and row_len % form.coarse_size:
@@ -91,12 +92,12 @@ def _refuse_quantizing_again(checkpoint: Checkpoint, quant: Format | None) -> No
 
 
 def stored_formats(checkpoint: Checkpoint) -> set[Format]:
-    """Every format that a weight of the checkpoint is stored in."""
+    """Return every format in which a weight of the checkpoint is stored."""
     return {tensor.format for tensor in checkpoint.tensors.values() if tensor.format is not None}
 
 
 def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
-    """The plain format of the device that keeps most of what is stored; ``stored`` itself where it is plain and there.
+    """Return the device's plain format that loses the least; ``stored`` itself if possible.
 
     Raises:
         PluginError: the device has no plain format.
@@ -105,7 +106,7 @@ def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
         if candidate in device_formats:
             return candidate
     raise PluginError(
-        f"the device takes weights as {', '.join(device_formats) or 'nothing'}, none of which is plain",
+        f"the device supports no plain weight format (supported: {', '.join(device_formats) or 'none'})",
         hint="every device needs f32 for norms; report this to the plugin's author",
     )
 
@@ -113,7 +114,7 @@ def nearest_format(stored: Format, device_formats: Sequence[Format]) -> Format:
 def conversion_notices(
     checkpoint: Checkpoint, device_formats: Sequence[Format], quant: Format | None, *, device: str
 ) -> tuple[str, ...]:
-    """Sentences about what a device makes `format_policy` do that nobody asked for."""
+    """Return sentences about conversions by `format_policy` that the user did not request."""
     notices: list[str] = []
     if quant is not None and quant not in device_formats:
         used = quantized_format(quant, device_formats, 0)
@@ -126,7 +127,7 @@ def conversion_notices(
 
 
 def weight_bytes(weight: Weight) -> int:
-    """Bytes of a weight in its format, scales included."""
+    """Return the bytes of a weight in its format, including scales."""
     shape = weight.ref.view_shape
     count = math.prod(shape)
     if weight.format in PLAIN_FORMATS:

@@ -1,4 +1,4 @@
-"""Weights of a checkpoint in the format that a program asks for."""
+"""Provide the weights of a checkpoint in the format that a program asks for."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from llmd.models.plan_check import find_tensor
 from llmd.models.read_ahead import ReadAhead
 
 SMALL_BYTES = 1 << 18
-"""Bytes of a tensor that is read from the disk alone. The first touch of a mapped page reads megabytes around it, and the
-vectors of a model lie scattered among its matrices: reading 33 of 8 KB that way took 0.2 s."""
+"""Tensors up to this many bytes are read explicitly. A page fault reads megabytes around the page, and the
+vectors of a model are scattered among its matrices: reading 33 vectors of 8 KB through the map took 0.2 s."""
 
 
 class CheckpointSource:
-    """`TensorSource` of an open checkpoint. Thread-safe; keeps nothing of what it read."""
+    """The `TensorSource` of an open checkpoint. Thread-safe; does not keep what it read."""
 
     def __init__(
         self, checkpoint: Checkpoint, packed: Path | None = None, quantizer: Quantizer | None = None
@@ -59,7 +59,8 @@ class CheckpointSource:
         return blocks.reshape(-1, blocks.shape[-1])
 
     def read(self, weight: Weight) -> WeightData:
-        """The weight: mapped where its stored format is asked for, plain and aligned; else decoded, converted or quantised.
+        """Return a weight: mapped if stored as requested, plain and aligned; else decoded, converted or
+        quantised.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``, its file has shrunk, or its
@@ -85,7 +86,7 @@ class CheckpointSource:
         return read
 
     def _view(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
-        """The rows of a tensor that are wanted, as they are stored."""
+        """Return the requested rows of a tensor as stored."""
         if self._ahead is not None:
             self._ahead.use(tensor.name)
         elif tensor.size_bytes <= SMALL_BYTES:
@@ -106,16 +107,16 @@ class CheckpointSource:
 
     def _of_plain(self, data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
         if wanted in PLAIN_FORMATS:
-            # A header of odd length leaves its data unaligned; only then a stored format costs a copy.
+            # A header of odd length leaves the data unaligned; only then does the stored format need a copy.
             return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
         return quantize(data, wanted, stored, self._quantizer)
 
 
 def plain_numbers(wanted: Format, data: NDArray[np.generic], tensor: TensorInfo) -> NDArray[np.generic]:
-    """What a checkpoint holds of ``tensor``, as numbers of the plain format ``wanted``.
+    """Convert stored data of ``tensor`` to the plain format ``wanted``.
 
     Raises:
-        ArithmeticError: one does not fit.
+        ArithmeticError: a value does not fit.
     """
     assert tensor.format is not None
     if tensor.format in PLAIN_FORMATS:
@@ -124,7 +125,7 @@ def plain_numbers(wanted: Format, data: NDArray[np.generic], tensor: TensorInfo)
 
 
 def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) -> WeightData:
-    """Blocks of a GGUF file: as integer groups, or as the numbers that they stand for."""
+    """Return the blocks of a GGUF file as integer groups, or dequantised."""
     assert tensor.format is not None
     row_len = tensor.shape[-1]
     rows = blocks.reshape(-1, blocks.shape[-1])
@@ -143,7 +144,7 @@ def _groups(rows: NDArray[np.uint8], stored: Format, row_len: int) -> WeightData
 
 
 def _numbers(rows: NDArray[np.uint8], stored: Format, row_len: int, wanted: Format) -> NDArray[np.generic]:
-    """A chunk of rows at a time: a whole table of embeddings would take its float32 numbers in memory beside the result."""
+    """Dequantise a chunk of rows at a time, so that no whole embedding table is in memory as float32."""
     numbers = np.empty((len(rows), row_len), STORED_DTYPES[wanted])
 
     def of_rows(chunk: slice) -> None:

@@ -1,1 +1,1 @@
-"""KV blocks: pools, block tables and lengths of sequences. Pure; used by the engine's loop thread alone."""
+"""KV blocks: pools, block tables and lengths of sequences. No I/O; used by the engine's loop thread only."""

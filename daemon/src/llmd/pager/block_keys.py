@@ -1,4 +1,4 @@
-"""What names the contents of KV blocks: a hash chain, so that equal keys mean equal tokens from the first on.
+"""Keys of the contents of KV blocks: a hash chain, so that equal keys mean equal tokens from the start.
 
 Source: the prefix cache of vLLM (block hashes that include their parent's); BLAKE2b, RFC 7693.
 """
@@ -13,24 +13,26 @@ from llmd.api.step import BLOCK_LEN
 from llmd.pager.pool import Key
 
 KEY_BYTES = 16
-"""A chance collision would mix two users' prompts: with 128 bits it never happens, with 64 an attacker makes it."""
+"""A collision would mix the prompts of two users. It never happens by chance with 128 bits; with 64, an
+attacker could construct one."""
 
 
 def prompt_key(tokens: Sequence[int], salt: str = "") -> Key:
-    """Names a whole prompt, full blocks or not."""
+    """Return the key of a whole prompt, whether or not its last block is full."""
     return blake2b(array("i", tokens).tobytes(), digest_size=KEY_BYTES, key=_salt_key(salt)).digest()
 
 
 class BlockKeys:
-    """The keys of a sequence's full blocks. It belongs to the sequence, so that each block is hashed once, however often
-    the sequence is tried or preempted. Sequences of different salts share nothing.
+    """The keys of a sequence's full blocks. Sequences with different salts share no keys.
+
+    The sequence owns it, so that each block is hashed only once, even if the sequence is preempted.
     """
 
     def __init__(self, salt: str = "") -> None:
         self._keys = [_salt_key(salt)]
 
     def of(self, tokens: Sequence[int], num_tokens: int) -> list[Key]:
-        """The keys of the full blocks among the first ``num_tokens`` tokens, which are always the same."""
+        """Return the keys of the full blocks of the first ``num_tokens`` tokens, which must never change."""
         num_blocks = num_tokens // BLOCK_LEN
         for start in range((len(self._keys) - 1) * BLOCK_LEN, num_blocks * BLOCK_LEN, BLOCK_LEN):
             content = array("i", tokens[start : start + BLOCK_LEN]).tobytes()
@@ -38,7 +40,7 @@ class BlockKeys:
         return self._keys[1 : num_blocks + 1]
 
     def fork(self, num_tokens: int) -> BlockKeys:
-        """A chain of the first ``num_tokens`` tokens, which may go on with others."""
+        """Return the keys of the first ``num_tokens`` tokens, for a sequence that continues differently."""
         chain = BlockKeys()
         chain._keys = self._keys[: num_tokens // BLOCK_LEN + 1]
         return chain

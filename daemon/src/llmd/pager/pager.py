@@ -1,4 +1,4 @@
-"""Which blocks each sequence uses in each KV group, and how far its keys and values are valid."""
+"""The blocks of each sequence in each KV group, and the length of its valid keys and values."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Copies = NDArray[np.int32]
 
 
 def blocks_for(num_tokens: int) -> int:
-    """Blocks that ``num_tokens`` positions from 0 occupy."""
+    """Return the number of blocks that positions ``0 .. num_tokens - 1`` occupy."""
     return -(-num_tokens // BLOCK_LEN)
 
 
 def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
-    """The most blocks of a group that a sequence of ``total_len`` tokens ever holds at once.
+    """Return the most blocks of a group that a sequence of ``total_len`` tokens ever holds at once.
 
-    A step writes at most ``chunk_len`` positions and reads ``window - 1`` before them; such a span of
-    positions touches one block more than it fills.
+    A step writes at most ``chunk_len`` positions and reads the ``window - 1`` positions before them. Such a
+    span may touch one block more than it could fill.
     """
     if group.window is None:
         return blocks_for(total_len)
@@ -36,43 +36,49 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
 
 
 def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shared_len: int) -> int:
-    """The most blocks of a group that so many forks of one sequence hold, which have ``shared_len`` tokens in common. A step
-    writes at most ``chunk_len`` positions of all of them, beside one of each.
+    """Return the most blocks of a group that ``forks`` forks with ``shared_len`` common tokens hold at once.
 
-    Two that go on in a block which they share each take a copy, before the block itself is free.
+    A step writes one position of each fork, and at most ``chunk_len`` further positions in total. Two forks
+    that continue in a shared block both copy it before the block itself becomes free.
     """
     shared = shared_len // BLOCK_LEN
     most = shared + forks * (blocks_for(total_len) - shared)
     if group.window is not None:
-        # Each spans its window, what it writes, and touches a block more than it fills at both ends of the latter.
+        # Each fork spans its window and the positions it writes; these may touch a partial block at both
+        # ends.
         most = min(most, forks * (blocks_for(group.window - 1) + 2) + blocks_for(chunk_len))
     return most + forks // 2
 
 
 class _Owned(msgspec.Struct):
-    """One sequence: its row in the tables, its tokens (which grow outside) and their keys, how many tokens are valid
-    and how many are once the steps on their way are done, and per group the first block that it still uses and the
-    end of those that it has.
-    """
+    """The state of one sequence."""
 
     row: int
+    """Row in the block tables."""
     tokens: Sequence[int]
+    """All tokens; the list grows outside the pager."""
     keys: BlockKeys | None
     length: int
+    """Number of tokens with valid keys and values."""
     planned: int
+    """The length once the steps in flight are done."""
     first: list[int]
+    """For each group: index of the first block that is still used."""
     end: list[int]
+    """For each group: end of the range of blocks."""
 
 
 class Pager:
     """Block tables of up to ``max_sequences`` sequences.
 
-    Blocks are taken when a step is about to write to them, and may run out: then the caller frees a sequence, whose
-    full blocks stay known until they are needed, so that it, or another with the same beginning, finds them again.
-    Window groups give back blocks that fell out of the window. Several steps may be on their way, done in the order in
-    which they were planned: a block that one of them still uses may already be given to a later one.
+    Blocks are taken just before a step writes to them. When they run out, the caller frees a sequence. Its
+    full blocks stay cached until they are needed, so that it, or another sequence with the same prefix, can
+    find them again. Window groups release blocks that have left the window. Several steps may be in flight
+    and complete in the order in which they were planned: a block that one of them still uses may already be
+    assigned to a later one.
 
-    Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with PagedAttention".
+    Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
+    PagedAttention".
     """
 
     def __init__(
@@ -84,7 +90,7 @@ class Pager:
         max_len: int,
         chunk_len: int,
     ) -> None:
-        """``chunk_len``: the most tokens of a sequence that are on their way at a time."""
+        """``chunk_len`` is the largest number of tokens of a sequence that are in flight at once."""
         self._groups = tuple(groups)
         self._chunk_len = chunk_len
         self.pools = tuple(BlockPool(count) for count in num_blocks)
@@ -92,16 +98,17 @@ class Pager:
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in groups)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
-        self._copies: list[list[int]] = []  # of the step that is being planned
-        self._copying: list[list[int]] = []  # of steps on their way
+        self._copies: list[list[int]] = []  # of the step being planned
+        self._copying: list[list[int]] = []  # of steps in flight
 
     def fits_ever(self, total_len: int) -> bool:
-        """Whether a sequence of this length could run alone."""
+        """Return whether a sequence of this length fits the pools if it runs alone."""
         return self.shortage(total_len) is None
 
     def shortage(self, total_len: int, forks: int = 1, shared_len: int = 0) -> tuple[int, int] | None:
-        """How many blocks of a group so many sequences need, which share their first tokens, and how many there are; None
-        where they could run with nothing else beside them.
+        """Return (needed, existing) blocks of the first group that is too small for ``forks`` sequences.
+
+        The sequences share their first ``shared_len`` tokens. None: they fit if nothing else runs.
         """
         for group, pool in zip(self._groups, self.pools, strict=True):
             needed = most_blocks(group, total_len, self._chunk_len)
@@ -120,12 +127,12 @@ class Pager:
         spare: int = 0,
         most_cached: int | None = None,
     ) -> int | None:
-        """Begin a sequence with what is cached of its tokens; returns how many of them that is.
+        """Begin a sequence with the cached prefix of its tokens; return the number of cached tokens.
 
-        None, and nothing changed, where no row is free, or not the blocks that its tokens need and ``spare`` more in
-        each group. The last token is never taken from the cache: somebody has to compute what follows it; nor are those
-        from ``most_cached`` on. ``tokens`` and their ``keys`` are kept and may grow; without keys it neither finds nor
-        leaves anything.
+        Return None, without a change, if no row is free, or if a group lacks the blocks for the tokens and
+        ``spare`` more. The last token is never taken from the cache, because its output is needed; nor are
+        tokens from ``most_cached`` on. ``tokens`` and their ``keys`` are referenced and may grow. Without
+        keys, the sequence does not use the prefix cache.
         """
         if not self._free_rows:
             return None
@@ -143,12 +150,12 @@ class Pager:
         return owned.length
 
     def fork(self, parent_id: int, child_id: int, tokens: Sequence[int]) -> bool:
-        """Begin a sequence whose valid tokens are its parent's; blocks are shared until one of the two writes to them.
+        """Begin a sequence with the valid tokens of its parent; blocks are shared until one of them writes.
 
-        A step of the parent that is on its way may write to the last of them, behind the valid tokens: it is done before
-        the child's copy is made.
+        A step of the parent that is in flight may write to the last shared block, after the valid tokens. It
+        completes before the child's copy is made.
 
-        False, and nothing changed, where no row is free.
+        Return False, without a change, if no row is free.
         """
         if not self._free_rows:
             return False
@@ -171,21 +178,21 @@ class Pager:
         return True
 
     def length(self, sequence_id: int) -> int:
-        """Tokens whose keys and values are valid."""
+        """Return the number of tokens with valid keys and values."""
         return self._owned[sequence_id].length
 
     def planned(self, sequence_id: int) -> int:
-        """Tokens whose keys and values are valid once the steps on their way are done."""
+        """Return the number of tokens with valid keys and values once the steps in flight are done."""
         return self._owned[sequence_id].planned
 
     def owns(self, sequence_id: int) -> bool:
-        """Whether a sequence was begun and not freed."""
+        """Return whether a sequence was begun and not freed."""
         return sequence_id in self._owned
 
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
-        """Plan the next ``num_tokens`` positions: take the blocks that they are written to; the length stays.
+        """Plan the next ``num_tokens`` positions: take the blocks to write to. The length does not change.
 
-        False, and nothing changed, where too few blocks are free.
+        Return False, without a change, if too few blocks are free.
         """
         owned = self._owned[sequence_id]
         if not self._has_room(owned, num_tokens):
@@ -194,7 +201,7 @@ class Pager:
         return True
 
     def prepare_all(self, spans: Mapping[int, int]) -> bool:
-        """As `prepare` for so many positions of each of several sequences, all or none of them."""
+        """Like `prepare` for several sequences, given as {id: number of positions}: all of them or none."""
         several = [(self._owned[sequence_id], count) for sequence_id, count in spans.items()]
         for index, pool in enumerate(self.pools):
             if (
@@ -207,9 +214,9 @@ class Pager:
         return True
 
     def copies(self) -> Copies:
-        """Block copies int32 ``[C, 3]`` of (group, source, target) that the step which was just planned does first.
+        """Return the block copies of the step just planned, int32 ``[C, 3]`` of (group, source, target).
 
-        Until `copied` their sources keep what they hold, so that a failed step can be repeated.
+        The sources keep their contents until `copied`, so that a failed step can be repeated.
         """
         copies = np.array(self._copies, np.int32).reshape(-1, 3)
         self._copies.clear()
@@ -217,20 +224,20 @@ class Pager:
         return copies
 
     def copied(self, copies: Copies) -> None:
-        """Take that the step whose copies these are is done."""
+        """Record that the step with these copies is done."""
         del self._copying[: len(copies)]
         for index, source, _ in copies.tolist():
             self.pools[index].give_back([source])
 
     def rewind(self) -> None:
-        """Take that all steps on their way have failed: what they were to write and copy is planned anew."""
+        """Roll back all steps in flight after a failure; their positions and copies are planned again."""
         self._copies[:0] = self._copying
         self._copying.clear()
         for owned in self._owned.values():
             owned.planned = owned.length
 
     def advance(self, sequence_id: int, num_tokens: int) -> None:
-        """Make ``num_tokens`` more positions valid, once every stage has written them."""
+        """Mark ``num_tokens`` more positions as valid, after all stages have written them."""
         owned = self._owned[sequence_id]
         first_new = owned.length // BLOCK_LEN
         owned.length += num_tokens
@@ -239,22 +246,22 @@ class Pager:
             self._drop(owned, index, first_needed(group, owned.length))
 
     def free(self, sequence_id: int) -> None:
-        """Give back every block of the sequence."""
+        """End the sequence and release its blocks."""
         self._free_rows.append(self._owned[sequence_id].row)
         self._drop_all(self._owned.pop(sequence_id))
 
     def cached(self) -> list[tuple[int, Key, int]]:
-        """Group, key and block of what is cached and not in use, most recently used first; groups take turns."""
+        """Return (group, key, block) of all cached blocks, most recently used first; groups alternate."""
         turns = zip_longest(*(pool.cached() for pool in self.pools))
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
-        """Block tables of the sequences in order, one int32 ``[len(sequence_ids), width]`` for each group."""
+        """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group."""
         rows = [self._owned[sequence_id].row for sequence_id in sequence_ids]
         return tuple(table[rows] for table in self._tables)
 
     def check_integrity(self) -> None:
-        """Assert that blocks are referred to as often as tables and copies name them, and that every pool adds up."""
+        """Assert that reference counts match tables and copies, and that each pool is consistent."""
         for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
             pool.check_integrity()
             copies = (*self._copies, *self._copying)
@@ -267,13 +274,13 @@ class Pager:
             first = first_needed(group, len(keys) * BLOCK_LEN)
             for place in range(first, len(keys)):
                 block = pool.find(keys[place])
-                assert block is not None, "the cache lost a block between two looks"
+                assert block is not None, "the cache lost a block between two lookups"
                 table[owned.row, place] = pool.share(block)
             owned.first.append(first)
             owned.end.append(len(keys))
 
     def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
-        """Whether every group has the blocks that so many more tokens need, ``chunk_len`` of them at a time."""
+        """Return whether all groups have blocks for ``num_tokens`` more tokens, ``chunk_len`` at a time."""
         total = owned.planned + num_tokens
         for index, pool in enumerate(self.pools):
             if self._needed(owned, index, total) + spare > pool.num_free:
@@ -281,26 +288,26 @@ class Pager:
         return True
 
     def _needed(self, owned: _Owned, index: int, total: int) -> int:
-        """How many blocks of a group must be free for so many tokens in all."""
+        """Return how many blocks of a group must be free for ``total`` tokens."""
         held = owned.end[index] - owned.first[index]
         most = most_blocks(self._groups[index], total, self._chunk_len)
         return min(blocks_for(total) - owned.end[index], most - held) + self._is_shared(owned, index)
 
     def _take(self, owned: _Owned, num_tokens: int) -> None:
-        """Take the blocks of the next positions; the caller has looked for room."""
+        """Take the blocks of the next positions; the caller has checked that there are enough."""
         for index in range(len(self.pools)):
             self._own_last(owned, index)
             self._extend(owned, index, blocks_for(owned.planned + num_tokens))
         owned.planned += num_tokens
 
     def _is_shared(self, owned: _Owned, index: int) -> bool:
-        """Whether the next token is written to a block that somebody else uses too."""
+        """Return whether the next token is written to a block that another sequence also uses."""
         last = owned.end[index] - 1
         begun = owned.planned % BLOCK_LEN != 0 and owned.planned // BLOCK_LEN == last
         return begun and self.pools[index].references(int(self._tables[index][owned.row, last])) > 1
 
     def _own_last(self, owned: _Owned, index: int) -> None:
-        """Copy the block that the next token is written to, where somebody else uses it too."""
+        """Copy the block that the next token is written to, if another sequence also uses it."""
         if self._is_shared(owned, index):
             row, last = self._tables[index][owned.row], owned.end[index] - 1
             source, target = int(row[last]), self.pools[index].take()
@@ -314,7 +321,7 @@ class Pager:
         owned.end[index] = max(owned.end[index], end)
 
     def _remember(self, owned: _Owned, first_new: int) -> None:
-        """Make known what the blocks hold that have become full, from ``first_new`` on."""
+        """Set the keys of the blocks that have become full, from ``first_new`` on."""
         if owned.keys is None or owned.length // BLOCK_LEN == first_new:
             return
         keys = owned.keys.of(owned.tokens, owned.length)
@@ -323,7 +330,7 @@ class Pager:
                 pool.remember(int(table[owned.row, place]), keys[place])
 
     def _drop(self, owned: _Owned, index: int, first_kept: int) -> None:
-        """Give back the sequence's blocks before ``first_kept``; of these the last are evicted first."""
+        """Release the sequence's blocks before ``first_kept``; the last of them are evicted first."""
         part = slice(owned.first[index], first_kept)
         if part.start >= part.stop:
             return

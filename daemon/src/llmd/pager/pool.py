@@ -1,4 +1,4 @@
-"""Blocks of one KV group."""
+"""The block pool of one KV group."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 Key = bytes
-"""Names the contents of a full block: all tokens up to its end (`llmd.pager.block_keys`)."""
+"""Identifies the contents of a full block: all tokens up to its end (`llmd.pager.block_keys`)."""
 
 
 class BlockPool:
-    """Blocks with counted references, whose contents may outlive their last one.
+    """Reference-counted blocks, whose contents stay cached after the last reference is gone.
 
-    A block is used (someone refers to it), cached (nobody does, its contents are known by key) or empty. Whoever
-    takes a block gets an empty one, else the one that was cached longest ago. Every operation on a block is O(1).
+    A block is used (it has references), cached (it has none, but its contents have a key) or empty. `take`
+    returns an empty block, or evicts the least recently used cached one. Each operation on a block is O(1).
     """
 
     def __init__(self, num_blocks: int) -> None:
@@ -26,20 +26,20 @@ class BlockPool:
 
     @property
     def num_free(self) -> int:
-        """Blocks that can be taken: empty and cached ones."""
+        """Number of blocks that can be taken: empty and cached ones."""
         return len(self._empty) + len(self._cached)
 
     @property
     def num_cached(self) -> int:
-        """Blocks that nobody uses and whose contents are known."""
+        """Number of cached blocks."""
         return len(self._cached)
 
     def references(self, block: int) -> int:
-        """How many sequences use a block."""
+        """Return how many sequences use a block."""
         return self._references[block]
 
     def take(self) -> int:
-        """A block to write to, referred to once; the caller has checked `num_free`."""
+        """Return a block to write to, with one reference; the caller must have checked `num_free`."""
         if self._empty:
             block = self._empty.pop()
         else:
@@ -49,14 +49,14 @@ class BlockPool:
         return block
 
     def share(self, block: int) -> int:
-        """Refer to a block once more; returns it."""
+        """Add a reference to a block; return the block."""
         if self._references[block] == 0:
             del self._cached[block]
         self._references[block] += 1
         return block
 
     def give_back(self, blocks: Iterable[int]) -> None:
-        """Refer to blocks once less. Of those that become free, the first are evicted first."""
+        """Remove a reference from each block. Of the blocks that become free, the first are evicted first."""
         for block in blocks:
             self._references[block] -= 1
             if self._references[block] > 0:
@@ -67,23 +67,23 @@ class BlockPool:
                 self._cached[block] = None
 
     def find(self, key: Key) -> int | None:
-        """The block whose contents have this key."""
+        """Return the block whose contents have this key; None if there is none."""
         return self._by_key.get(key)
 
     def remember(self, block: int, key: Key) -> None:
-        """Say what a used block holds; where another block holds the same, that one stays the known one."""
+        """Set the key of a used block's contents, unless another block already has this key."""
         if self._keys[block] is None and key not in self._by_key:
             self._keys[block] = key
             self._by_key[key] = block
 
     def cached(self) -> list[tuple[Key, int]]:
-        """Blocks that nobody uses and whose contents are known, by key, most recently used first."""
+        """Return the cached blocks with their keys, most recently used first."""
         return [(key, block) for block in reversed(self._cached) if (key := self._keys[block]) is not None]
 
     def adopt(self, key: Key) -> int | None:
-        """An empty block that is to hold what has this key, cached as the least recently used one.
+        """Turn an empty block into a cached one with this key, the first to be evicted, and return it.
 
-        None, and nothing changed, where no block is empty, or one has these contents.
+        The caller writes the contents. Return None, without a change, if no block is empty or the key exists.
         """
         if not self._empty or key in self._by_key:
             return None
@@ -94,14 +94,14 @@ class BlockPool:
         return block
 
     def forget(self, block: int) -> None:
-        """Make the contents of a block unknown."""
+        """Drop the key of a block's contents."""
         key = self._keys[block]
         if key is not None:
             del self._by_key[key]
             self._keys[block] = None
 
     def check_integrity(self) -> None:
-        """Assert that every block is in exactly one state and that keys and blocks name each other."""
+        """Assert that each block is in exactly one state, and that keys and blocks match."""
         used = {block for block, count in enumerate(self._references) if count > 0}
         states = [*used, *self._empty, *self._cached]
         assert sorted(states) == list(range(self.num_blocks)), "a block is lost, or in two states"

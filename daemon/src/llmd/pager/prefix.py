@@ -1,4 +1,4 @@
-"""How much of a prompt is cached, over groups that need different blocks of it."""
+"""The length of the cached prefix of a prompt, if KV groups need different blocks of it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from llmd.pager.pool import BlockPool, Key
 
 
 def first_needed(group: KVGroup, length: int) -> int:
-    """The first block that the token at position ``length`` still reads."""
+    """Return the first block that the token at position ``length`` reads."""
     return 0 if group.window is None else max(0, length - group.window + 1) // BLOCK_LEN
 
 
 def longest_hit(groups: Sequence[KVGroup], pools: Sequence[BlockPool], keys: Sequence[Key]) -> int:
-    """The most blocks of a prefix after which every group has all that the next token reads.
+    """Return the longest prefix, in blocks, after which all groups have the blocks that the next token reads.
 
-    A full group needs every block, a window group those of its last window. O(blocks x groups).
+    A full-attention group needs all blocks, a window group only those of the last window. O(blocks x groups).
     """
     best = 0
-    runs = [0] * len(groups)  # blocks present without a gap, up to the one that is looked at
+    runs = [0] * len(groups)  # consecutive blocks present, up to the current one
     for num_blocks, key in enumerate(keys, start=1):
         runs = [run + 1 if pool.find(key) is not None else 0 for run, pool in zip(runs, pools, strict=True)]
         needs = [num_blocks - first_needed(group, num_blocks * BLOCK_LEN) for group in groups]

@@ -1,1 +1,1 @@
-"""The local store: which models there are, and what each is called."""
+"""The local store: finds, pulls, copies and removes models by name."""

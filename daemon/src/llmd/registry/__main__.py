@@ -1,7 +1,8 @@
-"""A pull in a process of its own: ``python -m llmd.registry ORG/NAME --models DIRECTORY``.
+"""Pull a model in a separate process: ``python -m llmd.registry ORG/NAME --models DIRECTORY``.
 
-The daemon starts it, so that its event loop neither hashes gigabytes nor keeps huggingface_hub in memory. Each step is
-a line of JSON on standard output, an error is the last one; where nobody reads them any more, the pull ends.
+The daemon runs pulls this way so that its event loop does not hash gigabytes and huggingface_hub stays out of
+its memory. Each step is a line of JSON on standard output; an error is the last line. The pull ends when the
+reader closes the pipe.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from llmd.registry.pulled_models import PulledModels
 
 
 class PullFailed(msgspec.Struct, frozen=True):
-    """Why a pull ended early; ``error`` names a class of `llmd.api.errors`."""
+    """Why a pull ended early."""
 
     error: str
+    """Name of a class of `llmd.api.errors`."""
     message: str
     hint: str = ""
     exit_code: int = 1
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _kind(error: LlmdError) -> str:
-    """The class of `llmd.api.errors` that the daemon can make it again from."""
+    """Return the name of the class of `llmd.api.errors` from which the daemon can rebuild the error."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == LlmdError.__module__)
 
 

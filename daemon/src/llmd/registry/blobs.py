@@ -1,4 +1,4 @@
-"""Contents by hash: each is kept once, whoever needs it."""
+"""Content-addressed files: each content is stored once, under its SHA-256."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from llmd.registry.manifest import ManifestFile
 
 READ_BYTES = 1 << 20
 ABANDONED_S = 7 * 24 * 3600.0
-"""A pull that nobody has gone on with for so long is given up."""
+"""Age at which an unfinished download counts as abandoned."""
 READ_ONLY = 0o444
-"""Blobs are shared by versions: nobody is to write into one."""
+"""Mode of blobs: versions share them, so nothing may write to one."""
 
 
 class Blobs:
-    """The files ``sha256-…`` of a folder; ``partial`` is for those that are on their way."""
+    """The ``sha256-…`` files of ``folder``; unfinished downloads and copies are in ``partial``."""
 
     def __init__(self, folder: Path, partial: Path) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Blobs:
         return self.folder / f"sha256-{sha256}"
 
     def adopt(self, file: Path, sha256: str) -> None:
-        """Make a complete file the blob of its content, durably."""
+        """Move a complete file into the blobs, durably."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
@@ -38,24 +38,27 @@ class Blobs:
         file.replace(self.path(sha256))
 
     def add_model(self, source: Path) -> tuple[ManifestFile, ...]:
-        """Copies of the files of a directory, or of a GGUF file and its other parts: their owner may go on changing them."""
+        """Copy the files of a directory, or a GGUF file and its other parts.
+
+        They are copied because their owner may still change them.
+        """
         if not source.is_dir():
             return tuple(self._add(path, path.name) for path in files_of(source))
         paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name[0] != "."]
         return tuple(self._add(path, path.relative_to(source).as_posix()) for path in paths)
 
     def unfinished(self) -> list[int]:
-        """The bytes of each part of a file that a pull has left, for the next pull to go on with."""
+        """Return the size of each unfinished download, which the next pull resumes."""
         sizes = []
         for path in self.partial.glob("*"):
-            with contextlib.suppress(FileNotFoundError):  # it has just been finished
+            with contextlib.suppress(FileNotFoundError):  # just finished
                 sizes += [] if _is_leftover(path) else [path.stat().st_size]
         return sizes
 
     def free(self, needed: Collection[str]) -> int:
-        """Remove every blob but those, what is left of copies, and abandoned parts; returns the bytes.
+        """Remove all other blobs, leftover copies and locks, and abandoned downloads; return the bytes freed.
 
-        To be called while no pull is under way.
+        Call this only while no pull is running.
         """
         freed = 0
         kept = {self.path(sha256) for sha256 in needed}

@@ -1,4 +1,4 @@
-"""Names of models in the cache directory."""
+"""File names for models in the cache directory."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from pathlib import Path
 
 
 def cache_name(directory: Path) -> str:
-    """A file name for a model directory, the same for every path that leads to it."""
+    """Return a file name for a model directory, the same for every path to it."""
     return blake2b(str(directory.resolve()).encode(errors="surrogateescape"), digest_size=16).hexdigest()

@@ -1,6 +1,6 @@
-"""Derived models: a model of the store under another name, with words and settings of its own.
+"""Derived models: a model of the store under another name, with its own prompts and settings.
 
-Each is a small file; the weights stay those of the model that it is derived from, and so does the engine that runs them.
+Each is a small file. It shares the weights, and the engine that runs them, with its base model.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ SUFFIX = ".json"
 
 
 class DerivedModel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``base`` names the model underneath.
-
-    ``system`` and ``messages`` stand before a conversation; ``template`` is a chat template in place of the model's.
-    ``parameters`` are options by Ollama's names. ``created`` is in seconds since 1970.
-    """
+    """The file of a derived model."""
 
     base: str
+    """Name of the base model."""
     created: float
+    """Seconds since 1970."""
     system: str = ""
+    """System prompt, placed before each conversation."""
     template: str = ""
+    """Chat template that replaces the model's."""
     messages: tuple[dict[str, Any], ...] = ()
+    """Messages placed before each conversation."""
     parameters: Mapping[str, Any] = {}
+    """Options by Ollama's names."""
     license: str = ""
 
     @property
@@ -43,35 +45,34 @@ class DerivedModel(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DerivedModels:
-    """The files of a directory, by the names of their models. Holds no state; thread-safe."""
+    """The derived models of a directory, by name. Holds no state; thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def names(self) -> list[str]:
-        """Every name."""
-        with contextlib.suppress(OSError):  # not there yet
+        with contextlib.suppress(OSError):  # the directory does not exist yet
             files = self._directory.iterdir()
             return sorted(unquote(file.name.removesuffix(SUFFIX)) for file in files if file.suffix == SUFFIX)
         return []
 
     def find(self, name: str) -> tuple[str, DerivedModel] | None:
-        """The model of that name, with or without ``:latest``, and what it is called.
+        """Find a model by its name, with or without ``:latest``; return the stored name and the model.
 
         Raises:
             CheckpointError: its file is damaged.
         """
         for known in (name, name.removesuffix(LATEST)):
             path = self._path(known)
-            with contextlib.suppress(OSError):  # there is none, or the name is longer than files may have
+            with contextlib.suppress(OSError):  # no such file, or the name is too long for one
                 return known, _decoded(path, path.read_bytes())
         return None
 
     def save(self, name: str, model: DerivedModel) -> None:
-        """Write a model, in place of one of that name.
+        """Write a model; an existing one of that name is replaced.
 
         Raises:
-            RequestError: no model may have that name.
+            RequestError: the name is not valid.
         """
         name = check_model_name(name)
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -84,7 +85,7 @@ class DerivedModels:
         """Delete a model.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: there is no derived model of that name.
         """
         try:
             self._path(name).unlink()
@@ -94,7 +95,7 @@ class DerivedModels:
             ) from error
 
     def _path(self, name: str) -> Path:
-        """A slash of the name is escaped. Older files have dots, colons and @ escaped, too."""
+        """Return the file of a name, with slashes escaped; older files escape dots, colons and @ too."""
         older = self._directory / f"{quote(name, safe='').replace('.', '%2E')}{SUFFIX}"
         return older if os.path.lexists(older) else self._directory / f"{quote(name, safe='@:')}{SUFFIX}"
 
@@ -104,5 +105,7 @@ def _decoded(path: Path, content: bytes) -> DerivedModel:
         return msgspec.json.decode(content, type=DerivedModel)
     except msgspec.DecodeError as error:
         raise CheckpointError(
-            f"this is no derived model: {error}", file=str(path), hint="delete the file and create it anew"
+            f"not a valid derived model: {error}",
+            file=str(path),
+            hint="delete the file and create the model again",
         ) from error

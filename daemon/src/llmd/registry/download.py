@@ -1,4 +1,4 @@
-"""One file from a hub into the store: resumed where it broke off, and not believed before its hash is right."""
+"""Download files from a hub into the store: resume after a break, and check the hash before storing."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from llmd.registry.locks import FileLock
 from llmd.registry.partial_file import PartialFile
 
 TRIES = 6
-"""So often in succession may a connection break without a single byte."""
+"""How many attempts in a row may fail without receiving a byte."""
 BACKOFF_S = 1.0
 LOCK_POLL_S = 0.2
 
 Open = Callable[[str, int], contextlib.AbstractContextManager[Content]]
-"""Opens a file of the repository at an offset."""
+"""Opens a file of the repository at a byte offset."""
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How many bytes of a file are here; ``verifying``: what an earlier try has left is read again to hash it."""
+    """How far the download of a file is."""
 
     completed: int
+    """Bytes on disk."""
     verifying: bool = False
+    """True while the bytes of an earlier attempt are read back to hash them."""
 
 
 class Downloader:
-    """Fetches files of one repository."""
+    """Downloads files of one repository."""
 
     def __init__(self, blobs: Blobs, open_content: Open, sleep: Callable[[float], None] = time.sleep) -> None:
         self._blobs = blobs
@@ -43,14 +45,14 @@ class Downloader:
         self._sleep = sleep
 
     def have(self, file: HubFile) -> int:
-        """How many bytes of a file need not come again."""
+        """Return how many bytes of a file are on disk already."""
         return file.size_bytes if self._is_here(file) else min(_size(self._part(file)), file.size_bytes)
 
     def fetch(self, file: HubFile) -> Generator[Progress, None, str]:
-        """Fetch a file and return the SHA-256 of its blob. What has come stays, however this ends.
+        """Download a file and return the SHA-256 of its blob. Received bytes are kept, even if this fails.
 
         Raises:
-            HubError: the hub refuses, is lost, or sends another content than it promised.
+            HubError: the hub refuses the request or cannot be reached, or the hash does not match.
             DiskSpaceError: the disk is full.
         """
         if self._is_here(file):
@@ -58,14 +60,14 @@ class Downloader:
         part = self._part(file)
         with contextlib.ExitStack() as stack:
             lock_path = part.with_name(f"{part.name}.lock")
-            # Of several processes that want a file one fetches it, and the others see how far it has come.
+            # If several processes need the file, one downloads it and the others report its progress.
             while (lock := FileLock.take(lock_path, alone=True, wait=False)) is None:
                 yield Progress(_size(part))
                 self._sleep(LOCK_POLL_S)
             stack.callback(lock.close)
             if self._is_here(file):
                 return file.sha256
-            stack.enter_context(_full_disk_told(part, file))
+            stack.enter_context(_full_disk_reported(part, file))
             return (yield from self._fetch(file, part))
 
     def _is_here(self, file: HubFile) -> bool:
@@ -85,8 +87,8 @@ class Downloader:
                 return part.sha256
             path.unlink()
         raise HubError(
-            f"{file.path} came twice with another hash than the hub promised ({file.digest})",
-            hint="the hub or a proxy on the way damages it: try again later, or another --hub",
+            f"{file.path} was downloaded twice, and its hash never matched the hub's ({file.digest})",
+            hint="the hub or a proxy corrupts the file: try again later, or use another --hub",
         )
 
     def _complete(self, file: HubFile, part: PartialFile) -> Iterator[Progress]:
@@ -117,7 +119,7 @@ class Downloader:
 
 
 @contextlib.contextmanager
-def _full_disk_told(part: Path, file: HubFile) -> Iterator[None]:
+def _full_disk_reported(part: Path, file: HubFile) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -126,7 +128,7 @@ def _full_disk_told(part: Path, file: HubFile) -> Iterator[None]:
         raise DiskSpaceError(
             f"the disk is full: {format_bytes(_size(part))} of {format_bytes(file.size_bytes)} "
             f"of {file.path} are in {part.parent}",
-            hint="make room and pull again: what has come is kept",
+            hint="free some space and pull again: downloaded data is kept",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""A model hub, spoken to through huggingface_hub, which is imported when a hub is first opened."""
+"""A model hub, reached through huggingface_hub, which is imported when a hub is first opened."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from llmd.registry.names import HubName
 
 
 class HubFile(msgspec.Struct, frozen=True):
-    """A file of a repository; ``sha256`` is empty for small ones, of which the hub knows git's hash alone."""
+    """A file of a repository."""
 
     path: str
     size_bytes: int
     sha256: str
+    """Empty for small files, for which the hub knows only git's hash."""
     git_sha1: str
 
     @property
     def key(self) -> str:
-        """What names its content."""
+        """Identifies the content; also the name of the unfinished download."""
         return self.sha256 or f"git-{self.git_sha1}"
 
     @property
     def digest(self) -> str:
-        """The same, as clients of Ollama read it."""
+        """The hash in the form that Ollama clients expect."""
         return f"sha256:{self.sha256}" if self.sha256 else f"sha1:{self.git_sha1}"
 
 
@@ -44,15 +45,18 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct):
-    """A file on its way; ``offset`` is where its chunks really begin."""
+    """A file being downloaded."""
 
     offset: int
+    """Where the chunks begin: the requested offset, or 0 if the hub ignored it."""
     chunks: Iterator[bytes]
 
 
 class Hub:
-    """``endpoint`` None is what huggingface_hub takes: ``HF_ENDPOINT``, else the public hub. So are ``HF_TOKEN``,
-    ``HF_HUB_OFFLINE`` and the variables of proxies.
+    """Lists repositories and opens their files.
+
+    If ``endpoint`` is None, huggingface_hub's default applies: ``HF_ENDPOINT``, else the public hub.
+    ``HF_TOKEN``, ``HF_HUB_OFFLINE`` and the proxy variables apply too.
     """
 
     def __init__(self, endpoint: str | None = None) -> None:
@@ -62,39 +66,39 @@ class Hub:
         self._api = HfApi(endpoint=endpoint, headers={"user-agent": "llmd"})
         self.endpoint: str = self._api.endpoint
         if constants.HF_HUB_OFFLINE:
-            raise HubError("HF_HUB_OFFLINE is set: nothing is pulled", hint="unset it to pull")
+            raise HubError("HF_HUB_OFFLINE is set, so nothing can be pulled", hint="unset it to pull")
         set_client_factory(lambda: guarded_client(self.endpoint))
 
     def list(self, name: HubName) -> Listing:
-        """The files of a repository, at the commit that the name means now.
+        """Return the files of a repository at the commit to which the name currently refers.
 
         Raises:
             NotFoundError: there is no such repository or revision.
-            HubError: the hub refuses, or cannot be reached.
+            HubError: the hub refuses the request or cannot be reached.
         """
         try:
-            with self._told(name):
+            with self._errors_translated(name):
                 info = self._api.model_info(
                     name.repo, revision=name.revision, files_metadata=True, timeout=SILENCE_S
                 )
             return Listing(str(info.sha), tuple(_hub_file(sibling) for sibling in info.siblings or ()))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise HubError(
-                f"what {self.endpoint} says of {name} cannot be used: {error}",
-                hint="is it a model hub? --hub and HF_ENDPOINT name it",
+                f"{self.endpoint} sent an invalid description of {name}: {error}",
+                hint="check that --hub or HF_ENDPOINT is the address of a model hub",
             ) from error
 
     def opener(self, name: HubName, commit: str) -> Callable[[str, int], AbstractContextManager[Content]]:
-        """A function that opens a file of one version: its path, and the offset to begin at."""
+        """Return a function that opens a file of one version, given its path and an offset."""
         return lambda path, offset: self.open(name, commit, path, offset)
 
     @contextlib.contextmanager
     def open(self, name: HubName, commit: str, path: str, offset: int) -> Iterator[Content]:
-        """The content of a file from ``offset`` on; from 0 where the hub cannot begin later.
+        """Stream a file from ``offset``, or from 0 if the hub ignores the offset.
 
         Raises:
-            HubLostError: the connection failed; what came before counts.
-            HubError: the hub refuses.
+            HubLostError: the connection failed; the bytes received so far are valid.
+            HubError: the hub refuses the request.
         """
         from huggingface_hub import get_session, hf_hub_url
         from huggingface_hub.utils import hf_raise_for_status
@@ -103,13 +107,13 @@ class Hub:
         headers = {**self._headers(), "accept-encoding": "identity"}
         if offset:
             headers["range"] = f"bytes={offset}-"
-        with self._told(name), get_session().stream("GET", url, headers=headers) as response:
-            if response.status_code == 416:  # it has fewer bytes than we do
+        with self._errors_translated(name), get_session().stream("GET", url, headers=headers) as response:
+            if response.status_code == 416:  # the file is shorter than our offset
                 yield Content(0, iter(()))
                 return
             hf_raise_for_status(response)
             begun = offset if response.status_code == 206 else 0
-            # Unbuffered: what has come before a connection breaks is kept.
+            # Unbuffered: no received byte is lost if the connection breaks.
             yield Content(begun, response.iter_raw())
 
     def _headers(self) -> dict[str, str]:
@@ -118,8 +122,8 @@ class Hub:
         return build_hf_headers(headers={"user-agent": "llmd"})
 
     @contextlib.contextmanager
-    def _told(self, name: HubName) -> Iterator[None]:
-        """Say what failed, and what helps."""
+    def _errors_translated(self, name: HubName) -> Iterator[None]:
+        """Turn errors of the HTTP client into errors of llmd."""
         from huggingface_hub.utils import httpx
 
         try:

@@ -1,7 +1,7 @@
-"""The HTTP client that hubs are asked with. It does not follow a hub into this machine's own network.
+"""The HTTP client for hubs. It does not follow redirects from a public hub into the local network.
 
-A redirect from a public hub may lead to public addresses alone, and from https to https alone: what a hub answers must
-not make this machine ask its neighbours (CVE-2026-5530).
+A public hub may redirect to public addresses only, and only to https: a hub's response must not make this
+machine send requests to its own network (CVE-2026-5530).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 SILENCE_S = 30.0
-"""A hub that sends nothing for so long is asked anew."""
+"""Read timeout: a hub that sends nothing for this long is asked again."""
 
 
 def guarded_client(endpoint: str) -> httpx.Client:
-    """A client for one hub; a private one, such as a mirror in one's own network, may lead anywhere."""
+    """Return a client for one hub. A private hub, such as a local mirror, may redirect anywhere."""
     from huggingface_hub.utils import httpx
 
     public = is_public(httpx.URL(endpoint).host)
@@ -38,16 +38,16 @@ def guarded_client(endpoint: str) -> httpx.Client:
 
 
 def check_public(endpoint: str, scheme: str, host: str) -> None:
-    """Raises `HubError` where a public hub leads somewhere else than to a public address, safely."""
+    """Raise `HubError` unless a public hub redirects to a public address over https."""
     if scheme != "https" or not is_public(host):
         raise HubError(
             f"{endpoint} leads to {scheme}://{host}, which is not public",
-            hint="a public hub may not make this machine ask its own network",
+            hint="a public hub may redirect to public https addresses only: check the address of the hub",
         )
 
 
 def is_public(host: str) -> bool:
-    """Whether every address of a host is one of the internet. Names that only a proxy can resolve are."""
+    """Whether all addresses of a host are public. Names that only a proxy can resolve count as public."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except OSError:

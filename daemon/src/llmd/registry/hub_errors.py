@@ -1,4 +1,4 @@
-"""What a hub's refusals mean for people, and what helps."""
+"""Turn a hub's errors into errors of llmd, with hints."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ EXIT_REFUSED = 4
 
 
 class HubLostError(HubError):
-    """The connection failed or fell silent: another try may succeed."""
+    """The connection failed or timed out, or the hub is overloaded: a retry may succeed."""
 
 
 def hub_error(error: httpx.HTTPError, name: HubName, endpoint: str) -> LlmdError:
-    """The error of huggingface_hub or its HTTP client as one of llmd."""
+    """Return the error of llmd for one of huggingface_hub or its HTTP client."""
     from huggingface_hub import errors
 
     page = f"{endpoint}/{name.repo}"
     match error:
         case errors.GatedRepoError():
             refused = HubError(
-                f"{name} is gated: its authors let in those alone who accepted their terms",
+                f"{name} is gated: you must accept its authors' terms first",
                 hint=f"accept them at {page}, then set HF_TOKEN to a token of your account",
             )
             refused.exit_code = EXIT_REFUSED
@@ -41,7 +41,7 @@ def hub_error(error: httpx.HTTPError, name: HubName, endpoint: str) -> LlmdError
         case _:
             return HubLostError(
                 f"the connection to {endpoint} failed: {str(error) or type(error).__name__}",
-                hint="check the network, or name a mirror with --hub or HF_ENDPOINT; what has come is kept",
+                hint="check the network, or set a mirror with --hub or HF_ENDPOINT; downloaded data is kept",
             )
 
 
@@ -56,22 +56,23 @@ def _refused(response: httpx.Response, name: HubName, endpoint: str) -> LlmdErro
     status = response.status_code
     if status >= 500 or status in {408, 429}:
         return HubLostError(
-            f"{endpoint} answers {status} for {name}", hint="try again later; what has come is kept"
+            f"{endpoint} answers {status} for {name}", hint="try again later; downloaded data is kept"
         )
     sent_token = "authorization" in response.request.headers
     if status == 404 or (
         status == 401 and not sent_token
-    ):  # so the public hub answers for what does not exist
+    ):  # the public hub answers 401 for a repository that does not exist
         return _not_found(name, endpoint)
     if status in {401, 403}:
         refused = HubError(
-            f"{endpoint} refuses {name} to the owner of this token"
+            f"{endpoint} does not let the owner of this token read {name}"
             if sent_token
-            else f"{endpoint} refuses {name}",
+            else f"{endpoint} refuses access to {name}",
             hint="set HF_TOKEN to a token that may read it",
         )
         refused.exit_code = EXIT_REFUSED
         return refused
     return HubError(
-        f"{endpoint} answers {status} for {name}", hint="is it a model hub? --hub and HF_ENDPOINT name it"
+        f"{endpoint} answers {status} for {name}",
+        hint="check that --hub or HF_ENDPOINT is the address of a model hub",
     )

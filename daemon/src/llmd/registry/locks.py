@@ -1,4 +1,4 @@
-"""Locks on files, which the system gives back when their process ends, however it ends."""
+"""File locks. The system releases them when their process ends, even if it crashes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Self
 
 
 class FileLock:
-    """A lock that is held until it is closed. Several may share one file, or one may have it alone."""
+    """A shared or exclusive lock on a file, held until it is closed."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
     @classmethod
     def take(cls, path: Path, *, alone: bool, wait: bool = True) -> Self | None:
-        """Take the lock, whose file is made where it is missing; None where another has it and ``wait`` is false."""
+        """Take the lock; create its file if it is missing.
+
+        Return None if another holder excludes it and ``wait`` is false. ``alone`` asks for an exclusive lock.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         mode = (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
@@ -33,7 +36,7 @@ class FileLock:
         return cls(descriptor)
 
     def close(self) -> None:
-        """Give the lock back; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -41,7 +44,7 @@ class FileLock:
 
 @contextlib.contextmanager
 def locked(path: Path, *, alone: bool) -> Iterator[None]:
-    """Hold a lock, once nobody else has it."""
+    """Wait for a lock and hold it."""
     lock = FileLock.take(path, alone=alone)
     assert lock is not None
     try:

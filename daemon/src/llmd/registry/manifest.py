@@ -1,4 +1,4 @@
-"""What one version of a model consists of. The manifest names every file by the hash of its content."""
+"""The files of one version of a model, each with the hash of its content."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import msgspec
 
 
 class ManifestFile(msgspec.Struct, frozen=True):
-    """A file of a model directory; ``path`` is relative to it."""
+    """A file of a model directory."""
 
     path: str
+    """Relative to the model directory."""
     size_bytes: int
     sha256: str
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``source`` is the hub's repository, or empty for a directory of this machine; ``commit`` its version there."""
+    """One version of a model."""
 
     files: tuple[ManifestFile, ...]
     source: str = ""
+    """The hub's repository; empty for a copy of a local model."""
     commit: str = ""
+    """The commit in that repository."""
 
     @property
     def size_bytes(self) -> int:
@@ -29,7 +32,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """The hash of the manifest itself: equal for equal versions."""
+        """Hash of the manifest itself: equal for equal versions."""
         return hashlib.sha256(self.encoded()).hexdigest()
 
     def encoded(self) -> bytes:
@@ -37,7 +40,12 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def decode(cls, content: bytes) -> Manifest:
-        """Raises `msgspec.DecodeError` or `ValueError` where it is damaged or a path leads out of the directory."""
+        """Read an encoded manifest.
+
+        Raises:
+            msgspec.DecodeError: it is damaged.
+            ValueError: a path leads out of the model directory.
+        """
         manifest = msgspec.json.decode(content, type=cls)
         for file in manifest.files:
             check_path(file.path)
@@ -45,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def check_path(path: str) -> None:
-    """Raises `ValueError` for a path that could lead out of a model directory."""
+    """Raise `ValueError` if a path could lead out of a model directory."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or not path.isprintable():
         raise ValueError(f"{path!r} leads out of the model")

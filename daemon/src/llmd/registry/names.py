@@ -1,4 +1,4 @@
-"""Names: of models in the store, and of what a hub has."""
+"""Names of models in the store and of repositories on a hub."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ _QUANT = re.compile(r"[A-Za-z0-9][\w.-]{0,59}", re.ASCII)
 _LOCAL = re.compile(rf"(?:{_WORD}/)?{_WORD}(?:@[\w.-]{{1,100}})?(?::{_QUANT.pattern})?", re.ASCII)
 MAX_REVISION_LEN = 100
 MAX_NAME_LEN = 200
-"""Room for an organisation, a repository of 96 characters, a commit and a quantisation. Longer names are no file names."""
+"""Room for an organisation, a repository of 96 characters, a commit and a quantisation in one file name."""
 NAME_RULE = (
-    "a name is NAME or ORG/NAME, optionally followed by :TAG; each part begins with a letter or a digit, goes on with "
-    "letters, digits, '.', '_' and '-', and has at most 96 characters, the tag at most 60"
+    "a name is NAME or ORG/NAME, optionally followed by :TAG; each part begins with a letter or a digit, "
+    "continues with letters, digits, '.', '_' and '-', and has at most 96 characters, the tag at most 60"
 )
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """A repository of a hub, and the branch, tag or commit that is meant; ``revision`` None is the main branch.
-
-    ``quant`` asks for a GGUF file of that quantisation, in capitals.
-    """
+    """A repository on a hub, with a revision and a quantisation if they were given."""
 
     repo: str
     revision: str | None = None
+    """Branch, tag or commit; None: the main branch."""
     quant: str | None = None
+    """Quantisation of the GGUF file to choose, in capitals."""
 
     @property
     def local(self) -> str:
-        """What the model is called in the store. A revision or quantisation that was asked for is part of its name."""
+        """The model's name in the store; includes the revision and quantisation if they were given."""
         return self._with(self.revision.replace("/", "--") if self.revision else None)
 
     def __str__(self) -> str:
@@ -50,10 +49,12 @@ class HubName(msgspec.Struct, frozen=True):
 
 
 def parse_hub_name(text: str) -> HubName:
-    """Read ``ORG/NAME``, ``ORG/NAME@REVISION``, and either with ``:QUANT``; ``hf.co/`` may stand before, ``:latest`` behind it.
+    """Parse ``ORG/NAME`` or ``ORG/NAME@REVISION``, either with ``:QUANT``.
+
+    A prefix such as ``hf.co/`` and the suffix ``:latest`` are ignored.
 
     Raises:
-        RequestError: it has another form, or names a hub of its own: which hub is asked is a setting.
+        RequestError: it has another form, or names another hub: the hub is chosen by a setting.
     """
     stripped = text.strip()
     for prefix in HUB_PREFIXES:
@@ -63,38 +64,38 @@ def parse_hub_name(text: str) -> HubName:
     repo, at, revision = place.partition("@")
     if not _REPO.fullmatch(repo) or ".." in repo:
         raise _malformed(
-            text, "a model of a hub is named ORG/NAME, or ORG/NAME@REVISION for one of its versions"
+            text, "name a model of a hub as ORG/NAME, or as ORG/NAME@REVISION for one of its versions"
         )
     if colon and not _QUANT.fullmatch(quant):
-        raise _malformed(text, "behind the colon stands a quantisation of a GGUF file, such as Q4_K_M")
+        raise _malformed(text, "after the colon, give the quantisation of a GGUF file, such as Q4_K_M")
     quantized = quant.upper() or None
     if not at:
         return HubName(repo, quant=quantized)
     if not _REVISION.fullmatch(revision) or ".." in revision or len(revision) > MAX_REVISION_LEN:
-        raise _malformed(text, "behind the @ stands a branch, a tag or a commit")
+        raise _malformed(text, "after the @, give a branch, a tag or a commit")
     name = HubName(repo, None if revision == MAIN else revision, quantized)
     _check_len(name.local, "model")
     return name
 
 
 def check_model_name(text: str, *, param: str = "model") -> str:
-    """Return a name that a model of the store may have, without ``:latest``.
+    """Check the name of a model and return it without ``:latest``.
 
-    Every command and route that gives a model a name calls this. ``param`` is the field that holds the name.
+    Every command and route that names a model calls this. ``param`` is the request field with the name.
 
     Raises:
-        RequestError: no model may have that name.
+        RequestError: the name is not valid.
     """
     return check_name(text, "model", param=param)
 
 
 def check_name(text: str, kind: str, *, param: str | None = None) -> str:
-    """Return a name by the rule of model names, which holds for other things of the user as well, without ``:latest``.
+    """Check a name by the rule for model names and return it without ``:latest``.
 
-    ``kind`` is what the name is for.
+    Other things that users name follow the same rule; ``kind`` says what the name is for.
 
     Raises:
-        RequestError: nothing may have that name.
+        RequestError: the name is not valid.
     """
     name = text.removesuffix(LATEST)
     _check_len(text, param, kind)
@@ -104,10 +105,10 @@ def check_name(text: str, kind: str, *, param: str | None = None) -> str:
 
 
 def check_alias(text: str) -> str:
-    """Return an alias without ``:latest``: a model name in which ``*`` may stand for any text.
+    """Check an alias, a model name in which ``*`` stands for any text; return it without ``:latest``.
 
     Raises:
-        RequestError: no model may have that name.
+        RequestError: the alias is not valid.
     """
     name = text.removesuffix(LATEST)
     _check_len(text, "alias")

@@ -1,4 +1,4 @@
-"""Steps of a pull at a rate that people and pipes can follow."""
+"""Limit the rate of a pull's progress reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVERY_S = 0.1
 def paced(
     steps: Iterator[PullStep], *, every_s: float = EVERY_S, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[PullStep]:
-    """The first and the last step of each file, and between them one in ``every_s`` seconds."""
+    """Yield the first and the last step of each file, and at most one per ``every_s`` seconds in between."""
     held: PullStep | None = None
     shown: PullStep | None = None
     due = 0.0

@@ -1,4 +1,4 @@
-"""Where devices keep weights in their own layout: files of the cache directory, a folder for each model directory."""
+"""Weights in a device's own layout: files in the cache directory, with a folder for each model directory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 from llmd.registry.cache_names import cache_name
 
 _MODEL = "model"
-"""A link in each folder to the model directory: where it leads nowhere, the model is gone."""
+"""Name of the link to the model directory in each folder; if it is broken, the model is gone."""
 
 
 class PackedWeightFiles:
-    """The files of a cache folder. Losing one costs the time of packing its weights anew."""
+    """The packed files of a cache directory. A lost file only costs the time to pack the weights again."""
 
     def __init__(self, cache: Path) -> None:
         self._folder = cache / "packed"
 
     def open(self, directory: Path, fingerprint: str, num_bytes: int, limit_bytes: int) -> Path | None:
-        """The file for weights of a model directory, whether or not it is there; it now counts as the last one used.
+        """Return the path for a model's packed weights, whether or not the file exists; mark it as just used.
 
-        ``fingerprint`` names all that its contents depend on, but for the device's layout; they take about
-        ``num_bytes``. Files that were used longest ago go until all take no more than ``limit_bytes``. None where that
-        is not enough, or the folder cannot be written.
+        ``fingerprint`` identifies the contents, apart from the device's layout; they take about
+        ``num_bytes``. The least recently used files are removed until all take at most ``limit_bytes``.
+        Return None if ``num_bytes`` alone exceeds that limit, or the folder cannot be written.
         """
         path = self._of(directory) / f"{fingerprint}.packed"
         try:

@@ -1,4 +1,4 @@
-"""The part of a file that has come, and the hashes of what it holds."""
+"""A partly downloaded file, and the hashes of its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READ_BYTES = 1 << 20
 
 
 class PartialFile:
-    """A file that grows at its end. What is written is hashed on the way, in the two ways that hubs name contents."""
+    """An append-only file. Written bytes are hashed in both ways that hubs use: SHA-256 and git's SHA-1."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,9 +28,9 @@ class PartialFile:
         os.close(self._descriptor)
 
     def resume(self) -> Iterator[int]:
-        """Hash what an earlier try has left; yields how much has been read."""
-        left = os.fstat(self._descriptor).st_size
-        if left > self._expected:
+        """Hash the bytes of an earlier attempt; yield how many have been read."""
+        present = os.fstat(self._descriptor).st_size
+        if present > self._expected:
             self.restart()
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         while chunk := os.read(self._descriptor, READ_BYTES):
@@ -38,15 +38,15 @@ class PartialFile:
             yield self.size_bytes
 
     def restart(self) -> None:
-        """Forget everything."""
+        """Discard the content."""
         os.ftruncate(self._descriptor, 0)
         self._reset()
 
     def append(self, chunk: bytes) -> None:
-        """Write what has come; more than the expected size is dropped.
+        """Write a received chunk; bytes beyond the expected size are dropped.
 
         Raises:
-            OSError: the disk is full; the file holds what still fitted.
+            OSError: the disk is full; the file holds the bytes that fitted.
         """
         view = memoryview(chunk)[: self._expected - self.size_bytes]
         self._hash(view)
@@ -59,7 +59,7 @@ class PartialFile:
 
     @property
     def git_sha1(self) -> str:
-        """The hash under which git keeps the content: that of a header and the content."""
+        """Git's object hash of the content: the SHA-1 of a header and the content."""
         return self._git_sha1.hexdigest()
 
     def _reset(self) -> None:

@@ -1,4 +1,4 @@
-"""``llmd pull``: a model from a hub into the models, step by step."""
+"""``llmd pull``: download a model from a hub into the store."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from llmd.registry.pulled_models import PulledModels
 from llmd.registry.selection import has_weights, licences, small_files, weight_files, weight_index
 
 SPARE_BYTES = 64 << 20
-"""Left free on the disk: a full one harms more than this pull."""
+"""Left free on the disk, because a full disk affects more than this pull."""
 
 
 class PullStep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far a pull is, as Ollama's API words it. ``file`` is the path of the file that ``digest`` names.
-
-    ``completed`` and ``total`` are bytes of that file; ``model`` stands in the last step: what the model is called.
-    """
+    """The progress of a pull, with the field names of Ollama's API."""
 
     status: str
     digest: str = ""
+    """Hash of the file being downloaded."""
     total: int = 0
+    """Size of that file in bytes."""
     completed: int = 0
+    """Bytes of that file received so far."""
     file: str = ""
+    """Path of that file in the repository."""
     model: str = ""
+    """The model's name in the store; set in the last step only."""
 
 
 class Source(Protocol):
-    """What a pull asks of a hub."""
+    """The part of a hub that a pull uses."""
 
     def list(self, name: HubName) -> Listing: ...
     def opener(self, name: HubName, commit: str) -> Open: ...
@@ -53,14 +55,14 @@ def pull(
     make_downloader: Callable[[Blobs, Open], Downloader] = Downloader,
     free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
 ) -> Iterator[PullStep]:
-    """Pull a model; yields what happens. A pull that ends early goes on where it was when it is begun again.
+    """Pull a model and yield the progress. A pull that ended early is resumed when it is started again.
 
     Raises:
         NotFoundError: the hub has no such model.
-        HubError: the hub refuses, is lost, or sends something wrong.
-        DiskSpaceError: the model does not fit on the disk; where that is known before, nothing is fetched.
-        UnsupportedModelError: the repository has no weights that llmd loads.
-        ConflictError: the name is taken by something that llmd did not fetch.
+        HubError: the hub refuses the request, cannot be reached, or sends wrong data.
+        DiskSpaceError: the model does not fit on the disk. This is checked before weights are downloaded.
+        UnsupportedModelError: the repository has no weights that llmd can load.
+        ConflictError: the name is taken by something that llmd did not download.
     """
     models.check_free(name.local)
     yield PullStep("pulling manifest")
@@ -85,7 +87,7 @@ def _fetch_all(
     downloader: Downloader,
     free_bytes: Callable[[Path], int],
 ) -> Generator[PullStep, None, list[ManifestFile]]:
-    """Everything that the model needs. A GGUF file comes where it is asked for, or where there are no other weights."""
+    """Download every file of the model: a GGUF file if requested, or if there are no other weights."""
     by_path = {file.path: file for file in listing.files}
     fetched: dict[str, ManifestFile] = {}
     gguf = choose_gguf(by_path, quant) if quant or not has_weights(by_path) else []
@@ -97,7 +99,7 @@ def _fetch_all(
     _check_space(files, models, downloader, free_bytes)
     for file in files:
         fetched[file.path] = yield from _fetch(file, downloader)
-    for path in gguf:  # parts often lie in a folder; a model's own lie beside each other
+    for path in gguf:  # repositories often keep parts in a folder; here they go next to the other files
         fetched[path] = msgspec.structs.replace(fetched[path], path=PurePosixPath(path).name)
     return [fetched[path] for path in sorted(fetched)]
 
@@ -108,8 +110,9 @@ def _paths(
     downloader: Downloader,
     fetched: dict[str, ManifestFile],
 ) -> Generator[PullStep, None, list[str]]:
-    """The files of a model with safetensors. An index of the weights comes first: it says which they are, and so how many
-    bytes there will be.
+    """Return the files of a model with safetensors.
+
+    An index of the weights is downloaded first: without it neither their names nor their total size is known.
     """
     index = weight_index(by_path)
     content = None
@@ -120,7 +123,7 @@ def _paths(
     if missing := [path for path in paths if path not in by_path]:
         raise UnsupportedModelError(
             f"the repository lacks {missing[0]}, which its index names",
-            hint="it is damaged, or being written: try later",
+            hint="it is damaged or still being uploaded: try again later",
         )
     return paths
 
@@ -148,15 +151,15 @@ def _fetch(file: HubFile, downloader: Downloader) -> Generator[PullStep, None, M
 def _check_space(
     files: Sequence[HubFile], models: PulledModels, downloader: Downloader, free_bytes: Callable[[Path], int]
 ) -> None:
-    """Refuse what cannot fit before a weight is fetched."""
+    """Refuse a model that does not fit on the disk, before any weight is downloaded."""
     models.blobs.partial.mkdir(parents=True, exist_ok=True)
     total = sum(file.size_bytes for file in files)
-    here = sum(downloader.have(file) for file in files)
+    present = sum(downloader.have(file) for file in files)
     free = free_bytes(models.blobs.partial)
-    if total - here + SPARE_BYTES > free:
+    if total - present + SPARE_BYTES > free:
         raise DiskSpaceError(
-            f"the model has {format_bytes(total)}, {format_bytes(here)} of them are here already, and {models.root} has "
-            f"{format_bytes(free)} free, of which {format_bytes(SPARE_BYTES)} are to stay free: "
-            f"{format_bytes(total - here + SPARE_BYTES - free)} are missing",
-            hint="make room (`llmd rm MODEL` removes one), or put the models directory on a larger disk",
+            f"the model has {format_bytes(total)}, of which {format_bytes(present)} are downloaded already; "
+            f"{models.root} has {format_bytes(free)} free and {format_bytes(SPARE_BYTES)} must stay free: "
+            f"{format_bytes(total - present + SPARE_BYTES - free)} are missing",
+            hint="free some space (`llmd rm MODEL` removes a model), or move the models to a larger disk",
         )

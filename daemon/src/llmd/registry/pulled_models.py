@@ -1,9 +1,9 @@
-"""The models that llmd fetched itself: contents by hash, versions by manifest, names by link.
+"""The models that llmd downloaded or copied: contents by hash, versions by manifest, names by link.
 
-Below the models directory, ``.store/`` holds ``blobs/`` (each content once, by its SHA-256), ``manifests/`` and
-``versions/`` (a plain model directory for each manifest, its files hard links to blobs). A name such as ``org/name`` is
-a link to a version. So two names of one version, and two versions with common files, take their bytes once; and a model
-that is pulled anew changes its name's link, while an engine goes on with the version that it has.
+Below the models directory, ``.store/`` holds ``blobs/`` (each content once, by its SHA-256), ``manifests/``
+and ``versions/`` (a plain model directory for each manifest, its files hard links to blobs). A name such as
+``org/name`` is a link to a version. Two names of one version, and two versions with common files, thus share
+disk space. A newer pull changes the link of the name; a running engine keeps the version that it loaded.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ STORE = ".store"
 
 
 class PulledModels:
-    """Changes the store below ``root``, the models directory. Safe for several threads and processes."""
+    """Manages the store below ``root``, the models directory. Safe for several threads and processes."""
 
     def __init__(self, root: Path, reserved: Collection[str] = ()) -> None:
-        """``reserved`` are names that no model may take."""
+        """``reserved`` are names that no model here may have."""
         self.root = root
         store = root / STORE
         self.blobs = Blobs(store / "blobs", store / "partial")
@@ -42,12 +42,12 @@ class PulledModels:
 
     @contextlib.contextmanager
     def pulling(self) -> Iterator[None]:
-        """While a pull is under way nobody frees blobs, which have no manifest yet."""
+        """Keep blobs from being freed during a pull, when no manifest names them yet."""
         with locked(self._pulling, alone=False):
             yield
 
     def version_of(self, directory: Path) -> str | None:
-        """The version that a model directory is, None for one that llmd did not fetch."""
+        """Return the version to which a model directory leads; None if llmd did not install it."""
         try:
             target = directory.resolve()
         except (OSError, RuntimeError):
@@ -55,12 +55,14 @@ class PulledModels:
         return target.name if target.parent == self._versions.resolve() else None
 
     def manifest_of(self, directory: Path) -> Manifest | None:
-        """What a model directory consists of, None for one that llmd did not fetch."""
+        """Return the manifest of a model directory; None if llmd did not install it."""
         version = self.version_of(directory)
         return None if version is None else self._read_manifest(version)
 
     def lease(self, directory: Path) -> FileLock | None:
-        """Keep a version from being removed until the lease is closed; None where llmd never removes it.
+        """Keep a version from being removed until the lease is closed.
+
+        Return None for a model that llmd did not install, because llmd never removes it.
 
         Raises:
             NotFoundError: it is just being removed.
@@ -70,14 +72,16 @@ class PulledModels:
             return None
         lease = FileLock.take(self._leases / version, alone=False, wait=False)
         if lease is None or not (self._versions / version).is_dir():
-            raise NotFoundError(f"{directory.name} is being removed", hint="`llmd list` shows what is left")
+            raise NotFoundError(
+                f"{directory.name} is being removed", hint="`llmd list` shows the remaining models"
+            )
         return lease
 
     def install(self, name: str, manifest: Manifest) -> Path:
-        """Let ``name`` mean a version whose blobs are all here; returns its directory.
+        """Point ``name`` to a version whose blobs are all present; return its directory.
 
         Raises:
-            ConflictError: the name belongs to something that llmd did not fetch.
+            ConflictError: the name belongs to something that llmd did not download.
         """
         with self._changing():
             self.check_free(name)
@@ -86,11 +90,11 @@ class PulledModels:
         return self.root / name
 
     def copy(self, source: Path, name: str) -> None:
-        """Give a model another name. A version is shared; a directory or GGUF file of the user's is copied.
+        """Add another name for a model. A version is shared; a user's own directory or GGUF file is copied.
 
         Raises:
             ConflictError: the name is taken.
-            RequestError: it is no name.
+            RequestError: the name is not valid.
         """
         name = check_model_name(name)
         with self.pulling():
@@ -98,18 +102,19 @@ class PulledModels:
             with self._changing():
                 if os.path.lexists(self.root / name):
                     raise ConflictError(
-                        f"there is a model {name} already", hint=f"`llmd rm {name}` removes it"
+                        f"there is already a model {name}",
+                        hint=f"choose another name, or remove it with `llmd rm {name}`",
                     )
                 self.check_free(name)
                 self._write_version(manifest)
                 self._link(name, manifest.id)
 
     def remove(self, name: str) -> int:
-        """Remove a name, and what nothing else refers to; returns the bytes that are free again.
+        """Remove a name and everything that only it used; return the bytes freed.
 
         Raises:
             NotFoundError: there is no such model.
-            ConflictError: it is in use, or llmd did not fetch it.
+            ConflictError: it is in use, or llmd did not download it.
         """
         with self._changing():
             link = self.root / check_model_name(name)
@@ -118,16 +123,17 @@ class PulledModels:
                 raise self._not_ours(name, link)
             if list(self._names_of(version)) == [link] and self._is_leased(version):
                 raise ConflictError(
-                    f"{name} is loaded or being pulled", hint=f"`llmd stop {name}` unloads it, then remove it"
+                    f"{name} is loaded or being pulled",
+                    hint=f"unload it with `llmd stop {name}`, then remove it",
                 )
             link.unlink()
-            with contextlib.suppress(OSError):  # other models of that organisation
+            with contextlib.suppress(OSError):  # not empty: other models of that organisation
                 if link.parent != self.root:
                     link.parent.rmdir()
         return self.collect()
 
     def collect(self) -> int:
-        """Free what no name, no lease and no pull needs; returns the bytes."""
+        """Remove everything that no name, lease or pull needs; return the bytes freed."""
         with self._changing():
             for version in self._all_versions():
                 if not any(self._names_of(version)):
@@ -142,7 +148,7 @@ class PulledModels:
                 )
 
     def _remove_version(self, version: str) -> None:
-        """Unless it is leased; none can be leased meanwhile."""
+        """Remove a version unless it is leased; it cannot be leased while it is removed."""
         lease = FileLock.take(self._leases / version, alone=True, wait=False)
         if lease is None:
             return
@@ -157,17 +163,18 @@ class PulledModels:
             yield
 
     def check_free(self, name: str) -> None:
-        """Check that a name is free, or means a version that may be replaced.
+        """Check that a name is free or refers to a version that may be replaced.
 
         Raises:
-            ConflictError: it belongs to something that llmd did not fetch.
+            ConflictError: the name is reserved or inside another model, or llmd did not download what is
+                there.
         """
         place = self.root / name
         if name in self._reserved:
             raise ConflictError(f"{name} is the name of a built-in model", hint="choose another name")
         if os.path.lexists(place) and not (place.is_symlink() and self.version_of(place)):
             raise ConflictError(
-                f"{place} is there already, and llmd did not fetch it",
+                f"{place} already exists, and llmd did not download it",
                 hint="move it away, or choose another name",
             )
         for parent in place.parents:
@@ -175,7 +182,7 @@ class PulledModels:
                 raise ConflictError(f"{parent.name} is a model itself", hint="choose another name")
 
     def _write_version(self, manifest: Manifest) -> None:
-        """The version's directory, complete or not at all."""
+        """Create the directory of a version: either complete or not at all."""
         directory = self._versions / manifest.id
         if directory.is_dir() and self._read_manifest(manifest.id) is not None:
             return
@@ -224,7 +231,7 @@ class PulledModels:
         if name in self._reserved:
             return ConflictError(f"{name} is built in", hint="it cannot be removed")
         if os.path.lexists(place):
-            return ConflictError(f"llmd did not fetch {place}", hint="delete the directory yourself")
+            return ConflictError(f"llmd did not download {place}", hint="delete the directory yourself")
         return NotFoundError(f"there is no model {name}", hint="`llmd list` shows every model")
 
 
@@ -233,12 +240,12 @@ def _link_file(blob: Path, place: Path) -> None:
         place.hardlink_to(blob)
     except FileNotFoundError:
         raise
-    except OSError:  # file systems without hard links, or with as many as they can have
+    except OSError:  # no hard links here, or too many to this blob
         place.symlink_to(os.path.relpath(blob, place.parent))
 
 
 def _entries(directory: Path) -> list[Path]:
     try:
         return sorted(directory.iterdir())
-    except OSError:  # not there, or no directory
+    except OSError:  # missing, or not a directory
         return []

@@ -1,4 +1,4 @@
-"""Which files of a repository a model needs. Everything else stays at the hub: other weights, pickles, code."""
+"""Select the files of a repository that a model needs. Other weights, pickles and code are not downloaded."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ ALLOWED = (*CONFIGS, *TOKENIZERS, *TEMPLATES, *LICENCES)
 
 MISTRAL_TOKENIZERS = ("tekken.json", "tokenizer.model.v*")
 COMMON_TOKENIZERS = frozenset({"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"})
-"""Where one of these is, Mistral's own is not needed."""
+"""If one of these exists, Mistral's own tokenizer is not needed."""
 
 
 def small_files(paths: Iterable[str]) -> list[str]:
-    """Everything but the weights: configuration, tokenizer, templates, licence. A pattern never crosses a folder."""
+    """Return everything but the weights: configuration, tokenizer, templates, licence."""
     known = list(paths)
     allowed = list(ALLOWED)
     if not COMMON_TOKENIZERS.intersection(known):
@@ -52,25 +52,26 @@ def small_files(paths: Iterable[str]) -> list[str]:
 
 
 def _matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern in which ``*`` does not match ``/``."""
     return path.count("/") == pattern.count("/") and fnmatch.fnmatchcase(path, pattern)
 
 
 def licences(paths: Iterable[str]) -> list[str]:
-    """What must come with a GGUF file, which has everything else inside."""
+    """Return the licence files: all that a GGUF file, which contains everything else, needs next to it."""
     return [path for path in paths if any(_matches(path, pattern) for pattern in LICENCES)]
 
 
 def has_weights(paths: Iterable[str]) -> bool:
-    """Whether there are safetensors that llmd loads."""
+    """Whether there are safetensors that llmd can load, in Hugging Face's or Meta's layout."""
     known = set(paths)
     return any(name in known for stem in _stems(known) for name in shard_files(stem)) or bool(_pieces(known))
 
 
 def weight_index(paths: Iterable[str]) -> str | None:
-    """The index that must be read to know the weight files; None where their names say it.
+    """Return the index that lists the weight files; None if their names are known without one.
 
     Raises:
-        UnsupportedModelError: there are no weights that llmd loads; the message names those that there are.
+        UnsupportedModelError: there are no weights that llmd can load; the message names others that exist.
     """
     known = set(paths)
     for stem in _stems(known):
@@ -89,15 +90,16 @@ def weight_index(paths: Iterable[str]) -> str | None:
     found = f"only {', '.join(others[:3])}" if others else "no weights at all"
     raise UnsupportedModelError(
         f"the repository has neither {SINGLE_FILE} nor {INDEX_FILE} nor a GGUF file, {found}",
-        hint="pull a repository of the model with safetensors or GGUF files; pickled weights could run code and are never loaded",
+        hint="pull a repository of the model with safetensors or GGUF files; pickled weights could run code "
+        "and are never loaded",
     )
 
 
 def weight_files(paths: Iterable[str], index: bytes | None) -> list[str]:
-    """The weight files: those that an index names, else the single one, else the pieces of Meta's layout.
+    """Return the weight files: those in the index, else the single file, else the pieces of Meta's layout.
 
     Raises:
-        UnsupportedModelError: the index cannot be followed.
+        UnsupportedModelError: the index lists no usable files.
     """
     if index is None:
         known = set(paths)
@@ -111,13 +113,14 @@ def weight_files(paths: Iterable[str], index: bytes | None) -> list[str]:
         isinstance(name, str) and name.endswith(".safetensors") and "/" not in name for name in names
     ):
         raise UnsupportedModelError(
-            "the index of the weights names no safetensors files", hint="the repository is damaged"
+            "the index of the weights lists no safetensors files",
+            hint="the repository is damaged: pull another one of this model",
         )
     return sorted(names)
 
 
 def _stems(known: Container[str]) -> list[str]:
-    """How the names of weights begin, what is preferred first. Those of Meta's layout need its configuration."""
+    """Return the stems of weight file names, preferred first. Meta's layout needs its configuration file."""
     return [STEM, META_STEM] if PARAMS_FILE in known else [STEM]
 
 

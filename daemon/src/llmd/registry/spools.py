@@ -1,4 +1,4 @@
-"""Where the prefix caches of unloaded models lie: one file for each model directory."""
+"""Files for the prefix caches of unloaded models: one for each model directory."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ _MOST_BYTES = 1 << 16
 
 
 class SpoolHeader(msgspec.Struct, frozen=True):
-    """``directory`` is the model's; ``fingerprint`` names all that the contents depend on."""
+    """The header of a prefix cache file."""
 
     directory: str
+    """The model's directory."""
     fingerprint: str
+    """Identifies everything on which the contents depend."""
 
     def encoded(self) -> bytes:
-        """The first bytes of a file."""
+        """Return the first bytes of a file."""
         text = msgspec.json.encode(self)
         return _MAGIC + len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
     @classmethod
     def read(cls, file: BinaryIO) -> SpoolHeader | None:
-        """The header of a file, which is read up to its end; None where it has none."""
+        """Read a file up to the end of its header; return None if it has no valid header."""
         if file.read(len(_MAGIC)) != _MAGIC:
             return None
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
@@ -40,13 +42,13 @@ class SpoolHeader(msgspec.Struct, frozen=True):
 
 
 class Spools:
-    """The files of a cache folder."""
+    """The prefix cache files of a cache directory."""
 
     def __init__(self, cache: Path) -> None:
         self._folder = cache / "kv"
 
     def path(self, directory: Path) -> Path:
-        """The file of a model directory, whether or not it is there."""
+        """Return the file of a model directory, whether or not it exists."""
         return self._folder / f"{cache_name(directory)}.kv"
 
     def sweep(self) -> None:

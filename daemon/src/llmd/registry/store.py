@@ -1,7 +1,7 @@
 """The models of this machine: the built-in ones, and the directories below the data directory's ``models/``.
 
-Nothing is registered or indexed: a directory that is put there is in the store. What llmd fetches itself lies in the
-`PulledModels`, and a link leads to it.
+Nothing is registered or indexed: a directory placed there is in the store. Models that llmd downloads are
+kept by `PulledModels` and are linked there.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from llmd.registry.stored_model import StoredModel, describe
 LATEST = ":latest"
 DERIVED = ".derived"
 MODEL_FILES = (CONFIG_FILE, PARAMS_FILE, "*.safetensors", "*.gguf")
-"""A directory with any of these is meant to be a model, complete or not."""
+"""A directory with any of these counts as a model, complete or not."""
 
 
 class Store:
-    """Finds models by name. Holds no state: every call looks at the disk anew. Thread-safe.
+    """Finds models by name. Holds no state: every call reads the disk again. Thread-safe.
 
-    ``derived`` are models that are made of these, ``library`` fetches, copies and removes.
+    ``derived`` are the models derived from these; ``library`` installs, copies and removes models.
     """
 
     def __init__(self, models_directory: Path, builtin: Mapping[str, Path]) -> None:
@@ -41,11 +41,11 @@ class Store:
         self.pulled_models = PulledModels(models_directory, builtin)
 
     def list(self) -> list[StoredModel]:
-        """Every model by name, broken ones with their reason. Reads headers only."""
+        """Return every model in order of names; broken ones state the reason. Reads headers only."""
         return [self._describe(name, directory) for name, directory in self.directories().items()]
 
     def list_derived(self) -> tuple[StoredModel, ...]:
-        """Derived models as their bases, under their own names; one whose base is gone has that for its reason."""
+        """Return each derived model: its base under the derived name, or a reason if the base is gone."""
         return tuple(self._derived(name) for name in self.derived.names())
 
     def _derived(self, name: str) -> StoredModel:
@@ -61,7 +61,7 @@ class Store:
         )
 
     def directories(self) -> dict[str, Path]:
-        """The directory of each name; a built-in name stays the built-in model's."""
+        """Return the directory of each name. Built-in models take precedence."""
         found = dict(_model_directories(self._models_directory))
         return dict(sorted((found | dict(self._builtin)).items()))
 
@@ -70,23 +70,23 @@ class Store:
         return tuple(self._builtin)
 
     def is_builtin(self, name: str) -> bool:
-        """Whether the model came with llmd."""
+        """Whether the model is shipped with llmd."""
         return name in self._builtin
 
     def is_pulled(self, name: str) -> bool:
-        """Whether the model lies in the library, by its whole name."""
+        """Whether llmd downloaded the model with exactly this name."""
         directory = self.directories().get(name)
         return directory is not None and self.pulled_models.version_of(directory) is not None
 
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
-        """The model of that name: exactly, without ``:latest``, by a prefix that only one name has, by path.
+        """Find a model by exact name, by name without ``:latest``, by unique prefix, or by path.
 
-        ``allow_path`` says whether the asker may name a directory or a GGUF file anywhere on this machine. A broken model is
-        found too; its ``reason`` says what is wrong.
+        ``allow_path`` says whether the caller may name a directory or a GGUF file anywhere on this machine. A
+        broken model is found too; its ``reason`` says what is wrong.
 
         Raises:
-            NotFoundError: there is none, or several names begin like that; the nearest names are given. Of a path the
-                message says whether it exists.
+            NotFoundError: no model matches, or several do; the message gives the nearest names. For a path it
+                says whether the path exists.
         """
         directories = self.directories()
         names = _matching(name, directories)
@@ -114,7 +114,7 @@ def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
 
 
 def _model_directories(root: Path) -> Iterator[tuple[str, Path]]:
-    """``name`` and ``org/name``, deeper ones not."""
+    """Yield the models ``name`` and ``org/name``, but none in deeper directories."""
     for directory in _subdirectories(root):
         if _is_model(directory):
             yield directory.name, directory
@@ -135,14 +135,14 @@ def _is_model(directory: Path) -> bool:
 def _entries(directory: Path) -> list[Path]:
     try:
         return sorted(directory.iterdir())
-    except OSError:  # not there yet, or not for us to read
+    except OSError:  # missing, or not readable
         return []
 
 
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # a link into what is not for us to read, or of a name that is too long
+    except OSError:  # a link to an unreadable directory, or a name that is too long
         return False
 
 
@@ -150,7 +150,7 @@ def _as_path(name: str) -> Path | None:
     try:
         path = Path(name).expanduser().resolve()
         return path if name and is_model_path(path) else None
-    except (OSError, RuntimeError, ValueError):  # too long for a path, no such home, a null byte
+    except (OSError, RuntimeError, ValueError):  # too long for a path, unknown home directory, null byte
         return None
 
 
@@ -163,5 +163,6 @@ def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) 
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(
         f"there is no model {reprlib.repr(name)}; the nearest names are {', '.join(nearest) or 'none'}",
-        hint="`llmd list` shows every model, `llmd pull ORG/NAME` fetches one; a directory or a GGUF file is given by its path",
+        hint="`llmd list` shows every model, and `llmd pull ORG/NAME` downloads one; give a directory or a "
+        "GGUF file by its path",
     )

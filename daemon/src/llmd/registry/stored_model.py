@@ -1,4 +1,4 @@
-"""What the store knows of a model from its files' headers."""
+"""Describe a model from the headers of its files."""
 
 from __future__ import annotations
 
@@ -23,37 +23,41 @@ GGUF, SAFETENSORS = "gguf", "safetensors"
 
 
 class StoredModel(msgspec.Struct, frozen=True):
-    """A model directory. ``reason`` says why it cannot be used, and is empty where nothing speaks against it.
-
-    ``directory`` may be a GGUF file as well. ``architecture`` is the configuration's own word, ``format`` the one that most of
-    the weights' bytes have, ``file_format`` that of their files, ``size_bytes`` the size of the weights, ``context_len`` in tokens as the configuration states it. What a
-    broken model does not tell is empty, 0 or None. ``source`` and ``commit`` are the hub's repository and its version,
-    of a model that was pulled. ``base`` is the model underneath, of a derived one.
-    """
+    """A model of the store. Fields that a broken model does not reveal are empty, 0 or None."""
 
     name: str
     directory: Path
+    """The model directory, or a GGUF file."""
     modified: datetime
     architecture: str = ""
+    """As the configuration names it."""
     num_parameters: int = 0
     format: str = ""
+    """The dtype that takes the most bytes of the weights."""
     file_format: str = ""
+    """``gguf`` or ``safetensors``."""
     size_bytes: int = 0
+    """Size of the weights."""
     context_len: int | None = None
+    """In tokens, as the configuration states it."""
     builtin: bool = False
     reason: str = ""
+    """Why the model cannot be used; empty if no fault was found."""
     source: str = ""
+    """The hub's repository, if the model was pulled."""
     commit: str = ""
+    """The commit in that repository."""
     base: str = ""
+    """The base model, if this one is derived."""
 
     @property
     def bits_per_weight(self) -> float:
-        """Bits of the files' weights for each parameter, scales included; 0 where nothing is known."""
+        """Bits stored per parameter, including scales; 0 if the number of parameters is unknown."""
         return 8 * self.size_bytes / self.num_parameters if self.num_parameters else 0.0
 
 
 def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:
-    """Describe a directory from its configuration and the headers of its weights; never raises for its faults."""
+    """Describe a model from its configuration and the headers of its weights; a broken model is no error."""
     known = StoredModel(name, directory, _modified(directory), builtin=builtin)
     try:
         config = find_source(directory).read_config()
@@ -69,7 +73,7 @@ def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredMode
 
 @functools.lru_cache(maxsize=256)
 def _weights(directory: Path, _files: Stamps) -> dict[str, Any]:
-    """What the headers of the weights say; lists ask for it again and again, and files change rarely."""
+    """Read the headers of the weights. Cached, because listings repeat and files rarely change."""
     bytes_by_dtype: Counter[str] = Counter()
     with find_source(directory).open_checkpoint() as checkpoint:
         for tensor in checkpoint.tensors.values():
@@ -83,15 +87,15 @@ def _weights(directory: Path, _files: Stamps) -> dict[str, Any]:
 
 
 def _context_len(config: Config) -> int | None:
-    """Models of text and images keep it in the part about text."""
+    """Return the context length; models for text and images state it in ``text_config``."""
     stated = (fields.get("max_position_embeddings") for fields in (config, config.get("text_config") or {}))
     return next(filter(None, stated), None)
 
 
 def _modified(directory: Path) -> datetime:
-    """When a file of the model was last written."""
+    """Return when a file of the model was last written."""
     newest = 0.0
     for entry in (directory, *files_of(directory)):
-        with contextlib.suppress(OSError):  # it has just gone
+        with contextlib.suppress(OSError):  # just removed
             newest = max(newest, entry.stat().st_mtime)
     return datetime.fromtimestamp(newest, UTC)

@@ -1,1 +1,1 @@
-"""From candidates to tokens. Pure."""
+"""Sample tokens from candidates. No I/O."""

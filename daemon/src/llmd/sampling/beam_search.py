@@ -1,4 +1,4 @@
-"""Beam search: which answers are continued, which have ended, and when the search has."""
+"""Beam search: choose the beams to continue, collect finished answers, and decide when the search ends."""
 
 from __future__ import annotations
 
@@ -12,39 +12,40 @@ from llmd.api.step import StepResult
 
 
 class Proposals(Struct, frozen=True):
-    """The best next tokens of a beam, best first, with their log-probabilities; ``logprobs`` are what the request is told
-    of each, where it asks.
-    """
+    """The best next tokens of a beam, best first."""
 
     ids: Sequence[int]
     scores: Sequence[float]
+    """Log-probability of each token."""
     logprobs: Sequence[Logprobs] = ()
+    """Logprobs that the request gets for each token, if it asks for them."""
 
 
 NO_PROPOSALS = Proposals((), ())
-"""Those of a beam that cannot go on."""
+"""Proposals of a beam that cannot continue."""
 
 
 class Beam(Struct, frozen=True):
-    """An answer on its way. ``parent`` is the place of the beam that it continues; ``total`` the sum of the log-probabilities
-    of its ``tokens``.
-    """
+    """An unfinished answer."""
 
     parent: int = 0
+    """Index of the beam that it continues."""
     tokens: tuple[int, ...] = ()
     total: float = 0.0
+    """Sum of the log-probabilities of its tokens."""
     logprobs: tuple[Logprobs, ...] = ()
 
 
 class BeamSearch:
-    """The search of one request. It begins with one beam, which has no tokens.
+    """The search of one request. It begins with one beam without tokens.
 
-    Each step the continuations of all beams are ranked by their total. The best ``width`` that do not end are the next
-    beams; of those that end, the ones that rank among the best ``width`` of all are answers, and the best ``width`` answers
-    are kept. Of equal ones, that of the beam that ranked higher comes first, and of its own those that it proposed first.
+    In each step, the continuations of all beams are ranked by total. The best ``width`` continuations that do
+    not end become the next beams. Those that end and rank among the best ``width`` of all continuations
+    become answers, and the best ``width`` answers are kept. Ties are broken by the rank of the beam, then by
+    the order of its proposals.
 
-    Source: the beam search of transformers 4.57 (`GenerationMixin._beam_search`), which differs in that it ranks single
-    precision totals.
+    Source: the beam search of transformers 4.57 (`GenerationMixin._beam_search`), except that it ranks totals
+    in single precision.
     """
 
     def __init__(self, params: BeamParams, stop: StopParams) -> None:
@@ -52,20 +53,20 @@ class BeamSearch:
         self._stop = stop
         self._answers: list[Hypothesis] = []
         self.live: Sequence[Beam] = (Beam(),)
-        """Those that go on, best first; none once the search has ended."""
+        """The present beams, best first; empty once the search has ended."""
 
     @property
     def num_proposals(self) -> int:
-        """How many proposals of a beam may matter: all that end may rank before those that go on."""
+        """Number of proposals per beam that may matter: all that end may rank before those that continue."""
         return self._params.width + len(self._stop.stop_ids)
 
     @property
     def best(self) -> tuple[Hypothesis, ...]:
-        """The answers that were asked for, best first; fewer where no more were found."""
+        """The answers that the request asks for, best first; fewer if the search found fewer."""
         return tuple(self._answers[: self._params.best])
 
     def advance(self, proposals: Sequence[Proposals]) -> None:
-        """Take the proposals of each beam, in their order."""
+        """Choose the next beams from the proposals of the present ones, which are in the order of `live`."""
         ranked = sorted(
             (
                 (beam.total + score, -parent, -place)
@@ -123,10 +124,10 @@ def _continue(beam: Beam, parent: int, proposed: Proposals, place: int, total: f
 
 
 def read_proposals(result: StepResult, row: int, count: int, num_logprobs: int | None) -> Proposals:
-    """The proposals of an output row: at most ``count``, with so many alternatives each where logprobs are wanted.
+    """Read at most ``count`` proposals of an output row, each with logprobs unless ``num_logprobs`` is None.
 
-    Probabilities are those after edits, at temperature 1, as the row was selected; logprobs those of the model itself. A
-    token that is forbidden is not proposed.
+    Scores are the log-probabilities after edits, at the temperature 1 that the row was selected with;
+    logprobs are those before edits. Forbidden tokens are not proposed.
     """
     total = float(result.edited_logsumexp[row])
     scores = [float(edited) - total for edited in result.edited[row, :count]]
@@ -137,5 +138,5 @@ def read_proposals(result: StepResult, row: int, count: int, num_logprobs: int |
     norm = float(result.raw_logsumexp[row])
     top_ids = tuple(result.top_ids[row, :num_logprobs].tolist())
     top = tuple(float(raw) - norm for raw in result.top_raw[row, :num_logprobs])
-    told = [Logprobs(float(raw) - norm, top_ids, top) for raw in result.raw[row, :known]]
-    return Proposals(ids, scores[:known], told)
+    logprobs = [Logprobs(float(raw) - norm, top_ids, top) for raw in result.raw[row, :known]]
+    return Proposals(ids, scores[:known], logprobs)

@@ -1,6 +1,6 @@
-"""The common chain for many rows at once: temperature, top-k, top-p and min-p over arrays of candidates.
+"""The common samplers (temperature, top-k, top-p, min-p) for many rows at once, on arrays of candidates.
 
-A row's token does not depend on the other rows: every sum runs along its own candidates, in their order.
+A row's token does not depend on the other rows: each sum runs over the row's own candidates, in order.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ NUM_COLUMNS = 6
 
 
 class CommonChain(Struct, frozen=True):
-    """A request's samplers, where these are no others.
-
-    The filters see logits at one temperature, the draw at another, or at the same; ``min_p`` is the logarithm of the
-    ratio, before or after top-p.
-    """
+    """Parameters of a request that uses only the common samplers."""
 
     filter_temperature: float
+    """Temperature of the logits that top-p and min-p see."""
     draw_temperature: float
+    """Temperature of the logits that the token is drawn from."""
     top_k: float = math.inf
     top_p: float = 1.0
     min_p_before: float = -math.inf
+    """Logarithm of the ratio of a min-p before top-p; -inf: none."""
     min_p_after: float = -math.inf
+    """Logarithm of the ratio of a min-p after top-p; -inf: none."""
 
     def columns(self) -> tuple[float, ...]:
-        """The parameters as a row of the table that `CommonRows` takes."""
+        """Return the parameters as a row of the table for `CommonRows`."""
         return (
             self.filter_temperature,
             self.draw_temperature,
@@ -45,7 +45,7 @@ class CommonChain(Struct, frozen=True):
 
 
 def common_chain(params: SamplingParams) -> CommonChain | None:
-    """The request's samplers as a common chain; None where they are not."""
+    """Return the request's samplers as a common chain; None if they are not one."""
     order = active_order(params)
     if (
         params.mirostat
@@ -75,7 +75,7 @@ def common_chain(params: SamplingParams) -> CommonChain | None:
 
 
 class CommonRows:
-    """Rows of the common chain: all that their draws need beside what the device returns, made before that comes."""
+    """Rows of the common chain, prepared for their draws before the device returns its results."""
 
     def __init__(self, table: Float64, u: Float64) -> None:
         """``table`` ``[N, NUM_COLUMNS]`` of `CommonChain.columns`; ``u`` ``[N]`` in (0, 1)."""
@@ -97,10 +97,11 @@ class CommonRows:
         self._rows = np.arange(len(u))
 
     def draw(self, edited: NDArray[np.float32], logsumexp: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Return the index of the candidate that each row draws, K where that depends on tokens beyond its candidates.
+        """Return the index of the candidate that each row draws; K if it depends on tokens beyond them.
 
-        ``edited`` ``[N, K]``, best first; ``logsumexp`` ``[N]`` over the row, at the filters' temperature where there is
-        a top-p, else at the draw's. Both are finite in the first candidate.
+        ``edited`` ``[N, K]``: best first. ``logsumexp`` ``[N]``: over the whole row, at the filter
+        temperature if the row has a top-p, else at the draw temperature. Both are finite in the first
+        candidate.
         """
         best = edited[:, :1].astype(np.float64)
         logits = edited - best
@@ -118,13 +119,13 @@ class CommonRows:
         return drawn
 
     def _kept(self, scaled: Float64, reached: Float64, heavy: Float64) -> Float64:
-        """How many best tokens the filters leave; NaN where that is not known, infinitely many where none cuts."""
+        """Return how many of the best tokens the filters keep; NaN: unknown, inf: no filter removes any."""
         kept: Float64 = self._top_k
         if self._min_p_before is not None:
             kept = np.minimum(kept, _at_least(scaled, self._min_p_before))
         if self._top_p is not None:
             wanted = self._top_p * self._total(reached, kept, heavy)
-            # K + 1 where the candidates do not reach it.
+            # K + 1 if the candidates do not reach it.
             cut: Float64 = np.where(np.isnan(wanted), math.nan, _count(reached < wanted[:, None]) + 1)
             kept = np.where(self._top_p >= 1, kept, cut)
         if self._min_p_after is not None:
@@ -132,9 +133,10 @@ class CommonRows:
         return kept
 
     def _total(self, reached: Float64, kept: Float64, heavy: Float64) -> Float64:
-        """The weight of what is kept, in units of the best token's; NaN where that ends beyond the candidates.
+        """Return the weight of the kept tokens relative to the best; NaN if there are more than candidates.
 
-        ``heavy`` is the whole row's. Rounded to float32, it may be too small even for the candidates.
+        ``heavy`` is the weight of the whole row. Rounded to float32, it may be less than that of the
+        candidates.
         """
         if self._all_open:
             everything: Float64 = np.maximum(heavy, reached[:, -1])
@@ -146,12 +148,12 @@ class CommonRows:
 
 
 def _at_least(scaled: Float64, ratio: Float64) -> Float64:
-    """How many tokens reach a logarithm of a ratio to the best; K + 1, which is too many, where all candidates do."""
+    """Count the tokens with at least this log ratio to the best; K + 1 (too many) if all candidates do."""
     count = _count(scaled >= ratio)
     return np.where(ratio[:, 0] == -math.inf, math.inf, count + (count == scaled.shape[1]))
 
 
 def _count(chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """How many of each row; `numpy.count_nonzero` along an axis takes twice as long for few rows."""
+    """Count the chosen tokens of each row; for few rows, `numpy.count_nonzero` takes twice as long."""
     count: NDArray[np.intp] = np.add.reduce(chosen, axis=1, dtype=np.intp)
     return count

@@ -1,6 +1,7 @@
-"""DRY: penalties for tokens that would go on with a repetition.
+"""DRY: penalties for tokens that would continue a repetition.
 
-Source: p-e-w 2024, "DRY: A modern repetition penalty that reliably prevents looping", with the limits of llama.cpp.
+Source: p-e-w 2024, "DRY: A modern repetition penalty that reliably prevents looping", with the limits of
+llama.cpp.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from llmd.api.samplers import Dry
 
 MAX_PENALTY = 1e30
-"""Beyond every logit, and finite in float32."""
+"""Larger than any logit, and finite in float32."""
 
 
 class RepetitionPenalty:
-    """Follows the tokens of one sequence, to know how many came since the last breaker."""
+    """The DRY penalties of one sequence; counts the tokens since the last breaker."""
 
     def __init__(self, params: Dry, tokens: Sequence[int]) -> None:
         self._params = params
@@ -35,7 +36,7 @@ class RepetitionPenalty:
             self.append(token)
 
     def append(self, token: int) -> None:
-        """Take the next token."""
+        """Append a token."""
         if self._len == len(self._tokens):
             self._tokens = np.concatenate((self._tokens, np.zeros_like(self._tokens)))
         self._tokens[self._len] = token
@@ -44,21 +45,21 @@ class RepetitionPenalty:
         self._since_break = 0 if breaks else self._since_break + 1
 
     def fork(self) -> RepetitionPenalty:
-        """That of a sequence with the same tokens, which goes its own way."""
+        """Return a copy for a sequence that continues separately."""
         forked = RepetitionPenalty(self._params, ())
         forked._tokens, forked._len = self._tokens.copy(), self._len
         forked._since_break = self._since_break
         return forked
 
     def penalties(self) -> dict[int, float]:
-        """What is subtracted from the logits of tokens that would go on with a repetition."""
+        """Return the values to subtract from the logits of tokens that would continue a repetition."""
         window = self._tokens[max(0, self._len - self._params.last_n) : self._len]
         limit = min(self._since_break, self._longest, len(window) - 1)
         if limit < self._params.allowed_len:
             return {}
         return {
             int(window[end + 1]): self._penalty(length)
-            # Longer ones come last, and stay.
+            # Repetitions are in order of length, so that the longest one for a token wins.
             for end, length in _repetitions(window, limit)
             if length >= self._params.allowed_len
         }
@@ -72,14 +73,14 @@ class RepetitionPenalty:
 
 
 def _longest_that_matters(params: Dry) -> int:
-    """The length from which on penalties do not grow."""
+    """Return the length above which the penalty no longer grows."""
     if params.base <= 1.0:
         return params.allowed_len
     return params.allowed_len + math.ceil(math.log(MAX_PENALTY) / math.log(params.base))
 
 
 def _repetitions(window: NDArray[np.int32], limit: int) -> list[tuple[int, int]]:
-    """Where an end of the window stood before: (index of its last token, how many tokens are equal), by length."""
+    """Find earlier occurrences of the window's suffixes: (index of the last token, length), by length."""
     found: list[tuple[int, int]] = []
     ends = np.flatnonzero(window[:-1] == window[-1])
     length = 1

@@ -14,7 +14,7 @@ NO_EDITS: Edits = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, n
 
 
 class EditTable:
-    """Entries in growing arrays: a step reads them as they are, a token changes one or two."""
+    """Entries in growing arrays: a step reads them as they are, and a new token changes one or two."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -22,7 +22,7 @@ class EditTable:
         self._factors, self._biases = np.zeros(16, np.float32), np.zeros(16, np.float32)
 
     def set(self, token: int, factor: float, bias: float) -> None:
-        """Edit a token so, and no longer as before."""
+        """Set or replace the edit of a token."""
         place = self._places.setdefault(token, len(self._places))
         if place == len(self._ids):
             self._ids = np.resize(self._ids, 2 * place)
@@ -31,7 +31,7 @@ class EditTable:
         self._ids[place], self._factors[place], self._biases[place] = token, factor, bias
 
     def fork(self) -> EditTable:
-        """A table of the same entries, which goes its own way."""
+        """Return a copy of the table."""
         forked = EditTable()
         forked._places = self._places.copy()
         forked._ids, forked._factors = self._ids.copy(), self._factors.copy()
@@ -39,7 +39,7 @@ class EditTable:
         return forked
 
     def row(self, passing: Mapping[int, float]) -> Edits:
-        """All entries, and summands of tokens that hold for this row alone."""
+        """Return all entries; ``passing`` has biases by token that are added for this row only."""
         count = len(self._places)
         ids, factors, biases = self._ids[:count], self._factors[:count], self._biases[:count]
         if not passing:

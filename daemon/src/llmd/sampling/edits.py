@@ -1,4 +1,4 @@
-"""What a request does to the logits of its next token, as the sparse edits of a selection."""
+"""The sparse edits that a request makes to the logits of its next token."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from llmd.sampling.penalties import Penalties
 
 
 class LogitEdits:
-    """The edits of the next row of one sequence. Its tokens are all its state: a replay gives the same.
+    """The edits of the next row of one sequence. They depend only on its tokens: a replay gives the same.
 
-    Sources: OpenAI's API reference (``logit_bias``); vLLM (``bad_words``, over the output); for the others see `Penalties`
-    and `RepetitionPenalty`.
+    Sources: OpenAI's API reference (``logit_bias``); vLLM (``bad_words``, over the output); for the others
+    see `Penalties` and `RepetitionPenalty`.
     """
 
     def __init__(self, params: SamplingParams, prompt: Sequence[int], output: Sequence[int]) -> None:
@@ -33,19 +33,19 @@ class LogitEdits:
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
-        """Whether a request edits logits at all."""
+        """Return whether a request edits logits at all."""
         edits = params.logit_bias or params.bad_words or params.dry
         return Penalties.wanted(params) or bool(edits)
 
     def fork(self) -> LogitEdits:
-        """The edits of a sequence with the same tokens, which goes its own way; what never changes is shared."""
+        """Return a copy for a sequence that continues separately; data that never changes is shared."""
         shared = (self._biases, self._bad_runs)
         forks = {id(one): one and one.fork() for one in (self._table, self._penalties, self._dry)}
         own = forks | {id(self._output): self._output.copy()}
         return copy.deepcopy(self, {id(one): one for one in shared} | own)
 
     def append(self, token: int) -> None:
-        """Take a token that was drawn."""
+        """Append a token that was drawn."""
         if self._bad_runs:
             self._output.append(token)
         if self._dry is not None:
@@ -55,7 +55,7 @@ class LogitEdits:
                 self._refresh(changed)
 
     def row(self) -> Edits:
-        """Edited ids int32 ``[E]``, distinct, their factors and biases float32 ``[E]``; valid until `append`."""
+        """Return ids int32 ``[E]``, distinct, factors and biases float32 ``[E]``; valid until `append`."""
         passing = {} if self._dry is None else {i: -p for i, p in self._dry.penalties().items()}
         for run in self._bad_runs:
             if self._output[1 - len(run) :] == run[:-1]:
@@ -63,6 +63,6 @@ class LogitEdits:
         return self._table.row(passing)
 
     def _refresh(self, token: int) -> None:
-        """Bring the entry of a token up to date."""
+        """Update the entry of a token."""
         factor, added = (1.0, 0.0) if self._penalties is None else self._penalties.of(token)
         self._table.set(token, factor, self._biases.get(token, 0.0) + added)

@@ -1,4 +1,4 @@
-"""Samplers that narrow what a token is drawn from. Each returns None where that depends on tokens beyond the list."""
+"""Samplers that filter tokens. Each returns None if the result depends on tokens beyond the shortlist."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from llmd.api.samplers import DynamicTemperature, Xtc
 from llmd.sampling.shortlist import Shortlist
 
 LEAST_TEMPERATURE = 1e-5
-"""Colder requests are greedy: only equal logits would be left to draw from, and float32 holds no logit divided by less."""
+"""Requests with a lower temperature are greedy: only equal logits would be left to draw from, and divided
+logits would overflow float32."""
 
 XTC_MOST = 0.5
-"""No two tokens are more likely than this: a higher threshold excludes nothing."""
+"""Two tokens cannot both be more likely than this, so that a higher threshold excludes nothing."""
 
 
 def top_k(listed: Shortlist, count: int) -> Shortlist | None:
-    """The best ``count`` tokens."""
+    """Keep the best ``count`` tokens."""
     if count <= len(listed):
         return listed.first(count)
     return listed if listed.ends else None
 
 
 def top_p(listed: Shortlist, share: float) -> Shortlist | None:
-    """The smallest set of best tokens whose probabilities reach ``share`` together.
+    """Keep the smallest set of best tokens with a total probability of at least ``share``.
 
     Source: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration".
     """
@@ -38,7 +39,7 @@ def top_p(listed: Shortlist, share: float) -> Shortlist | None:
 
 
 def min_p(listed: Shortlist, ratio: float) -> Shortlist | None:
-    """Tokens at least ``ratio`` times as likely as the best one.
+    """Keep the tokens that are at least ``ratio`` times as likely as the best one.
 
     Source: Nguyen et al. 2024, "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs".
     """
@@ -46,7 +47,7 @@ def min_p(listed: Shortlist, ratio: float) -> Shortlist | None:
 
 
 def top_n_sigma(listed: Shortlist, count: float) -> Shortlist | None:
-    """Tokens whose logits are within ``count`` standard deviations of the best one.
+    """Keep the tokens with logits within ``count`` standard deviations of the best one.
 
     Source: Tang et al. 2024, "Top-nσ: Not All Logits Are You Need".
     """
@@ -55,7 +56,7 @@ def top_n_sigma(listed: Shortlist, count: float) -> Shortlist | None:
 
 
 def typical(listed: Shortlist, share: float) -> Shortlist | None:
-    """The smallest set of tokens that reaches ``share``, those first whose surprise is nearest to the entropy.
+    """Keep the tokens with a surprise nearest the entropy, until their total probability reaches ``share``.
 
     Source: Meister et al. 2023, "Locally Typical Sampling".
     """
@@ -65,7 +66,8 @@ def typical(listed: Shortlist, share: float) -> Shortlist | None:
     distance = np.abs(surprises - entropy)
     nearest = np.argsort(distance, kind="stable")
     if not listed.ends:
-        # Tokens beyond the list surprise more than its last: they come after all that are as near as that one.
+        # Tokens beyond the list have a larger surprise than its last token. If that is above the entropy,
+        # they are farther from the entropy than all tokens that are as near as the last one.
         if surprises[-1] < entropy:
             return None
         nearest = nearest[distance[nearest] <= distance[-1]]
@@ -76,7 +78,7 @@ def typical(listed: Shortlist, share: float) -> Shortlist | None:
 
 
 def xtc(listed: Shortlist, params: Xtc, u: float) -> Shortlist | None:
-    """Exclude the top choices where the random number ``u`` says so.
+    """Exclude top choices if the random number ``u`` is at most the probability.
 
     Source: p-e-w 2024, "Exclude Top Choices", as in llama.cpp.
     """
@@ -94,7 +96,7 @@ def xtc(listed: Shortlist, params: Xtc, u: float) -> Shortlist | None:
 def dynamic_temperature(
     listed: Shortlist, temperature: float, params: DynamicTemperature
 ) -> Shortlist | None:
-    """Divide by a temperature that grows with the entropy, from ``temperature - spread`` to ``temperature + spread``.
+    """Divide by a temperature within ``spread`` of ``temperature`` that grows with the entropy.
 
     Source: llama.cpp, ``dynatemp_range``.
     """

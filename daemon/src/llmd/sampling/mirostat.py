@@ -1,7 +1,7 @@
-"""Mirostat: truncation that steers towards a wanted surprise, with one number of state.
+"""Mirostat: truncation that steers towards a target surprise. Its state is one number.
 
-Source: Basu et al. 2021, "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity"; both versions
-with the constants of llama.cpp.
+Source: Basu et al. 2021, "Mirostat: A Neural Text Decoding Algorithm that Directly Controls Perplexity"; both
+versions with the constants of llama.cpp.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from llmd.api.samplers import Mirostat
 from llmd.sampling.shortlist import Shortlist
 
 ESTIMATED_FROM = 100
-"""The best tokens that version 1 estimates the exponent of Zipf's law from."""
+"""Number of best tokens from which version 1 estimates the exponent of Zipf's law."""
 
 _STATE = struct.Struct("<d")
 
 
 def begin(params: Mirostat) -> float:
-    """The state before the first token: the largest surprise, in bits, that is let through."""
+    """Return the state before the first token: the largest surprise, in bits, that a token may have."""
     return 2.0 * params.tau
 
 
 def pack(limit: float) -> bytes:
-    """The state as it travels with a token."""
+    """Encode the state for `TokenOutput.state`."""
     return _STATE.pack(limit)
 
 
 def unpack(params: Mirostat, state: bytes) -> float:
-    """The state that travelled with the last token; without one, that before the first."""
+    """Decode the state that was sent with the last token; empty: the state before the first token."""
     return float(_STATE.unpack(state)[0]) if state else begin(params)
 
 
 def narrow(listed: Shortlist, params: Mirostat, limit: float, vocab_size: int) -> Shortlist | None:
-    """The tokens to draw from; None where they are not all known."""
+    """Return the tokens to draw from; None if they are not all known."""
     return _by_rank(listed, limit, vocab_size) if params.version == 1 else _by_surprise(listed, limit)
 
 
 def advance(params: Mirostat, limit: float, probability: float) -> float:
-    """The state after a token that was drawn with this probability."""
+    """Return the state after a token that was drawn with this probability."""
     return limit - params.eta * (-math.log2(probability) - params.tau)
 
 
 def _by_surprise(listed: Shortlist, limit: float) -> Shortlist | None:
-    """Version 2: tokens that surprise by at most ``limit`` bits, and always the best."""
+    """Version 2: keep the tokens with a surprise of at most ``limit`` bits, and always the best token."""
     probabilities = listed.probabilities()
     if probabilities is None:
         return None
-    # Compared as logarithms: a limit of thousands of bits, or below zero, is a float as well.
+    # Compare logarithms: they also represent a limit of thousands of bits, or below zero.
     with np.errstate(divide="ignore"):
         kept = int(np.count_nonzero(-np.log2(probabilities) <= limit))
     if kept < len(listed):
@@ -59,7 +59,7 @@ def _by_surprise(listed: Shortlist, limit: float) -> Shortlist | None:
 
 
 def _by_rank(listed: Shortlist, limit: float, vocab_size: int) -> Shortlist | None:
-    """Version 1: so many best tokens as Zipf's law gives the wanted surprise."""
+    """Version 1: keep the number of best tokens that corresponds to ``limit`` under Zipf's law."""
     if len(listed) < ESTIMATED_FROM and not listed.ends:
         return None
     count = _count(_zipf_exponent(listed), limit, vocab_size)
@@ -77,7 +77,7 @@ def _zipf_exponent(listed: Shortlist) -> float:
 
 
 def _count(exponent: float, limit: float, vocab_size: int) -> int:
-    """So many tokens: (ε · 2^limit / (1 - N^-ε))^(1/s) with ε = s - 1, from 1 to N, by logarithms."""
+    """Return (ε · 2^limit / (1 - N^-ε))^(1/s) with ε = s - 1, clamped to 1 .. N, computed in logarithms."""
     most = math.log(vocab_size)
     excess = exponent - 1.0
     factor = excess / -math.expm1(-excess * most) if excess and most else 1.0 / max(most, 1.0)

@@ -1,7 +1,8 @@
-"""Repetition, frequency and presence penalties by how often a sequence has a token.
+"""Repetition, frequency and presence penalties, from the counts of tokens in a sequence.
 
-Sources: Keskar et al. 2019, "CTRL" (repetition penalty, over prompt and output); OpenAI's API reference (frequency and
-presence penalties, over the output); llama.cpp (``repeat_last_n``: all three over the last tokens).
+Sources: Keskar et al. 2019, "CTRL" (repetition penalty, over prompt and output); OpenAI's API reference
+(frequency and presence penalties, over the output); llama.cpp (``repeat_last_n``: all three over the last
+tokens).
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ class Penalties:
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
-        """Whether a request penalises at all."""
+        """Return whether a request has any penalty."""
         penalties = (params.repetition_penalty, params.frequency_penalty, params.presence_penalty)
         return penalties != (1.0, 0.0, 0.0) and params.penalty_last_n != 0
 
     @property
     def tokens(self) -> Iterable[int]:
-        """Every token that has a penalty."""
+        """All tokens that have a penalty."""
         return self._seen if self._window is None and self._params.repetition_penalty != 1.0 else self._count
 
     def append(self, token: int) -> tuple[int, ...]:
-        """Take the next token; returns the tokens whose penalty may have changed."""
+        """Append a token; return the tokens whose penalty may have changed."""
         self._count[token] += 1
         if self._window is None:
             self._seen.add(token)
@@ -50,14 +51,14 @@ class Penalties:
         return (token, gone)
 
     def fork(self) -> Penalties:
-        """The counts of a sequence with the same tokens, which goes its own way."""
+        """Return a copy for a sequence that continues separately."""
         forked = Penalties(self._params, (), ())
         forked._recent, forked._seen = self._recent.copy(), self._seen.copy()
         forked._count = self._count.copy()
         return forked
 
     def of(self, token: int) -> tuple[float, float]:
-        """The factor of a token's logit, and what is added to it."""
+        """Return the factor and the summand of a token's logit."""
         params, count = self._params, self._count[token]
         seen = token in self._seen if self._window is None else count > 0
         added = -params.frequency_penalty * count - params.presence_penalty * (count > 0)

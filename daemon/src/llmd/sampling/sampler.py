@@ -1,4 +1,4 @@
-"""Sampling for all requests of an engine: their edits, their parameters, their state, and the tokens of a step."""
+"""Sampling for all requests of an engine: parameters, edits, state, and the tokens of each step."""
 
 from __future__ import annotations
 
@@ -20,35 +20,39 @@ from llmd.sampling.philox import uniforms
 from llmd.sampling.shortlist import Moments, of_candidates, of_row
 
 FetchRow = Callable[[int], NDArray[np.float32]]
-"""Returns the full edited logits float32 ``[vocab]`` of an output row."""
+"""Returns all edited logits float32 ``[vocab]`` of an output row."""
 
 _GREEDY, _COMMON, _OTHER = range(3)
 _NEUTRAL = CommonChain(1.0, 1.0).columns()
 _MIN_SLOTS = 16
-_NOBODY = 0
-"""The slot of a request that was forgotten while a step with it was on its way: greedy, its token is for nobody."""
+_REMOVED = 0
+"""Slot of requests that were removed while a step with them was in flight: greedy, and the token is not
+used."""
 
 
 class DrawnTokens(Struct, frozen=True):
-    """A token for each output row, mirostat's state after it by request, and final logprobs by row (see
-    `sampler_chain.wants_final_logprobs`; of rows that drew nothing they are `sampler_chain.certain`).
-    """
+    """The tokens of a step."""
 
     tokens: list[int]
+    """By output row."""
     limits: Mapping[int, float] = {}
+    """Mirostat's state after the token, by request."""
     logprobs: Mapping[int, Logprobs] = {}
+    """Logprobs after sampling, by row, for requests of `sampler_chain.wants_final_logprobs`. Rows without a
+    random draw have none: use `sampler_chain.certain`."""
 
 
 class PreparedDraws(Struct, frozen=True):
-    """The rows of a step that draw, with all that can be made before the device returns: rows of the common chain
-    together, the others one by one, the rest greedy.
-    """
+    """The draws of a step, prepared before the device returns its results."""
 
     request_ids: Sequence[int]
     positions: Sequence[int]
     common: NDArray[np.intp]
+    """Rows with the common chain, which are drawn together."""
     rows: CommonRows | None
+    """The parameters of ``common``; None if it is empty."""
     others: NDArray[np.intp]
+    """Rows that are drawn one by one. All other rows are greedy."""
 
 
 class _Request(Struct):
@@ -60,12 +64,14 @@ class _Request(Struct):
 
 
 class Sampler:
-    """How each request samples. Its tokens and mirostat's one number are all the state of a request: replayed, they give
-    the same tokens, and so does any batch. Used by the loop thread alone.
+    """Samples for each request. Used by the loop thread only.
 
-    Parameters lie in arrays by slot, so that a step reads those of all its rows at once. Candidates are the K best of a
-    row: whatever can be decided inside their mass is decided there, and only a draw (or a nucleus) that reaches beyond it
-    fetches the row, so that K never changes a distribution.
+    The state of a request consists of its tokens and mirostat's number: a replay draws the same tokens, in
+    any batch. Parameters are in arrays by slot, so that a step reads those of all its rows at once.
+
+    Candidates are the K best tokens of a row. A draw is decided from them if possible. Only a draw (or
+    nucleus) that extends beyond their probability mass fetches the whole row, so that K never changes a
+    distribution.
     """
 
     def __init__(self, vocab_size: int) -> None:
@@ -88,7 +94,7 @@ class Sampler:
         output: Sequence[int] = (),
         state: bytes = b"",
     ) -> None:
-        """Take a request, with the output that it has and the state that came with the last of it."""
+        """Add a request, with its output so far and the state that was sent with the last token."""
         slot = self._take_slot()
         common = None if sampler_chain.wants_final_logprobs(params) else common_chain(params)
         self._kind[slot] = (
@@ -103,7 +109,7 @@ class Sampler:
         self._keep(request_id, _Request(params, slot, edits, limit, mask))
 
     def fork(self, parent_id: int, child_id: int) -> None:
-        """Take a request that goes on from what another is now."""
+        """Add a request that continues from the present state of another."""
         parent, slot = self._requests[parent_id], self._take_slot()
         for values in (self._kind, self._table, self._temperature, self._random):
             values[slot] = values[parent.slot]
@@ -111,7 +117,7 @@ class Sampler:
         self._keep(child_id, structs.replace(parent, slot=slot, edits=edits))
 
     def remove(self, request_id: int) -> None:
-        """Forget a request; an unknown one is ignored."""
+        """Remove a request; unknown ids are ignored."""
         if request := self._requests.pop(request_id, None):
             self._free.append(request.slot)
             self._edited.discard(request_id)
@@ -119,23 +125,23 @@ class Sampler:
             self._steered.discard(request_id)
 
     def edits_logits(self, request_id: int) -> bool:
-        """Whether the logits of its next token depend on the tokens before."""
+        """Return whether the request edits logits, which may then depend on the previous tokens."""
         return request_id in self._edited
 
     def restricts(self, request_id: int) -> bool:
-        """Whether a request allows some tokens alone."""
+        """Return whether the request allows only some tokens."""
         return request_id in self._restricted
 
     def allowed(self, request_id: int) -> Mask | None:
-        """The tokens that a request allows, where it does not allow all."""
+        """Return the mask of the tokens that a request allows; None if it allows all."""
         return self._requests[request_id].allowed if self.restricts(request_id) else None
 
     def temperatures(self, request_ids: Iterable[int]) -> NDArray[np.float32]:
-        """Temperatures float32 ``[N]`` for the selection of a step."""
+        """Return the temperatures float32 ``[N]`` for the selection of a step."""
         return self._temperature[self._slots(request_ids)]
 
     def edits(self, request_ids: Sequence[int]) -> list[Edits]:
-        """The edits of each row for the selection of a step; nothing where no row has any."""
+        """Return the edits of each row for the selection of a step; empty if no row has edits."""
         if self._edited.isdisjoint(request_ids):
             return []
         found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
@@ -144,7 +150,7 @@ class Sampler:
     def prepare(
         self, request_ids: Sequence[int], positions: Sequence[int], greedy: NDArray[np.bool_] | None = None
     ) -> PreparedDraws:
-        """Get ready to draw for these requests at these positions; rows of ``greedy`` take the best token."""
+        """Prepare draws for requests at positions; rows of ``greedy`` take the best token."""
         slots = self._slots(request_ids)
         kinds = self._kind[slots]
         if greedy is not None:
@@ -159,9 +165,9 @@ class Sampler:
         return PreparedDraws(request_ids, positions, common, CommonRows(self._table[slots], u), others)
 
     def draw(self, prepared: PreparedDraws, result: StepResult, fetch_row: FetchRow) -> DrawnTokens:
-        """Return what each output row draws; nothing changes before `accept`.
+        """Draw a token for each output row. Requests do not change until `accept`.
 
-        Where no logit of a row is finite there is no distribution, and the best token is taken, as for greedy ones.
+        A row without finite logits has no distribution: it takes the best token, as greedy rows do.
         """
         tokens = result.ids[:, 0].tolist()
         if prepared.rows is None and not prepared.others.size:
@@ -184,25 +190,25 @@ class Sampler:
         return DrawnTokens(tokens, limits, logprobs)
 
     def accept(self, request_id: int, row: int, draws: DrawnTokens) -> None:
-        """Take the token that a row of a step drew."""
+        """Append the token that a row of a step drew."""
         self.append(request_id, draws.tokens[row])
         if request_id in draws.limits:
             self._requests[request_id].limit = draws.limits[request_id]
 
     def append(self, request_id: int, token: int) -> None:
-        """Take a token that was chosen outside."""
+        """Append a token that was chosen elsewhere."""
         if request_id in self._edited:
             edits = self._requests[request_id].edits
             assert edits is not None, "a request that edits has edits"
             edits.append(token)
 
     def state(self, request_id: int) -> bytes:
-        """The state that goes with the last token."""
+        """Return the state to send with the last token."""
         limit = self._requests[request_id].limit if request_id in self._steered else None
         return b"" if limit is None else mirostat.pack(limit)
 
     def _draw_common(self, prepared: PreparedDraws, result: StepResult, tokens: list[int]) -> Sequence[int]:
-        """Draw the rows of the common chain into ``tokens``; returns those that need more than the candidates."""
+        """Draw the rows of the common chain into ``tokens``; return those that need their whole row."""
         if prepared.rows is None:
             return ()
         rows, count = prepared.common, result.edited.shape[1]
@@ -242,13 +248,13 @@ class Sampler:
             )
         if drawn is None:
             drawn = sampler_chain.draw(of_row(fetch_row(row)), request.params, context)
-        assert drawn is not None, "the full row always holds the draw"
+        assert drawn is not None, "the whole row always determines the draw"
         return drawn
 
     def _slots(self, request_ids: Iterable[int]) -> NDArray[np.intp]:
         get = self._requests.get
         found = [get(request_id) for request_id in request_ids]
-        return np.array([_NOBODY if request is None else request.slot for request in found], np.intp)
+        return np.array([_REMOVED if request is None else request.slot for request in found], np.intp)
 
     def _keep(self, request_id: int, request: _Request) -> None:
         self._requests[request_id] = request
@@ -265,7 +271,7 @@ class Sampler:
         return self._free.pop()
 
     def _grow(self) -> None:
-        """Twice as many slots."""
+        """Double the number of slots."""
         count = len(self._kind)
         self._free += range(count, 2 * count)
         self._kind = np.concatenate((self._kind, np.zeros_like(self._kind)))

@@ -1,4 +1,4 @@
-"""One row through the samplers of its request, in their order, to a token."""
+"""Run one row through the samplers of its request, in order, and draw a token."""
 
 from __future__ import annotations
 
@@ -17,46 +17,49 @@ from llmd.sampling.shortlist import Moments, Shortlist
 
 
 class RowContext(Struct, frozen=True):
-    """What a draw needs beside its row. ``logsumexp`` is that of ``edited / temperature`` over the whole row.
-
-    ``limit`` is mirostat's state. ``moments`` are those of the whole row, the entropy at ``temperature``, the deviation of
-    its edited logits as they are.
-    """
+    """What a draw needs in addition to its row."""
 
     position: int
     vocab_size: int
     temperature: float
+    """Temperature that the row was selected with."""
     logsumexp: float
+    """Over ``edited / temperature`` of the whole row."""
     limit: float | None = None
+    """Mirostat's state."""
     moments: Moments | None = None
+    """Moments of the whole row: the entropy at ``temperature``, the deviation of the edited logits
+    themselves."""
 
 
 class SampledToken(Struct, frozen=True):
-    """A token, mirostat's state after it, and the logprobs of what it was drawn from, where the request wants these."""
+    """A token that was drawn."""
 
     token: int
     limit: float | None = None
+    """Mirostat's state after the token."""
     logprobs: Logprobs | None = None
+    """Logprobs after sampling, if the request asks for them."""
 
 
 def is_greedy(params: SamplingParams) -> bool:
-    """Whether the best token is taken, without a draw."""
+    """Return whether the request takes the best token, without a random draw."""
     return params.temperature < filters.LEAST_TEMPERATURE and params.dynamic_temperature is None
 
 
 def wants_final_logprobs(params: SamplingParams) -> bool:
-    """Whether logprobs are those of what a token is drawn from."""
+    """Return whether the request asks for logprobs after sampling."""
     return params.post_sampling and params.logprobs is not None
 
 
 def certain(token: int, params: SamplingParams) -> Logprobs:
-    """The final logprobs of a token that is taken without a draw."""
+    """Return the logprobs after sampling of a token that was taken without a random draw."""
     listed = (token,) if params.logprobs else ()
     return Logprobs(0.0, listed, (0.0,) * len(listed))
 
 
 def active_order(params: SamplingParams) -> tuple[SamplerName, ...]:
-    """The samplers that change something, in their order."""
+    """Return the samplers that have an effect, in order."""
     if params.mirostat is not None:
         return ("temperature",)
     changes = {
@@ -72,7 +75,7 @@ def active_order(params: SamplingParams) -> tuple[SamplerName, ...]:
 
 
 def selection_temperature(params: SamplingParams) -> float:
-    """The temperature at which the device's log-sum-exp and entropy serve the request best."""
+    """Return the temperature at which the device's log-sum-exp and entropy are most useful to the request."""
     if is_greedy(params):
         return 1.0
     for name in active_order(params):
@@ -84,7 +87,7 @@ def selection_temperature(params: SamplingParams) -> float:
 
 
 def draw(listed: Shortlist, params: SamplingParams, context: RowContext) -> SampledToken | None:
-    """Return a token; None where it depends on tokens beyond the list."""
+    """Draw a token; return None if it depends on tokens beyond the list."""
     listed = _with_total(structs.replace(listed, moments=context.moments), context, 1.0)
     for name in active_order(params):
         narrowed = _SAMPLERS[name](listed, params, context)
@@ -115,7 +118,7 @@ def _draw_mirostat(
 def _sampled(
     listed: Shortlist, index: int, params: SamplingParams, limit: float | None = None
 ) -> SampledToken | None:
-    """The token at an index of what is left; None where as many alternatives as are wanted are not known."""
+    """Return the token at an index; None if too few alternatives are known for its logprobs."""
     token, count = int(listed.ids[index]), params.logprobs
     if count is None or not wants_final_logprobs(params):
         return SampledToken(token, limit)
@@ -124,7 +127,7 @@ def _sampled(
     probabilities = listed.probabilities()
     assert probabilities is not None, "a token was drawn from them"
     top = probabilities[:count]
-    top = top[top > 0]  # what underflows comes last
+    top = top[top > 0]  # probabilities that underflow are last
     logprobs = Logprobs(
         math.log(probabilities[index]), tuple(listed.ids[: len(top)].tolist()), tuple(np.log(top).tolist())
     )
@@ -132,7 +135,7 @@ def _sampled(
 
 
 def _index(listed: Shortlist, params: SamplingParams, context: RowContext) -> int | None:
-    """Where the random number of the context falls."""
+    """Return the index that the random number of the context selects."""
     probabilities = listed.probabilities()
     if probabilities is None:
         return None
@@ -150,7 +153,7 @@ def _temperature(listed: Shortlist, params: SamplingParams, context: RowContext)
 
 
 def _with_total(listed: Shortlist, context: RowContext, temperature: float) -> Shortlist:
-    """With the device's log-sum-exp and entropy, where these are of this temperature and of all tokens in play."""
+    """Add the device's log-sum-exp and entropy, if they are for this temperature and all remaining tokens."""
     if temperature != context.temperature or not math.isfinite(context.logsumexp):
         return listed
     if listed.moments is None or context.moments is None:

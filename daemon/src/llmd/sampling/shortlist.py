@@ -1,7 +1,7 @@
-"""The tokens of a row that are still in play, as far as they are known.
+"""The best remaining tokens of a row, while samplers narrow it.
 
-A device returns the K best tokens of a row and the log-sum-exp of all. Whatever can be decided with these is decided with
-them; what cannot is decided with the whole row, so that K never changes a distribution.
+A device returns the K best tokens of a row and the log-sum-exp of all tokens. If these cannot decide a draw,
+the whole row does, so that K never changes a distribution.
 """
 
 from __future__ import annotations
@@ -14,54 +14,56 @@ from numpy.typing import NDArray
 
 Float64 = NDArray[np.float64]
 MAX_EXPONENT = 700.0
-"""The exponential of more overflows; no row is that much heavier than its best token."""
+"""Larger exponents overflow; no row has that much more weight than its best token."""
 
 LEAST_REST = 0.01
-"""Of a log-sum-exp in float32, no smaller share than this can be told apart exactly enough."""
+"""A smaller rest of a float32 log-sum-exp cannot be computed accurately enough."""
 
 
 class Moments(Struct, frozen=True):
-    """What is known of a whole row beside its best tokens: how many tokens are allowed, the standard deviation of their
-    logits, and the entropy of their distribution in nats, None where it is not known at this temperature.
-    """
+    """Statistics of all allowed tokens of a row."""
 
     count: int
+    """Number of allowed tokens."""
     deviation: float
+    """Standard deviation of their logits."""
     entropy: float | None = None
+    """Entropy of their distribution in nats; None: unknown at this temperature."""
 
 
 class Shortlist(Struct, frozen=True):
-    """Tokens in play, best first, equal ones by id.
-
-    ``ids`` int32 and ``logits`` float64 ``[L]``, none of them -inf; ``logits`` are edited, and divided by every temperature
-    that was applied. ``ends``: these are all. Else worse tokens follow, and ``logsumexp`` is over those, too; it is None
-    where it is not known. ``moments`` are there while every allowed token of the row is in play.
-    """
+    """The best of the remaining tokens, best first; equal ones are in order of id."""
 
     ids: NDArray[np.int32]
+    """``[L]``."""
     logits: Float64
+    """``[L]``, never -inf: edited, and divided by all temperatures applied so far."""
     ends: bool
+    """The list has all remaining tokens; else worse ones follow."""
     logsumexp: float | None = None
+    """Over all remaining tokens, listed or not; None: unknown."""
     moments: Moments | None = None
+    """Set as long as no allowed token of the row has been removed."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def probabilities(self) -> Float64 | None:
-        """The probability of each listed token; None where it depends on what is not known."""
+        """Return the probability of each listed token; None if it depends on unknown tokens."""
         if not self.ends and self.logsumexp is None:
             return None
         weights: Float64 = np.exp(self.logits - self.logits[0])
         total = float(np.cumsum(weights)[-1])
         if not self.ends and self.logsumexp is not None:
-            # Rounded to float32, the log-sum-exp may be too small even for what is listed.
+            # Rounded to float32, the log-sum-exp may be less than that of the listed tokens.
             total = max(total, math.exp(min(self.logsumexp - float(self.logits[0]), MAX_EXPONENT)))
         return weights / total
 
     def surprises(self) -> Float64 | None:
-        """-ln of the probability of each listed token, finite also where that is 0 in float64; None where it is not known.
+        """Return -ln of the probability of each listed token; None if unknown.
 
-        By the log-sum-exp wherever that is known, so that a longer list gives the same.
+        It is finite even if the probability is 0 in float64. The log-sum-exp is used whenever it is known, so
+        that a longer list gives the same result.
         """
         shifted = self.logits - self.logits[0]
         if self.logsumexp is not None:
@@ -70,32 +72,32 @@ class Shortlist(Struct, frozen=True):
         return np.log(np.sum(np.exp(shifted))) - shifted if self.ends else None
 
     def entropy(self) -> float | None:
-        """The entropy of all tokens in play, in nats; None where it is not known."""
+        """Return the entropy of all remaining tokens, in nats; None if unknown."""
         if self.moments is not None and self.moments.entropy is not None:
             return self.moments.entropy
         surprises = self.surprises()
         return float(np.sum(np.exp(-surprises) * surprises)) if self.ends and surprises is not None else None
 
     def deviation(self) -> float | None:
-        """The standard deviation of the logits of all tokens in play; None where it is not known."""
+        """Return the standard deviation of the logits of all remaining tokens; None if unknown."""
         if self.moments is not None:
             return self.moments.deviation
         return float(np.std(self.logits)) if self.ends else None
 
     def count(self) -> int | None:
-        """How many tokens are in play; None where that is not known."""
+        """Return the number of remaining tokens; None if unknown."""
         return self.moments.count if self.moments is not None else len(self) if self.ends else None
 
     def first(self, count: int) -> Shortlist:
-        """The best ``count`` tokens alone."""
+        """Keep only the best ``count`` tokens."""
         return Shortlist(self.ids[:count], self.logits[:count], ends=True)
 
     def pick(self, chosen: NDArray[np.intp]) -> Shortlist:
-        """The tokens at these ascending indices alone."""
+        """Keep only the tokens at these ascending indices."""
         return Shortlist(self.ids[chosen], self.logits[chosen], ends=True)
 
     def without_first(self, count: int) -> Shortlist | None:
-        """All but the best ``count`` tokens; None where what is left is not known well enough."""
+        """Remove the best ``count`` tokens; return None if the rest is not known accurately enough."""
         ids, logits = self.ids[count:], self.logits[count:]
         if self.ends:
             return Shortlist(ids, logits, ends=True)
@@ -108,22 +110,22 @@ class Shortlist(Struct, frozen=True):
         return Shortlist(ids, logits, ends=False, logsumexp=self.logsumexp + float(np.log(rest)))
 
     def divided(self, temperature: float, logsumexp: float | None) -> Shortlist:
-        """At a temperature; ``logsumexp`` is that over all tokens in play then, if it is known."""
+        """Divide the logits by a temperature; ``logsumexp``: the new one over all remaining tokens."""
         known = self.moments
         moments = None if known is None else Moments(known.count, known.deviation / temperature)
         return Shortlist(self.ids, self.logits / temperature, self.ends, logsumexp, moments)
 
 
 def of_candidates(ids: NDArray[np.int32], edited: NDArray[np.float32]) -> Shortlist:
-    """A device's candidates. Forbidden ones among them mean that no token follows."""
+    """Return the list of a device's candidates. If some of them are forbidden, no other token is allowed."""
     count = int(np.count_nonzero(edited > -np.inf))
     return Shortlist(ids[:count], edited[:count].astype(np.float64), ends=count < len(ids))
 
 
 def of_row(row: NDArray[np.float32]) -> Shortlist:
-    """All tokens of a row of edited logits float32 ``[vocab]`` that are not forbidden."""
-    # One sort of integers is many times faster than a stable sort of floats: the complement of an order-preserving
-    # image of the logit above, the id below. Adding zero makes -0.0 equal to 0.0.
+    """Return all tokens of a row of edited logits float32 ``[vocab]`` that are not forbidden."""
+    # One sort of integers is many times faster than a stable sort of floats. The high bits are the complement
+    # of an order-preserving map of the logit, the low bits the id. Adding zero makes -0.0 equal to 0.0.
     bits = (row + np.float32(0.0)).view(np.uint32)
     descending = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))
     keys = (descending.astype(np.uint64) << np.uint64(32)) | np.arange(len(row), dtype=np.uint64)

@@ -1,1 +1,1 @@
-"""Which rows the next step carries. Pure; used by the engine's loop thread alone."""
+"""Choose the rows of the next step. No I/O; used by the engine's loop thread only."""

@@ -1,4 +1,4 @@
-"""What one sequence contributes to a step."""
+"""The part of a sequence that one step computes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from llmd.scheduler.sequence import Sequence
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """Tokens ``[start, start + count)`` of a sequence in one step.
-
-    ``ends``: a token is drawn after it, for the sequence and for each of its ``siblings``, which go on as its forks.
-    ``scored``: every row tells how likely the next token of the prompt was; such a chunk never ends its sequence.
-    """
+    """Tokens ``[start, start + count)`` of a sequence in one step."""
 
     sequence: Sequence
     start: int
     count: int
     ends: bool
+    """A token is drawn from the last row, for the sequence and each of its siblings."""
     siblings: tuple[Sequence, ...] = ()
+    """Sequences that continue as forks of this one."""
     scored: bool = False
+    """Each row returns the logprob of the next prompt token; such a chunk never ends its sequence."""
 
     @property
     def drawing(self) -> tuple[Sequence, ...]:

@@ -1,4 +1,4 @@
-"""Continuous batching: which rows the next step carries, and who gives way when blocks run out."""
+"""Continuous batching: choose the rows of the next step, and the sequences to preempt when blocks run out."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ _IS_SCORED = attrgetter("scored")
 
 
 class StepPlan(msgspec.Struct, frozen=True):
-    """One step: its chunks, and the sequences that begin to run in it, each with how many of its tokens were cached."""
+    """The chunks of one step."""
 
     chunks: list[Chunk]
     started: list[tuple[Sequence, int]]
+    """Sequences that begin to run in this step, each with its number of cached tokens."""
 
 
 class Scheduler:
-    """Keeps the running and the waiting sequences, both by rank: first those of the lowest priority number, of equal
-    ones those that came first.
+    """Holds the running and waiting sequences in order of rank: lowest priority number, then arrival.
 
-    Every step carries all running decodes, and prefill chunks up to ``chunk_len`` tokens in all, so that a long
-    prompt delays the others by one chunk a step. Where blocks run out, the running sequence of the last rank is
-    preempted: its blocks are freed, and it waits with the tokens that it has, whose keys and values are computed
-    again, or found in the cache, when it runs on.
+    Each step has one row for each running sequence in decode, and prefill chunks of up to ``chunk_len``
+    tokens in total, so that a long prompt delays the others by only one chunk per step. When blocks run out,
+    the running sequence of the last rank is preempted: its blocks are freed, and it waits with its tokens.
+    When it runs again, their keys and values are recomputed or found in the prefix cache.
 
-    A step may be planned while the one before is on its way: a sequence then counts the token that this will draw. What
-    runs stops with that token, or not: where it does, the row that was planned after it is computed in vain.
+    A step may be planned while the previous one is in flight. Each sequence then counts the pending token of
+    that step. If the pending token ends the sequence, the row planned after it is wasted.
 
-    Siblings are waiting sequences with the prompt of one that runs (``n`` answers to a prompt): they wait for its prefill,
-    draw their first tokens from its last row, and go on as its forks.
+    Siblings are waiting sequences with the same prompt as a running one (``n`` answers to a prompt). They
+    wait for its prefill, draw their first tokens from its last row, and continue as its forks.
 
-    A group of sequences (the beams of a search) starts when there are slots for all that it may have, and is preempted
-    whole; then what they have in common is computed once. Their next tokens are chosen together, once the rows of all have
-    arrived: they have none in a step that is planned before.
+    A sequence group (the beams of a search) starts when there are slots for its full width, and is preempted
+    as a whole; afterwards its shared tokens are computed once. The next tokens of all members are chosen
+    together, once the rows of all have arrived. A step that is planned before that has no rows of the group.
 
-    Rows of a prompt that is scored return logits. A step has room for ``scored_rows`` of them; their chunks come last in it.
+    Rows of a scored prompt return logits. A step has room for ``scored_rows`` of them; their chunks are last
+    in it.
 
     Sources: Yu et al. 2022, "Orca"; Agrawal et al. 2024, "Sarathi-Serve" (chunked prefills); preemption by
     recomputation as in Kwon et al. 2023, "PagedAttention".
@@ -57,21 +58,21 @@ class Scheduler:
         self._scored_rows = scored_rows
         self.running: list[Sequence] = []
         self.waiting = WaitingQueue()
-        self._joining: list[Sequence] = []  # siblings whose first token is on its way
-        self._scorable = 0  # scored rows that the step in the making has room for
+        self._joining: list[Sequence] = []  # siblings whose first token is pending
+        self._scorable = 0  # scored rows that still fit the step being planned
         self.preemptions = 0
 
     @property
     def num_waiting(self) -> int:
-        """Sequences that hold no blocks."""
+        """Number of sequences without blocks."""
         return len(self.waiting) + len(self._joining)
 
     def add(self, sequence: Sequence) -> None:
-        """Let a sequence wait for its turn."""
+        """Queue a sequence."""
         self.waiting.add(sequence)
 
     def remove(self, request_id: int) -> None:
-        """Forget a sequence and free its blocks; an unknown one is ignored."""
+        """Remove a sequence and free its blocks; unknown ids are ignored."""
         if sequence := self.waiting.find(request_id):
             self.waiting.remove(sequence)
         elif sequence := _found(self._joining, request_id):
@@ -84,8 +85,9 @@ class Scheduler:
         sequence.ended = True
 
     def plan(self) -> StepPlan:
-        """The next step, empty where nothing can be done before the one on its way. The blocks that it writes to are
-        taken; lengths stay until it is done.
+        """Plan the next step; the plan is empty if nothing can run until the step in flight is done.
+
+        Reserves the blocks that the step writes to. Lengths do not change until it is done.
         """
         before, self._scorable = self.preemptions, self._scored_rows
         self._fork_from_leaders()
@@ -98,7 +100,7 @@ class Scheduler:
         return StepPlan(chunks, begun)
 
     def join(self, chunk: Chunk) -> None:
-        """Let the siblings of a chunk that was done go on as forks of its sequence, or by themselves where that has gone."""
+        """Turn the siblings of a finished chunk into forks of its sequence, or queue them if it is gone."""
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
@@ -111,8 +113,9 @@ class Scheduler:
     def renew(
         self, group: SequenceGroup, members: list[Sequence], forks: list[tuple[Sequence, Sequence]]
     ) -> None:
-        """Let a group go on with some of its members, and with forks of these: pairs of a parent and its child. No row of the
-        group is on its way.
+        """Replace the members of a group by some of them and by forks of these, given as (parent, child).
+
+        No row of the group may be in flight.
         """
         for one in group.members:
             if one not in members:
@@ -122,7 +125,7 @@ class Scheduler:
         group.members = members
 
     def rewind(self) -> None:
-        """Take that all steps on their way have failed: their tokens are not drawn."""
+        """Roll back all steps in flight after a failure: their tokens are not drawn."""
         self._pager.rewind()
         for sequence in self.running:
             sequence.pending = 0
@@ -141,7 +144,7 @@ class Scheduler:
         return self._pager.fork(parent.request_id, child.request_id, child.tokens)
 
     def _fork_from_leaders(self) -> None:
-        """Let the members of groups that began anew go on from what their leader has computed for all."""
+        """Fork the members of restarted groups from their leaders that have computed the shared tokens."""
         for leader in [one for one in self.running if one.group and one.group.shared_len]:
             group = leader.group
             assert group is not None
@@ -156,7 +159,7 @@ class Scheduler:
         insort(self.running, child, key=BY_RANK)
 
     def _plan_running(self) -> tuple[list[Chunk], int]:
-        """Chunks of the running sequences, and the prefill tokens that the step could still carry."""
+        """Return the chunks of the running sequences, and the prefill tokens that still fit the step."""
         chunks: list[Chunk] = []
         left, index = self._chunk_len, 0
         while index < len(self.running):
@@ -176,7 +179,7 @@ class Scheduler:
         return chunks, left
 
     def _plan_group(self, members: list[Sequence], left: int) -> tuple[list[Chunk], int]:
-        """Chunks of a group's running members, which get room for all of them or give way."""
+        """Return the chunks of a group's members: all of them get blocks, or the group is preempted."""
         spans = []
         for member in members:
             start, count, used = self._next(member, left)
@@ -189,26 +192,24 @@ class Scheduler:
         return [self._chunk(*span) for span in spans], left
 
     def _together(self, sequence: Sequence) -> list[Sequence]:
-        """The running sequences that give way with one of them; they lie next to each other."""
+        """Return the running sequences that are preempted together with this one; they are adjacent."""
         if sequence.group is None:
             return [sequence]
         return [one for one in self.running if one.group is sequence.group]
 
     def _next(self, sequence: Sequence, left: int) -> tuple[int, int, int]:
-        """The first and the number of a sequence's next rows, and how many of ``left`` prefill tokens they use."""
+        """Return start and count of a sequence's next rows, and the tokens of ``left`` that they use."""
         start = self._pager.planned(sequence.request_id)
         missing = sequence.expected_len - start
         if sequence.pending and sequence.expected_len >= sequence.total_len:
-            missing = 0  # its last token is on its way, and nothing follows it
+            missing = 0  # its last token is pending
         if missing == 1:
             return start, 1, 0
         count = self._count(sequence, start, min(missing, left))
         return start, count, count
 
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
-        """How many of the next rows one chunk may carry: scored ones and others go in chunks of their own, and so do those
-        that are computed for a group.
-        """
+        """Limit the rows of a chunk: scored rows and rows shared by a group are not mixed with other rows."""
         unscored = sequence.unscored_from - start
         if unscored > 0:
             return min(count, unscored, self._scorable)
@@ -226,7 +227,7 @@ class Scheduler:
         return Chunk(sequence, start, count, ends, siblings)
 
     def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
-        """Waiting sequences that need nothing but the prefill which this chunk ends, as many as there are slots for."""
+        """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""
         if sequence.sibling_key is None or sequence.pending:
             return ()
         free = self._slots - self._slots_used()
@@ -238,8 +239,10 @@ class Scheduler:
         return siblings
 
     def _make_room(self, sequence: Sequence, prepare: Callable[[], bool]) -> bool:
-        """Take blocks as ``prepare`` does, from sequences of later ranks if need be; False where the sequence itself, or its
-        group, gave way.
+        """Reserve blocks with ``prepare``, and preempt sequences of later ranks if necessary.
+
+        Returns:
+            False if the sequence itself, or its group, was preempted.
         """
         while not prepare():
             last = self._together(self.running[-1])
@@ -259,8 +262,9 @@ class Scheduler:
         self.add(sequence)
 
     def _start(self, left: int) -> list[tuple[Sequence, Chunk]]:
-        """Start waiting sequences while slots, blocks and prefill tokens last; the first that does not fit holds the
-        others back, so that nobody is overtaken for ever.
+        """Start waiting sequences while slots, blocks and prefill tokens last.
+
+        The first sequence that does not fit blocks all later ones, so that it cannot starve.
         """
         started = []
         while left and (sequence := self._first_to_start()) is not None:
@@ -273,7 +277,7 @@ class Scheduler:
             self.waiting.remove(sequence)
             count = self._count(sequence, cached, min(len(sequence.tokens) - cached, left))
             took = self._pager.prepare(sequence.request_id, count)
-            assert took, "a sequence was opened without the blocks for its tokens"
+            assert took, "opening a sequence checks that there are blocks for its tokens"
             left -= count
             chunk = self._chunk(sequence, cached, count)
             insort(self.running, sequence, key=BY_RANK)
@@ -281,28 +285,31 @@ class Scheduler:
         return started
 
     def _slots_used(self) -> int:
-        """Slots of what runs and joins; a group takes those of all that it may have."""
+        """Count the slots of running and joining sequences; a group uses its full width."""
         alone = sum(one.group is None for one in self.running)
         groups = sum(one.group.width for one in self.running if one.group and one is one.group.leader)
         return alone + groups + len(self._joining)
 
     def _open(self, sequence: Sequence) -> int | None:
-        """Open what waits; returns how many of its tokens are cached, None where too few blocks are free."""
-        # A block for each sequence that runs: what is started now should not be preempted in the next step.
+        """Open a waiting sequence; return its number of cached tokens, or None if too few blocks are free."""
+        # Keep one block for each running sequence, so that the new one is not preempted in the next step.
         spare, group = len(self.running), sequence.group
         if group is None:
             return self._pager.open(sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare)
         if spare:
             apart = len(sequence.tokens) - group.shared_len if group.shared_len else 0
             spare += group.width * (1 + blocks_for(apart))
-        # The leader itself reaches the place where the others fork.
+        # Cached tokens must end before the fork point: the leader has to stop exactly there.
         most_cached = group.shared_len - 1 if group.shared_len else None
         return self._pager.open(
             sequence.request_id, sequence.tokens, sequence.cache_keys, spare=spare, most_cached=most_cached
         )
 
     def _first_to_start(self) -> Sequence | None:
-        """The first that waits, but for siblings of what is in its prefill, and those whose rows could not be scored."""
+        """Return the first waiting sequence that may start.
+
+        Skip siblings of a sequence in prefill, and scored prompts if the step has no room for scored rows.
+        """
         in_prefill = {one.sibling_key for one in self.running} - {None}
         return next(
             (

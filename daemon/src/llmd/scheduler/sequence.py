@@ -1,4 +1,4 @@
-"""A request on its way: the tokens that it has, and what ends it."""
+"""A sequence: the tokens of a request, and the conditions that end it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Finish(StrEnum):
 
 
 class Sequence(msgspec.Struct, eq=False):
-    """Prompt and output of one request. Tokens are its whole state: everything else can be computed again."""
+    """Prompt and output of one request. The tokens are its whole state: everything else can be recomputed."""
 
     request_id: int
     tokens: list[int]
@@ -28,22 +28,22 @@ class Sequence(msgspec.Struct, eq=False):
     sampling: SamplingParams
     stop: StopParams
     rank: tuple[int, int] = (0, 0)
-    """Priority and arrival: the lower runs first and is preempted last."""
+    """Priority and arrival: lower ranks run first and are preempted last."""
     cache_keys: BlockKeys | None = None
-    """Names its blocks in the prefix cache; None: it does not take part."""
+    """Keys of its blocks in the prefix cache; None: it does not use the prefix cache."""
     sibling_key: Key | None = None
-    """Equal for sequences that need the same prefill; None once it has output of its own."""
+    """Equal for sequences that need the same prefill; None once the sequence has output."""
     pending: int = 0
-    """Tokens that steps on their way will draw for it."""
+    """Tokens that steps in flight will draw for it."""
     ended: bool = False
     prompt_logprobs: int | None = None
-    """How many alternatives its prompt is scored with; None: it is not scored."""
+    """Number of alternatives for each scored prompt token; None: the prompt is not scored."""
     group: SequenceGroup | None = None
-    """With whom it runs and gives way, where it is a beam: whoever searches appends its tokens, and no step draws any."""
+    """Group of a beam. The beam search appends the tokens; steps draw none."""
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
-        """Return a sequence that goes on after the output that the request already has."""
+        """Return a sequence that continues after the output that the request already has."""
         scored = submit.prompt_logprobs is not None
         return cls(
             submit.request_id,
@@ -59,33 +59,33 @@ class Sequence(msgspec.Struct, eq=False):
 
     @property
     def owner_id(self) -> int:
-        """The request that it belongs to."""
+        """Id of the request that the sequence belongs to."""
         return self.request_id if self.group is None else self.group.request_id
 
     @property
     def expected_len(self) -> int:
-        """Tokens that it has once the steps on their way are done."""
+        """Number of tokens once the steps in flight are done."""
         return len(self.tokens) + self.pending
 
     @property
     def unscored_from(self) -> int:
-        """The first row that is not scored: the last of a prompt that is scored, else the first of all."""
+        """First row that is not scored: the last row of a scored prompt, else 0."""
         return 0 if self.prompt_logprobs is None else self.prompt_len - 1
 
     @property
     def total_len(self) -> int:
-        """Tokens that it has at the end; keys and values of all but the last are needed."""
+        """Number of tokens at the end, at most; the KV cache needs all but the last."""
         return self.prompt_len + self.stop.max_tokens
 
     def fork(self, request_id: int) -> Sequence:
-        """Another sequence with the same tokens so far."""
+        """Return another sequence with the same tokens so far."""
         keys = None if self.cache_keys is None else self.cache_keys.fork(len(self.tokens))
         return msgspec.structs.replace(
             self, request_id=request_id, tokens=self.tokens.copy(), cache_keys=keys
         )
 
     def append(self, token: int) -> Finish | None:
-        """Add a token that a step drew; return why the sequence ends with it, if it does."""
+        """Append a token that a step drew; return why the sequence ends with it, or None if it continues."""
         self.tokens.append(token)
         self.pending -= 1
         self.sibling_key = None

@@ -1,4 +1,4 @@
-"""Sequences of one request that run, wait and give way together: the beams of a search."""
+"""Sequences of one request that run, wait and are preempted together: the beams of a search."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ if TYPE_CHECKING:
 
 
 class SequenceGroup(msgspec.Struct, eq=False):
-    """At most ``width`` sequences of equal length, for which so many slots are kept. The first is the leader: it waits for
-    all, and computes what they have in common. They differ in their output alone.
+    """Sequences of equal length that differ only in their output.
+
+    The first member is the leader: it is the one in the waiting queue, and it computes the shared tokens.
     """
 
     request_id: int
     width: int
+    """Most members; this many slots are reserved."""
     members: list[Sequence]
     shared_len: int = 0
-    """How many tokens the leader computes before the others fork from it; 0 where they have."""
+    """Tokens that the leader computes before the others fork from it; 0: they have forked."""
 
     @property
     def leader(self) -> Sequence:
         return self.members[0]
 
     def restart(self) -> None:
-        """Take that the group has lost its blocks. Rows of it that are on their way are for nobody: the sequences that
-        begin anew are other objects, with the same ids.
+        """Mark the group as having lost its blocks.
+
+        Results of its rows that are still in flight are dropped: the restarted sequences are new objects with
+        the same ids.
         """
         begun, self.members = self.members, [msgspec.structs.replace(one) for one in self.members]
         for one in begun:

@@ -1,4 +1,4 @@
-"""Sequences that wait for their turn, found by rank, by id and by the prefill that they need."""
+"""The queue of waiting sequences, with lookup by rank, by id and by the prefill that they need."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SCORED = "scored"
 
 
 class WaitingQueue:
-    """Waiting sequences in groups: siblings together, and together those whose prompts are scored; others are alone.
+    """Waiting sequences in groups: siblings together, scored prompts together, and each other one alone.
 
-    Where a group must wait, so must all of it. Who looks for the first that may start thus passes over a group, of which
-    there are few that must wait, instead of over thousands of sequences.
+    If one sequence of a group must wait, all of it must. A search for the first sequence that may start
+    therefore skips a few groups instead of thousands of sequences.
     """
 
     def __init__(self) -> None:
@@ -28,19 +28,19 @@ class WaitingQueue:
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[Sequence]:
-        """By rank."""
+        """Iterate in order of rank."""
         return iter(sorted(self._by_id.values(), key=BY_RANK))
 
     @property
     def heads(self) -> list[Sequence]:
-        """The first of each group, by rank."""
+        """The first sequence of each group, by rank."""
         return self._heads
 
     def find(self, request_id: int) -> Sequence | None:
         return self._by_id.get(request_id)
 
     def siblings(self, sequence: Sequence) -> list[Sequence]:
-        """Those that need the same prefill, by rank."""
+        """Return the waiting sequences that need the same prefill, by rank."""
         return self._groups.get(sequence.sibling_key, []) if sequence.sibling_key is not None else []
 
     def add(self, sequence: Sequence) -> None:
@@ -52,7 +52,7 @@ class WaitingQueue:
         insort(self._heads, group[0], key=BY_RANK)
 
     def remove(self, sequence: Sequence) -> None:
-        """Let one go that waits."""
+        """Remove a waiting sequence."""
         del self._by_id[sequence.request_id]
         key = _group(sequence)
         group = self._groups[key]
@@ -65,7 +65,10 @@ class WaitingQueue:
 
 
 def _group(sequence: Sequence) -> Hashable:
-    """Never changes while a sequence waits: one whose token is on its way is alone already, as it is once it has that."""
+    """Return the group key, which must not change while a sequence waits.
+
+    A sequence with a pending token is therefore already alone, as it will be once it has the token.
+    """
     if sequence.pending:
         return sequence.request_id
     if sequence.sibling_key is not None:

@@ -186,9 +186,9 @@ class Daemon:
                 work = unless(self._draining, self._load_models(table), "loading models")
                 loading = asyncio.Task(work, name="start")
                 try:
-                    http_front = await asyncio.get_running_loop().run_in_executor(threads, _import_front)
+                    serve_http = await asyncio.get_running_loop().run_in_executor(threads, _import_front)
                     dialects = self._host.dialects().values()
-                    front = http_front(
+                    front = serve_http(
                         service, dialects, listeners, self._certificate, self._access, self._origins
                     )
                     await http.enter_async_context(front)
@@ -303,9 +303,9 @@ class Daemon:
 
 def _import_front() -> HttpFront:
     """Import the HTTP stack. It is half of the daemon's imports; models named at the start load meanwhile."""
-    from llmd.server.http.front import http_front
+    from llmd.server.frontend import serve_http
 
-    return http_front
+    return serve_http
 
 
 async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) -> None:

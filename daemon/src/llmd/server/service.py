@@ -13,8 +13,8 @@ from llmd.server.activity import Activity
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
+from llmd.server.snapshots import Snapshots
 from llmd.server.telemetry.metrics import Metrics
-from llmd.server.telemetry.snapshots import Snapshots
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,1 +1,1 @@
-"""For plugin authors and our own tests: small plans, random weights, a null device, the conformance suite."""
+"""Test tools for llmd and its plugins: small plans, random weights, a null device, the conformance suite."""

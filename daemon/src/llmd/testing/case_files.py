@@ -1,19 +1,26 @@
-"""Conformance cases as files, for kernels that no Python can call: other instruction sets, sanitizer builds.
+"""Conformance cases as files, for kernels that Python cannot call: other instruction sets, sanitizer builds.
 
-A file holds named arrays, little-endian:
+A file contains named arrays, little-endian:
 
     "LLMDCASE", number of arrays uint64, then for each array
-        length of its name uint64, name in UTF-8, dtype (index in `DTYPES`) uint64, number of axes uint64,
-        axes uint64…, zeros up to a multiple of 64 from the start of the file, data
+        length of the name uint64, name in UTF-8, dtype (index in `DTYPES`) uint64, number of axes uint64,
+        axes uint64…, zero padding to a multiple of 64 bytes from the start of the file, data
 
-Names are paths. ``program/…`` is an encoded `Program`, ``weights/<i>/<format>`` its plain weights; those of integers are
-``weights/<i>/codes`` with ``…/integers`` (bits, zero, group size, coarse size or 0, whether weights are in int8, outliers of a group,
-and the code book if there is one),
-``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``, ``…/outliers/columns``, ``…/outliers/residuals``, as far as their format has them. Of a format of GGUF files there are also the
-blocks, ``…/blocks``, with the name of the format in UTF-8, ``…/block_format``. ``blocks`` the pool sizes of its KV groups. ``schedules/<j>/limits`` and
-``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows: the arrays of each step, ``places``
-``[rows, 2]`` (sequence and position of each row) and what the reference leaves for them, ``expected``.
-``max_nmse`` bounds the error over all of schedule 0; the other schedules must leave the same bits at the same places.
+The names are paths:
+
+- ``program/…`` is an encoded `Program`.
+- ``weights/<i>/<format>`` are plain weights.
+- ``weights/<i>/codes`` are integer weights, with ``…/integers``: bits, zero, group size, coarse size or 0,
+  whether the weights are in int8, outliers per group, and the code book if there is one. If the format has
+  them, there are also ``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``,
+  ``…/outliers/columns`` and ``…/outliers/residuals``. For a format of GGUF files, ``…/blocks`` are its
+  blocks, and ``…/block_format`` is the name of the format in UTF-8.
+- ``blocks`` are the pool sizes of the KV groups.
+- ``schedules/<j>/limits`` and ``schedules/<j>/<k>/…`` are the steps of several schedules over the same rows:
+  the arrays of each step, ``places`` ``[rows, 2]`` (the sequence and position of each row) and ``expected``,
+  the reference's results for them.
+- ``max_nmse`` bounds the error over all of schedule 0. The other schedules must give the same bits at the
+  same places.
 """
 
 from __future__ import annotations
@@ -48,7 +55,7 @@ _ALIGNMENT = 64
 
 
 def write_case(workload: Workload, path: Path) -> None:
-    """Write a workload with what the reference makes of it, under three schedules."""
+    """Write a workload under three schedules, with the reference's results."""
     expected = run(ReferenceDevice(), workload, ragged(workload))
     arrays: Arrays = {"max_nmse": np.array([workload.max_nmse])}
     schedules = (ragged(workload), one_by_one(workload), all_at_once(workload))
@@ -70,7 +77,7 @@ def write_case(workload: Workload, path: Path) -> None:
 
 
 def pack(arrays: Arrays) -> bytes:
-    """The bytes of a file that holds the arrays."""
+    """Return the bytes of a file with these arrays."""
     parts = bytearray(MAGIC + struct.pack("<Q", len(arrays)))
     for name, array in arrays.items():
         encoded = name.encode()
@@ -123,7 +130,7 @@ def _block_arrays(weights: Sequence[WeightData], stored: Sequence[NDArray[np.uin
 
 def _integer_arrays(under: str, weight: WeightData) -> Arrays:
     form = INTEGER_FORMATS[weight.format]
-    # One scale for a row is the same scale for each of its activation groups.
+    # A single scale per row is written as the same scale for each of its activation groups.
     group_size = weight.group_size if form.group_size else form.activation_group(weight.data.shape[1])
     numbers = (form.bits, form.zero, group_size, form.coarse_size, form.in_int8, form.outliers, *form.book)
     arrays: Arrays = {f"{under}/codes": weight.data, f"{under}/integers": _int64(numbers)}
@@ -167,7 +174,7 @@ def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome)
 
 
 def _places_of_steps(steps: Sequence[Sequence[Place]]) -> list[list[Place]]:
-    """Sequence and position of each row, for each step of a schedule."""
+    """Return the sequence and position of each row, for each step of a schedule."""
     lengths: dict[int, int] = {}
     places = []
     for step in steps:

@@ -1,6 +1,7 @@
-"""The conformance suite: every op, every part and whole programs against the reference, and row exactness.
+"""The conformance suite: compares every op, part and whole program with the reference, and checks row
+exactness.
 
-A backend, ours or an outsider's, is done when this passes; nothing else defines "done".
+A backend, ours or a third party's, is complete if and only if this passes.
 """
 
 from __future__ import annotations
@@ -33,18 +34,20 @@ from llmd.testing.workload import (
 )
 
 PLAIN_KV: tuple[KVDtype, ...] = ("f32", "f16")
-"""How every device can keep keys and values."""
+"""The KV dtypes that every device must support."""
 
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
-"""What a device sums up over a row, in an order of its own."""
+"""Sums over a row, which a device may compute in any order."""
 
 
 class CaseResult(msgspec.Struct, frozen=True):
-    """``problem`` is empty where the case passed; ``nmse`` is against the reference, None for exactness cases."""
+    """The result of one check."""
 
     name: str
     nmse: float | None
+    """Error against the reference; None for exactness checks."""
     problem: str = ""
+    """Empty if the check passed."""
 
 
 def all_cases() -> tuple[Workload, ...]:
@@ -53,9 +56,10 @@ def all_cases() -> tuple[Workload, ...]:
 
 
 def cases_for(info: DeviceInfo) -> tuple[Workload, ...]:
-    """Return the workloads that a device must pass: all but those of what it need not have and does not claim.
+    """Return the workloads that a device must pass: all except those with optional features it does not
+    claim.
 
-    Every device has plain formats, and keeps keys and values in `PLAIN_KV`.
+    Plain formats and the KV dtypes of `PLAIN_KV` are not optional.
     """
     return tuple(case for case in all_cases() if _is_claimed(info, case))
 
@@ -72,7 +76,9 @@ def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
 
 
 def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
-    """Return what a device need not have, does not claim and is not tried with, by the fields of `DeviceInfo`."""
+    """Return the optional features that a device does not claim, by field of `DeviceInfo`; they are not
+    tested.
+    """
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
@@ -82,15 +88,15 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
 
 
 def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> Iterator[CaseResult]:
-    """Yield the result of each case, by default of all that it must pass."""
+    """Yield the results of the cases, by default of all that the device must pass."""
     for workload in cases_for(device.info) if cases is None else cases:
         yield from check_case(device, workload)
 
 
 def check_case(device: Device, workload: Workload, expected: Outcome | None = None) -> Iterator[CaseResult]:
-    """Yield the results of one case: accuracy first, then, where the device claims it, row exactness.
+    """Yield the results of one case: accuracy, then row exactness if the device claims it.
 
-    ``expected`` is the `reference_outcome` of the case, which several devices may share.
+    ``expected`` is the `reference_outcome` of the case, which can be reused for several devices.
     """
     missing = _unsupported(device, workload)
     if missing:
@@ -102,12 +108,12 @@ def check_case(device: Device, workload: Workload, expected: Outcome | None = No
 
 
 def reference_outcome(workload: Workload) -> Outcome:
-    """Return what the reference makes of the ragged schedule that accuracy is checked with."""
+    """Return the reference's outcome for the ragged schedule of the accuracy check."""
     return run(ReferenceDevice(), workload, ragged(workload))
 
 
 def check_accuracy(device: Device, workload: Workload, expected: Outcome | None = None) -> CaseResult:
-    """Compare rows and candidates of a ragged schedule with the reference."""
+    """Compare the rows of a ragged schedule with the reference, and check the candidates."""
     mine = run(device, workload, ragged(workload))
     error = nmse(mine, expected or reference_outcome(workload))
     problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
@@ -115,9 +121,9 @@ def check_accuracy(device: Device, workload: Workload, expected: Outcome | None 
 
 
 def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
-    """Compare rows bit by bit, however they are batched, chunked, placed and split over stages.
+    """Check that rows have the same bits however they are batched, chunked, placed and split over stages.
 
-    All rows in one step are what others are compared with: rows at the edges of blocks alone, all rows in ragged steps.
+    The result of one step with all rows is compared with block-edge rows run alone, and with ragged steps.
     """
     with LoadedWorkload(device, workload) as loaded:
         expected = loaded.run(all_at_once(workload))
@@ -137,7 +143,7 @@ def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
 def _compared(
     name: str, mine: Outcome, expected: Outcome, places: Sequence[Place] | None = None
 ) -> CaseResult:
-    """The result of comparing some places, by default all."""
+    """Compare some places, by default all."""
     different = _different_rows(mine, expected, sorted(expected.rows) if places is None else places)
     problem = (
         f"{len(different)} rows differ from those of one step, first {different[0]}" if different else ""
@@ -146,7 +152,7 @@ def _compared(
 
 
 def nmse(mine: Outcome, expected: Outcome) -> float:
-    """Squared error over squared reference, all rows together."""
+    """Return the squared error over the squared reference, for all rows together."""
     places = sorted(expected.rows)
     a = np.array([mine.rows[p] for p in places], np.float64)
     b = np.array([expected.rows[p] for p in places], np.float64)
@@ -167,13 +173,13 @@ def _unsupported(device: Device, workload: Workload) -> str:
     if workload.format not in device.info.formats:
         return f"the device has no format {workload.format}"
     if workload.kv_dtype not in device.info.kv_dtypes:
-        return f"the device keeps no KV as {workload.kv_dtype}"
+        return f"the device does not support KV dtype {workload.kv_dtype}"
     program = lower_range(device, workload, workload.first_part, workload.last_part)
     return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program))
 
 
 def _compare_candidates(outcome: Outcome, workload: Workload) -> str:
-    """Check the candidates against the device's own full rows: they are a reduction, so they agree exactly."""
+    """Check the candidates against the device's own full rows: a reduction must match exactly."""
     if not workload.has_head:
         return ""
     places = sorted(outcome.rows)

@@ -1,4 +1,4 @@
-"""A small encoder, for tests that need a plan whose rows look both ways, but no checkpoint."""
+"""A small encoder for tests that need a plan with bidirectional attention but no checkpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from llmd.api import (
 
 
 class TinyEncoder(msgspec.Struct, frozen=True):
-    """Sizes of the small encoder; ``labels`` above 0 end it with a part that leaves so many scores for each row."""
+    """The sizes of the small encoder. With ``labels`` above 0 it ends in a part with that many scores per
+    row.
+    """
 
     layers: int = 2
     hidden: int = 40
@@ -34,7 +36,7 @@ class TinyEncoder(msgspec.Struct, frozen=True):
     labels: int = 0
 
     def plan(self) -> ModelPlan:
-        """Return the encoder as a plan: it keeps nothing, so it has no KV group."""
+        """Return the encoder as a plan. It has no KV cache, and so no KV group."""
         layers = (part for number in range(self.layers) for part in self._layer(number))
         score = (Part("score", "score", None, self._score()),) if self.labels else ()
         return ModelPlan(

@@ -1,4 +1,6 @@
-"""Workloads for each integer format: several shapes of matrices, a head, tables, activations as they are, and whole programs."""
+"""Workloads for each integer format: matrices of several shapes, a head, tables, f32 activations, whole
+programs.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,14 @@ _WHOLE_BLOCKS = TinyModel(layers=2, hidden=256, head_dim=64, ffn=512)
 
 
 def format_cases() -> Iterator[Workload]:
-    """Yield the cases of every integer format. A row may end in a short group where no file or second level cuts blocks."""
+    """Yield the cases of every integer format. Rows end in a short group if the format allows it."""
     for name in INTEGER_FORMATS:
         narrow, wide = (100, 512) if _has_short_groups(name) else (256, 512)
         ops = _linear_ops(narrow, wide)
         exact = part_case(f"linear/{name}-activations-f32", ops, name, max_nmse=1e-9, width=narrow)
         yield msgspec.structs.replace(exact, activations="f32")
-        # What one matrix leaves a float32 rounding apart, the next may round to the neighbouring code.
+        # After a float32 rounding difference in one matrix, the next may round an activation to the
+        # neighbouring code.
         yield msgspec.structs.replace(exact, name=f"linear/{name}", max_nmse=1e-7)
         if narrow != _block_len(name):
             yield _narrow_case(name)
@@ -55,13 +58,15 @@ def format_cases() -> Iterator[Workload]:
 
 
 def _block_len(name: Format) -> int:
-    """The inputs of the shortest row without a short group."""
+    """Return the length of the shortest row without a short group."""
     form = INTEGER_FORMATS[name]
     return form.coarse_size or form.group_size or ROW_ACTIVATION_GROUP
 
 
 def _narrow_case(name: Format) -> Workload:
-    """Rows of one block, of three, and where rows may have any length, of one input and of one more or fewer than a block."""
+    """Return a case with rows of one and three blocks; or, if rows may have any length, of 1 and a block ± 1
+    inputs.
+    """
     block = _block_len(name)
     widths = (1, block - 1, block + 1) if _has_short_groups(name) else (block, 3 * block)
     ops: list[Op] = []
@@ -80,7 +85,7 @@ def _narrow_case(name: Format) -> Workload:
 
 
 def _has_short_groups(name: Format) -> bool:
-    """Whether rows of the format may have any length: those of one level that no file cuts into blocks."""
+    """Whether rows may have any length: true of llmd's own formats with one level of scales."""
     return name in OWN_FORMATS and not INTEGER_FORMATS[name].coarse_size
 
 
@@ -89,7 +94,7 @@ def _embed(width: int) -> Embed:
 
 
 def _other_table_cases() -> Iterator[Workload]:
-    """Tables of positions, which begin within theirs, and of token types."""
+    """Yield cases of a table of positions, which starts within its tensor, and of token types."""
     positions = TensorRef("positions", (_CONTEXT + 2, 256), rows=(2, _CONTEXT + 2))
     types = TensorRef("types", (2, 256))
     for op in (EmbedPosition(HIDDEN, positions), EmbedTokenType(HIDDEN, types)):
@@ -97,7 +102,7 @@ def _other_table_cases() -> Iterator[Workload]:
 
 
 def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:
-    """A matrix with a bias, one from wide back to narrow, and two cut from one tensor, not at a multiple of anything."""
+    """Return a matrix with a bias, one back to ``narrow``, and two slices of a tensor at odd offsets."""
     there, back = TensorRef("there", (wide, narrow)), TensorRef("back", (narrow, wide))
     cut = tuple(
         TensorRef("fused", (2 * narrow + 3, narrow), rows=(first, first + narrow))
@@ -113,7 +118,7 @@ def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:
 
 
 def _ops_of_zeros(width: int) -> tuple[Op, ...]:
-    """A hidden state of which three quarters are zero: what a device leaves out for that changes nothing."""
+    """Return ops on a hidden state that is three quarters zero: skipping zeros must not change the result."""
     up, down = TensorRef("up", (width, width)), TensorRef("down", (width, width))
     return (
         Activate(HIDDEN, "half", "relu"),
@@ -124,7 +129,7 @@ def _ops_of_zeros(width: int) -> tuple[Op, ...]:
 
 
 def _program_cases() -> Iterator[Workload]:
-    """Whole small models: an activation may round the other way, and what follows sees it."""
+    """Yield whole small models, where an activation that rounds the other way affects the following ops."""
     for name in _IN_PROGRAMS:
         case = _program_case(f"program/{name}", _model(name), name)
         yield case

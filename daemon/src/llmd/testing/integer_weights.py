@@ -1,4 +1,4 @@
-"""Random weights in every integer format: all codes and fine scales that the format has, about as large as plain ones."""
+"""Random weights in every integer format, with all its codes and fine scales, of plausible sizes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from llmd.models.formats.gguf_blocks import block_bytes, set_coarse_scales
 def random_integers(
     name: Format, shape: tuple[int, ...], spread: float, draw: np.random.Generator
 ) -> WeightData:
-    """Return a weight ``[out, in]`` in an integer format, whose numbers have about this standard deviation."""
+    """Return a weight ``[out, in]`` in an integer format with about the standard deviation ``spread``."""
     form = INTEGER_FORMATS[name]
     rows, row_len = shape
-    least = 1 if name in OWN_FORMATS and form.zero == 128 else 0  # ours have no -128
+    least = 1 if name in OWN_FORMATS and form.zero == 128 else 0  # llmd's own formats have no -128
     codes = draw.integers(least, 1 << form.bits, (rows, row_len), dtype=np.uint8)
     size = form.row_group_size(row_len)
     typical = float(np.std(WeightData(name, codes).integers())) or 1.0
@@ -32,9 +32,9 @@ def random_integers(
 def random_blocks(
     name: Format, rows: int, row_len: int, spread: float, draw: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """Return blocks of a GGUF file, uint8 ``[rows, bytes of a row]``, with any codes and any fine scales.
+    """Return blocks of a GGUF file, uint8 ``[rows, bytes per row]``, with any codes and fine scales.
 
-    Coarse scales and minimums are such that weights have about the standard deviation ``spread``.
+    The coarse scales and minimums give the weights about the standard deviation ``spread``.
     """
     integers = random_integers(name, (rows, row_len), spread, draw)
     assert integers.scales is not None
@@ -46,7 +46,7 @@ def random_blocks(
 def _random_bytes(
     form: IntegerFormat, codes: NDArray[np.uint8], spread: float, draw: np.random.Generator
 ) -> WeightData:
-    """Any steps with which codes fit in a byte, and any minimums with which they then do."""
+    """Draw any fine scales for which scaled codes fit in a byte, and any minimums that keep them in int8."""
     rows, row_len = codes.shape
     most = (1 << form.bits) - 1
     groups = (rows, -(-row_len // form.group_size))
@@ -60,7 +60,7 @@ def _random_bytes(
 
 
 def random_outliers(form: IntegerFormat, rows: int, row_len: int, draw: np.random.Generator) -> Outliers:
-    """Any residuals, some of them twice at a weight."""
+    """Draw any residuals, some of them two at the same weight."""
     lengths = np.minimum(form.group_size, row_len - np.arange(0, row_len, form.group_size))
     shape = (rows, len(lengths), form.outliers)
     columns = draw.integers(0, lengths[:, None], shape).astype(np.uint8)
@@ -71,7 +71,7 @@ def random_outliers(form: IntegerFormat, rows: int, row_len: int, draw: np.rando
 def _random_scales(
     form: IntegerFormat, rows: int, row_len: int, typical: float, draw: np.random.Generator
 ) -> GroupScales:
-    """Scales from half to one and a half of what is typical; fine ones over all their range."""
+    """Draw scales from 0.5 to 1.5 times ``typical``; fine scales over their whole range."""
     groups = -(-row_len // form.row_group_size(row_len))
     if not form.coarse_size:
         factors = draw.uniform(0.5, 1.5, (rows, groups))

@@ -1,8 +1,9 @@
-"""A device that keeps time and the contract, and computes nothing.
+"""A device that implements the contract with simulated step times and computes nothing.
 
-A step takes ``step_s`` seconds of a clock that the caller passes in. The logits of a row depend on its position alone:
-the token ``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks change nothing. What the contract
-forbids is refused, and what was submitted is recorded.
+A step takes ``step_s`` seconds of the caller's clock. The logits of a row depend only on its position: the
+token
+``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks have no effect. Violations of the
+contract are refused, and submitted steps are recorded.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ STRIDE = 7919
 
 
 def _no_pause(_seconds: float) -> None:
-    """For clocks that stand still."""
+    """Do not wait: for simulated clocks."""
 
 
 class NullDevice:
@@ -57,7 +58,7 @@ class NullDevice:
         name: str = "null",
         memory_bytes: int = 1 << 30,
     ) -> None:
-        """``pause`` waits for so many seconds of the clock; without it, `NullStage.wait` returns at once."""
+        """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once."""
         self.info = DeviceInfo(
             name=name,
             kind="null",
@@ -116,8 +117,11 @@ class _Flight(msgspec.Struct):
 
 
 class NullStage:
-    """See `llmd.api.Stage`. ``submitted`` holds (rows, positions of each sequence's last row) of every step, ``idle_s`` the
-    seconds that it waited for a step after the one before was done.
+    """See `llmd.api.Stage`.
+
+    ``submitted`` has (rows, position of each sequence's last row) for every step. ``idle_s`` is the time
+    between the
+    end of a step and the submission of the next.
     """
 
     def __init__(
@@ -142,7 +146,7 @@ class NullStage:
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
         if step.feed is not None and self._program.hidden_in is None and step.feed not in self._flights:
-            raise ValueError(f"ticket {step.feed} is fed from, but not in flight")
+            raise ValueError(f"the step is fed from ticket {step.feed}, which is not in flight")
         if len(self._flights) >= self._limits.tickets:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
@@ -235,14 +239,14 @@ class NullStage:
 
 
 def _logsumexp(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
-    """Of the logits 0, -1, … of a whole row: a geometric series."""
+    """Return the log-sum-exp of the logits 0, -1, … of a row, a geometric series."""
     ratio = np.exp(-1.0 / temperatures.astype(np.float64))
     series: NDArray[np.float32] = np.log((1 - ratio**vocab) / (1 - ratio)).astype(np.float32)
     return series
 
 
 def _entropy(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
-    """Of a whole row: its log-sum-exp, and the mean of a truncated geometric distribution."""
+    """Return the entropy of a row, from its log-sum-exp and a truncated geometric mean."""
     ratio = np.exp(-1.0 / temperatures.astype(np.float64))
     mean = ratio / (1 - ratio) - vocab * ratio**vocab / (1 - ratio**vocab)
     entropy: NDArray[np.float32] = (_logsumexp(temperatures, vocab) + mean / temperatures).astype(np.float32)

@@ -1,4 +1,4 @@
-"""One workload for each op and each of its options: a part with little more than the op in it."""
+"""Workloads for each op and each of its options: parts with little more than that op."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _WIDTH = 48
 _VOCAB = 131
 _CONTEXT = 256
 _LONG = 1056
-"""More than two of the pieces in which kernels go through keys and values, and which several threads share for a row."""
+"""Longer than two of the chunks into which kernels split keys and values, so that threads share a row."""
 _BEGUN = _LONG - 20
-# Keys that differ by a float32 rounding may be kept as neighbours.
+# Keys that differ by a float32 rounding may be stored as neighbouring codes.
 _KV_BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-8, "bf16": 1e-6, "int8": 1e-6, "int4": 1e-5}
 
 
@@ -148,7 +148,9 @@ def _attention() -> Iterator[Workload]:
 
 
 def _long(case: Workload) -> Workload:
-    """The case with a context of many blocks, all but the end of which is there when its steps begin."""
+    """Return the case with a context of many blocks, all but the end of which is in the KV cache from the
+    start.
+    """
     plan = msgspec.structs.replace(case.plan, context_len=_LONG, max_context_len=_LONG)
     return msgspec.structs.replace(case, plan=plan, tokens=_tokens((_LONG, 5)), begun=_BEGUN)
 
@@ -181,7 +183,7 @@ def _head() -> Iterator[Workload]:
 def head_case(
     name: str, op: Head, fmt: str = "f32", *, edits: bool = False, masks: bool = False, width: int = _WIDTH
 ) -> Workload:
-    """Return a case of a head alone, over hidden states of ``width``."""
+    """Return a case of only a head, over hidden states of ``width``."""
     plan = _plan((Part("other", "ffn", 0, ()), Part("head", "head", None, (op,))), (), width)
     return Workload(name, plan, 1, 2, _tokens(), fmt, edits=edits, masks=masks, max_nmse=1e-9)
 
@@ -189,7 +191,7 @@ def head_case(
 def embed_case(
     name: str, op: Embed | EmbedPosition | EmbedTokenType, fmt: str, *, width: int = _WIDTH
 ) -> Workload:
-    """Return a case of a look-up alone, in a table of rows of ``width``."""
+    """Return a case of only a lookup, in a table with rows of ``width``."""
     plan = _plan((Part("embed", "embed", None, (op,)), Part("other", "ffn", 0, ())), (), width)
     return Workload(name, plan, 0, 1, _tokens(), fmt, integer_ops=TABLE_OPS)
 
@@ -217,6 +219,6 @@ def _vector(name: str) -> TensorRef:
 
 
 def _tokens(lengths: tuple[int, ...] = (41, 1, 18)) -> tuple[tuple[int, ...], ...]:
-    """Sequences, by default three, one longer than two blocks, one of a single token."""
+    """Return random sequences, by default three: one longer than two blocks, one of a single token."""
     draw = np.random.default_rng(5)
     return tuple(tuple(draw.integers(0, _VOCAB, n).tolist()) for n in lengths)

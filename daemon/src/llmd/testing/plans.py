@@ -1,4 +1,4 @@
-"""A small model that uses every op, for tests that need a plan but no checkpoint."""
+"""A small decoder for tests that need a plan but no checkpoint."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from llmd.api import (
 
 
 class TinyModel(msgspec.Struct, frozen=True):
-    """Sizes of the small model. Layers alternate between a window (odd layers) and full attention.
+    """The sizes of the small model. Odd layers have windowed attention, even layers full attention.
 
-    The sizes are odd on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is no multiple
-    of any vector, a partial rotation. ``tied``: the head is the table of embeddings.
+    The sizes are unusual on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is not
+    a
+    multiple of a vector length, a partial rotation.
     """
 
     layers: int = 4
@@ -42,9 +43,10 @@ class TinyModel(msgspec.Struct, frozen=True):
     softcap: float | None = 30.0
     bias: bool = True
     tied: bool = False
+    """Whether the head shares the embedding table."""
 
     def plan(self) -> ModelPlan:
-        """Return the model as a plan of two KV groups (one, where there is no window)."""
+        """Return the model as a plan with two KV groups, or one without a window."""
         return ModelPlan(
             architecture="tiny",
             hidden_size=self.hidden,

@@ -1,4 +1,4 @@
-"""Workloads of several ops: parts of the small model, it in every format and without its head, and the small encoder."""
+"""Workloads of several ops: parts of the small model, all of it in every format, and the small encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
 
-# Whole programs in f32 arithmetic; with rounded KV a value may round the other way; a q8 activation likewise.
+# Bounds for whole programs in f32 arithmetic. Rounded KV and q8 activations may round the other way.
 _BOUNDS: dict[tuple[Format, KVDtype], float] = {
     ("f32", "f32"): 1e-9,
     ("f16", "f32"): 1e-9,
@@ -26,14 +26,14 @@ _BOUNDS: dict[tuple[Format, KVDtype], float] = {
 
 
 def part_cases() -> Iterator[Workload]:
-    """Yield each part of the small model alone."""
+    """Yield each part of the small model as a workload."""
     plan = TinyModel().plan()
     for index, part in enumerate(plan.parts):
         yield Workload(f"part/{part.name}", plan, index, index + 1, _tokens(plan.vocab_size), max_nmse=1e-9)
 
 
 def program_cases() -> Iterator[Workload]:
-    """Yield the whole small model in every format, with and without a window."""
+    """Yield the small model in every format, with and without a window; without a head; the encoder."""
     for window in (20, None):
         plan = TinyModel(window=window).plan()
         for (fmt, kv_dtype), bound in _BOUNDS.items():
@@ -46,7 +46,9 @@ def program_cases() -> Iterator[Workload]:
 
 
 def _encoder_cases() -> Iterator[Workload]:
-    """The small encoder in every format, with a text beyond the chunks in which kernels go through keys; and scoring."""
+    """Yield the small encoder in every format, with a text longer than the kernels' chunks of keys, and
+    scoring.
+    """
     plan = TinyEncoder().plan()
     for (fmt, kv_dtype), bound in _BOUNDS.items():
         if kv_dtype == "f32":

@@ -1,4 +1,4 @@
-"""A device that computes nothing and keeps everything it is given: what a schedule asks of a device, as data."""
+"""A device that computes nothing and records all calls, so that a schedule becomes data."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from llmd.api.step import Float32, Int32
 
 
 class RecordedStep(msgspec.Struct):
-    """What one step brought; ``masks`` is None where none were applied."""
+    """The arguments of one step."""
 
     step: Step
     hidden: Float32 | None
     selection: Selection | None
     masks: NDArray[np.uint32] | None = None
+    """None if no masks were applied."""
 
 
 class Recorder:
-    """See `llmd.api.Device`, `LoadedWeights` and `Stage`: one object is all three, for one program and one stage.
+    """Implements `llmd.api.Device`, `LoadedWeights` and `Stage` in one, for one program and one stage.
 
     Results are zeros of the right shapes.
     """

@@ -1,4 +1,4 @@
-"""Weights for tests: drawn from the tensor's name, so that every process and every split sees the same."""
+"""Random weights for tests, seeded by the tensor's name: every process and every split sees the same."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from llmd.testing.integer_weights import random_blocks, random_integers
 
 
 class RandomSource:
-    """A `TensorSource` of normal weights, in integer formats of uniform codes, in formats of GGUF files of any blocks.
+    """A `TensorSource` of random weights: normal values, uniform codes in integer formats, any blocks for
+    GGUF.
 
-    Vectors lie around 1, matrices have a spread of ``2 * in ** -0.5``.
+    Vectors are around 1; matrices have a standard deviation of ``2 * in ** -0.5``.
     """
 
     packed = None

@@ -1,7 +1,8 @@
-"""Runs sequences through a device under different schedules, and collects each row's results by its place.
+"""Runs sequences on a device under different schedules, and collects the results by row.
 
-The same rows can be asked for in one batch or one by one, in chunks, with other block placements or split over
-stages: a row is known by (sequence, position), so outcomes of different schedules can be compared.
+The same rows can run in one batch, one by one or in chunks, with other block placements, or split over
+stages. A
+row is identified by (sequence, position), so the outcomes of different schedules can be compared.
 """
 
 from __future__ import annotations
@@ -45,38 +46,43 @@ Place = tuple[int, int]
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """Parts ``[first_part, last_part)`` of a plan over some sequences.
-
-    ``tokens[s]`` are the token ids of sequence ``s``; where the parts do not begin with the embedding, hidden
-    states drawn from (sequence, position) enter instead. ``edits`` gives every output row edits, a target and raw
-    tops, ``masks`` a grammar mask, so that all of a selection is exercised. ``token_types`` makes every third row of type 1.
-    ``begun`` rows of the first sequence are run by a step of their own before any others, so that a long context takes few steps.
-    ``integer_ops`` are the kinds of ops whose matrices have ``format`` where that is an integer format.
-    """
+    """Parts ``[first_part, last_part)`` of a plan over some sequences."""
 
     name: str
     plan: ModelPlan
     first_part: int
     last_part: int
     tokens: tuple[tuple[int, ...], ...]
+    """The token ids of each sequence.
+
+    If the parts do not start with the embedding, random hidden states seeded by (sequence, position) are the
+    input.
+    """
     format: Format = "f32"
     kv_dtype: KVDtype = "f32"
     activations: ActivationDtype = "int8"
     edits: bool = False
+    """Whether every output row has edits, a target and raw tops, to exercise all of a selection."""
     masks: bool = False
+    """Whether every output row has a grammar mask."""
     token_types: bool = False
+    """Whether every third row has token type 1."""
     begun: int = 0
+    """Rows of the first sequence that run before all others in one step, so that a long context takes few
+    steps.
+    """
     integer_ops: tuple[str, ...] = FACTOR_OPS
+    """The kinds of ops whose matrices have ``format`` if that is an integer format."""
     max_nmse: float = 1e-10
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        """The ops of its parts in order."""
+        """The ops of the parts in order."""
         return tuple(op for part in self.plan.parts[self.first_part : self.last_part] for op in part.ops)
 
     @property
     def cost(self) -> int:
-        """Rows times ops: what the time of a case is about proportional to, on most devices."""
+        """Rows times ops, which is about proportional to the run time on most devices."""
         return sum(map(len, self.tokens)) * (1 + len(self.ops))
 
     @property
@@ -85,39 +91,43 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def runs_whole_sequences(self) -> bool:
-        """Whether a sequence is never cut into chunks: its rows look at rows that come after them."""
+        """Whether sequences cannot be cut into chunks, because their rows attend to later rows."""
         return any(isinstance(op, EncoderAttention) for op in self.ops)
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
-        """Quantised and 16-bit formats are for matrices; vectors stay f32."""
+        """Return the format of a tensor: vectors are always f32."""
         if self.format in INTEGER_FORMATS:
             return self.format if kind in self.integer_ops and len(ref.shape) == 2 else "f32"
         return self.format if len(ref.shape) == 2 else "f32"
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """``steps[i]`` lists (sequence, rows) of one step. ``cuts`` are part numbers where a new stage begins."""
+    """How the rows of a workload are split over steps and stages."""
 
     steps: tuple[tuple[Place, ...], ...]
+    """(sequence, number of rows) pairs of each step."""
     placement_seed: int = 0
     cuts: tuple[int, ...] = ()
+    """Part numbers at which a new stage starts."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came back for each place: ``rows`` full logits or hidden states, ``picked`` the fields of `StepResult`."""
+    """The results of each row."""
 
     rows: dict[Place, NDArray[np.float32]]
+    """Full logits or hidden states."""
     picked: dict[Place, tuple[NDArray[np.generic], ...]]
+    """The fields of `StepResult`."""
 
 
 def one_by_one(workload: Workload) -> Schedule:
-    """Return the schedule that runs every row alone, but for those begun."""
+    """Return a schedule that runs every row alone, except the ``begun`` rows."""
     steps = [[(s, 1)] for s, ids in enumerate(workload.tokens) for _ in ids]
     return _schedule(workload, _begin(workload) + steps[workload.begun :])
 
 
 def edges_alone(workload: Workload) -> Schedule:
-    """Return the schedule that runs the rows of `edge_places` alone, each after those before it in one chunk."""
+    """Return a schedule that runs each row of `edge_places` alone, after the rows before it in one chunk."""
     steps = _begin(workload)
     for s, ids in enumerate(workload.tokens):
         done = workload.begun if s == 0 else 0
@@ -129,7 +139,9 @@ def edges_alone(workload: Workload) -> Schedule:
 
 
 def edge_places(workload: Workload) -> list[Place]:
-    """Return the first and the last place of each sequence and of its blocks, where kernels go wrong, but for those begun."""
+    """Return the first and last places of each sequence and block, where kernels often fail, except ``begun``
+    rows.
+    """
     return [
         (s, p)
         for s, ids in enumerate(workload.tokens)
@@ -139,12 +151,12 @@ def edge_places(workload: Workload) -> list[Place]:
 
 
 def all_at_once(workload: Workload, *, seed: int = 1) -> Schedule:
-    """Return the schedule of a single step."""
+    """Return a schedule with a single step."""
     return _schedule(workload, [[(s, len(ids)) for s, ids in enumerate(workload.tokens)]], seed)
 
 
 def ragged(workload: Workload, *, seed: int = 2, cuts: tuple[int, ...] = ()) -> Schedule:
-    """Return a schedule of uneven chunks, with prefill and decode mixed in most steps."""
+    """Return a schedule with uneven chunks, and with prefill and decode mixed in most steps."""
     generator = np.random.default_rng(seed)
     left = [len(ids) for ids in workload.tokens]
     left[0] -= workload.begun
@@ -164,7 +176,7 @@ def _begin(workload: Workload) -> list[list[Place]]:
 def _schedule(
     workload: Workload, steps: Sequence[Sequence[Place]], seed: int = 0, cuts: tuple[int, ...] = ()
 ) -> Schedule:
-    """The schedule; sequences that must be whole are run by the step that would have completed them."""
+    """Build a schedule. A sequence that cannot be cut runs in the step that would have completed it."""
     if workload.runs_whole_sequences:
         last_step = {s: i for i, step in enumerate(steps) for s, _ in step}
         steps = [
@@ -175,7 +187,7 @@ def _schedule(
 
 
 def lower_range(device: Device, workload: Workload, first_part: int, last_part: int) -> Program:
-    """Return some of the workload's parts as a program for the device."""
+    """Lower some of the workload's parts to a program for the device."""
     return lower(
         workload.plan,
         first_part,
@@ -187,9 +199,9 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
 
 
 class LoadedWorkload:
-    """A workload's weights on a device, for any number of schedules that cut it into the same stages. A context manager.
+    """A workload's weights on a device, for any number of schedules with the same cuts. A context manager.
 
-    One device holds all stages.
+    All stages are on the same device.
     """
 
     def __init__(
@@ -210,7 +222,7 @@ class LoadedWorkload:
             self._loaded.append(device.load(program, source or RandomSource(), lambda _done, _total: None))
 
     def run(self, schedule: Schedule) -> Outcome:
-        """Run a schedule of these cuts on stages of its own."""
+        """Run a schedule with these cuts on new stages."""
         assert schedule.cuts == self._cuts
         workload = self._workload
         most = max(sum(count for _, count in step) for step in schedule.steps)
@@ -240,7 +252,7 @@ class LoadedWorkload:
 def run(
     device: Device, workload: Workload, schedule: Schedule, source: RandomSource | None = None
 ) -> Outcome:
-    """Load the workload, run one schedule, and free it."""
+    """Load the workload, run one schedule and free the weights."""
     with LoadedWorkload(device, workload, schedule.cuts, source) as loaded:
         return loaded.run(schedule)
 
@@ -262,7 +274,7 @@ class _Run:
         return outcome
 
     def _place(self, num_blocks: int) -> tuple[NDArray[np.int32], ...]:
-        """Scatter the sequences' blocks over the pool, differently in each group."""
+        """Scatter the sequences' blocks over the pool, differently for each group."""
         tables = []
         width = max(-(-len(ids) // BLOCK_LEN) for ids in self._workload.tokens)
         for group in self._workload.plan.groups:
@@ -330,7 +342,7 @@ class _Run:
 
 
 def make_selection(workload: Workload, places: list[Place]) -> Selection:
-    """Return a selection of every row, with edits that depend on the place alone."""
+    """Return a selection of every row, with edits that depend only on the place."""
     count, vocab = len(places), workload.plan.vocab_size
     per_row = 5 if workload.edits else 0
     draws = [np.random.default_rng([11, *place]) for place in places]
@@ -349,7 +361,7 @@ def make_selection(workload: Workload, places: list[Place]) -> Selection:
 
 
 def make_masks(workload: Workload, places: list[Place]) -> NDArray[np.uint32]:
-    """Return masks that allow about half of the vocabulary, and always id 0."""
+    """Return masks that allow about half of the vocabulary and always id 0."""
     vocab = workload.plan.vocab_size
     words = -(-vocab // 32)
     masks = [np.random.default_rng([13, *p]).integers(0, 1 << 32, words, dtype=np.uint32) for p in places]

@@ -1,1 +1,1 @@
-"""An example backend of llmd. Importing the root imports nothing else; ``plugin`` holds the hook."""
+"""An example backend for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

@@ -1,4 +1,4 @@
-"""The device: this machine's processor, through NumPy."""
+"""The device: this machine's CPU, used through NumPy."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from llmd_backend_example.loading import ExampleParts, load_parts
 
 
 def describe() -> DeviceInfo:
-    """What the planner may know before the device is opened. Claim nothing that `llmd check` does not see."""
+    """Return what the planner knows before the device is opened. Claim only what `llmd check` confirms."""
     return DeviceInfo(
         name="example",
         kind="example",
-        score=1,  # the usable device with the highest score is the default one
+        score=1,  # the usable device with the highest score is the default
         memory_bytes=available_bytes(),
         formats=PLAIN_FORMATS,
         kv_dtypes=("f32", "f16"),
         ops=tuple(KERNELS),
-        row_exact=False,  # BLAS adds up in an order that depends on how many rows there are
+        row_exact=False,  # the summation order of BLAS depends on the number of rows
         description=f"NumPy {np.__version__}",
     )
 
@@ -36,14 +36,16 @@ class ExampleDevice:
         self.info = describe()
 
     def check(self, program: Program) -> list[Refusal]:
-        """Every reason why the program cannot run here, but for what ``info`` says anyway; empty means that it can."""
+        """Return why the program cannot run here, beyond what ``info`` says; empty if it can."""
         formats = {weight.format for weight in program.weights} - set(self.info.formats)
         return [
-            Refusal(f"format {name}", "this device holds plain numbers alone") for name in sorted(formats)
+            Refusal(f"format {name}", "this device supports only plain formats") for name in sorted(formats)
         ]
 
     def benchmark(self, budget_s: float) -> DeviceProfile:
-        """Measured rates. A matrix that the caches hold would promise what no model gets."""
+        """Measure the rates. The matrix must not fit in the caches, or the rates would be too high for a
+        model.
+        """
         num_rows = max(1024, 2 * cache_bytes() // (4 * 4096))
         matrix = np.ones((num_rows, 4096), np.float32)
         multiply = LinearKernel([matrix], [None])
@@ -58,16 +60,16 @@ class ExampleDevice:
         )
 
     def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ExampleParts:
-        """Take the weights, in the layout that the kernels want."""
+        """Load the weights in the layout of the kernels."""
         return load_parts(program, tensors, progress)
 
     def close(self) -> None:
-        """Free what the device holds: nothing but what its parts and stages free themselves."""
+        """Free the device's resources: there are none beyond those of its weights and stages."""
 
 
 def _runs_per_s(run: Callable[[], object], budget_s: float) -> float:
-    """Runs a second, measured for about ``budget_s`` seconds."""
-    run()  # the first one touches memory for the first time
+    """Return the runs per second, measured for about ``budget_s`` seconds."""
+    run()  # the first run touches new memory
     start, runs = time.perf_counter(), 0
     while not runs or time.perf_counter() - start < budget_s:
         run()

@@ -1,4 +1,4 @@
-"""Weights on the device: read once, in the layout that their kernels want."""
+"""Loads the weights once, in the layout of their kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd_backend_example.stage import ExampleStage
 
 
 def load_parts(program: Program, tensors: TensorSource, progress: Progress) -> ExampleParts:
-    """Read every weight of the program, and make a kernel of each op."""
+    """Read every weight of the program and make a kernel for each op."""
     weights = []
     for done, weight in enumerate(program.weights, start=1):
         weights.append(tensors.read(weight))
@@ -34,23 +34,23 @@ class ExampleParts:
         self._kernels = kernels
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
-        """Bytes of a block: this device pads nothing."""
+        """Return the bytes of a block: this device needs no padding."""
         return kv_block_bytes(self._program.groups[group], kv_dtype)
 
     def free_bytes(self) -> int:
-        """Bytes that are left now that the weights are loaded."""
+        """Return the bytes left after loading the weights."""
         return available_bytes()
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ExampleStage:
-        """Allocate pools of keys and values. Two stages of the same weights share nothing else."""
+        """Allocate the KV pools. Stages share only the weights."""
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
         if needed > self.free_bytes():
             raise MemoryBudgetError(
-                f"keys and values need {needed} bytes, {self.free_bytes()} are free",
+                f"the KV cache needs {needed} bytes, but {self.free_bytes()} are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         return ExampleStage(self._program, self._kernels, blocks, limits)
 
     def close(self) -> None:
-        """Free the weights: they go with the last reference to their kernels."""
+        """Free the weights by dropping the kernels that hold them."""
         self._kernels = ()

@@ -1,4 +1,4 @@
-"""What llmd imports to learn what this plugin has. Only llmd.api and the standard library at the top."""
+"""The module that llmd imports to describe this plugin. It imports only llmd.api and the standard library."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def llmd_backends() -> Sequence[Backend]:
 
 
 def probe() -> Sequence[DeviceInfo]:
-    """The devices of this machine. A toolkit would be imported here, not above."""
+    """Return the devices of this machine. Import a toolkit here, not at the top."""
     from llmd_backend_example.device import describe
 
     return [describe()]
 
 
 def open_device(name: str, _options: DeviceOptions) -> Device:
-    """The device of that name, ready to load weights. Its options are what users asked for, such as `--threads`."""
+    """Open the device of that name. ``_options`` are the user's, such as `--threads`."""
     from llmd_backend_example.device import ExampleDevice
 
     if name != "example":

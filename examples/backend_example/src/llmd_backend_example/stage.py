@@ -1,4 +1,4 @@
-"""A stage: keys and values, and the steps in flight. This device computes within `submit`, and keeps what came of it."""
+"""A stage: the KV cache and the steps in flight. This device computes in `submit` and keeps the results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from llmd_backend_example.kv import KVPool
 
 @dataclass(frozen=True)
 class _Computed:
-    """What a step left: hidden states for the next stage, or the logits of its output rows and their candidates."""
+    """The result of a step: hidden states for the next stage, or the logits of its output rows."""
 
     hidden: Float32 | None
     outputs: OutputRows | None
@@ -64,26 +64,26 @@ class ExampleStage:
         return ticket
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
-        """Finish the rows whose grammar says which tokens are allowed."""
+        """Finish the rows that need grammar masks."""
         self._outputs(ticket).apply_masks(masks)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        """Hidden states for the next stage. On a GPU they would stay there until someone asks for `host`."""
+        """Return the hidden states for the next stage. A GPU would keep them until `host` is called."""
         hidden = self._find(ticket).hidden
         if hidden is None:
             raise ValueError("a stage that ends with the head has no hidden states")
         return HostHidden(hidden)
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
-        """Return the candidates. Here they are ready; a GPU would be waited for, ``timeout_s`` at most."""
+        """Return the candidates. They are ready here; with a GPU, wait for up to ``timeout_s``."""
         return self._outputs(ticket).result()
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        """Logits with edits and masks."""
+        """Return the logits with edits and masks."""
         return self._outputs(ticket).edited[outputs]
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        """Logits as the head computed them."""
+        """Return the head's logits, without edits and masks."""
         return self._outputs(ticket).raw[outputs]
 
     def release(self, ticket: Ticket) -> None:
@@ -96,16 +96,16 @@ class ExampleStage:
         raise NotImplementedError
 
     def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
-        """Never called, as above."""
+        """Never called: ``info.kv_layout`` is empty."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Free keys, values and steps; closing twice is allowed."""
+        """Free the KV cache and the steps. Closing twice is allowed."""
         self._pools.clear()
         self._in_flight.clear()
 
     def _run(self, batch: Batch, hidden: Float32 | None) -> _Computed:
-        """The instructions in order, on buffer slots ``[rows, width]``. The head's logits take no slot."""
+        """Run the instructions in order on buffer slots ``[rows, width]``. The head's logits have no slot."""
         program, slots = self._program, dict[int, Float32]()
         if program.hidden_in is not None and hidden is not None:
             slots[program.hidden_in] = hidden
@@ -115,13 +115,13 @@ class ExampleStage:
             results = kernel.run(batch, [slots[slot] for slot in slotted.inputs])
             slots.update(zip(slotted.outputs, results, strict=False))
         if batch.selection is None:
-            assert program.hidden_out is not None, "a program without a head leaves hidden states"
+            assert program.hidden_out is not None, "a program without a head returns hidden states"
             return _Computed(np.ascontiguousarray(slots[program.hidden_out]), None)
         outputs = OutputRows(results[0], batch.selection, self._limits.num_candidates)
         return _Computed(None, outputs)
 
     def _tokens(self, step: Step) -> Int32:
-        """The step's tokens, those that an earlier step has chosen filled in."""
+        """Return the step's tokens, with those that an earlier step chose filled in."""
         if step.feed is None or self._program.hidden_in is not None:
             return step.token_ids
         fed = self._outputs(step.feed)

@@ -1,1 +1,1 @@
-"""Transports of llmd. Importing the root imports nothing else; each module holds one transport."""
+"""Transports for llmd, one per module. Importing this package imports nothing else."""

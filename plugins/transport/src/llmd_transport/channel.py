@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """Carries items in order, at most ``capacity`` at a time, until it is closed and empty."""
+    """A FIFO queue of at most ``capacity`` items. After `close`, remaining items can still be read."""
 
     def __init__(self, name: str, capacity: int) -> None:
         self._name = name
@@ -22,16 +22,16 @@ class Channel(Generic[T]):
         self._changed = threading.Condition()
 
     def put(self, item: T, timeout_s: float) -> None:
-        """Append an item once there is room.
+        """Append an item; wait while the channel is full.
 
         Raises:
             LinkClosedError: the channel is closed.
-            LinkTimeoutError: there was no room in time; the item was not appended.
+            LinkTimeoutError: the channel stayed full; the item was not appended.
         """
         with self._changed:
             if not self._changed.wait_for(self._has_room, timeout_s):
                 raise LinkTimeoutError(
-                    f"{self._name}: the peer took none of {self._capacity} waiting frames within {timeout_s:g} s",
+                    f"{self._name}: the peer read none of {self._capacity} queued frames within {timeout_s:g} s",
                     hint="the peer is stuck or slower than expected; give it more time",
                 )
             if self._closed:
@@ -40,16 +40,16 @@ class Channel(Generic[T]):
             self._changed.notify_all()
 
     def get(self, timeout_s: float) -> T:
-        """Return the oldest item once there is one.
+        """Return the oldest item; wait while the channel is empty.
 
         Raises:
             LinkClosedError: the channel is closed and empty.
-            LinkTimeoutError: no item came in time.
+            LinkTimeoutError: no item arrived in time.
         """
         with self._changed:
             if not self._changed.wait_for(self._has_news, timeout_s):
                 raise LinkTimeoutError(
-                    f"{self._name}: nothing came within {timeout_s:g} s",
+                    f"{self._name}: nothing arrived within {timeout_s:g} s",
                     hint="the peer is stuck or slower than expected; give it more time",
                 )
             if not self._items:
@@ -59,14 +59,14 @@ class Channel(Generic[T]):
             return item
 
     def close(self) -> None:
-        """Take no more items. Those inside can still be got."""
+        """Accept no more items. Queued items can still be read."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def drain(self) -> list[T]:
-        """Close, and return the items that nobody will get now."""
-        self.close()  # first: an item put between the two would never be got
+        """Close the channel and return the unread items."""
+        self.close()  # first, so that no item can be added after the list is taken
         with self._changed:
             left = list(self._items)
             self._items.clear()

@@ -1,4 +1,4 @@
-"""Links inside one process, at addresses ``local://NAME``: frames pass through bounded queues in memory."""
+"""Links within one process at addresses ``local://NAME``; frames pass through bounded queues in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmd_transport.channel import Channel
 LLMD_API = 1
 SCHEME = "local"
 MAX_FRAMES = 16
-"""Frames on their way in one direction; `LocalLink.send` waits beyond."""
+"""Maximum frames in flight in one direction; `LocalLink.send` waits if there are more."""
 MAX_WAITING_LINKS = 16
 
 
@@ -57,7 +57,7 @@ class LocalListener:
 
 
 class LocalNetwork:
-    """The names that are listened to. Each plugin host has its own, so two hosts in one process do not meet."""
+    """The listeners by name. Each plugin host has its own network, so two hosts in a process are separate."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, LocalListener] = {}
@@ -65,19 +65,19 @@ class LocalNetwork:
         self._unnamed = itertools.count(1)
 
     def listen(self, address: str) -> Listener:
-        """Listen at an address; ``local://`` alone takes a name that is free."""
+        """Listen at an address; ``local://`` without a name picks a free one."""
         name = self._name(address) or f"unnamed-{next(self._unnamed)}"
         with self._lock:
             if name in self._listeners:
                 raise LinkError(
-                    f"{address} is already listened to", hint="close that listener, or take another name"
+                    f"{address} already has a listener", hint="close that listener or use another name"
                 )
             listener = LocalListener(self, f"{SCHEME}://{name}")
             self._listeners[name] = listener
         return listener
 
     def connect(self, address: str, timeout_s: float) -> Link:
-        """Connect to a listener of this process; the link works before it is accepted."""
+        """Connect to a listener in this process. The link can be used before it is accepted."""
         with self._lock:
             listener = self._listeners.get(self._name(address))
         if listener is None:
@@ -98,7 +98,7 @@ class LocalNetwork:
     def _name(self, address: str) -> str:
         scheme, separator, name = address.partition("://")
         if scheme != SCHEME or not separator:
-            raise LinkError(f"{address!r} is no address of this transport", hint=f"write {SCHEME}://NAME")
+            raise LinkError(f"{address!r} is not an address of this transport", hint=f"write {SCHEME}://NAME")
         return name
 
 

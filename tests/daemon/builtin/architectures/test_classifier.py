@@ -11,7 +11,7 @@ from tests.golden.models import encoders
 
 
 def scored(plan: ModelPlan) -> list[str]:
-    """Tensors of the part that scores."""
+    """Return the tensors of the scoring part."""
     (part,) = (part for part in plan.parts if part.kind == "score")
     return [ref.name for op in part.ops for ref in op.tensors if ref is not None]
 

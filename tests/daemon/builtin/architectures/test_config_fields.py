@@ -69,7 +69,7 @@ def test_refuses_a_list_of_another_length(kind: str, value: object) -> None:
     ("kind", "value"), [("choice", "mrope"), ("names", ["a", "mrope"]), ("names", ["a", 7])]
 )
 def test_an_unknown_name_is_unsupported_and_the_known_ones_are_listed(kind: str, value: object) -> None:
-    with pytest.raises(UnsupportedModelError, match=r"x is ('mrope'|7).*known here: a"):
+    with pytest.raises(UnsupportedModelError, match=r"x is ('mrope'|7).*supported: a"):
         READS[kind](ConfigFields({"x": value}))
 
 

@@ -84,7 +84,7 @@ def test_describing_imports_no_family_and_no_numpy() -> None:
 
 
 def damaged(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The configuration with each field in turn, nested ones too, replaced by each piece of junk."""
+    """Yield the configuration with each field, including nested ones, replaced by each piece of junk."""
     for name, value in config.items():
         for junk in JUNK:
             yield {**config, name: junk}
@@ -99,7 +99,7 @@ def test_junk_in_any_field_gives_a_plan_or_a_typed_error(name: str) -> None:
     refusals: list[ModelError] = []
     for config in damaged(dict(right)):
         try:
-            converted(config, ConfigForm, file="config.json")  # as whoever reads the file does
+            converted(config, ConfigForm, file="config.json")  # as any reader of the file does
             known[right["architectures"][0]].plan(config, None)
         except ModelError as error:
             refusals.append(error)

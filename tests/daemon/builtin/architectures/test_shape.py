@@ -46,7 +46,7 @@ def test_every_size_is_required(name: str) -> None:
     [
         ({"num_key_value_heads": 3}, "num_key_value_heads 3 does not divide num_attention_heads 4"),
         ({"num_key_value_heads": 8}, "num_key_value_heads 8 does not divide num_attention_heads 4"),
-        ({"hidden_size": 50}, "hidden_size 50 is no multiple of num_attention_heads 4"),
+        ({"hidden_size": 50}, "hidden_size 50 is not a multiple of num_attention_heads 4"),
         ({"num_hidden_layers": 5000}, r"num_hidden_layers is 5000, expected an integer in 1\.\.4096"),
         ({"head_dim": 1 << 20}, "head_dim is 1048576"),
     ],

@@ -1,4 +1,4 @@
-"""What readers of calls make of texts, however these are cut."""
+"""Read texts with call readers, independently of how they are split."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Call = tuple[str, str]
 
 
 def joined(parts: Iterable[AnswerPart]) -> list[str | Call]:
-    """Texts and calls in order, with pieces that belong together joined."""
+    """Return texts and calls in order, with their pieces joined."""
     found: list[str | Call] = []
     for part in parts:
         match part, found[-1:]:
@@ -53,7 +53,7 @@ def joined(parts: Iterable[AnswerPart]) -> list[str | Call]:
 
 
 def run(reader: CallReader, pieces: Sequence[str]) -> list[AnswerPart]:
-    """All parts of an answer that comes in pieces."""
+    """Return all parts of an answer that arrives in pieces."""
     parts: list[AnswerPart] = []
     for piece in pieces:
         parts += reader.feed(piece)
@@ -65,14 +65,14 @@ def run(reader: CallReader, pieces: Sequence[str]) -> list[AnswerPart]:
 
 
 def read(form: CallFormat, text: str, tools: Sequence[Tool] = TOOLS) -> list[str | Call]:
-    """What an answer is, read whole and character by character."""
+    """Read an answer at once and character by character; both must agree."""
     whole = joined(run(form.open(tools), [text]))
     assert joined(run(form.open(tools), list(text))) == whole
     return whole
 
 
 def only_call(form: CallFormat, text: str) -> tuple[str, Any]:
-    """Name and arguments of the only thing that an answer is: a call."""
+    """Return name and arguments of an answer that is exactly one call."""
     (call,) = read(form, text)
     assert isinstance(call, tuple), call
     name, arguments = call
@@ -80,6 +80,6 @@ def only_call(form: CallFormat, text: str) -> tuple[str, Any]:
 
 
 def cuts_of(text: str) -> st.SearchStrategy[list[str]]:
-    """The text in pieces."""
+    """Return a strategy that splits the text into pieces."""
     places = st.lists(st.integers(0, len(text)), max_size=8).map(sorted)
     return places.map(lambda cuts: [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)])

@@ -9,7 +9,7 @@ from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script, T
 
 
 def run(script: Script[T]) -> T | None:
-    """Advance a script; what it returns, or None where it waits."""
+    """Advance a script; return its result, or None if it waits."""
     try:
         next(script)
     except StopIteration as stopped:
@@ -72,23 +72,23 @@ def test_text_without_a_mark_is_told_whole() -> None:
 
 
 def test_space_after_a_call_is_markup_unless_text_follows() -> None:
-    for after, told in ((" \n", []), (" \nmore", [Text(" \nmore")])):
+    for after, emitted in ((" \n", []), (" \nmore", [Text(" \nmore")])):
         cursor = Cursor()
         cursor.push(f"x{after}", ended=True)
         run(cursor.read())
         cursor.begin_call("now")
         run(cursor.text_until(["<call>"]))
-        assert parts_of(cursor) == [CallStart(0, "now"), *told]
+        assert parts_of(cursor) == [CallStart(0, "now"), *emitted]
 
 
 def test_first_of_several_literals_ends_what_is_read() -> None:
     cursor = Cursor()
-    told: list[str] = []
-    script = cursor.until("\n</p>", "</p>", tell=told.append)
+    emitted: list[str] = []
+    script = cursor.until("\n</p>", "</p>", tell=emitted.append)
     for text in ("a\n", "b\n</", "p>c"):
         cursor.push(text)
         done = run(script)
-    assert (done, "".join(told)) == ("a\nb", "a\nb")
+    assert (done, "".join(emitted)) == ("a\nb", "a\nb")
     assert run(cursor.peek()) == "c"
 
 

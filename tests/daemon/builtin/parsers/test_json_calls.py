@@ -74,11 +74,11 @@ def test_call_that_breaks_off_has_told_what_it_had() -> None:
 def test_arguments_go_out_while_they_come() -> None:
     reader = ScriptReader(["!"], json_calls())
     texts = ['!{"name": "a", "arguments": {', '"x": "lo', 'ng"', "}}"]
-    told = [
+    emitted = [
         joined(reader.feed(text)) if place == 0 else reader.feed(text) for place, text in enumerate(texts)
     ]
-    assert told[0] == [("a", "{")]
-    assert ["".join(part.json for part in parts) for parts in told[1:]] == ['"x": "lo', 'ng"', "}"]  # type: ignore[union-attr]
+    assert emitted[0] == [("a", "{")]
+    assert ["".join(part.json for part in parts) for parts in emitted[1:]] == ['"x": "lo', 'ng"', "}"]  # type: ignore[union-attr]
 
 
 def test_only_known_names_are_calls_where_nothing_else_marks_one() -> None:

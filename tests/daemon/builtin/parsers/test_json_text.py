@@ -12,7 +12,7 @@ from llmd.builtin.parsers.json_text import MAX_DEPTH, read_object, read_string, 
 
 
 def rest_after(script_of: Any, text: str) -> str:
-    """What is left of a text once a script has read from it, character by character."""
+    """Feed a text to a script character by character; return the rest."""
     cursor = Cursor()
     script: Script[Any] = script_of(cursor)
     for place, char in enumerate(text):

@@ -117,14 +117,14 @@ def test_any_cut_gives_the_same_parts_and_nothing_is_lost(name: str, data: st.Da
     texts = "".join(one for one in whole if isinstance(one, str))
     if texts == "".join(str(one) for one in whole):
         assert texts == text
-    # What is left of the text when some of it is calls stands there in the same order.
+    # The text between calls is a subsequence of the answer.
     remaining = iter(text)
     assert all(char in remaining for char in texts)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_parser_reads_what_its_grammar_writes(name: str) -> None:
-    """The least that the grammar allows, written out by hand where terms leave something open."""
+    """The text is the shortest that the grammar allows; terms with a choice are filled in by hand."""
     form = calls_of(name)
     grammar = form.grammar(TOOLS[1:])
     (terms,) = grammar.calls

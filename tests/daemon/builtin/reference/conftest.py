@@ -1,4 +1,4 @@
-"""Stages of the small model on the reference."""
+"""Stages of the small model on the reference backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look-ups by token, position and type; a table that is multiplied by, too; attention in both directions."""
+"""Look-ups by token, position and type; a table that is also a factor; bidirectional attention."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OneTensor:
         return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> None:
-        """None: there is no file."""
+        """Return None: there is no file."""
 
     def read(self, weight: Weight) -> WeightData:
         return WeightData("f32", VALUES)

@@ -67,7 +67,7 @@ def test_blocks_are_read_and_written_as_bytes(kv_dtype: KVDtype) -> None:
 def test_blocks_that_are_not_there_are_refused() -> None:
     pool = KVPool(GROUP, 4, "f16")
     for blocks in ([4], [-1]):
-        with pytest.raises(ValueError, match=r"outside of 0\.\.3"):
+        with pytest.raises(ValueError, match=r"outside 0\.\.3"):
             pool.read_blocks(np.array(blocks, np.int32))
     with pytest.raises(ValueError, match="expected"):
         pool.write_blocks(TABLE, np.zeros((2, 5), np.uint8))

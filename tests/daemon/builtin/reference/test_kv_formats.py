@@ -8,12 +8,12 @@ from llmd.api.kv import KV_BOOK
 from llmd.builtin.reference.kv_formats import KV_FORMATS, Float32, Float64
 from llmd.builtin.reference.rotation import rotate
 
-# Bounds of rounding: half a unit in the last place, and half a step of the largest element of a group.
+# Rounding bounds: half a unit in the last place, or half a step of the largest element of a group.
 RELATIVE = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8, "int8": 0.5 / 127 * 1.001}
 
 
 def kept(x: Float32, dtype: KVDtype, first: int = 0) -> Float64:
-    """``[tokens, …, head_dim]``, at positions from ``first`` on."""
+    """Encode and decode ``[tokens, …, head_dim]`` at positions from ``first`` on."""
     heads, positions = x.reshape(len(x), -1, x.shape[-1]), np.arange(first, first + len(x))
     arrays = KV_FORMATS[dtype].encode(heads, positions)
     return KV_FORMATS[dtype].decode(arrays, x.shape[-1], positions).reshape(x.shape)
@@ -33,8 +33,8 @@ def test_what_is_kept_is_the_nearest_that_the_dtype_has(dtype: KVDtype, head_dim
         for g in (slice(first, first + 32) for first in range(0, head_dim, 32)):
             widest = np.abs(rotated[..., g]).max(-1, keepdims=True)
             off = np.abs(rotate(kept(x, dtype)) - rotated)[..., g]
-            # The widest step has 14 of 127 units, and a scale is at most three of its own steps too wide. Elements that
-            # make lowest bits even are off by up to a whole step.
+            # The widest step is 14 of 127 units, and a scale is at most three of its own steps too wide. Elements
+            # that move to make a sum of lowest bits even are off by up to a whole step.
             assert (off <= widest * 14 / 127 * 1.5).all()
     elif dtype == "int8":
         groups = [slice(first, first + 32) for first in range(0, head_dim, 32)]

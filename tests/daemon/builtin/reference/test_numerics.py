@@ -1,4 +1,4 @@
-"""Each op against another way to write its formula."""
+"""Each op agrees with a different form of its formula."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_a_step_can_be_fed_with_the_token_of_a_ticket(make_stage: MakeStage) -> 
     fed = stage.submit(make_step([-1], 3, feed=first), None, last(1))
     other = make_stage()
     other.release(other.submit(make_step([5, 6, 7]), None, last(3)))
-    told = other.submit(make_step([token], 3), None, last(1))
-    assert np.array_equal(stage.wait(fed, 1.0).raw, other.wait(told, 1.0).raw)
+    explicit = other.submit(make_step([token], 3), None, last(1))
+    assert np.array_equal(stage.wait(fed, 1.0).raw, other.wait(explicit, 1.0).raw)
 
 
 def test_block_copies_are_done_before_the_layers(make_stage: MakeStage) -> None:

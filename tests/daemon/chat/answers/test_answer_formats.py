@@ -69,9 +69,9 @@ def test_parsers_are_chosen_by_name_or_left_out() -> None:
 
 
 def test_unknown_name_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"tool_parser is think, and there are .*hermes"):
+    with pytest.raises(ConfigError, match=r"tool_parser is think, but the only parsers are: .*hermes"):
         formats("", calls="think")
-    with pytest.raises(ConfigError, match=r"reasoning_parser is x, and there are .*think"):
+    with pytest.raises(ConfigError, match=r"reasoning_parser is x, but the only parsers are: .*think"):
         formats("", reasoning="x")
 
 

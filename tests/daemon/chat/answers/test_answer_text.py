@@ -25,7 +25,7 @@ def pieces_of(
     skip_special: bool = True,
     shows_stop: bool = False,
 ) -> list[Piece]:
-    """The pieces that tokens become; a token is an id, or an id and a finish reason."""
+    """Return the pieces of an answer; each token is an id, or an id and a finish reason."""
     answer = AnswerText(
         text.tokenizer, stops, skip_special=skip_special, at_text_start=True, shows_stop=shows_stop
     )
@@ -134,7 +134,7 @@ THINK = ReasoningMarks("<think>", "</think>")
 
 
 def reading(text: ModelText, answer: str, stops: Sequence[str] = ()) -> list[Piece]:
-    """The pieces of an answer of byte tokens, with reasoning and calls of hermes."""
+    """Return the pieces of an answer of byte tokens, with hermes reasoning and calls."""
     reader = AnswerReader(reasoning=ReasoningSplitter(THINK, is_open=False), calls=load().open([]))
     text_of_answer = AnswerText(text.tokenizer, stops, skip_special=True, at_text_start=True, reader=reader)
     tokens = [TokenOutput(0, byte) for byte in answer.encode()]

@@ -12,7 +12,7 @@ MARKS = ReasoningMarks("<think>", "</think>")
 
 
 def split(pieces: list[str], *, is_open: bool = False) -> tuple[str, str]:
-    """Reasoning and answer of a text that comes in pieces."""
+    """Return reasoning and answer of a text that is fed in pieces."""
     splitter = ReasoningSplitter(MARKS, is_open=is_open)
     parts = [part for piece in pieces for part in splitter.feed(piece)] + splitter.finish()
     assert splitter.held == 0

@@ -11,7 +11,7 @@ from llmd.chat.answers.stop_strings import StopResult, StopStringMatcher
 
 
 def run(stops: list[str], pieces: list[str]) -> StopResult:
-    """All that is sent, and what stopped it."""
+    """Return all text that is sent, and the stop string that ended it."""
     matcher = StopStringMatcher(stops)
     sent = ""
     for piece in pieces:

@@ -11,7 +11,7 @@ from tests.golden.checkpoint import write_checkpoint
 from tests.serving.model import byte_tokenizer, write_model
 from tests.serving.reranker import CASE, SPECIALS
 
-# The model card's own prefix and suffix around its format of a pair.
+# The prefix and suffix that the model card puts around a query and a document.
 PREFIX = (
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided. "
     'Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'

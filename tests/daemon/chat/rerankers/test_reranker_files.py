@@ -58,7 +58,7 @@ def test_a_score_of_one_bare_logit_is_refused(tmp_path: Path) -> None:
 def test_a_template_that_reads_parts_is_refused(tmp_path: Path) -> None:
     write_reranker(tmp_path)
     change(tmp_path / "sentence_bert_config.json", modality_config={"message": {"format": "structured"}})
-    with pytest.raises(RequestError, match="reads parts"):
+    with pytest.raises(RequestError, match="list of parts"):
         load(tmp_path).encode_pair("q", "d")
 
 

@@ -32,7 +32,7 @@ def test_placeholder_has_the_length_and_survives_what_templates_do() -> None:
 def test_text_that_leaves_no_placeholders_is_refused() -> None:
     private = "".join(map(chr, range(0xF0003, 0x10FFFE)))
     assert LiteralSwap({"<s>"}, private, "<s>").hide("<s>") == "\U000f0000\U000f0001\U000f0002"
-    with pytest.raises(RequestError, match="all characters that could stand for them"):
+    with pytest.raises(RequestError, match="all private-use characters that could replace them"):
         LiteralSwap({"<s>"}, "", f"<s>\U000f0000{private}")
 
 

@@ -53,7 +53,7 @@ def test_the_nearest_key_is_named() -> None:
     )
     assert misspelt({"role": "assistant", "tool_call": []}, CHAT_KEYS).endswith("did you mean 'tool_calls'?")
     assert misspelt({"role": "user", "xyzzy": 1}, ("role", "content")) == (
-        "its key 'xyzzy' is unknown; known are role, content"
+        "its key 'xyzzy' is unknown; known keys are role, content"
     )
     assert misspelt({"role": "user", "content": "a", "name": "b"}, CHAT_KEYS) == ""
 

@@ -1,4 +1,4 @@
-"""Texts alone and in pairs, encoded as transformers does for models of BERT's kind."""
+"""Single texts and pairs are encoded as transformers does for BERT-like models."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def test_a_frame_that_is_longer_than_the_limit_stays_whole() -> None:
 
 
 def test_a_tokenizer_without_a_frame_joins_nothing(load: Load) -> None:
-    with pytest.raises(RequestError, match="does not join two texts"):
+    with pytest.raises(RequestError, match="does not encode pairs of texts"):
         load("sentencepiece_llama").encode_pair("a", "b")

@@ -7,7 +7,7 @@ from llmd.chat.tokenizers.panics import panics_refused
 
 
 class PanicException(BaseException):
-    """Stands for the class that the libraries do not export."""
+    """Stands in for the class that the libraries do not export."""
 
 
 def test_a_panic_becomes_an_error_with_its_reason() -> None:

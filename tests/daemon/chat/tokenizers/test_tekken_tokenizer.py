@@ -22,7 +22,7 @@ def path(copy: Copy) -> Path:
 
 
 def changed(path: Path, **changes: Any) -> Path:
-    """The file with other values of its own or of its ``config``."""
+    """Return the file with changed values, of its own or of its ``config``."""
     content = json.loads(path.read_text())
     for name, value in changes.items():
         (content["config"] if name in content["config"] else content)[name] = value
@@ -67,8 +67,8 @@ def token(content: bytes | str, rank: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"default_vocab_size": 400}, "360 tokens, of which 376 are to be used"),
-        ({"default_vocab_size": 20}, "of which -4 are to be used"),
+        ({"default_vocab_size": 400}, "360 tokens, but its configuration uses 376"),
+        ({"default_vocab_size": 20}, "its configuration uses -4"),
         ({"default_vocab_size": 124}, "no token for byte 0x64"),
         ({"pattern": "(unclosed"}, "the pattern cannot be used"),
         ({"pattern": 3}, "does not have the expected form"),

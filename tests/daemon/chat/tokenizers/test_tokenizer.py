@@ -56,7 +56,7 @@ def test_surrogates_are_the_senders_mistake(tokenizer: Tokenizer) -> None:
 def test_tokenizer_larger_than_the_model_is_refused(tokenizer: Tokenizer) -> None:
     check_vocab_size(tokenizer, tokenizer.vocab_size)
     with pytest.raises(
-        TokenizerError, match=f"{tokenizer.vocab_size} tokens, the model has embeddings for 9"
+        TokenizerError, match=f"{tokenizer.vocab_size} tokens, but the model has 9 embeddings"
     ):
         check_vocab_size(tokenizer, 9)
 

@@ -30,7 +30,8 @@ def test_encodes_tricky_texts_as_transformers_does(kind: str, tokenizer: Tokeniz
 
 
 def test_decodes_as_transformers_does(kind: str, tokenizer: Tokenizer) -> None:
-    # transformers' slow Llama tokenizer drops the legacy dummy prefix twice, and with it a space of the text.
+    # transformers' slow Llama tokenizer drops the legacy dummy prefix twice, and so loses a space of the
+    # text.
     texts = {"sentencepiece_legacy": ["Hello world", "naïve café — Größe Ⅷ ﬁ"]}.get(kind)
     compared = [case for case in cases(kind) if texts is None or case["text"] in texts]
     assert [tokenizer.decode(case["ids"]) for case in compared] == [case["decoded"] for case in compared]

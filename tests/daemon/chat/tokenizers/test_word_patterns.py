@@ -1,4 +1,4 @@
-"""Patterns cut words, numbers and signs as the models of their names were taught."""
+"""Patterns split words, numbers and symbols as in the training of the models that they are named after."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Load = Callable[[str], Tokenizer]
 
 
 def bare(directory: Path) -> Path:
-    """The directory with nothing but its list of pieces."""
+    """Remove the configuration files, so that only the list of pieces remains."""
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         (directory / name).unlink()
     return directory

@@ -46,7 +46,7 @@ REQUIRED, AUTO = ToolChoice("required"), ToolChoice()
 
 
 class Model:
-    """DrawnTokens any token that a grammar allows, over bytes and ``marks`` as control tokens."""
+    """Generates tokens that a grammar allows, from all bytes and ``marks`` as control tokens."""
 
     def __init__(self, marks: Sequence[str] = ()) -> None:
         self.control_ids = {mark: END + 1 + place for place, mark in enumerate(marks)}
@@ -58,7 +58,7 @@ class Model:
         self._filler = MaskFiller(len(tokens), num_threads=1)
 
     def ids(self, text: str) -> list[int]:
-        """The tokens of a text; its marks are control tokens."""
+        """Return the tokens of a text; marks in it become control tokens."""
         ids = list(text.encode())
         for mark, token in self.control_ids.items():
             wanted = list(mark.encode())
@@ -69,7 +69,7 @@ class Model:
     def draw(
         self, grammar: Grammar, choose: Callable[[list[int]], int], begin: str = "", limit: int = 600
     ) -> str | None:
-        """An answer; None where the grammar does not take ``begin``, or the answer does not end."""
+        """Return an answer; None if the grammar rejects ``begin``, or the answer does not end."""
         matcher = self._compiler.compile(grammar)
         begun, drawn = self.ids(begin), b""
         for place in range(limit):
@@ -96,7 +96,7 @@ def model_of(marks: tuple[str, ...]) -> Model:
 
 
 def chooser(seed: int, favours: str = 'aF1"}])>,;|<') -> Callable[[list[int]], int]:
-    """DrawnTokens among what is allowed: often the end where it can be, else a sign that leads there."""
+    """Return a function that picks an allowed token: often the end, else a character that leads to it."""
     dice = random.Random(seed)
     likely = set(favours.encode())
 
@@ -117,7 +117,7 @@ def form_of(name: str) -> CallFormat:
 
 
 def calls_of(form: CallFormat, answer: str, tools: Sequence[Tool] = TOOLS) -> list[tuple[str, Any]]:
-    """The calls of an answer that must be calls alone; their arguments follow the schemas."""
+    """Return the calls of an answer. Check that it has nothing else and that arguments match the schemas."""
     schemas: Mapping[str, Mapping[str, Any]] = {tool.name: tool.parameters for tool in tools}
     found = []
     for call in joined(run(form.open(tools), list(answer))):

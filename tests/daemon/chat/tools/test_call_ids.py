@@ -9,7 +9,7 @@ from llmd.chat.tools.call_ids import demands_short_ids, with_short_ids
 
 
 def calls(*ids: str | None) -> dict[str, Any]:
-    """An assistant's message with calls; None: a call without an id."""
+    """Return an assistant message with calls; None: a call without an id."""
     named = [({} if one is None else {"id": one}) | {"function": {"name": "now"}} for one in ids]
     return {"role": "assistant", "tool_calls": named}
 

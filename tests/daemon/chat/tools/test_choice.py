@@ -57,7 +57,7 @@ def test_choice_among_the_tools_is_good() -> None:
 
 
 def test_choice_of_an_unknown_tool_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(RequestError, match="no tool 'time'; there are weather") as refused:
+    with pytest.raises(RequestError, match="no tool 'time'; the tools are: weather") as refused:
         check_choice(ToolChoice("required", ("time",)), [WEATHER])
     assert refused.value.param == "tool_choice"
 

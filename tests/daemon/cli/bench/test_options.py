@@ -1,4 +1,4 @@
-"""Options are read as vLLM's, and wrong values are refused by name."""
+"""Options are read like vLLM's, and errors name the wrong value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmd.cli.bench.options import SeveralValues, load_options, positive_number
 
 
 def read(*arguments: str) -> dict[str, Any]:
-    """What a command line gives, or the message of its refusal under ``error``."""
+    """Parse a command line; return the options, or the error message under ``error``."""
     seen: dict[str, Any] = {}
 
     @click.command(cls=SeveralValues)
@@ -75,8 +75,8 @@ def test_metrics_and_percentiles_are_lists() -> None:
         (("--goodput", "ttft"), "KEY:VALUE"),
         (("--metadata", "x"), "KEY=VALUE"),
         (("--percentile-metrics", "speed"), "no metric 'speed'"),
-        (("--metric-percentiles", "50,x"), "no numbers"),
-        (("--metric-percentiles", "101"), "0 to 100"),
+        (("--metric-percentiles", "50,x"), "not a list of numbers"),
+        (("--metric-percentiles", "101"), "between 0 and 100"),
         (("--request-rate", "0"), "request-rate"),
         (("--request-rate", "nan"), "request-rate"),
         (("--max-concurrency", "0"), "max-concurrency"),

@@ -1,4 +1,4 @@
-"""A daemon for one measurement ends with it, and its failure is told."""
+"""A temporary daemon stops with its measurement, and its failure is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.serving.home import Home
 
 @pytest.fixture
 def at_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """This process and what it starts live in that home."""
+    """This process and its children use that home."""
     for name, value in home.environment.items():
         monkeypatch.setenv(name, value)
     return home

@@ -1,4 +1,4 @@
-"""Options become a plan; those that contradict each other are refused."""
+"""Options become a plan; contradicting options are refused."""
 
 from __future__ import annotations
 
@@ -108,9 +108,12 @@ def test_what_is_reported_is_chosen() -> None:
     [
         (("--dataset-name", "sharegpt"), "--dataset-path"),
         (("--dataset-path", "x"), "sharegpt"),
-        (("--dataset-name", "sharegpt", "--dataset-path", "x", "--token-ids"), "text"),
+        (
+            ("--dataset-name", "sharegpt", "--dataset-path", "x", "--token-ids"),
+            "cannot be combined with --token-ids",
+        ),
         (("--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1"), "--ramp-up-end-rps"),
-        ((*RAMP, "2", "--request-rate", "3"), "no --request-rate"),
+        ((*RAMP, "2", "--request-rate", "3"), "with --request-rate"),
         ((*RAMP, "inf"), "finite"),
         (("--token-ids", "--backend", "openai-chat"), "--backend openai"),
     ],

@@ -1,4 +1,4 @@
-"""Progress is drawn seldom: in place on a terminal, as lines elsewhere."""
+"""Progress is drawn rarely: in place on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 

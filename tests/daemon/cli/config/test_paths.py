@@ -1,4 +1,4 @@
-"""`llmd config paths` names the files and folders of this user."""
+"""`llmd config paths` lists the files and folders of this user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`llmd config show` names every setting, its value and where it came from."""
+"""`llmd config show` lists every setting, its value and its origin."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_people_read_units_and_what_holds_where_nothing_is_set() -> None:
         SettingRow('models."org/a".keep_alive', 60.0, "/x"),
         SettingRow("client.api_key", HIDDEN, "LLMD_API_KEY"),
     ]
-    assert [text(row) for row in rows] == ["1.0 GiB", "(as many as are fastest)", "", "1m", HIDDEN]
+    assert [text(row) for row in rows] == ["1.0 GiB", "(the fastest number)", "", "1m", HIDDEN]
 
 
 def test_keys_are_not_shown(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:

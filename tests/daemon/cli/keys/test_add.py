@@ -1,4 +1,4 @@
-"""`llmd keys add`, and what a running daemon makes of it."""
+"""`llmd keys add`, and how a running daemon reacts."""
 
 from __future__ import annotations
 

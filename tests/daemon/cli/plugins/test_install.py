@@ -1,4 +1,4 @@
-"""What `llmd plugins install` says; installing for real is tests/packaging/test_plugins.py."""
+"""The output of `llmd plugins install`; tests/packaging/test_plugins.py really installs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAILED = ProbeReport(Summary(), failure=Failure("probe", "it hung", "wake it"))
 
 @pytest.fixture
 def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A uv that only tells what it would do; returns the file with the arguments of its calls."""
+    """A fake uv that only reports what it would do; returns the file with the arguments of its calls."""
     calls = tmp_path / "calls"
     program = tmp_path / "bin" / "uv"
     program.parent.mkdir()
@@ -69,7 +69,7 @@ def test_each_change_has_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
     show_changes([Change("new", "", "1"), Change("other", "1", "2"), Change("gone", "1", "")])
     assert capsys.readouterr().out == "+ new 1\n~ other 1 → 2\n- gone 1\n"
     show_changes([])
-    assert "nothing would change" in capsys.readouterr().out
+    assert "nothing to change" in capsys.readouterr().out
 
 
 def test_probes_what_came_and_what_was_replaced(site: Site, cache: Cache) -> None:
@@ -106,7 +106,7 @@ def test_devices_stand_below_their_plugin() -> None:
 
 def test_a_failing_probe_is_an_error() -> None:
     refuse_failures({PLUGIN: ProbeReport(Summary())})
-    with pytest.raises(PluginError, match="is installed, and its probe failed: it hung") as caught:
+    with pytest.raises(PluginError, match="is installed, but its probe failed: it hung") as caught:
         refuse_failures({PLUGIN: FAILED})
     assert caught.value.hint == "wake it"
     assert caught.value.exit_code == 1

@@ -1,4 +1,4 @@
-"""`llmd plugins list` answers from metadata and from what is stored."""
+"""`llmd plugins list` reads only metadata and stored states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from llmd.cli.plugins.listing import provided, told
+from llmd.cli.plugins.listing import described_state, provided
 from llmd.host.states import PluginState
 from tests.plugin_sites import Site
 
@@ -55,7 +55,7 @@ assert not modules & set(sys.modules), modules & set(sys.modules)
 
 
 def test_a_failure_shows_phase_reason_and_fix() -> None:
-    assert told(FAILED) == "failed (probe): it hung → wake it"
+    assert described_state(FAILED) == "failed (probe): it hung → wake it"
     assert provided(FAILED.provides) == "backend a b"
 
 
@@ -71,5 +71,5 @@ def test_a_plugin_that_provides_much_shows_the_first_names(llmd: Llmd) -> None:
 
 
 def test_an_unknown_state_says_who_looks() -> None:
-    assert "llmd doctor" in told(PluginState("new", "made-new", "1.0", "new", "name", "unknown"))
-    assert told(PluginState("good", "made-good", "1.0", "good", "probe", "ok")) == "ok"
+    assert "llmd doctor" in described_state(PluginState("new", "made-new", "1.0", "new", "name", "unknown"))
+    assert described_state(PluginState("good", "made-good", "1.0", "good", "probe", "ok")) == "ok"

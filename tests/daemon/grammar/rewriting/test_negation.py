@@ -77,20 +77,20 @@ def test_types_beside_it_decide_what_matters() -> None:
         ({"not": {"type": "integer"}}, "the type integer among numbers at #"),
         (
             {"properties": {"a/b": {"not": {"multipleOf": 2}}}},
-            "excludes what fits multipleOf at #/properties/a~1b",
+            "needs the negation of multipleOf at #/properties/a~1b",
         ),
-        ({"not": {"uniqueItems": True}}, "excludes what fits uniqueItems"),
-        ({"not": {"patternProperties": {"a": False}}}, "excludes what fits patternProperties"),
-        ({"not": {"propertyNames": {"pattern": "a"}}}, "excludes what fits propertyNames"),
+        ({"not": {"uniqueItems": True}}, "needs the negation of uniqueItems"),
+        ({"not": {"patternProperties": {"a": False}}}, "needs the negation of patternProperties"),
+        ({"not": {"propertyNames": {"pattern": "a"}}}, "needs the negation of propertyNames"),
         (
             {"not": {"additionalProperties": {"type": "string"}}},
-            "excludes what fits additionalProperties of a schema",
+            "needs the negation of additionalProperties with a schema",
         ),
         (
             {"not": {"properties": dict.fromkeys("abcde", True), "additionalProperties": False}},
-            "excludes what fits additionalProperties beside more than 4 properties",
+            "needs the negation of additionalProperties with more than 4 properties",
         ),
-        ({"not": {"format": "email"}}, "excludes what fits format email"),
+        ({"not": {"format": "email"}}, "needs the negation of format email"),
         (
             {"items": {"not": {"$ref": "#/$defs/whole"}}, "$defs": {"whole": {"type": "integer"}}},
             "at #/items,",

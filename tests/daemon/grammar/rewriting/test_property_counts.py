@@ -39,7 +39,7 @@ def test_allows_objects_of_as_many_properties(schema: dict[str, Any]) -> None:
         ({"minProperties": 2}, "minProperties above 1"),
         ({"minProperties": 4, "required": ["a", "b"]}, "minProperties above 1"),
         ({"properties": {"a": {}}, "minProperties": 2}, "minProperties above 1"),
-        ({"properties": dict.fromkeys("abcdefgh", True), "maxProperties": 2}, "beside 8 optional properties"),
+        ({"properties": dict.fromkeys("abcdefgh", True), "maxProperties": 2}, "with 8 optional properties"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(schema: dict[str, Any], named: str) -> None:

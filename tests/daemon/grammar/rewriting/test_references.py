@@ -54,7 +54,7 @@ def test_an_identifier_beside_a_reference_is_its_base_from_draft_2019_on() -> No
     older = {"definitions": schema["$defs"], **{key: schema[key] for key in ("$id", "items")}}
     assert disagreements({"$schema": DRAFT_7, **older}) == []
     assert disagreements({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}) == []
-    with pytest.raises(GrammarError, match=r"\$id beside \$ref at #/items, which drafts read differently"):
+    with pytest.raises(GrammarError, match=r"\$id next to \$ref at #/items, which drafts read differently"):
         enforceable(schema)
 
 
@@ -71,9 +71,9 @@ def test_definitions_keep_their_names_and_unused_ones_are_left_out() -> None:
     [
         ({"items": {"$ref": "#/$defs/x"}}, "refers at #/items to #/$defs/x, which does not exist in it"),
         ({"$ref": "#name"}, "refers at # to #name, which does not exist in it"),
-        ({"$ref": "http://example.org/x#/y"}, "which is another document and is not fetched"),
-        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "which is another document"),
-        ({"$ref": "#/$defs/x/enum", "$defs": {"x": {"enum": [1]}}}, "what is no schema"),
+        ({"$ref": "http://example.org/x#/y"}, "which is in another document and is not fetched"),
+        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "which is in another document"),
+        ({"$ref": "#/$defs/x/enum", "$defs": {"x": {"enum": [1]}}}, "that is not a schema"),
     ],
 )
 def test_references_that_lead_nowhere_are_refused(schema: dict[str, Any], reason: str) -> None:

@@ -32,7 +32,7 @@ def test_rules_apply_to_what_rules_have_made() -> None:
 
 def test_refusals_below_a_rule_name_the_place_of_the_rule() -> None:
     schema = {"properties": {"a": {"if": {"properties": {"b": {"multipleOf": 2}}}, "then": False}}}
-    with pytest.raises(GrammarError, match="excludes what fits multipleOf at #/properties/a,"):
+    with pytest.raises(GrammarError, match="needs the negation of multipleOf at #/properties/a,"):
         rewritten(schema)
 
 

@@ -50,7 +50,7 @@ def test_texts_of_a_pattern_can_be_turned_into_their_opposite(name: str) -> None
     ("schema", "reason"),
     [
         ({"$ref": "#/propertyNames"}, "more than 16 references in a row at #"),
-        ({"format": "email"}, "format email combined with what else it says of texts at #"),
+        ({"format": "email"}, "format email combined with other string keywords at #"),
         ({"pattern": "(?=a)b"}, "has look-around"),
         ({"maxLength": 1000}, "too large to be enforced"),
     ],

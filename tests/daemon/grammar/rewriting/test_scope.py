@@ -27,7 +27,7 @@ def test_the_document_is_referred_to_without_its_definitions() -> None:
 def test_a_refusal_names_the_place_and_what_to_do() -> None:
     error = SCOPE.refusal("not with x")
     assert error.message == "the JSON schema has not with x at #/items, which cannot be enforced"
-    assert error.hint == "leave it out of the schema, and check it in the answer"
+    assert error.hint == "remove it from the schema and check it in the answer"
     assert SCOPE.refusal("x", "write y").hint == "write y"
     message = SCOPE.exclusion("multipleOf").message
-    assert message == "the JSON schema excludes what fits multipleOf at #/items, which cannot be enforced"
+    assert message == "the JSON schema needs the negation of multipleOf at #/items, which cannot be enforced"

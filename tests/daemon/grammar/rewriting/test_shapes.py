@@ -12,10 +12,10 @@ from llmd.grammar.rewriting.shapes import checked
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ({"minLength": -1}, "minLength at #/items with the value -1, which is not a whole number from 0 on"),
-        ({"maxItems": 1.5}, "maxItems at #/items with the value 1.5, which is not a whole number"),
+        ({"minLength": -1}, "minLength at #/items with the value -1, which is not a non-negative integer"),
+        ({"maxItems": 1.5}, "maxItems at #/items with the value 1.5, which is not a non-negative integer"),
         ({"minimum": True}, "minimum at #/items with the value True, which is not a number"),
-        ({"pattern": 5}, "which is not a text"),
+        ({"pattern": 5}, "which is not a string"),
         ({"uniqueItems": 1}, "which is not a boolean"),
         ({"required": ["a", 1]}, "which is not a list of names"),
         ({"type": None}, "which is not the name of a type, or a list of them"),

@@ -72,9 +72,9 @@ def test_a_tree_may_be_closed_at_every_level() -> None:
 @pytest.mark.parametrize(
     ("schema", "named"),
     [
-        ({"anyOf": [{"properties": {f"p{n}": {}}} for n in range(8)]}, "beside too many alternatives"),
-        ({"allOf": [{"anyOf": [A, NEEDS_B]}] * 5}, "beside too many alternatives"),
-        ({"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/x"}}}, "that is asked of itself"),
+        ({"anyOf": [{"properties": {f"p{n}": {}}} for n in range(8)]}, "with too many alternatives"),
+        ({"allOf": [{"anyOf": [A, NEEDS_B]}] * 5}, "with too many alternatives"),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/x"}}}, "that refers to itself"),
     ],
 )
 def test_too_many_alternatives_are_refused(schema: dict[str, Any], named: str) -> None:

@@ -1,4 +1,4 @@
-"""Decoded blocks against the package of those who define the file format."""
+"""Decoded blocks match those of the ``gguf`` package, the reference for the file format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def theirs(fmt: str, blocks: Bytes) -> NDArray[np.float32]:
 
 
 def block_len(fmt: str) -> int:
-    """The length of the shortest row."""
+    """Return the length of the shortest row."""
     return INTEGER_FORMATS[fmt].coarse_size or INTEGER_FORMATS[fmt].group_size
 
 
@@ -97,7 +97,7 @@ def test_a_row_of_a_file_has_the_bytes_that_the_package_counts(fmt: str) -> None
 
 
 def test_rows_of_broken_blocks_are_refused() -> None:
-    with pytest.raises(ValueError, match="rows of 288 weights are no whole blocks of 256"):
+    with pytest.raises(ValueError, match="rows of 288 weights are not whole blocks of 256"):
         block_bytes("q4_k", 288)
     assert block_bytes("q4_0", 288) == 9 * 18
 

@@ -1,4 +1,4 @@
-"""Blocks that are made here against those of the package of the people who define them."""
+"""Our quantised blocks match those of the ``gguf`` package, the reference for the file format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW_LEN = 1024
 
 
 def weights() -> NDArray[np.float32]:
-    """More rows than a chunk has; blocks of zeros, of tiny, of large and of equal weights, and halves between codes."""
+    """More rows than one chunk; blocks of zero, tiny, large and equal weights, and ties between codes."""
     drawn = np.random.default_rng(4).standard_t(5, (131, ROW_LEN)).astype(np.float32)
     drawn[0, :32], drawn[1], drawn[2], drawn[3] = 0, 1e-9, drawn[2] * 1e3, -0.25
     drawn[4, :4] = (127, 0.5, -0.5, 2.5)

@@ -25,7 +25,7 @@ def test_the_error_is_that_of_the_codes_that_were_fitted(most: int) -> None:
     fit = fit_affine(groups, most, minimum_below_zero=False)
     groups.round(fit.scale, fit.minimum, 0, most)
     squares = np.sum(groups.weights**2, axis=0)
-    # Rounding again with the fitted scale can only come closer.
+    # Rounding again with the fitted scale can only reduce the error.
     assert (error_of(groups, fit.scale, fit.minimum) <= (fit.error + squares) * 1.001 + 1e-4).all()
 
 

@@ -7,7 +7,7 @@ from llmd.models.formats.outlier_fit import least_units, take_outliers
 
 
 def group(*numbers: float, size: int = 256) -> np.ndarray:
-    """One group as a column, the rest zeros."""
+    """Return one group as a column, padded with zeros."""
     column = np.zeros((size, 1), np.float32)
     column[: len(numbers), 0] = numbers
     return column
@@ -16,9 +16,9 @@ def group(*numbers: float, size: int = 256) -> np.ndarray:
 @pytest.mark.parametrize(
     ("numbers", "scale"),
     [
-        ((127, 127, 127, 127, 127), 1.0),  # five of a size: none of them is an outlier
-        ((1143, 254, 1143, 254, 127), 1.0),  # four, and the fifth within a code's reach
-        ((2286, 1, 1), 2.0),  # one that not even an outlier reaches at less
+        ((127, 127, 127, 127, 127), 1.0),  # five of equal size: none is an outlier
+        ((1143, 254, 1143, 254, 127), 1.0),  # four, and the fifth within the range of the codes
+        ((2286, 1, 1), 2.0),  # one that even an outlier code cannot represent with a smaller scale
         ((0, 0), 0.0),
     ],
 )

@@ -23,7 +23,7 @@ def random_weight(rows: int, row_len: int, scale: float = 0.02) -> Float32:
 
 
 def heavy_tailed() -> Float32:
-    """Student's t with 5 degrees of freedom, and inputs whose weights are all six times as large."""
+    """Student's t with 5 degrees of freedom; all weights of some inputs are six times as large."""
     draw = np.random.default_rng(2)
     weight = draw.standard_t(5, (128, 1024)) * 0.02
     weight[:, draw.choice(1024, 5, replace=False)] *= 6
@@ -76,7 +76,8 @@ def test_outliers_leave_no_element_off_by_more_than_half_a_step(scale: float) ->
     assert quantized.scales is not None
     steps = np.repeat(quantized.scales.values(), 256, axis=1)[:, :700]
     assert (np.abs(dequantize(quantized) - values) <= steps * 0.501).all()
-    # 3 of the last 188 weights are outliers, of other groups that many are: the largest of the rest is near 127.
+    # 3 of the last 188 weights are outliers, as many as in other groups: the largest of the others is near
+    # 127.
     assert np.abs(quantized.integers()).max() > 400
 
 
@@ -210,7 +211,7 @@ def test_values_beyond_the_largest_scale_are_refused(name: str, large: float) ->
 
 @pytest.mark.parametrize("name", ["q4", "q3", "q2"])
 def test_two_levels_need_whole_blocks(name: str) -> None:
-    with pytest.raises(ValueError, match="rows of 320 weights are no whole blocks of 256"):
+    with pytest.raises(ValueError, match="rows of 320 weights are not whole blocks of 256"):
         quantize(random_weight(2, 320), name)
 
 
@@ -232,7 +233,7 @@ def test_a_weight_without_rows_is_quantised_to_nothing(name: str) -> None:
 
 
 class HalfWilling:
-    """A quantiser that writes zeros for rows that begin with 0, and no more than rubbish for others."""
+    """A quantizer that writes zeros for rows that begin with 0, and garbage for others."""
 
     def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
         done = not weights[0, 0]

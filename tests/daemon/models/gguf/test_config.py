@@ -18,7 +18,7 @@ LLAMA = tiny_model("llama3-gqa-tied")
 
 
 def config(tmp_path: Path, case: TinyModel = LLAMA, /, **changes: Any) -> dict[str, Any]:
-    """The configuration that is read; ``changes`` are keys with two underscores for each point."""
+    """Return the configuration that is read; ``changes`` are keys with two underscores for each dot."""
     named = {key.replace("__", "."): value for key, value in changes.items()}
     with GgufModel.open([write_gguf(case, tmp_path / "m.gguf", changes=named)]) as model:
         return read_config(model)
@@ -97,7 +97,7 @@ def test_a_model_that_pools_has_no_head(tmp_path: Path, kind: str | None, expect
         ({"general__architecture": "qwen3moe"}, "the architecture qwen3moe, a mixture of experts, yet"),
         ({"llama__expert_count": 8}, "the architecture llama, a mixture of experts, yet"),
         ({"general__architecture": "mamba"}, "the architecture mamba yet; of GGUF files it runs llama, "),
-        ({"general__type": "adapter"}, "holds no model by itself but 'adapter'"),
+        ({"general__type": "adapter"}, "holds 'adapter', not a model"),
         ({"llama__pooling_type": 4}, "llama.pooling_type is 4"),
         ({"llama__rope__scaling__type": "spiral"}, "llama.rope.scaling.type is 'spiral'"),
         ({"llama__attention__value_length": 8}, "llama.attention.value_length is 8"),

@@ -1,4 +1,4 @@
-"""What keys say of a plan. That whole models come back is shown by tests/golden/test_conversion.py."""
+"""The keys made for a plan. tests/golden/test_conversion.py tests the round trip of whole models."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def test_phi3_says_that_it_has_no_window() -> None:
 def test_mistral_is_a_llama_and_an_encoder_is_refused() -> None:
     assert stored_architecture(plan("mistral-no-window")) == "llama"
     assert stored_architecture(plan("olmo2")) == "olmo2"
-    with pytest.raises(UnsupportedModelError, match=r"bert is not written as a GGUF file.*llama, qwen2"):
+    with pytest.raises(UnsupportedModelError, match=r"bert cannot be written as a GGUF file.*llama, qwen2"):
         stored_architecture(plan_of(bert()))

@@ -18,7 +18,7 @@ CASE = tiny_model("llama2-mha")
 
 @pytest.fixture
 def parts(tmp_path: Path) -> tuple[Path, ...]:
-    """Three of them, none of which has all tensors."""
+    """Three parts; none has all tensors."""
     paths = model_files(write_gguf(CASE, tmp_path / "m.gguf", num_parts=3))
     assert len(paths) == 3
     return paths

@@ -1,4 +1,4 @@
-"""Headers that are written say the same to the reader here and to that of the package ``gguf``."""
+"""Written headers are read the same by our reader and by the ``gguf`` package."""
 
 from __future__ import annotations
 

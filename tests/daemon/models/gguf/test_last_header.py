@@ -1,4 +1,4 @@
-"""A header that was read is not read again while its file is the same, and read again where that cannot be told."""
+"""A header is not read again while its file is unchanged, but is if that cannot be known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def age(path: Path, ns: int = 2 * SETTLED_NS) -> None:
 
 
 class Reader:
-    """Counts how often a header is read indeed."""
+    """Count how often a header is actually read."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -74,7 +74,7 @@ def test_a_file_that_was_just_written_is_read_each_time(reader: Reader, tmp_path
     assert reader.name(path) == "one"
     stamp = path.stat().st_mtime_ns
     path.write_bytes(path.read_bytes().replace(b"one", b"two"))
-    os.utime(path, ns=(stamp, stamp))  # as within one tick of the file system's clock
+    os.utime(path, ns=(stamp, stamp))  # as if within one tick of the file system's clock
     assert reader.name(path) == "two"
     assert reader.count == 2
 

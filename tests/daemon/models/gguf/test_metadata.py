@@ -113,5 +113,5 @@ def test_damage_is_refused(tmp_path: Path, content: bytes, complaint: str) -> No
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="the key a stands twice"):
+    with pytest.raises(CheckpointError, match="the key a occurs twice"):
         parse(tmp_path, key("a", U32, bytes(4)), key("a", U32, bytes(4)))

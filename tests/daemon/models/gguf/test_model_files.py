@@ -54,7 +54,7 @@ def test_a_missing_file_and_a_directory_without_one_are_refused(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["m-00004-of-00003.gguf", "m-00000-of-00003.gguf", "m-00001-of-99999.gguf"])
 def test_a_part_that_cannot_be_one_is_refused(name: str) -> None:
-    with pytest.raises(CheckpointError, match="names itself part"):
+    with pytest.raises(CheckpointError, match="is named as part"):
         part_names(name)
 
 

@@ -1,4 +1,4 @@
-"""What keys say of rotations, in whatever words a configuration has them."""
+"""The RoPE keys made for each form of a configuration."""
 
 from __future__ import annotations
 

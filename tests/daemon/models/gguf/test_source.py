@@ -43,7 +43,7 @@ def test_opens_a_model_without_reading_a_weight(tmp_path: Path) -> None:
 def test_a_configuration_is_read_anew_when_the_file_is_another(tmp_path: Path) -> None:
     path = write_gguf(tiny_model("llama-f16"), tmp_path / "m.gguf")
     source = GgufSource(path)
-    source.read_config()["hidden_size"] = 0  # the reader's own
+    source.read_config()["hidden_size"] = 0  # changes only this copy
     assert source.read_config()["num_hidden_layers"] == 3
     write_gguf(tiny_model("llama2-mha"), path)
     assert source.read_config()["num_hidden_layers"] == 4
@@ -116,7 +116,7 @@ def test_no_value_of_a_key_raises_another_error(tmp_path: Path, name: str, *, st
 
 
 def refusal(path: Path) -> LlmdError | None:
-    """Why the model cannot be opened, where it cannot."""
+    """Return why the model cannot be opened."""
     try:
         open_model(path, ARCHITECTURES).checkpoint.close()
     except LlmdError as error:

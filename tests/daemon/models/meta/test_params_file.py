@@ -20,7 +20,7 @@ LLAMA = {
     "norm_eps": 1e-05,
     "rope_theta": 500000.0,
 }
-"""Llama 3 of 8 billion parameters."""
+"""Llama 3 8B."""
 
 
 def read(directory: Path, **changes: Any) -> Params:
@@ -33,11 +33,11 @@ def read(directory: Path, **changes: Any) -> Params:
     ("changes", "width"),
     [
         ({}, 14336),
-        ({"multiple_of": 256, "ffn_dim_multiplier": None}, 11008),  # Llama 2 of 7 billion
-        ({"dim": 8192, "n_heads": 64, "multiple_of": 4096}, 28672),  # Llama 3 of 70 billion
+        ({"multiple_of": 256, "ffn_dim_multiplier": None}, 11008),  # Llama 2 7B
+        ({"dim": 8192, "n_heads": 64, "multiple_of": 4096}, 28672),  # Llama 3 70B
         ({"dim": 5120, "n_heads": 40, "multiple_of": 256, "ffn_dim_multiplier": None}, 13824),
-        ({"dim": 2048, "ffn_dim_multiplier": 1.5, "multiple_of": 256}, 8192),  # Llama 3.2 of 1 billion
-        ({"hidden_dim": 14337}, 14337),  # Mistral says it
+        ({"dim": 2048, "ffn_dim_multiplier": 1.5, "multiple_of": 256}, 8192),  # Llama 3.2 1B
+        ({"hidden_dim": 14337}, 14337),  # stated by Mistral
     ],
 )
 def test_the_width_of_the_feed_forward_network_follows(
@@ -60,7 +60,7 @@ def test_keys_have_a_head_for_each_query_where_nothing_else_is_said(tmp_path: Pa
         ({"n_layers": 10**12}, "n_layers"),
         ({"sliding_window": [4096, 8192]}, "sliding_window"),
         ({"n_kv_heads": 5}, "n_kv_heads 5 does not divide n_heads 32"),
-        ({"dim": 4100}, "dim 4100 is no multiple of n_heads 32"),
+        ({"dim": 4100}, "dim 4100 is not a multiple of n_heads 32"),
     ],
 )
 def test_what_contradicts_or_is_no_size_is_refused_by_name(

@@ -49,7 +49,7 @@ def test_an_open_vocabulary_without_an_embedding_is_refused(directory: Path) -> 
     path = directory / "consolidated.00.safetensors"
     tensors, _ = read_safetensors(path)
     write_safetensors(path, {"norm.weight": tensors["norm.weight"]}, {})
-    with pytest.raises(CheckpointError, match="vocab_size is open") as caught:
+    with pytest.raises(CheckpointError, match="vocab_size is not stated") as caught:
         MetaSource(directory).read_config()
     assert caught.value.file == str(directory / "params.json")
 
@@ -86,7 +86,7 @@ def test_what_mistrals_models_see_with_is_left_out_and_said(directory: Path) -> 
     write_safetensors(path, read_safetensors(path)[0] | tower, {})
     opened = open_model(directory, ARCHITECTURES)
     with opened.checkpoint:
-        assert opened.notices == ("1 tensors for vision are left out: llmd runs the text model alone",)
+        assert opened.notices == ("1 tensors for vision are left out: llmd runs only the text model",)
 
 
 def test_weights_of_another_width_are_named_as_they_are_stored(directory: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.server.engines.admission_limits import MAX_SAMPLES, AdmissionLimits, QueueEntry, QueueLimits
+from llmd.server.engines.admission_limits import MAX_SAMPLES, AdmissionLimits, QueueLimits
 from llmd.server.errors import BusyError, RateLimitError
+from llmd.server.request_record import QueueEntry
 
 SLOTS = 2
 

@@ -23,7 +23,7 @@ from llmd.server.engines.supervision import Phase
 from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import BusyError, UnavailableError
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 from tests.serving.model import write_embedding_model
 
 PROMPT = tuple(b"Hello")

@@ -113,7 +113,7 @@ def test_keys_are_read_anew_and_stay_where_the_file_is_damaged(file: KeyFile, ke
 @pytest.fixture
 def guarded(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, file: KeyFile) -> RunningDaemon:
     """The daemon as seen from another machine."""
-    monkeypatch.setattr("llmd.server.http.app.peer_of", lambda _request: REMOTE)
+    monkeypatch.setattr("llmd.server.app.peer_of", lambda _request: REMOTE)
     monkeypatch.setattr(daemon.daemon._access, "_file", file)
     monkeypatch.setattr(daemon.daemon._access, "_keys", ())
     return daemon

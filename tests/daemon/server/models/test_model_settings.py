@@ -58,7 +58,7 @@ def test_a_daemon_with_an_unknown_parser_does_not_start(tmp_path: Path, probes: 
     directories.config.mkdir()
     directories.user_config.write_text('[models.later]\ntool_parser = "hermess"\n')
     refusal = pytest.raises(
-        ConfigError, match=r"models\.later\.tool_parser from .* is hermess, and there are"
+        ConfigError, match=r"models\.later\.tool_parser from .* is hermess, but the only parsers are"
     )
     with refusal, running_daemon(directories, models=()):
         pass

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.metrics import Metrics, outcome
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from llmd.api.messages import Loading, Started
-from llmd.server.engines.admission_limits import QueueEntry
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Event, Feed, Watcher
 from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord
 from llmd.server.telemetry.series import Series

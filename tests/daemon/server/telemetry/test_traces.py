@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from llmd.api.errors import ConfigError
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.traces import DISTRIBUTIONS, Traces, open_traces
 from tests.serving.http import send
 from tests.serving.model import write_model

@@ -1,1 +1,1 @@
-"""The built-in architectures: from a ``config.json`` to a `ModelPlan`, one module for each family."""
+"""The built-in architectures, which turn a ``config.json`` into a `ModelPlan`: one module for each family."""

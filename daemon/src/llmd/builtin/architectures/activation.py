@@ -20,12 +20,12 @@ ACTIVATIONS: Mapping[str, Activation] = {
 
 
 def read_activation(fields: ConfigFields, name: str = "hidden_act", default: str = "silu") -> Activation:
-    """The activation that the field ``name`` asks for; `UnsupportedModelError` where it is unknown."""
+    """Return the activation in the field ``name``; raise `UnsupportedModelError` if it is unknown."""
     return fields.choice(name, ACTIVATIONS, default)
 
 
 def read_gate(fields: ConfigFields) -> tuple[Activation, float]:
-    """Activation and threshold of a `Glu`: that of ``fatrelu`` is ``hidden_act_param``, which nothing else reads."""
+    """Return activation and threshold of a `Glu`. Only ``fatrelu`` has a threshold, ``hidden_act_param``."""
     if fields.text("hidden_act", "silu") == "fatrelu":
         return "relu", fields.positive("hidden_act_param")
     return read_activation(fields), 0.0

@@ -1,4 +1,4 @@
-"""BERT: BGE, E5, GTE and MiniLM of the first kind, and the cross-encoders that are made of it."""
+"""BERT: the first generation of BGE, E5, GTE and MiniLM, and cross-encoders based on BERT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that score: what a class ``…ForSequenceClassification`` with one label adds to its encoder."""
+"""Scoring models: what a class ``…ForSequenceClassification`` with one label adds to its encoder."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ SUFFIX = "ForSequenceClassification"
 
 
 def is_classifier(config: Config) -> bool:
-    """Whether the configuration is that of a class with a classifier."""
+    """Whether the configuration names a class with a classifier."""
     stated = config.get("architectures")
     return isinstance(stated, list) and any(str(name).endswith(SUFFIX) for name in stated[:1])
 
 
 def score_part(fields: ConfigFields, dense: str, out: str, hidden: int) -> Part:
-    """A dense layer with tanh, then the label, over each row; the score of a text is that of its first row.
+    """Return the scoring part: a dense layer with tanh, then the label; the first row's output is a text's
+    score.
 
     Source: Nogueira & Cho 2019, "Passage Re-ranking with BERT".
 
     Raises:
-        UnsupportedModelError: the model has not exactly one label.
+        UnsupportedModelError: the model does not have exactly one label.
     """
     num_labels = len(fields.inside("id2label")) if "id2label" in fields else fields.size("num_labels", 2)
     if num_labels != 1:

@@ -1,4 +1,4 @@
-"""Typed reading of ``config.json``: every field that is absent or ill-typed is an error that names it."""
+"""Typed access to ``config.json``; errors name the field that is missing or has the wrong type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from llmd.api import CheckpointError, UnsupportedModelError
 
 CONFIG_FILE = "config.json"
 MAX_SIZE = 1 << 24
-"""Larger widths, vocabularies and context windows are taken for damage: no plan is built of them."""
+"""Larger widths, vocabularies and context windows count as damage and are refused."""
 MAX_NUMBER = 1e12
 
 _MISSING: Any = object()
@@ -17,9 +17,9 @@ _Choice = TypeVar("_Choice")
 
 
 class ConfigFields:
-    """The fields of a configuration, or of one of its objects; ``path`` stands before names in messages.
+    """The fields of a configuration, or of an object in it; messages prefix names with ``path``.
 
-    A field that is null counts as absent. ``default`` is what an absent field means; without one it is required.
+    Null counts as missing. ``default`` is returned for a missing field; without it the field is required.
     Every method raises `CheckpointError` for a value of the wrong type or range.
     """
 
@@ -34,34 +34,34 @@ class ConfigFields:
         return len(self._values)
 
     def size(self, name: str, default: int = _MISSING, *, at_most: int = MAX_SIZE) -> int:
-        """An integer of 1 or more."""
+        """Return an integer of at least 1."""
         value = self._get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= at_most:
             self._refuse(name, value, f"an integer in 1..{at_most}")
         return value
 
     def count(self, name: str, default: int = _MISSING) -> int:
-        """An integer of 0 or more."""
+        """Return an integer of at least 0."""
         value = self._get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SIZE:
             self._refuse(name, value, f"an integer in 0..{MAX_SIZE}")
         return value
 
     def positive(self, name: str, default: float = _MISSING) -> float:
-        """A number above 0."""
+        """Return a number above 0."""
         value = self._get(name, default)
         if not _is_positive(value):
             self._refuse(name, value, f"a number above 0, at most {MAX_NUMBER:g}")
         return float(value)
 
     def size_or_null(self, name: str, absent: int | None) -> int | None:
-        """An integer of 1 or more, or None where the field is null; here an absent field means something else."""
+        """Return an integer of at least 1, None if the field is null, or ``absent`` if it is missing."""
         if name not in self._values:
             return absent
         return self.size(name) if name in self else None
 
     def positive_or_null(self, name: str, absent: float | None) -> float | None:
-        """A number above 0, or None where the field is null; here an absent field means something else."""
+        """Return a number above 0, None if the field is null, or ``absent`` if it is missing."""
         if name not in self._values:
             return absent
         return self.positive(name) if name in self else None
@@ -79,21 +79,21 @@ class ConfigFields:
         return value
 
     def choice(self, name: str, known: Mapping[str, _Choice], default: str = _MISSING) -> _Choice:
-        """The meaning of a name; `UnsupportedModelError` where nothing here knows it."""
+        """Return what a name stands for in ``known``; raise `UnsupportedModelError` if it is not there."""
         value = self.text(name, default)
         if value not in known:
             self.refuse_unsupported(name, value, ", ".join(known))
         return known[value]
 
     def positives(self, name: str, length: int) -> list[float]:
-        """A list of ``length`` numbers above 0."""
+        """Return a list of ``length`` numbers above 0."""
         value = self._list(name, length)
         if not all(_is_positive(v) for v in value):
             self._refuse(name, value, f"numbers above 0, at most {MAX_NUMBER:g}")
         return [float(v) for v in value]
 
     def names(self, name: str, length: int, known: Sequence[str]) -> list[str]:
-        """A list of ``length`` names that are all known here."""
+        """Return a list of ``length`` names; raise `UnsupportedModelError` if one is not in ``known``."""
         value = self._list(name, length)
         for item in value:
             if item not in known:
@@ -101,23 +101,24 @@ class ConfigFields:
         return value
 
     def inside(self, name: str) -> ConfigFields:
-        """The fields of an object; none where it is absent."""
+        """Return the fields of an object; no fields if it is missing."""
         value = self._get(name, {})
         if not isinstance(value, dict):
             self._refuse(name, value, "an object")
         return ConfigFields(value, f"{self._path}{name}.")
 
     def refuse_unsupported(self, name: str, value: object, known: str) -> NoReturn:
-        """Raise the error of a value that is well-formed, but that nothing here computes."""
+        """Raise the error for a well-formed value that llmd does not support."""
         raise UnsupportedModelError(
-            f"{CONFIG_FILE}: {self._path}{name} is {_shown(value)}, which llmd does not compute; known here: {known}",
-            hint="install a plugin with an architecture that does, or take another model",
+            f"{CONFIG_FILE}: {self._path}{name} is {_shown(value)}, which llmd does not support; "
+            f"supported: {known}",
+            hint="install a plugin with an architecture that supports it, or use another model",
         )
 
     def contradict(self, message: str) -> NoReturn:
-        """Raise the error of fields that cannot be true together."""
+        """Raise the error for a value that is invalid or contradicts another field."""
         raise CheckpointError(
-            message, file=CONFIG_FILE, hint="take config.json from where the model came from"
+            message, file=CONFIG_FILE, hint="copy config.json again from where the model came from"
         )
 
     def _list(self, name: str, length: int) -> list[Any]:

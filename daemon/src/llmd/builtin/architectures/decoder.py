@@ -1,4 +1,4 @@
-"""From sizes and a style to a `ModelPlan`: the frame that all decoders here share."""
+"""Build a `ModelPlan` from sizes and a layer style, for all decoder families."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from llmd.builtin.architectures.windows import Windows
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """What is special before the first layer and after the last; ``tied``: the head is the embedding's table."""
+    """What a family does before the first layer and after the last."""
 
     tied: bool
+    """The head uses the embedding's table."""
     embed_scale: float = 1.0
     head_scale: float = 1.0
     head_softcap: float | None = None
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A configuration as far as families share it: name, sizes, style of the layers, ends, window of each layer."""
+    """The part of a configuration that all families have."""
 
     architecture: str
     shape: Shape
@@ -34,7 +35,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
-    """The plan of a model that rotates alike in every layer. Raises as `llmd.api.Architecture`."""
+    """Plan a model with the same RoPE in every layer. Raises what `llmd.api.Architecture` lists."""
     rope = read_rope(fields)
     context_len = context_len or rope.max_len
     table = rope_table(rope, family.shape.head_dim, context_len)
@@ -42,7 +43,7 @@ def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | 
 
 
 def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, context_len: int) -> ModelPlan:
-    """Put a plan together; ``ropes`` holds a table for each layer, ``rope`` decides the longest context."""
+    """Build a plan; ``ropes`` has a table for each layer, ``rope`` determines the longest context."""
     shape, style, ends = family.shape, family.style, family.ends
     groups = _groups(shape, family.windows)
     group_of = {layer: group.id for group in groups for layer in group.layers}
@@ -64,7 +65,7 @@ def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, c
 
 
 def _groups(shape: Shape, windows: Windows) -> tuple[KVGroup, ...]:
-    """One group for each different window, in the order of their first layers."""
+    """Return one group for each distinct window, in the order of their first layers."""
     return tuple(
         KVGroup(
             id=index,

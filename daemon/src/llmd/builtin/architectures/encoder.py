@@ -1,4 +1,4 @@
-"""From a configuration of BERT's kind to a `ModelPlan`: the frame that all encoders here share."""
+"""Build a `ModelPlan` from a BERT-like configuration, for all encoder families."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ from llmd.builtin.architectures.shape import Shape, read_shape
 
 
 class Encoder(msgspec.Struct, frozen=True):
-    """A configuration as far as families share it. ``prefix`` begins the names of the tensors below a classifier.
-
-    ``unused_positions`` rows of the position table come before that of the first token of a text; ``num_positions`` is the
-    length of the table.
-    """
+    """The part of a configuration that all families have."""
 
     architecture: str
     prefix: str
+    """Prefix of the encoder's tensor names in a model with a classifier."""
     shape: Shape
     eps: float
     activation: Activation
     num_positions: int
+    """Rows of the position table."""
     num_token_types: int
     unused_positions: int = 0
+    """Rows of the position table before that of a text's first token."""
 
     @property
     def max_context_len(self) -> int:
@@ -49,11 +48,11 @@ class Encoder(msgspec.Struct, frozen=True):
 def read_encoder(
     fields: ConfigFields, *, architecture: str, prefix: str, unused_positions: int = 0
 ) -> Encoder:
-    """Read what every encoder has.
+    """Read the fields that every encoder has.
 
     Raises:
         UnsupportedModelError: positions are not learned and absolute, or the model is a decoder.
-        CheckpointError: a size is missing, is no size, or contradicts another.
+        CheckpointError: a size is missing or invalid, or contradicts another.
     """
     fields.choice("position_embedding_type", {"absolute": True}, "absolute")
     for name in ("is_decoder", "add_cross_attention"):
@@ -61,7 +60,9 @@ def read_encoder(
             fields.refuse_unsupported(name, value=True, known="false")
     shape = read_shape(fields)
     if shape.q_width != shape.hidden_size or shape.kv_heads != shape.heads:
-        fields.contradict("num_key_value_heads or head_dim: the heads of an encoder make up its hidden_size")
+        fields.contradict(
+            "num_key_value_heads or head_dim: the heads of an encoder must make up its hidden_size"
+        )
     num_positions = fields.size("max_position_embeddings")
     if num_positions <= unused_positions:
         fields.contradict(
@@ -80,7 +81,7 @@ def read_encoder(
 
 
 def encoder_plan(encoder: Encoder, context_len: int | None, last_part: Part | None = None) -> ModelPlan:
-    """The plan: embedding, layers, and what may stand after them. It keeps nothing, so it has no KV group.
+    """Plan the embedding, the layers, and ``last_part`` if given. There is no KV cache, and so no KV group.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
@@ -98,7 +99,7 @@ def encoder_plan(encoder: Encoder, context_len: int | None, last_part: Part | No
 
 
 def linear(x: str, outs: dict[str, str], out_width: int, in_width: int) -> Linear:
-    """``outs`` maps each value to the module with its weight and bias; all have one width."""
+    """Return a linear op. ``outs`` maps each output, all of one width, to the module with weight and bias."""
     weights = tuple(TensorRef(f"{module}.weight", (out_width, in_width)) for module in outs.values())
     biases = tuple(TensorRef(f"{module}.bias", (out_width,)) for module in outs.values())
     return Linear(x, tuple(outs), weights, biases)
@@ -156,7 +157,7 @@ class _Builder(msgspec.Struct, frozen=True):
         )
 
     def _close(self, norm: str) -> tuple[Op, ...]:
-        """The residual connection, normalised after it was added."""
+        """Return the residual connection, which is normalised after the addition."""
         return (Add("y", HIDDEN, "y"), self._norm("y", norm))
 
     def _norm(self, x: str, module: str) -> Norm:

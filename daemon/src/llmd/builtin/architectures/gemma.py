@@ -1,4 +1,4 @@
-"""What the Gemma families share."""
+"""Shared parts of the Gemma families."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_ATTENTION_SCALAR = 256.0
 def gemma_style(
     fields: ConfigFields, *, softcap: float | None = None, qk_norm: Literal["head"] | None = None
 ) -> LayerStyle:
-    """Norms around each part whose weights are stored minus 1; scores scaled by a number of the configuration."""
+    """Return the style: norms before and after each part, stored minus 1, and a configured score scale."""
     if fields.flag("use_bidirectional_attention", default=False):
         fields.refuse_unsupported("use_bidirectional_attention", value=True, known="false")
     bias = fields.flag("attention_bias", default=False)
@@ -37,9 +37,9 @@ def gemma_style(
 
 
 def gemma_ends(fields: ConfigFields, shape: Shape, *, softcap: float | None) -> Ends:
-    """The embedding is multiplied by the square root of its width, and usually is the head as well.
+    """Return the ends: the embedding is scaled by the square root of its width, and usually tied to the head.
 
-    ``softcap`` caps the logits where ``final_logit_softcapping`` is absent; null means no cap.
+    ``softcap`` is used if ``final_logit_softcapping`` is missing; null means no cap.
     """
     return Ends(
         tied=fields.flag("tie_word_embeddings", default=True),

@@ -1,4 +1,4 @@
-"""Gemma 2: soft-caps, norms before and after each part, every other layer with a window."""
+"""Gemma 2: soft caps, norms before and after each part, a sliding window in every other layer."""
 
 from __future__ import annotations
 

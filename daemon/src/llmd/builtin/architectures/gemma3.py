@@ -1,4 +1,4 @@
-"""Gemma 3 text: norms of queries and keys, several windowed layers to each full one, a RoPE for each kind."""
+"""Gemma 3 text: norms of queries and keys, several windowed layers per full one, a RoPE for each kind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
 
 
 def _ropes(fields: ConfigFields) -> tuple[RopeConfig, RopeConfig]:
-    """The RoPE of full layers and that of windowed ones, which is never scaled in the old spelling."""
+    """Return the RoPE of full and of windowed layers; the old spelling never scales the latter."""
     new = fields.inside("rope_parameters")
     local = new.inside("sliding_attention")
     local_theta = local.positive("rope_theta", fields.positive("rope_local_base_freq", DEFAULT_THETA))

@@ -1,4 +1,4 @@
-"""The ops of one decoder layer: attention and a gated feed-forward network, each around the residual stream."""
+"""The ops of a decoder layer: attention and a gated feed-forward network, both with residual connections."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ from llmd.builtin.architectures.shape import Shape
 
 
 class LayerStyle(msgspec.Struct, frozen=True):
-    """How the layers of a family differ from each other family's.
-
-    ``pre_norms`` and ``post_norms`` are the names of the norms before and after mixer and feed-forward network.
-    ``qk_norm`` normalises queries and keys per head or over their whole width. ``fused`` checkpoints keep q, k and v
-    in one tensor, gate and up in another. ``scale`` multiplies attention scores, ``residual_scale`` what a part adds.
-    ``threshold`` is that of a `Glu`.
-    ``rope_interleave`` rotates neighbouring elements of a head, where others rotate those half a head apart.
-    """
+    """How the layers of a family differ from those of other families."""
 
     eps: float
     activation: Activation
     scale: float
+    """Multiplies attention scores."""
     threshold: float = 0.0
+    """Of the `Glu`."""
     pre_norms: tuple[str, str] | None = ("input_layernorm", "post_attention_layernorm")
+    """Names of the norms before the mixer and before the feed-forward network."""
     post_norms: tuple[str, str] | None = None
+    """Names of the norms after the mixer and after the feed-forward network."""
     norm_offset: float = 0.0
+    """Added to the weights of norms."""
     qk_norm: Literal["head", "width"] | None = None
+    """Norm of queries and keys: per head, or over their whole width."""
     qkv_bias: bool = False
     out_bias: bool = False
     mlp_bias: bool = False
     fused: bool = False
+    """The checkpoint has q, k and v in one tensor, and gate and up in another."""
     softcap: float | None = None
+    """Of attention scores."""
     rope_interleave: bool = False
+    """RoPE rotates neighbouring elements of a head instead of elements half a head apart."""
     residual_scale: float = 1.0
+    """Multiplies what a part adds to the residual stream."""
 
 
 def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
-    """Attention over the KV group ``group``, rotated by ``rope``."""
+    """Return the ops of attention over the KV group ``group`` with RoPE ``rope``."""
     build = _Builder(shape, style, layer)
     dim = shape.head_dim
     return (
@@ -73,7 +76,7 @@ def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, .
 
 
 class _Builder(msgspec.Struct, frozen=True):
-    """Ops of one layer; each part computes from ``x`` (or the hidden state itself) to ``y``."""
+    """Builds the ops of one layer; each part reads ``x`` (or the hidden state itself) and writes ``y``."""
 
     shape: Shape
     style: LayerStyle
@@ -106,7 +109,7 @@ class _Builder(msgspec.Struct, frozen=True):
         return self.linear(self._input, outs, self.shape.hidden_size, bias=self.style.mlp_bias)
 
     def qk_norms(self) -> Iterator[Op]:
-        """Norms of queries and keys: a weight for each element of a head, or of the whole width."""
+        """Yield the norms of queries and keys, with a weight per element of a head or of the whole width."""
         for value, heads in (("q", self.shape.heads), ("k", self.shape.kv_heads)):
             name = f"self_attn.{value}_norm"
             if self.style.qk_norm == "head":
@@ -115,7 +118,7 @@ class _Builder(msgspec.Struct, frozen=True):
                 yield self._norm(value, value, name, heads * self.shape.head_dim)
 
     def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Op:
-        """``outs`` maps each value to its module and its width; ``width`` is that of ``x``."""
+        """Return a linear op. ``outs`` maps each output to its module and width; ``width`` is that of x."""
         weights = [TensorRef(self._name(f"{module}.weight"), (out, width)) for module, out in outs.values()]
         biases = [
             TensorRef(self._name(f"{module}.bias"), (out,)) if bias else None for module, out in outs.values()

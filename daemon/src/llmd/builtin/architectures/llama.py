@@ -1,4 +1,4 @@
-"""Llama 2, 3 and later; CodeLlama, TinyLlama, SmolLM and whatever else calls itself Llama."""
+"""Llama 2, 3 and later; CodeLlama, TinyLlama, SmolLM and other models with Llama's class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.builtin.architectures.shape import read_shape
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
-    """Norms before each part, rotated grouped-query attention, SwiGLU. Source: Touvron et al. 2023, "Llama 2"."""
+    """Pre-norm, grouped-query attention with RoPE, SwiGLU. Source: Touvron et al. 2023, "Llama 2"."""
     fields = ConfigFields(config)
     shape = read_shape(fields)
     attention_bias = fields.flag("attention_bias", default=False)

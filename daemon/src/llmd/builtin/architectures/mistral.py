@@ -1,4 +1,4 @@
-"""Mistral: Llama's layers, each seeing a window of the last tokens where the configuration states one."""
+"""Mistral: Llama's layers, with a sliding window if the configuration states one."""
 
 from __future__ import annotations
 

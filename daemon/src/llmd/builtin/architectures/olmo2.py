@@ -1,4 +1,4 @@
-"""OLMo 2: norms after each part instead of before, norms of queries and keys over all their heads at once."""
+"""OLMo 2: norms after each part instead of before, and norms of queries and keys over all heads together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phi-3, Phi-4 and Phi-4-mini: fused projections, long context by longrope, partial rotation."""
+"""Phi-3, Phi-4 and Phi-4-mini: fused projections, long context with longrope, partial rotation."""
 
 from __future__ import annotations
 

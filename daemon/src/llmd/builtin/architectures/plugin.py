@@ -1,4 +1,4 @@
-"""Entry point of the built-in architectures. A family's module is imported when its first model is planned."""
+"""Entry point of the built-in architectures. Modules are imported when a model of the family is planned."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ FAMILIES = {
         "xlm-roberta",
     ),
 }
-"""Module of each family and the names that configurations give it; a class named Model has no head.
+"""The module of each family, and its names in configurations. A class whose name ends in Model has no head.
 
-Encoders embed, whatever they were trained with: a head that guesses masked tokens is left out.
+Encoders always embed: a head for predicting masked tokens is left out.
 """
 
 

@@ -1,4 +1,4 @@
-"""Qwen2 and Qwen2.5: biases on queries, keys and values; a window, if any, in the upper layers."""
+"""Qwen2 and Qwen2.5: biases on queries, keys and values; an optional sliding window in the upper layers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
 
 
 def qwen_windows(fields: ConfigFields, num_layers: int) -> Windows:
-    """The window counts only with ``use_sliding_window``, and from layer ``max_window_layers`` on."""
+    """Return the windows: only with ``use_sliding_window``, and from layer ``max_window_layers`` on."""
     used = fields.flag("use_sliding_window", default=False)
     window = read_window(fields) if used else None
     first = fields.count("max_window_layers", DEFAULT_FIRST_WINDOWED)

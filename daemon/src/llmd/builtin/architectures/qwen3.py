@@ -1,4 +1,4 @@
-"""Qwen3: queries and keys are normalised per head, and heads have a width of their own."""
+"""Qwen3: queries and keys are normalised per head; the head dimension is independent of hidden size."""
 
 from __future__ import annotations
 

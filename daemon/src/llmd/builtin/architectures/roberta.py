@@ -10,7 +10,7 @@ from llmd.builtin.architectures.encoder import encoder_plan, read_encoder
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
-    """BERT, its positions counted from the one after that of the padding token.
+    """Plan a BERT whose positions start after the index of the padding token.
 
     Source: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach"; Conneau et al. 2020,
     "Unsupervised Cross-lingual Representation Learning at Scale".

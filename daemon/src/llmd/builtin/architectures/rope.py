@@ -1,8 +1,9 @@
-"""RoPE as ``config.json`` spells it, old and new, to a table for one context window.
+"""Read RoPE from the old or new fields of ``config.json``, and make a table for a context window.
 
-Old: ``rope_theta``, ``rope_scaling`` (with ``type`` or ``rope_type``), ``partial_rotary_factor``. New: all of them in
-``rope_parameters``, or in one such object for each kind of layer. A ``rope_scaling`` beside it, as users add to
-lengthen the context, takes its place; what that does not say stays.
+Old: ``rope_theta``, ``rope_scaling`` (with ``type`` or ``rope_type``), ``partial_rotary_factor``. New: all of
+them in ``rope_parameters``, or in one such object for each kind of layer. If there is also a
+``rope_scaling``, which users add to extend the context, it takes precedence; what it lacks is taken from the
+other places.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ TYPES = {name: name for name in ("default", "linear", "dynamic", "llama3", "yarn
     "su": "longrope"
 }
 STRETCHED = ("dynamic", "yarn")
-"""Types whose ``factor`` lengthens the context beyond the stated ``max_position_embeddings``."""
+"""Types whose ``factor`` extends the context beyond ``max_position_embeddings``."""
 
 
 class RopeConfig(msgspec.Struct, frozen=True):
-    """What a configuration says of one kind of layer's RoPE. ``max_len`` is ``max_position_embeddings``."""
+    """The RoPE of one kind of layer."""
 
     scaling: ConfigFields
+    """The object with the scaling fields."""
     type: str
     theta: float
     partial_factor: float
     max_len: int
+    """``max_position_embeddings``."""
     trained_len: int
+    """``original_max_position_embeddings``."""
 
     @property
     def max_context_len(self) -> int:
-        """The longest context in tokens that the stretching is meant for."""
+        """The longest context in tokens for which the scaling is meant."""
         if self.type in STRETCHED:
             return max(self.max_len, int(self.trained_len * self.scaling.positive("factor")))
         return self.max_len
@@ -42,11 +46,11 @@ class RopeConfig(msgspec.Struct, frozen=True):
 def read_rope(
     fields: ConfigFields, new: ConfigFields | None = None, *, default_theta: float = DEFAULT_THETA
 ) -> RopeConfig:
-    """The RoPE of a model that has one for all layers; ``new`` is its object in the new spelling.
+    """Read the RoPE of a model with one for all layers; ``new`` is its object in the new spelling.
 
     Raises:
-        CheckpointError: a field is missing or ill-typed.
-        UnsupportedModelError: the type of scaling is unknown.
+        CheckpointError: a field is missing or has the wrong type.
+        UnsupportedModelError: the scaling type is unknown.
     """
     new = fields.inside("rope_parameters") if new is None else new
     scaling = fields.inside("rope_scaling") if "rope_scaling" in fields else new
@@ -55,7 +59,7 @@ def read_rope(
 
 
 def rope_config(fields: ConfigFields, scaling: ConfigFields, theta: float) -> RopeConfig:
-    """The RoPE that the object ``scaling`` describes. Raises as `read_rope`."""
+    """Read the RoPE described by the object ``scaling``. Raises the same errors as `read_rope`."""
     max_len = fields.size("max_position_embeddings")
     places = (scaling, fields.inside("rope_parameters"), fields)
     partial = _stating("partial_rotary_factor", *places)
@@ -73,15 +77,16 @@ def rope_config(fields: ConfigFields, scaling: ConfigFields, theta: float) -> Ro
 
 
 def _stating(name: str, *places: ConfigFields) -> ConfigFields:
-    """The first of the objects that has the field, else the last."""
+    """Return the first object that has the field, else the last one."""
     return next((place for place in places if name in place), places[-1])
 
 
 def rope_table(rope: RopeConfig, head_dim: int, context_len: int) -> RopeTable:
-    """The table for heads of ``head_dim`` in a context window of ``context_len`` tokens.
+    """Return the table for heads of ``head_dim`` in a context window of ``context_len`` tokens.
 
     Raises:
-        CheckpointError: the rotated part of a head is no even number of elements, or a field is missing or ill-typed.
+        CheckpointError: the rotated part of a head is not an even number of elements, or a field is missing
+            or has the wrong type.
     """
     dim = int(head_dim * rope.partial_factor)
     if dim % 2 or not 2 <= dim <= head_dim:

@@ -1,4 +1,4 @@
-"""Rotation frequencies and the ways to stretch them over longer contexts.
+"""RoPE frequencies, and the methods that scale them for longer contexts.
 
 ``frequencies(theta, dim)[i] = theta^(-2i / dim)`` radians per position, for ``i`` in ``0 .. dim/2 - 1``.
 """
@@ -12,17 +12,17 @@ Frequencies = list[float]
 
 
 def frequencies(theta: float, dim: int) -> Frequencies:
-    """Su et al. 2021, "RoFormer"."""
+    """Return the plain frequencies. Source: Su et al. 2021, "RoFormer"."""
     return [theta ** (-2 * i / dim) for i in range(dim // 2)]
 
 
 def linear(freqs: Frequencies, factor: float) -> Frequencies:
-    """Position interpolation: every position counts ``1 / factor``. Chen et al. 2023, "Extending Context Window"."""
+    """Scale positions by ``1 / factor`` (interpolation). Chen et al. 2023, "Extending Context Window"."""
     return [f / factor for f in freqs]
 
 
 def dynamic_theta(theta: float, dim: int, factor: float, context_len: int, trained_len: int) -> float:
-    """The base of NTK-aware scaling for a context of ``context_len`` tokens; unchanged within ``trained_len``.
+    """Return the base of NTK-aware scaling for ``context_len`` tokens; up to ``trained_len`` it is ``theta``.
 
     Source: bloc97 and emozilla 2023, as described in Peng et al. 2023, "YaRN", appendix B.1.
     """
@@ -33,10 +33,10 @@ def dynamic_theta(theta: float, dim: int, factor: float, context_len: int, train
 def llama3(
     freqs: Frequencies, factor: float, low_freq_factor: float, high_freq_factor: float, trained_len: int
 ) -> Frequencies:
-    """Slow rotations are divided by ``factor``, fast ones stay, those between are blended.
+    """Divide slow frequencies by ``factor``, keep fast ones, and blend the frequencies in between.
 
-    A rotation is slow where it turns less than ``low_freq_factor`` times in ``trained_len`` tokens, and fast
-    where it turns more than ``high_freq_factor`` times. Source: Llama Team 2024, "The Llama 3 Herd of Models".
+    A frequency is slow if it turns less than ``low_freq_factor`` times in ``trained_len`` tokens, and fast if
+    it turns more than ``high_freq_factor`` times. Source: Llama Team 2024, "The Llama 3 Herd of Models".
     """
 
     def scaled(freq: float) -> float:
@@ -58,8 +58,10 @@ def yarn(
     *,
     truncate: bool,
 ) -> Frequencies:
-    """Like `llama3`, but blended linearly over the pair's number, between the pairs that turn ``beta_fast`` and
-    ``beta_slow`` times in ``trained_len`` tokens. Source: Peng et al. 2023, "YaRN".
+    """Scale as `llama3` does, but blend linearly over the index of the pair.
+
+    Blending runs between the pairs that turn ``beta_fast`` and ``beta_slow`` times in ``trained_len`` tokens.
+    Source: Peng et al. 2023, "YaRN".
     """
 
     def pair_turning(turns: float) -> float:
@@ -75,15 +77,15 @@ def yarn(
 
 
 def yarn_attention_factor(factor: float, mscale: float = 1.0) -> float:
-    """What YaRN multiplies queries and keys with: ``0.1 mscale ln(factor) + 1``."""
+    """Return YaRN's multiplier for queries and keys: ``0.1 mscale ln(factor) + 1``."""
     return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
 def longrope(freqs: Frequencies, factors: Sequence[float]) -> Frequencies:
-    """A searched divisor for each pair. Source: Ding et al. 2024, "LongRoPE"."""
+    """Divide each frequency by its own factor, found by search. Source: Ding et al. 2024, "LongRoPE"."""
     return [f / divisor for f, divisor in zip(freqs, factors, strict=True)]
 
 
 def longrope_attention_factor(factor: float, trained_len: int) -> float:
-    """``sqrt(1 + ln(factor) / ln(trained_len))`` for a context ``factor`` times as long as trained."""
+    """Return ``sqrt(1 + ln(factor) / ln(trained_len))`` for a context ``factor`` times the trained length."""
     return math.sqrt(1 + math.log(factor) / math.log(trained_len)) if factor > 1 else 1.0

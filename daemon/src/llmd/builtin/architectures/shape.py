@@ -1,4 +1,4 @@
-"""The sizes that every decoder has."""
+"""The sizes that every model has."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ MAX_HEAD_DIM = 4096
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Widths in elements. ``heads`` ask, ``kv_heads`` answer; each answers ``heads / kv_heads`` of them."""
+    """Sizes of a model. Widths are in elements."""
 
     hidden_size: int
     intermediate_size: int
     vocab_size: int
     num_layers: int
     heads: int
+    """Query heads."""
     kv_heads: int
+    """Key and value heads; each serves ``heads / kv_heads`` query heads."""
     head_dim: int
 
     @property
@@ -31,10 +33,10 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 def read_shape(fields: ConfigFields, *, default_head_dim: int | None = None) -> Shape:
-    """Read the sizes; ``default_head_dim`` is what an absent ``head_dim`` means, None for hidden size over heads.
+    """Read the sizes. If ``head_dim`` is missing, it is ``default_head_dim``, or else hidden size over heads.
 
     Raises:
-        CheckpointError: a size is missing, is no size, or contradicts another.
+        CheckpointError: a size is missing or invalid, or contradicts another.
     """
     hidden = fields.size("hidden_size")
     heads = fields.size("num_attention_heads")
@@ -43,7 +45,7 @@ def read_shape(fields: ConfigFields, *, default_head_dim: int | None = None) -> 
         fields.contradict(f"num_key_value_heads {kv_heads} does not divide num_attention_heads {heads}")
     if default_head_dim is None and "head_dim" not in fields and hidden % heads:
         fields.contradict(
-            f"hidden_size {hidden} is no multiple of num_attention_heads {heads}, and head_dim is missing"
+            f"hidden_size {hidden} is not a multiple of num_attention_heads {heads}, and head_dim is missing"
         )
     return Shape(
         hidden_size=hidden,

@@ -1,4 +1,4 @@
-"""Models that see: a text model of a family that is known here, below a vision tower whose outputs stand among its tokens."""
+"""Vision-language models: a supported text model, and a vision tower whose outputs go among its tokens."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ TEXT_MODELS: Mapping[str, tuple[TextPlan, Sizes]] = {
     "qwen3": (qwen3.plan, QWEN),
     "gemma3_text": (gemma3.plan, GEMMA3),
 }
-"""The families, and what an absent size means: transformers leaves out of ``text_config`` what equals its default."""
+"""The families and default sizes: transformers omits fields of ``text_config`` that equal its defaults."""
 DEFAULT_EPS = 1e-6
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
-    """The model of text alone, as ``text_config`` describes it. Source: Liu et al. 2023, "Visual Instruction Tuning"."""
+    """Plan the model in ``text_config``. Source: Liu et al. 2023, "Visual Instruction Tuning"."""
     plan_text, defaults = ConfigFields(config).inside("text_config").choice("model_type", TEXT_MODELS)
     text = plan_text({**defaults, "rms_norm_eps": DEFAULT_EPS, **config["text_config"]}, context_len)
     return msgspec.structs.replace(text, left_out=(VISION,))

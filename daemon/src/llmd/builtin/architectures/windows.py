@@ -1,4 +1,4 @@
-"""Which layers see only a window of the last tokens."""
+"""The sliding window of each layer."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from llmd.builtin.architectures.config_fields import ConfigFields
 
 Windows = tuple[int | None, ...]
-"""For each layer its window in tokens, the row's own included; None for full attention."""
+"""The window of each layer in tokens, including the current one; None for full attention."""
 
 DEFAULT_WINDOW = 4096
-"""What an absent ``sliding_window`` means in most families that have one."""
+"""The window if ``sliding_window`` is missing, in most families that have one."""
 
 LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
 def read_window(fields: ConfigFields, absent: int | None = DEFAULT_WINDOW) -> int | None:
-    """``sliding_window``; None where it is null."""
+    """Return ``sliding_window``; None if it is null."""
     return fields.size_or_null("sliding_window", absent)
 
 
 def layer_windows(
     fields: ConfigFields, num_layers: int, window: int | None, sliding: Sequence[bool]
 ) -> Windows:
-    """The window of each layer: as ``layer_types`` says, else where ``sliding`` is true.
+    """Return the window of each layer, according to ``layer_types`` or otherwise to ``sliding``.
 
     Raises:
-        CheckpointError: a layer is to slide over no window, or ``layer_types`` has another length.
+        CheckpointError: a layer needs a window but none is stated, or ``layer_types`` has the wrong length.
         UnsupportedModelError: a layer type is unknown.
     """
     if "layer_types" in fields:

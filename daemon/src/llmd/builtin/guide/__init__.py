@@ -1,5 +1,6 @@
-"""The guide: the small model that llmd ships, so that it works without a download. Only data; the `guide` folder
-of the repository trains it.
+"""The guide: a small model shipped with llmd, so that it works without a download.
+
+This package holds only data; the `guide` folder of the repository trains the model.
 """
 
 from __future__ import annotations
@@ -8,5 +9,5 @@ from pathlib import Path
 
 
 def guide_directory() -> Path:
-    """The guide's model directory, in the Hugging Face layout."""
+    """Return the guide's model directory, in the Hugging Face layout."""
     return Path(__file__).parent

@@ -1,1 +1,1 @@
-"""How families of models write reasoning and calls of tools."""
+"""Parsers for the reasoning and tool calls of model families."""

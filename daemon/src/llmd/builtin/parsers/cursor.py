@@ -1,4 +1,4 @@
-"""The characters of an answer as they come, and the parts that were made of them."""
+"""The characters of an answer as they arrive, and the parts made from them."""
 
 from __future__ import annotations
 
@@ -10,55 +10,56 @@ from llmd.api.parts import AnswerPart, CallArguments, CallStart, Text
 
 T = TypeVar("T")
 Script = Generator[None, None, T]
-"""Reads from a cursor; it yields where it needs more text, so that it does the same however the text is cut."""
+"""Reads from a cursor; yields when it needs more text. How the text is split does not change its result."""
 
 
 class MalformedError(Exception):
-    """What looked like a call is none."""
+    """Raised if text that looked like a call is not one."""
 
 
 class Cursor:
-    """Where a script reads, and what it has told so far. Places are counted from the start of the answer.
+    """The position of a script in an answer, counted from the answer's start, and the parts emitted so far.
 
-    What was read and not told is undecided: `reject` makes it text. Whitespace before and after calls is not told.
+    Text that was read but not emitted is undecided: `reject` turns it into text. Whitespace before and after
+    calls is dropped.
     """
 
     def __init__(self) -> None:
         self._text = ""
-        self._start = 0  # where the text that is kept begins
+        self._start = 0  # position of the first kept character
         self._ended = False
         self._parts: list[AnswerPart] = []
         self._num_calls = 0
         self._after_call = False
-        self._telling_arguments = False
+        self._emits_arguments = False
         self.place = 0
-        self._told = 0
+        self._emitted = 0
 
     @property
     def held(self) -> int:
-        """Characters that came and are undecided."""
-        return self._end - self._told
+        """Number of received characters that are undecided."""
+        return self._end - self._emitted
 
     @property
     def _end(self) -> int:
         return self._start + len(self._text)
 
     def push(self, text: str, *, ended: bool = False) -> None:
-        """More text has come, or no more will."""
+        """Add received text; ``ended``: no more will follow."""
         self._text += text
         self._ended = ended
 
     def take(self) -> list[AnswerPart]:
-        """The parts since the last time."""
-        if self._telling_arguments:
-            self._tell_arguments()
-        self._text = self._text[self._told - self._start :]
-        self._start = self._told
+        """Return the parts emitted since the last call."""
+        if self._emits_arguments:
+            self._emit_arguments()
+        self._text = self._text[self._emitted - self._start :]
+        self._start = self._emitted
         parts, self._parts = self._parts, []
         return parts
 
-    def _tell(self, part: Text | CallArguments) -> None:
-        """Keep a part; two of one kind that follow each other are one."""
+    def _emit(self, part: Text | CallArguments) -> None:
+        """Add a part; merge it with the last part if both are text or arguments of the same call."""
         match part, self._parts[-1:]:
             case Text(text), [Text(before)]:
                 self._parts[-1] = Text(before + text)
@@ -68,23 +69,23 @@ class Cursor:
                 self._parts.append(part)
 
     def text(self, first: int, last: int) -> str:
-        """The undecided text of places ``[first, last)``."""
+        """Return the undecided text at positions ``[first, last)``."""
         return self._text[first - self._start : last - self._start]
 
     def peek(self) -> Script[str]:
-        """The next character; empty at the end."""
+        """Return the next character without reading it; empty at the end."""
         while self.place == self._end and not self._ended:
             yield
         return self.text(self.place, self.place + 1)
 
     def read(self) -> Script[str]:
-        """The next character, which is then behind the cursor; empty at the end."""
+        """Read the next character; empty at the end."""
         char = yield from self.peek()
         self.place += len(char)
         return char
 
     def run(self, pattern: re.Pattern[str]) -> Script[str]:
-        """The longest run that matches ``pattern``, a repeated class of characters."""
+        """Read the longest run that matches ``pattern``, a repeated character class."""
         read = ""
         while True:
             match = pattern.match(self._text, self.place - self._start)
@@ -107,17 +108,17 @@ class Cursor:
             yield
 
     def expect(self, literal: str) -> Script[None]:
-        """Read ``literal``; raises `MalformedError` where something else comes."""
+        """Read ``literal``; raise `MalformedError` if something else comes."""
         if not (yield from self.accept(literal)):
             raise MalformedError
 
     def until(self, *literals: str, tell: Callable[[str], None] | None = None) -> Script[str]:
-        """What comes before the first of ``literals``, which is read, too.
+        """Read up to and including the first of ``literals``; return the text before it.
 
-        ``tell`` gets it in pieces, as it comes.
+        ``tell`` is called with pieces of that text as they arrive.
 
         Raises:
-            MalformedError: none of them comes.
+            MalformedError: the answer ended before any of them.
         """
         read = ""
         while True:
@@ -134,73 +135,73 @@ class Cursor:
             yield
 
     def text_until(self, marks: Sequence[str]) -> Script[str]:
-        """Tell text up to the first of ``marks``, and read and return that; empty: the text ended without one."""
+        """Emit text up to the first of ``marks``, read and return the mark; "" if the answer ended."""
         while True:
             ahead = self._text[self.place - self._start :]
             place, mark = _first_of(marks, ahead)
             if not mark and self._ended:
-                self._tell_rest()
+                self._emit_rest()
                 return mark
-            self._tell_text(self.place + place)
+            self._emit_text(self.place + place)
             self.place += place + len(mark)
             if mark:
                 return mark
             yield
 
     def begin_call(self, name: str) -> None:
-        """Tell that a call begins; all that was read belongs to it."""
+        """Emit the start of a call; all undecided text belongs to it."""
         self._parts.append(CallStart(self._num_calls, name))
         self._num_calls += 1
-        self._told = self.place
+        self._emitted = self.place
         self._after_call = True
 
     def arguments(self, json: str) -> None:
-        """Tell a piece of the arguments; all that was read belongs to the call."""
+        """Emit a piece of the arguments; all undecided text belongs to the call."""
         if json:
-            self._tell(CallArguments(self._num_calls - 1, json))
-        self._told = self.place
+            self._emit(CallArguments(self._num_calls - 1, json))
+        self._emitted = self.place
 
     def arguments_from(self, script: Script[T]) -> Script[T]:
-        """Tell what ``script`` reads as arguments, as it comes."""
-        self._telling_arguments = True
+        """Emit what ``script`` reads as arguments, as it arrives."""
+        self._emits_arguments = True
         try:
             return (yield from script)
         finally:
-            self._tell_arguments()
-            self._telling_arguments = False
+            self._emit_arguments()
+            self._emits_arguments = False
 
     def settle(self) -> None:
-        """What was read was markup of calls."""
-        self._told = self.place
+        """Drop the undecided text: it was markup of calls."""
+        self._emitted = self.place
 
     def reject(self, upto: int) -> None:
-        """What is undecided before ``upto`` is text after all; what follows is read again."""
-        self.place = max(upto, self._told)
-        if self.place > self._told:
-            self._tell(Text(self.text(self._told, self.place)))
-            self._told = self.place
+        """Emit the undecided text before ``upto`` as text; the rest is read again."""
+        self.place = max(upto, self._emitted)
+        if self.place > self._emitted:
+            self._emit(Text(self.text(self._emitted, self.place)))
+            self._emitted = self.place
             self._after_call = False
 
-    def _tell_arguments(self) -> None:
-        self.arguments(self.text(self._told, self.place))
+    def _emit_arguments(self) -> None:
+        self.arguments(self.text(self._emitted, self.place))
 
-    def _tell_text(self, end: int) -> None:
-        """Tell text before ``end``, but for the whitespace there: it may stand before a call."""
-        text = self.text(self._told, end).rstrip()
+    def _emit_text(self, end: int) -> None:
+        """Emit text before ``end`` without trailing whitespace, which may precede a call."""
+        text = self.text(self._emitted, end).rstrip()
         if text:
-            self._tell(Text(text))
-            self._told += len(text)
+            self._emit(Text(text))
+            self._emitted += len(text)
             self._after_call = False
 
-    def _tell_rest(self) -> None:
-        rest = self.text(self._told, self._end)
-        self.place = self._told = self._end
+    def _emit_rest(self) -> None:
+        rest = self.text(self._emitted, self._end)
+        self.place = self._emitted = self._end
         if rest and not (self._after_call and rest.isspace()):
-            self._tell(Text(rest))
+            self._emit(Text(rest))
 
 
 def _first_of(literals: Sequence[str], text: str) -> tuple[int, str]:
-    """Where the first of ``literals`` begins, and which; else where one might begin once more text has come."""
+    """Return the position and text of the first of ``literals``; else where one might begin, and ""."""
     found = [(place, literal) for literal in literals if (place := text.find(literal)) >= 0]
     if found:
         return min(found)
@@ -208,6 +209,6 @@ def _first_of(literals: Sequence[str], text: str) -> tuple[int, str]:
 
 
 def _overlap(text: str, mark: str) -> int:
-    """The length of the longest end of ``text`` with which ``mark`` begins, short of all of it."""
+    """Return the length of the longest suffix of ``text`` that is a proper prefix of ``mark``."""
     longest = min(len(text), len(mark) - 1)
     return next((size for size in range(longest, 0, -1) if text.endswith(mark[:size])), 0)

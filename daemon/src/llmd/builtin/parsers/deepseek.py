@@ -1,4 +1,4 @@
-"""DeepSeek V3 and R1 write the arguments of a call in a fenced block, V3.1 after its name."""
+"""DeepSeek V3 and R1 write a call's arguments in a fenced block, V3.1 directly after its name."""
 
 from __future__ import annotations
 

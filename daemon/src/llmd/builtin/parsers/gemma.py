@@ -1,4 +1,4 @@
-"""FunctionGemma and Gemma 4: ``call:name{key:value,…}`` between marks, strings between marks of their own."""
+"""FunctionGemma and Gemma 4: ``call:name{key:value,…}`` between marks, with other marks around strings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _format(style: Style) -> CallFormat:
 
 
 class _Calls(Struct, frozen=True):
-    """Reads calls in one style."""
+    """Reads calls of one style."""
 
     style: Style
 

@@ -1,4 +1,4 @@
-"""Hermes, Qwen 2.5 and 3, Granite 4: ``<tool_call>{"name": …, "arguments": {…}}</tool_call>``, once for each call."""
+"""Hermes, Qwen 2.5 and 3, Granite 4: ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` per call."""
 
 from __future__ import annotations
 

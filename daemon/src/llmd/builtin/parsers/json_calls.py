@@ -1,4 +1,4 @@
-"""Calls as JSON objects, ``{"name": …, "arguments": {…}}``, alone or in a list: how most families write them."""
+"""Calls as JSON objects, ``{"name": …, "arguments": {…}}``, alone or in a list: the most common form."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ARGUMENT_KEYS = ("arguments", "parameters")
 
 
 def call_terms(tool: Tool, *, key: str = "arguments", before: str = "", after: str = "") -> tuple[Term, ...]:
-    """A call as a grammar has it; ``key`` names the arguments."""
+    """Return the grammar terms of a call; ``key`` is the name of its arguments field."""
     head = f'{before}{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "{key}": '
     return (head, SchemaTerm(tool.parameters), f"}}{after}")
 
 
 def json_calls(*, closing: str = "", separator: str = "", names: Collection[str] | None = None) -> CallScript:
-    """A script that reads one call or a list of them, and ``closing`` if it comes.
+    """Return a script that reads one call or a list of calls, and then ``closing`` if present.
 
-    ``separator`` may stand between calls outside a list. ``names``: a call of any other name is text.
+    ``separator`` may separate calls outside a list. A call of a name that is not in ``names`` is text.
     """
 
     def read(cursor: Cursor, _mark: str) -> Script[None]:
@@ -54,7 +54,7 @@ def json_calls(*, closing: str = "", separator: str = "", names: Collection[str]
 
 
 def follows(cursor: Cursor, literal: str) -> Script[bool]:
-    """Read ``literal`` and the whitespace before it, if it comes after a whole call."""
+    """After a complete call, read whitespace and ``literal`` if they follow."""
     cursor.settle()
     before = cursor.place
     yield from skip_space(cursor)
@@ -66,18 +66,19 @@ def follows(cursor: Cursor, literal: str) -> Script[bool]:
 
 
 class _Found(Struct):
-    """What is known of a call while it is read. ``is_told``: its start and arguments went out already."""
+    """What is known about a call while it is read."""
 
     name: str | None = None
     arguments: str | None = None
-    is_told: bool = False
+    is_emitted: bool = False
+    """Its start and arguments were emitted already."""
 
 
 def read_call(cursor: Cursor, names: Collection[str] | None = None) -> Script[None]:
-    """Read one call. Its arguments are told as they come, once its name is known."""
+    """Read one call. Once its name is known, its arguments are emitted as they arrive."""
     found = _Found()
     yield from _read_members(cursor, found, names)
-    if found.is_told:
+    if found.is_emitted:
         return
     if found.name is None:
         raise MalformedError
@@ -99,20 +100,20 @@ def _read_members(cursor: Cursor, found: _Found, names: Collection[str] | None) 
                 raise MalformedError
         elif key == "function":
             yield from _read_members(cursor, found, names)
-        elif key in ARGUMENT_KEYS and char == "{" and found.name is not None and not found.is_told:
+        elif key in ARGUMENT_KEYS and char == "{" and found.name is not None and not found.is_emitted:
             cursor.begin_call(found.name)
-            found.is_told = True
+            found.is_emitted = True
             yield from cursor.arguments_from(read_object(cursor))
         else:
             start = cursor.place
             yield from read_value(cursor)
-            if key in ARGUMENT_KEYS and not found.is_told:
+            if key in ARGUMENT_KEYS and not found.is_emitted:
                 found.arguments = cursor.text(start, cursor.place)
         more = yield from next_item(cursor, "}")
 
 
 def whole_arguments(text: str | None) -> str:
-    """Arguments as an object: none are an empty one, and some models write them as a string that holds JSON."""
+    """Return arguments as a JSON object: ``{}`` if missing; some models write a string that contains JSON."""
     try:
         value = {} if text is None else json.loads(text)
         if isinstance(value, str):

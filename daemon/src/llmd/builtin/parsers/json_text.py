@@ -1,4 +1,4 @@
-"""JSON as it comes, character by character; what is not JSON raises `MalformedError`."""
+"""Read JSON as it arrives; invalid JSON raises `MalformedError`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 
-# Deeper values are refused, as the borders of the daemon do.
+# Deeper values are refused, as elsewhere at the daemon's inputs.
 MAX_DEPTH = 100
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
@@ -50,7 +50,7 @@ def read_object(cursor: Cursor, depth: int = 0) -> Script[None]:
 
 
 def read_key(cursor: Cursor) -> Script[str]:
-    """Read a key and its colon, and the whitespace after it."""
+    """Read a key, its colon, and the whitespace after it."""
     key = yield from read_string(cursor)
     yield from skip_space(cursor)
     yield from cursor.expect(":")
@@ -59,7 +59,7 @@ def read_key(cursor: Cursor) -> Script[str]:
 
 
 def next_item(cursor: Cursor, closing: str) -> Script[bool]:
-    """Read what stands between items; False: it was ``closing``."""
+    """Read the separator before the next item; return False if ``closing`` was read instead."""
     yield from skip_space(cursor)
     if (yield from cursor.accept(closing)):
         return False
@@ -69,7 +69,7 @@ def next_item(cursor: Cursor, closing: str) -> Script[bool]:
 
 
 def read_string(cursor: Cursor) -> Script[str]:
-    """Read a string; returns what it means."""
+    """Read a string and return its decoded value."""
     yield from cursor.expect('"')
     raw = ""
     while True:

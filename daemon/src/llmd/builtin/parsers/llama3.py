@@ -1,6 +1,6 @@
 """Llama 3: an answer that is ``{"name": …, "parameters": {…}}``, sometimes after ``<|python_tag|>``.
 
-Nothing marks such a call but its form, so that only a tool that was offered is one.
+Only its form marks such a call, so it counts only if its name is that of an offered tool.
 """
 
 from __future__ import annotations

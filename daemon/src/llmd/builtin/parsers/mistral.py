@@ -1,4 +1,6 @@
-"""Mistral: ``[TOOL_CALLS][{"name": …, "arguments": {…}}, …]``; from tokenizer version 11 on ``[TOOL_CALLS]name[ARGS]{…}``."""
+"""Mistral: ``[TOOL_CALLS][{"name": …, "arguments": {…}}, …]``; since tokenizer version 11
+``[TOOL_CALLS]name[ARGS]{…}``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameters of a tool one by one, for families that do not write arguments as JSON."""
+"""The single parameters of a tool, for families that do not write arguments as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFINITIONS = ("$defs", "definitions")
 
 
 def schemas_of(tool: Tool) -> dict[str, dict[str, Any]]:
-    """The schema of each parameter, with the definitions that it may refer to."""
+    """Return the schema of each parameter, with the definitions to which it may refer."""
     shared = {key: tool.parameters[key] for key in _DEFINITIONS if key in tool.parameters}
     properties = tool.parameters.get("properties")
     found = properties if isinstance(properties, Mapping) else {}
@@ -20,7 +20,7 @@ def schemas_of(tool: Tool) -> dict[str, dict[str, Any]]:
 
 
 def required_of(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Names that must be there."""
+    """Return the names of the required parameters."""
     required = schema.get("required")
     return (
         frozenset(name for name in required if isinstance(name, str))
@@ -30,12 +30,12 @@ def required_of(schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 def is_text(schema: Mapping[str, Any]) -> bool:
-    """Whether a value is always a string."""
+    """Whether the schema allows only strings."""
     return schema.get("type") == "string"
 
 
 def pattern_of(schema: Mapping[str, Any]) -> str | None:
-    """The pattern of a string that binds it from its beginning to its end, without its anchors; None: it has no such pattern."""
+    """Return the pattern for the whole string, without anchors; None unless it is anchored at both ends."""
     pattern = schema.get("pattern")
     if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith("$"):
         return None
@@ -43,7 +43,7 @@ def pattern_of(schema: Mapping[str, Any]) -> str | None:
 
 
 def value_of(text: str, schema: Mapping[str, Any]) -> str:
-    """The JSON of a value that stands there as plain text: of a string it is the text, of all else JSON if it is."""
+    """Return the JSON for a plain-text value: a string if the schema says so or the text is not JSON."""
     if is_text(schema):
         return json.dumps(text, ensure_ascii=False)
     words = {"True": "true", "False": "false", "None": "null"}
@@ -56,7 +56,7 @@ def value_of(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def joined(members: Sequence[tuple[bool, tuple[Term, ...]]], separator: str) -> tuple[Term, ...]:
-    """Members in order with ``separator`` between those that are there; each says whether it must be there."""
+    """Join members in order with ``separator``. Each is a pair: whether it is required, and its terms."""
     return tuple(_joined(members, separator, first=True))
 
 

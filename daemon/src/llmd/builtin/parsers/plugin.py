@@ -1,4 +1,4 @@
-"""Entry point of the built-in parsers. A family's module is imported when a model of it is loaded."""
+"""Entry point of the built-in parsers. A family's module is imported when one of its models is loaded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from llmd.api.parsing import CallFormat
 
 LLMD_API = 1
 
-# vLLM's names, which users know. For each the module and function, and texts in the template: every one of the first,
-# none of the second. Higher numbers win where several match.
+# Names are vLLM's, which users know. Then: module and function, texts that must all be in the chat template,
+# texts that must not be in it, and a score. The highest score wins if several parsers match.
 CALLS = (
     ("hermes", "hermes.load", ("<tool_call>",), ("<arg_key>",), 1),
     ("qwen3_coder", "qwen3_coder.load", ("<tool_call>", "<function="), (), 2),

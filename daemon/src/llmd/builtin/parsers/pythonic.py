@@ -58,7 +58,7 @@ def _call(cursor: Cursor, names: Collection[str]) -> Script[None]:
 
 
 def _balanced(cursor: Cursor) -> Script[None]:
-    """Read up to the bracket that closes the one that comes next."""
+    """Read from the next bracket up to the one that closes it."""
     depth = 0
     while True:
         char = yield from cursor.read()
@@ -84,7 +84,7 @@ def _quoted(cursor: Cursor, quote: str) -> Script[None]:
 
 
 def _arguments(text: str) -> str:
-    """The JSON of ``(key=value, …)``."""
+    """Return the JSON for ``(key=value, …)``."""
     try:
         call = ast.parse(f"_{text}", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:

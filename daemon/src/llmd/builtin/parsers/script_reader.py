@@ -1,4 +1,4 @@
-"""Reads an answer by a script: straight-line code that waits wherever it needs more text."""
+"""Read an answer with a script: straight-line code that waits whenever it needs more text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from llmd.api.parts import AnswerPart
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 
 CallScript = Callable[[Cursor, str], Script[None]]
-"""Reads calls; the second argument is the mark that has been read before them, empty where there was none."""
+"""Reads calls; the second argument is the mark that was read before them, or an empty string."""
 
 
 class ScriptReader:
-    """A `CallReader`: ``calls`` reads calls once one of ``marks`` has been read.
+    """A `CallReader` that runs ``calls`` after each of ``marks``.
 
-    ``at_start``: calls may stand without a mark where the answer begins.
+    ``at_start``: calls without a mark may also begin the answer.
     """
 
     def __init__(self, marks: Sequence[str], calls: CallScript, *, at_start: bool = False) -> None:

@@ -1,1 +1,1 @@
-"""The reference backend: every op in NumPy, float64 inside, row by row. The executable specification."""
+"""The reference backend: every op in NumPy, row by row, in float64. It is the executable specification."""

@@ -22,7 +22,7 @@ from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
 
 
 def probe() -> list[DeviceInfo]:
-    """The reference device exists everywhere; every measured device is preferred to it."""
+    """Return the reference device, which is always available; every measured device is preferred to it."""
     return [describe()]
 
 
@@ -50,9 +50,9 @@ class ReferenceDevice:
         self.info = describe()
 
     def check(self, program: Program) -> list[Refusal]:
-        known = {weight.format for weight in program.weights} - set(self.info.formats)
+        unknown = {weight.format for weight in program.weights} - set(self.info.formats)
         return [
-            Refusal(f"format {name}", "the reference backend has no such format") for name in sorted(known)
+            Refusal(f"format {name}", "the reference backend has no such format") for name in sorted(unknown)
         ]
 
     def benchmark(self, budget_s: float) -> DeviceProfile:
@@ -66,7 +66,7 @@ class ReferenceDevice:
         return ReferenceWeights(program, _read_weights(program, tensors, progress))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the device holds no resources."""
 
 
 class ReferenceWeights:
@@ -92,11 +92,11 @@ class ReferenceWeights:
         return ReferenceStage(self._program, self._weights, blocks, limits)
 
     def close(self) -> None:
-        """The weights go with the last reference to them."""
+        """Do nothing: the weights are freed with the last reference to them."""
 
 
 def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -> Weights:
-    """Read every weight; those that only linear and head ops multiply by become matrices."""
+    """Read every weight. Factors of linear and head ops become matrices; other uses get arrays."""
     factors = {index for index, is_factor in _uses(program) if is_factor}
     matrices: dict[int, Matrix] = {}
     arrays: dict[int, np.typing.NDArray[np.float64]] = {}
@@ -111,7 +111,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -
 
 
 def _uses(program: Program) -> set[tuple[int, bool]]:
-    """(weight index, whether a matrix multiplies by it) for every use."""
+    """Return (weight index, whether it is the factor of a matrix product) for every use."""
     uses: set[tuple[int, bool]] = set()
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
@@ -121,7 +121,7 @@ def _uses(program: Program) -> set[tuple[int, bool]]:
 
 
 def _ones(name: str, size: int) -> WeightData:
-    """A square weight of ones in the named format."""
+    """Return a square weight of ones in the named format."""
     if name == "q8":
         codes = np.full((size, size), 129, np.uint8)
         return WeightData(name, codes, GroupScales(np.ones((size, size // 64), np.float16)), group_size=64)
@@ -138,7 +138,7 @@ def _decode_rate(name: str, budget_s: float) -> float:
 
 
 def _rate(run: Callable[[], object], budget_s: float) -> float:
-    """Runs per second, measured for about ``budget_s`` seconds."""
+    """Return runs per second, measured for about ``budget_s`` seconds."""
     start = time.perf_counter()
     runs = 0
     while (elapsed := time.perf_counter() - start) < budget_s or not runs:

@@ -1,4 +1,4 @@
-"""Runs a program's instructions over the rows of one step."""
+"""Run a program's instructions over the rows of a step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from llmd.builtin.reference.weights import Float64, Matrix
 
 
 class Weights:
-    """Weights of a program by index: matrices for linear and head, float64 arrays for the rest."""
+    """Weights of a program by index: matrices for linear and head ops, float64 arrays for other ops."""
 
     def __init__(self, matrices: Mapping[int, Matrix], arrays: Mapping[int, Float64]) -> None:
         self.matrices = matrices
@@ -42,7 +42,7 @@ class Weights:
 
 
 class Execution:
-    """One step on its way through the instructions; the buffers hold float32 ``[rows, width]`` each."""
+    """The execution of one step. Each buffer slot holds float32 ``[rows, width]``."""
 
     def __init__(
         self, program: Program, weights: Weights, pools: Mapping[int, KVPool], step: Step, tokens: Int32
@@ -55,7 +55,7 @@ class Execution:
         self._slots: dict[int, Float32] = {}
 
     def run(self, hidden: Float32 | None, output_rows: Int32 | None) -> tuple[Float32 | None, Float32 | None]:
-        """Return (hidden states that leave, logits of the output rows); one of them is None."""
+        """Return (output hidden states, logits of the output rows); one of them is None."""
         if self._program.hidden_in is not None:
             assert hidden is not None, "checked by the stage"
             self._slots[self._program.hidden_in] = hidden

@@ -1,4 +1,4 @@
-"""Paged keys and values: one pool per KV group, addressed through block tables."""
+"""The paged KV cache: one pool per KV group, addressed through block tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llmd.builtin.reference.kv_formats import KV_FORMATS
 
 
 class KVPool:
-    """Keys and values of one group: arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``, as their dtype has them."""
+    """Keys and values of one group: encoded arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``."""
 
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self._format = KV_FORMATS[kv_dtype]
@@ -24,12 +24,12 @@ class KVPool:
         )
 
     def copy(self, source: int, target: int) -> None:
-        """Copy a block, all layers."""
+        """Copy a block in all layers."""
         for array in self._arrays:
             array[:, :, target] = array[:, :, source]
 
     def read_blocks(self, blocks: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """What blocks hold, all layers, ``[len(blocks), bytes]``: each array of the dtype after the other.
+        """Return the contents of blocks in all layers, ``[len(blocks), bytes]``: one array after another.
 
         Raises:
             ValueError: there is no such block.
@@ -38,7 +38,7 @@ class KVPool:
         return np.concatenate([_bytes(array[:, :, blocks]) for array in self._arrays], axis=1)
 
     def write_blocks(self, blocks: NDArray[np.int32], contents: NDArray[np.uint8]) -> None:
-        """The reverse of `read_blocks`."""
+        """Write contents that `read_blocks` returned."""
         self._check(blocks)
         sizes = [_bytes(array[:, :, :1]).shape[1] for array in self._arrays]
         if contents.shape != (len(blocks), sum(sizes)):
@@ -50,7 +50,7 @@ class KVPool:
     def _check(self, blocks: NDArray[np.int32]) -> None:
         count = self._arrays[0].shape[2]
         if np.any((blocks < 0) | (blocks >= count)):
-            raise ValueError(f"blocks {blocks.tolist()} are outside of 0..{count - 1}")
+            raise ValueError(f"blocks {blocks.tolist()} are outside 0..{count - 1}")
 
     def write(
         self,
@@ -60,7 +60,7 @@ class KVPool:
         k: NDArray[np.float32],
         v: NDArray[np.float32],
     ) -> None:
-        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, rounded as the pool's dtype has it."""
+        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, in the pool's dtype."""
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         for place, x in enumerate((k, v)):
             for array, encoded in zip(self._arrays, self._format.encode(x, positions), strict=True):
@@ -69,7 +69,7 @@ class KVPool:
     def read(
         self, layer: int, table: NDArray[np.int32], first: int, last: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return keys and values of positions ``[first, last)``, each ``[last - first, kv_heads, head_dim]``."""
+        """Return keys and values ``[last - first, kv_heads, head_dim]`` of positions ``[first, last)``."""
         positions = np.arange(first, last)
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
         keys, values = (
@@ -82,6 +82,6 @@ class KVPool:
 
 
 def _bytes(blocks: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """``[2, layers, blocks, …]`` → ``[blocks, bytes]``."""
+    """Reshape ``[2, layers, blocks, …]`` to ``[blocks, bytes]``."""
     first = np.ascontiguousarray(np.moveaxis(blocks, 2, 0))
     return first.reshape(len(first), -1).view(np.uint8)

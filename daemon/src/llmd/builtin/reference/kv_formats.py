@@ -1,5 +1,6 @@
-"""What each KV dtype makes of keys and values, and what it gives back. All arrays end in ``[…, tokens, heads, head_dim]`` or
-in what stands for it.
+"""Encode and decode keys and values for each KV dtype.
+
+The last axes of all arrays are ``[…, tokens, heads, head_dim]``, or an encoded form of ``head_dim``.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ Item = TypeVar("Item", bound=np.generic)
 
 
 class KVFormat(Protocol):
-    """Rounds each token and head alone."""
+    """Encodes each token and head independently."""
 
     def encode(self, x: Float32, positions: Positions) -> Arrays:
-        """``[…, tokens, heads, head_dim]`` → what is kept."""
+        """Encode ``[…, tokens, heads, head_dim]`` into the stored arrays."""
         ...
 
     def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
-        """The reverse of `encode`."""
+        """Decode the stored arrays."""
         ...
 
 
 class FloatKV:
-    """Floats of NumPy's own, rounded to nearest even."""
+    """A float type of NumPy, rounded to nearest even."""
 
     def __init__(self, dtype: type[np.floating]) -> None:
         self._dtype = dtype
@@ -51,7 +52,7 @@ class BFloatKV:
     def encode(self, x: Float32, positions: Positions) -> Arrays:
         bits = np.ascontiguousarray(x).view(np.uint32)
         rounded = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
-        # Adding to the bits of a NaN could carry into its sign: it stays one by its highest bit of fraction.
+        # Rounding the bits of a NaN could carry into its sign: set the highest fraction bit instead.
         return (np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16),)
 
     def decode(self, kept: Arrays, head_dim: int, positions: Positions) -> Float64:
@@ -61,8 +62,8 @@ class BFloatKV:
 class Int8KV:
     """Symmetric int8 in groups of `KV_SCALE_GROUP` elements of a head.
 
-    ``scale = float16(max|x| / 127)``, codes ``rint(x * (1 / scale))`` in -127…127, all in float32 with ties to even; zeros
-    where the scale is 0. An element is ``code * scale``.
+    ``scale = float16(max|x| / 127)``, codes ``rint(x * (1 / scale))`` in -127…127, all in float32 with ties
+    to even; codes are 0 if the scale is 0. An element decodes to ``code * scale``.
     """
 
     def encode(self, x: Float32, positions: Positions) -> Arrays:
@@ -78,17 +79,21 @@ class Int8KV:
 
 
 class Int4KV:
-    """Codes of `KV_BOOK` for rotated heads, those of odd positions negated, in groups of `KV_SCALE_GROUP` elements.
+    """Codes of `KV_BOOK` for rotated heads, negated at odd positions, in groups of `KV_SCALE_GROUP` elements.
 
-    Codes have 5 bits, and in each of `_QUADS` the lowest bits of codes have an even sum, so that the last of them is not kept:
-    codes are points of the lattice D4. A scale has 8 bits, those of a half-precision number below its sign. From the one
-    nearest to that with which the outermost levels reach all of a group, `_SCALES_TRIED` are tried, in ascending order. Elements
-    are rounded to ``rint(x * (64 / scale))``, in float32 with ties to even, those to the nearest level, the lower of two. Where
-    the sum of a quad's bits is odd, the first of its elements for which the nearest of the two levels beside costs least gets
-    that. The first scale with the least sum of squared errors is kept. An element of the rotated head is ``level / 64 * scale``.
+    Codes have 5 bits. In each of `_QUADS` the lowest bits of the codes have an even sum, so the last of these
+    bits is not stored: codes are points of the lattice D4. A scale has 8 bits, those below the sign of a
+    half-precision number.
 
-    Source of the lattice's rounding: Conway & Sloane 1982, "Fast Quantizing and Decoding Algorithms for Lattice Quantizers and
-    Codes".
+    `_SCALES_TRIED` scales are tried in ascending order, from the one nearest to the scale at which the
+    outermost levels cover the whole group. Elements are rounded to ``rint(x * (64 / scale))``, in float32
+    with ties to even, and then to the nearest level, the lower one in a tie. If the sum of a quad's bits is
+    odd, one element moves to the nearer of its two neighbouring levels: the first one for which this adds the
+    least error. The first scale with the least sum of squared errors is used. An element of the rotated head
+    decodes to ``level / 64 * scale``.
+
+    Source of the lattice rounding: Conway & Sloane 1982, "Fast Quantizing and Decoding Algorithms for Lattice
+    Quantizers and Codes".
     """
 
     def encode(self, x: Float32, positions: Positions) -> Arrays:
@@ -124,11 +129,14 @@ _SCALES_TRIED = 3
 _UNIT = 64
 _BOOK = np.array(KV_BOOK)
 _QUADS = np.array([[e, e + 1, e + 16, e + 17] for e in range(0, 16, 2)])
-_REACH = 255  # in units of levels: no element is further out
+_REACH = 255  # in units of levels: elements are clipped to this
 
 
 def _signs(positions: Positions) -> Float32:
-    """``[…, tokens, 1, 1]``. Equal heads at an odd and an even position have unequal errors: levels are not symmetric."""
+    """Return a sign for each position, ``[…, tokens, 1, 1]``.
+
+    Levels are not symmetric, so equal heads at an odd and an even position get different errors.
+    """
     return (1 - 2 * (positions % 2)).astype(np.float32)[..., None, None]
 
 
@@ -137,12 +145,16 @@ def _wide(scales: NDArray[np.uint8]) -> Float32:
 
 
 def _nearest() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-    """For each of -`_REACH`…`_REACH`: its code, the nearer of those beside, the square of its error, and what the other adds."""
+    """Return tables for -`_REACH`…`_REACH`.
+
+    They hold the nearest code, the nearer of its two neighbours, the squared error of the code, and how much
+    squared error the neighbour adds.
+    """
     x = np.arange(-_REACH, _REACH + 1)
     squares = (x[:, None] - _BOOK) ** 2
     codes = squares.argmin(axis=1)
-    beside = np.pad(squares, ((0, 0), (1, 1)), constant_values=1 << 20)
-    up = beside[x + _REACH, codes + 2] < beside[x + _REACH, codes]
+    neighbours = np.pad(squares, ((0, 0), (1, 1)), constant_values=1 << 20)
+    up = neighbours[x + _REACH, codes + 2] < neighbours[x + _REACH, codes]
     others = np.where(up, codes + 1, codes - 1)
     least = squares[x + _REACH, codes]
     detours = squares[x + _REACH, others] - least
@@ -155,9 +167,9 @@ _CODES, _OTHERS, _SQUARES, _DETOURS = _nearest()
 def _round_to_book(
     grouped: Float32, scales: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], Float32]:
-    """Codes of groups, their scales ``[…, groups, 1]`` and squared errors alike."""
+    """Return the codes of groups, and their scales and squared errors, both ``[…, groups, 1]``."""
     wide = _wide(scales)
-    # What is no number gets some code, and a scale that is none.
+    # NaN gets an arbitrary code; its scale is not a number either.
     x = np.nan_to_num(np.clip(_quotients(grouped, wide / np.float32(_UNIT)), -_REACH, _REACH), nan=_REACH)
     at = x.astype(np.intp) + _REACH
     codes, detours = _CODES[at], _DETOURS[at][..., _QUADS]
@@ -171,21 +183,21 @@ def _round_to_book(
 
 
 def _quotients(grouped: Float32, scales: Float32) -> Float32:
-    """Elements divided by the scales ``[…, groups, 1]`` of their groups, rounded; zeros where a scale is 0."""
+    """Return elements divided by their scales ``[…, groups, 1]``, rounded; zeros if a scale is 0."""
     inverse = np.divide(np.float32(1), scales, out=np.zeros_like(scales), where=scales > 0)
     rounded: Float32 = np.rint(grouped * inverse)
     return rounded
 
 
 def _grouped(x: NDArray[Item]) -> NDArray[Item]:
-    """``[…, head_dim]`` → ``[…, groups, KV_SCALE_GROUP]``, a short last group filled with its last element."""
+    """Reshape ``[…, head_dim]`` to ``[…, groups, KV_SCALE_GROUP]``; pad a group with its last element."""
     missing = -x.shape[-1] % KV_SCALE_GROUP
     padded = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)], mode="edge")
     return padded.reshape(*x.shape[:-1], -1, KV_SCALE_GROUP)
 
 
 def _ungrouped(x: NDArray[Item], head_dim: int) -> NDArray[Item]:
-    """The reverse of `_grouped`."""
+    """Undo `_grouped`."""
     return x.reshape(*x.shape[:-2], -1)[..., :head_dim]
 
 

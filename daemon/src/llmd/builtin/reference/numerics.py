@@ -1,5 +1,5 @@
-"""The mathematics of each op. Values are float32 ``[rows, width]``; sums are taken in float64, one row at a time,
-so that no row's result depends on which other rows are computed with it.
+"""The mathematics of each op. Values are float32 ``[rows, width]``; sums are taken in float64, one row at a
+time, so that the result of a row does not depend on the other rows of a batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def layer_norm(x: Float32, gain: Float64, bias: Float64 | None, eps: float) -> F
 
 
 def rotate(x: Float32, positions: NDArray[np.int32], table: RopeTable, *, interleaved: bool) -> Float32:
-    """Rotate the first ``rotary_dim`` elements of ``x`` ``[rows, heads, head_dim]`` by the rows' positions."""
+    """Rotate the first ``rotary_dim`` elements of ``x`` ``[rows, heads, head_dim]`` by the row's position."""
     dim = table.rotary_dim
     angles = positions[:, None, None].astype(np.float64) * np.array(table.inv_freq)
     cos, sin = np.cos(angles) * table.factor, np.sin(angles) * table.factor
@@ -53,12 +53,12 @@ def rotate(x: Float32, positions: NDArray[np.int32], table: RopeTable, *, interl
 
 
 def soft_cap(z: Float64, cap: float | None) -> Float64:
-    """``cap * tanh(z / cap)``; the identity where no cap is given."""
+    """Return ``cap * tanh(z / cap)``, or ``z`` if ``cap`` is None."""
     return z if cap is None else cap * np.tanh(z / cap)
 
 
 def attend(q: Float64, k: Float64, v: Float64, scale: float, cap: float | None) -> Float64:
-    """One row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]`` → ``[heads, dim]``."""
+    """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]``."""
     kv_heads = k.shape[1]
     grouped = q.reshape(kv_heads, -1, q.shape[1])
     scores = soft_cap(np.einsum("ghd,tgd->ght", grouped, k) * scale, cap)
@@ -95,7 +95,7 @@ def relu(x: Float64) -> Float64:
 
 
 def zero_below(threshold: float, x: Float64) -> Float64:
-    """``x``, but 0 where that is less than a threshold above 0; one of 0 leaves ``x`` to its activation."""
+    """Set elements below a positive threshold to 0; a threshold of 0 changes nothing."""
     return np.where(x < threshold, 0.0, x) if threshold > 0 else x
 
 

@@ -1,5 +1,5 @@
-"""The rotation of heads that are kept in 4 bits: it spreads what a few elements hold over all, so that none spoils the scale
-of its group.
+"""Rotate heads before they are stored in 4 bits. This spreads large elements over the head, so that no
+outlier determines the scale of its group.
 
 Source: Ashkboos et al. 2024, "QuaRot: Outlier-Free 4-Bit Inference in Rotated LLMs".
 """
@@ -17,8 +17,9 @@ Real = TypeVar("Real", np.float32, np.float64)
 def rotate(x: NDArray[Real]) -> NDArray[Real]:
     """Return heads ``[…, head_dim]`` under an orthonormal Hadamard transform, which is its own inverse.
 
-    A head is cut into the largest powers of two, largest first (96 into 64 and 32), and each transformed alone, in the order
-    of Sylvester's construction. Every sum and the product with 1/√n are rounded to the dtype of ``x``.
+    A head is split into powers of two, largest first (96 into 64 and 32). Each piece is transformed
+    independently, in the order of Sylvester's construction. Every sum and the product with 1/√n are rounded
+    to the dtype of ``x``.
     """
     rotated = x.copy()
     first = 0

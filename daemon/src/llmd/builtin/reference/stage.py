@@ -1,4 +1,4 @@
-"""The reference stage: computes in `submit` and keeps results until their ticket is released."""
+"""The reference stage: it computes in `submit` and keeps results until their ticket is released."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class ReferenceStage:
 
     def _pool(self, group: int) -> KVPool:
         if group not in self._pools:
-            raise ValueError(f"this stage keeps nothing for KV group {group}")
+            raise ValueError(f"this stage has no KV blocks for group {group}")
         return self._pools[group]
 
     def _outputs(self, ticket: Ticket) -> OutputRows:

@@ -1,4 +1,4 @@
-"""Weights as the reference backend holds them: float64, or integers with scales."""
+"""The weights of the reference backend: float64, or integers with scales."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Float64 = NDArray[np.float64]
 
 
 def to_float64(data: WeightData) -> Float64:
-    """Return the numbers of a weight, which all fit float32, as float64."""
+    """Return the values of a weight as float64; they are all exact in float32."""
     if data.format in INTEGER_FORMATS:
         return dequantize(data).astype(np.float64)
     if data.format == "bf16":
@@ -31,12 +31,12 @@ class Matrix(Protocol):
     nbytes: int
 
     def multiply(self, row: Float32) -> Float64:
-        """``[in]`` → ``[out]``."""
+        """Multiply ``[in]`` and return ``[out]``."""
         ...
 
 
 class PlainMatrix:
-    """A weight times a row as it is."""
+    """A weight that multiplies rows without rounding them."""
 
     def __init__(self, matrix: Float64) -> None:
         self._matrix = matrix
@@ -48,11 +48,11 @@ class PlainMatrix:
 
 
 class IntegerMatrix:
-    """A weight in an integer format times a row that is itself rounded to int8, or int9, for each activation group of it.
+    """An integer weight. It multiplies rows after rounding them to int8 or int9 in activation groups.
 
-    Per activation group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127`` (all float32,
-    ties to even; a group of zeros has scale 0), with 254 in the place of 127 where they are of 9 bits. The dot products of integers are exact; they and the sums of codes are
-    scaled and added over the groups in float64.
+    Per activation group: ``a = max|x|``; codes ``rint(x * (127 / a))`` in -127..127 with scale ``a / 127``
+    (all float32, ties to even; a group of zeros has scale 0). For 9 bits, 254 replaces 127. Integer dot
+    products are exact; they and the sums of codes are scaled and added over the groups in float64.
     """
 
     def __init__(self, data: WeightData) -> None:
@@ -62,7 +62,7 @@ class IntegerMatrix:
         self._most = form.activation_limit
         self._group_size = data.group_size if form.group_size else self._activation_group
         self._integers = self._grouped(data.integers().astype(np.float32), self._group_size)
-        # Where a whole row shares a scale, each of its activation groups has it.
+        # If a whole row shares a scale, all its activation groups use it.
         groups = np.arange(self._integers.shape[1]) * self._group_size // data.group_size
         self._scales = data.scales.values().astype(np.float64)[:, groups]
         self._minimums: Float64 | None = None
@@ -84,14 +84,14 @@ class IntegerMatrix:
 
     @staticmethod
     def _grouped(matrix: Float32, size: int) -> Float32:
-        """``[out, in]`` → ``[out, groups, size]``, a short last group filled with zeros."""
+        """Reshape ``[out, in]`` to ``[out, groups, size]``; pad a short last group with zeros."""
         missing = -matrix.shape[1] % size
         whole = np.pad(matrix, ((0, 0), (0, missing))) if missing else matrix
         return whole.reshape(matrix.shape[0], -1, size)
 
 
 def quantize_row(groups: Float32, most: int = 127) -> tuple[Float32, Float32]:
-    """Quantise activations ``[groups, group_size]`` to codes of the same shape, at most ``most``, and scales ``[groups]``."""
+    """Quantise activations ``[groups, group_size]`` to codes of at most ``most``, and scales ``[groups]``."""
     largest = np.abs(groups).max(axis=1)
     with np.errstate(divide="ignore"):
         inverse = np.where(largest > 0, np.float32(most) / largest, np.float32(0)).astype(np.float32)
@@ -100,7 +100,7 @@ def quantize_row(groups: Float32, most: int = 127) -> tuple[Float32, Float32]:
 
 
 def make_matrix(data: WeightData, activations: ActivationDtype = "int8") -> Matrix:
-    """Return the weight ready to multiply."""
+    """Return a matrix for the weight; it rounds rows only for integer formats and int8 activations."""
     if data.format in INTEGER_FORMATS and activations == "int8":
         return IntegerMatrix(data)
     return PlainMatrix(to_float64(data))

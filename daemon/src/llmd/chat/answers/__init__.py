@@ -1,1 +1,1 @@
-"""Tokens of an answer to its text, its reasoning and its calls."""
+"""Turn the tokens of an answer into text, reasoning and tool calls."""

@@ -1,4 +1,4 @@
-"""Which parsers read a model's answers: chosen by its chat template, or by name."""
+"""Choose the parsers for a model's answers, by its chat template or by name."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ from llmd.chat.tools.call_ids import demands_short_ids
 logger = logging.getLogger(__name__)
 
 AUTO, NONE = "auto", "none"
-# What models write whose template knows no tools: the prompt then tells them how (`llmd.chat.tools.prompt`).
+# For templates that do not support tools: the prompt then asks for this format (`llmd.chat.tools.prompt`).
 FALLBACK = "hermes"
 
 
 class ParserChoice(Struct, frozen=True):
-    """All parsers by name, and which are to be used: ``auto`` by the template, ``none``, or one by its name."""
+    """The available parsers and the configured ones: a name, ``none``, or ``auto`` (by template)."""
 
     parsers: Mapping[str, Parser] = {}
+    """All parsers by name."""
     calls: str = AUTO
     reasoning: str = AUTO
 
 
 Reads = Literal["calls", "reasoning"]
 ToolsGo = Literal["template", "system", "text"]
-# A use of the variable, rather than of a member or key of that name.
+# The variable ``tools``, not a member or key of that name.
 _USES_TOOLS = re.compile(r"""(?<![\w.'"\[])tools\b""")
 _KEY_OF_TOOLS = re.compile(r"""\[['"]tools['"]\]""")
 
 
 class AnswerFormats(Struct, frozen=True):
-    """How a model writes calls and reasoning.
-
-    ``tools_go`` says how it is shown tools: its template writes the variable ``tools``, or the key of that name of the
-    system message; or it knows none, and they are text of the system message (`llmd.chat.tools.prompt`). With
-    ``short_ids`` it demands ids of calls of its own kind (`llmd.chat.tools.call_ids`).
-    """
+    """How a model writes calls and reasoning."""
 
     calls: CallFormat | None = None
     reasoning: ReasoningMarks | None = None
     tools_go: ToolsGo = "template"
+    """Where tools are passed: in the template variable ``tools`` (``template``) or the ``tools`` key of the
+    system message (``system``); or, if the template reads neither, as text in the system message
+    (``text``, `llmd.chat.tools.prompt`).
+    """
     short_ids: bool = False
+    """The template demands call ids in its own format (`llmd.chat.tools.call_ids`)."""
 
 
 def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerFormats:
-    """The formats of a model with these templates.
+    """Choose the formats of a model with these templates.
 
     Raises:
-        ConfigError: a parser was asked for by a name that none has.
+        ConfigError: the configured parser does not exist.
     """
     source = "\n".join(templates)
     calls = _chosen(choice, "calls", choice.calls, source)
@@ -75,7 +76,7 @@ def _tools_go(source: str) -> ToolsGo:
 def _chosen(
     choice: ParserChoice, reads: Reads, asked: str, source: str
 ) -> CallFormat | ReasoningMarks | None:
-    parsers = _that_read(reads, choice.parsers)
+    parsers = _parsers_of(reads, choice.parsers)
     if asked == NONE:
         return None
     if asked == AUTO:
@@ -87,44 +88,45 @@ def _chosen(
 
 
 def check_parser(parsers: Mapping[str, Parser], reads: Reads, asked: str, setting: str) -> None:
-    """Refuse a name that no parser has; ``setting`` is what the message calls the place where it was asked for.
+    """Check that a parser named ``asked`` exists. ``setting`` names the setting in the error message.
 
     Raises:
-        ConfigError: there is none of that name; the message has those that there are.
+        ConfigError: it does not exist; the message lists those that do.
     """
-    known = _that_read(reads, parsers)
+    known = _parsers_of(reads, parsers)
     if asked not in (AUTO, NONE, *known):
         raise ConfigError(
-            f"{setting} is {asked}, and there are {', '.join(known) or 'none'}",
+            f"{setting} is {asked}, but the only parsers are: {', '.join(known) or 'none'}",
             hint=f"set it to one of them, {AUTO} or {NONE}",
         )
 
 
-def _that_read(reads: Reads, parsers: Mapping[str, Parser]) -> dict[str, Parser]:
+def _parsers_of(reads: Reads, parsers: Mapping[str, Parser]) -> dict[str, Parser]:
     return {name: parser for name, parser in sorted(parsers.items()) if parser.reads == reads}
 
 
 def _score(parser: Parser, source: str) -> int:
     try:
         return parser.matches(source)
-    except Exception:  # the door of plugins
+    except Exception:  # a plugin may raise anything
         logger.warning("parser_failed", exc_info=True, extra={"parser": parser.name})
         return 0
 
 
 def _loaded(parser: Parser | None) -> CallFormat | ReasoningMarks | None:
-    """What a parser gives; one that fails is left out, and the model's answers are then text."""
+    """Load a parser. None if it fails: answers are then plain text."""
     if parser is None:
         return None
     try:
         loaded = parser.load()
-    except Exception:  # the door of plugins
+    except Exception:  # a plugin may raise anything
         logger.warning("parser_failed", exc_info=True, extra={"parser": parser.name})
         return None
     wanted = CallFormat if parser.reads == "calls" else ReasoningMarks
     if not isinstance(loaded, wanted):
         logger.warning(
-            "parser_failed", extra={"parser": parser.name, "reason": f"it gave no {wanted.__name__}"}
+            "parser_failed",
+            extra={"parser": parser.name, "reason": f"load() did not return a {wanted.__name__}"},
         )
         return None
     return loaded

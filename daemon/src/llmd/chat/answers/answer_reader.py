@@ -1,4 +1,4 @@
-"""The text of one answer to its parts: reasoning first, then text and calls of tools."""
+"""Split the text of one answer into parts: reasoning first, then text and tool calls."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from llmd.chat.answers.reasoning import ReasoningSplitter
 
 
 class AnswerReader:
-    """Reads the text of one answer as it comes.
+    """Reads the text of one answer as it is generated.
 
-    ``marks`` are the texts of special tokens that it must see although users do not.
+    ``marks`` are special tokens that the reader must see as text although users do not.
     """
 
     def __init__(
@@ -28,20 +28,20 @@ class AnswerReader:
 
     @property
     def is_reasoning(self) -> bool:
-        """Whether what comes next is reasoning, as far as it is known."""
+        """Whether the text read so far ends inside reasoning."""
         return self._reasoning is not None and self._reasoning.is_reasoning
 
     @property
     def held(self) -> int:
-        """How many of the last characters no part tells of yet."""
+        """How many of the last characters are not part of any returned part yet."""
         return sum(reader.held for reader in (self._reasoning, self._calls) if reader is not None)
 
     def feed(self, text: str) -> list[AnswerPart]:
-        """Take the next piece of text."""
+        """Read the next piece of text."""
         return self._read_calls(self._split(text))
 
     def finish(self) -> list[AnswerPart]:
-        """The parts of what was held back, now that the answer has ended."""
+        """Return the parts of the text held back; call it at the end of the answer."""
         parts = self._read_calls(self._reasoning.finish() if self._reasoning is not None else [])
         return [*parts, *(self._calls.finish() if self._calls is not None else ())]
 

@@ -1,4 +1,4 @@
-"""Tokens of one sequence to the pieces of text that its reader gets."""
+"""Turn the tokens of one sequence into pieces of text for the client."""
 
 from __future__ import annotations
 
@@ -16,51 +16,53 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class Alternative(Struct, frozen=True):
-    """A token that could have stood at a place, with its natural-log probability, as in `Logprobs`."""
+    """A candidate token at a position with its natural-log probability, as in `Logprobs`."""
 
     token_id: int
     logprob: float
 
 
 class AnswerToken(Struct, frozen=True):
-    """A token of an answer. ``start`` is where its text begins, in characters of the answer."""
+    """A token of an answer."""
 
     token_id: int
     start: int
+    """Where its text begins, in characters of the answer."""
     logprob: float | None = None
     top: tuple[Alternative, ...] = ()
 
 
 class Piece(Struct, frozen=True):
-    """What may be sent, with the tokens that it covers.
-
-    ``text`` is that of the answer proper; ``read`` is everything where answers also have reasoning and calls.
-    ``finish`` is ``stop`` or ``length`` on the last piece; ``stop`` is the stop string that ended the answer.
-    ``token_ids`` are those since the last piece, also those without text of their own, as the stop token. ``prompt`` is on
-    the first piece where the prompt was scored: the logprobs of its tokens but the first.
-    """
+    """A part of an answer that may be sent."""
 
     text: str
+    """Text of the answer, without reasoning and calls."""
     tokens: tuple[AnswerToken, ...] = ()
+    """The tokens that the piece covers."""
     token_ids: tuple[int, ...] = ()
+    """All tokens since the last piece, including those without text, such as the stop token."""
     finish: str | None = None
+    """``stop`` or ``length`` on the last piece."""
     stop: str | None = None
+    """The stop string that ended the answer."""
     read: tuple[AnswerPart, ...] | None = None
+    """Text, reasoning and calls; None if the answer is not parsed."""
     prompt: tuple[Logprobs, ...] | None = None
+    """On the first piece, if the prompt was scored: logprobs of its tokens except the first."""
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
-        """What the piece says, in order."""
+        """The content of the piece, in order."""
         if self.read is not None:
             return self.read
         return (Text(self.text),) if self.text else ()
 
 
 class AnswerText:
-    """Holds back half characters and what may become a stop string; tokens wait for their text.
+    """Detokenizes one answer. Holds back incomplete characters and what may become a stop string.
 
-    ``reader`` tells reasoning and calls from text. Stop strings end the text of an answer alone; where it ``shows_stop``,
-    the text ends with them, or with the stop token.
+    A token is sent with its text. ``reader`` separates reasoning and calls from text. Stop strings are
+    matched only in the text. ``shows_stop``: the text includes the stop string or stop token that ended it.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class AnswerText:
         self.reasoning_tokens = 0
 
     def feed(self, token: TokenOutput) -> Piece | None:
-        """Take the next token. None: nothing may be sent yet. After a piece with ``finish`` nothing may be fed."""
+        """Read the next token. None: nothing can be sent yet. The piece with ``finish`` must be the last."""
         self._new_ids.append(token.token)
         decoded = ""
         if token.finish != "stop" or self._shows_stop:
@@ -113,7 +115,7 @@ class AnswerText:
         return [*parts, *reader.finish()] if ends else parts
 
     def _matched(self, parts: Sequence[AnswerPart]) -> tuple[list[AnswerPart], str | None]:
-        """The parts that may be sent, and the stop string that ends them."""
+        """Return the parts that may be sent, and the stop string that ended the text, if any."""
         read: list[AnswerPart] = []
         self._unsent_len += sum(len(part.text) for part in parts if isinstance(part, Text))
         for part in parts:
@@ -129,7 +131,7 @@ class AnswerText:
         return read, None
 
     def _released(self) -> list[AnswerPart]:
-        """What was held back for a stop string, now that something else follows."""
+        """Return the text held back for a stop string that cannot be completed any more."""
         held = self._matcher.finish()
         self._unsent_len -= len(held)
         return [Text(held)] if held else []
@@ -137,7 +139,7 @@ class AnswerText:
     def _piece(self, read: list[AnswerPart], finish: str | None = None, stop: str | None = None) -> Piece:
         held = self._reader.held if self._reader is not None else 0
         sent_len = self._decoded_len - held - self._unsent_len
-        # The last token of an answer that ends by itself may have no text: it is counted all the same.
+        # The last token of an answer may have no text. It still counts unless a stop string ended the answer.
         everything = finish is not None and stop is None
         tokens = []
         while self._waiting and (everything or self._waiting[0].start < sent_len):

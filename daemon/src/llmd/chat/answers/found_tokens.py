@@ -1,4 +1,4 @@
-"""The answers of a beam search, as the tokens that would have been drawn one by one."""
+"""Convert a beam search result to the token outputs of ordinary sampling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmd.api.messages import Hypothesis, TokenOutput
 
 
 def found_tokens(request_id: int, found: Hypothesis) -> Iterator[TokenOutput]:
-    """The tokens of an answer; the last says why it ended."""
+    """Yield the tokens of a hypothesis; the last has the finish reason."""
     last = len(found.tokens) - 1
     for place, token in enumerate(found.tokens):
         yield TokenOutput(

@@ -1,4 +1,4 @@
-"""What a model thinks before it answers, told apart from the answer as the text comes."""
+"""Separate reasoning from the answer as the text is generated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from llmd.api.parts import Reasoning, Text
 
 
 class ReasoningSplitter:
-    """Splits the text of one answer; the marks and the whitespace next to them are left out.
+    """Splits the text of one answer; drops the marks and the whitespace next to them.
 
-    Reasoning is what an answer begins with. ``is_open``: the prompt has opened it already. An answer that ends before
-    the reasoning is closed was reasoning alone.
+    Only the beginning of an answer can be reasoning. ``is_open``: the prompt has already opened it. If
+    reasoning is never closed, the whole answer is reasoning.
     """
 
     def __init__(self, marks: ReasoningMarks, *, is_open: bool) -> None:
@@ -22,11 +22,11 @@ class ReasoningSplitter:
 
     @property
     def held(self) -> int:
-        """Characters that are still undecided."""
+        """How many characters are held back."""
         return len(self._held)
 
     def feed(self, text: str) -> list[Reasoning | Text]:
-        """Take the next piece of text."""
+        """Read the next piece of text."""
         self._held += text
         if self._waits_for_mark:
             self._look_for_begin()
@@ -35,7 +35,7 @@ class ReasoningSplitter:
         return [*thought, Text(answer)] if answer else thought
 
     def finish(self) -> list[Reasoning | Text]:
-        """What was held back, now that the answer has ended."""
+        """Return the text held back; call it at the end of the answer."""
         rest, self._held = self._held, ""
         if self._drops_space:
             rest = rest.lstrip()
@@ -73,6 +73,6 @@ class ReasoningSplitter:
 
 
 def _overlap(text: str, mark: str) -> int:
-    """The length of the longest end of ``text`` with which ``mark`` begins, short of all of it."""
+    """Return the length of the longest suffix of ``text`` that is a proper prefix of ``mark``."""
     longest = min(len(text), len(mark) - 1)
     return next((size for size in range(longest, 0, -1) if text.endswith(mark[:size])), 0)

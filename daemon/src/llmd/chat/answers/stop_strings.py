@@ -1,4 +1,4 @@
-"""Stop strings, matched on text wherever the tokens cut it."""
+"""Match stop strings on text, independently of token boundaries."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from llmd.api.errors import RequestError
 
 
 class StopResult(msgspec.Struct, frozen=True):
-    """``text`` may be sent. ``stop`` is the stop string that ended the answer, which is not in ``text``."""
+    """Text that may be sent, and whether a stop string ended the answer."""
 
     text: str
     stop: str | None = None
+    """The stop string that ended the answer; ``text`` does not contain it."""
 
 
 class StopStringMatcher:
-    """Holds back the longest end of the text that may become a stop string, and releases the rest.
+    """Holds back the longest suffix of the text that may become a stop string, and releases the rest.
 
-    The match that is complete first wins; of several that end together, the longest. So the outcome does not
-    depend on how the text is cut. Source: Knuth, Morris & Pratt 1977, "Fast pattern matching in strings": each
-    character costs constant time for each stop string, however long.
+    The match that completes first wins; of several that end at the same character, the longest. So the result
+    does not depend on how the text is split. Source: Knuth, Morris & Pratt 1977, "Fast pattern matching in
+    strings": each character costs constant time per stop string, whatever its length.
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
-        """Raises `RequestError` for an empty stop string, which would end every answer at once."""
+        """Raise `RequestError` for an empty stop string, which would end every answer at once."""
         if "" in stops:
             raise RequestError("a stop string is empty", param="stop", hint="leave it out")
         self._patterns = [_Pattern(stop) for stop in sorted(set(stops), key=len, reverse=True)]
         self._held = ""
 
     def feed(self, text: str) -> StopResult:
-        """Take the next piece of text. After a match nothing more may be fed."""
+        """Read the next piece of text. Do not call it after a match."""
         for place, char in enumerate(text):
             complete = [pattern for pattern in self._patterns if pattern.advance(char)]
             if complete:
@@ -46,7 +47,7 @@ class StopStringMatcher:
         return StopResult(seen[: len(seen) - keep])
 
     def finish(self) -> str:
-        """The text that was held back for a stop string that never came; what is fed next begins anew."""
+        """Return the text held back and start matching from the beginning."""
         held, self._held = self._held, ""
         for pattern in self._patterns:
             pattern.matched_len = 0
@@ -54,7 +55,7 @@ class StopStringMatcher:
 
 
 class _Pattern:
-    """How much of one stop string the text ends with."""
+    """Tracks how much of one stop string the text ends with."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -67,7 +68,7 @@ class _Pattern:
             self._borders[place + 1] = border
 
     def advance(self, char: str) -> bool:
-        """Take one character; whether the stop string is now complete."""
+        """Read one character; return whether the stop string is now complete."""
         self.matched_len = self._extend(self.matched_len, char)
         return self.matched_len == len(self.text)
 

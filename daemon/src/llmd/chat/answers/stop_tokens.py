@@ -16,7 +16,7 @@ _ANSWER = "llmd-answer"
 
 
 def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """All ids that end an answer, in order: generation_config.json's, config.json's and the tokenizer's own.
+    """Return all ids that end an answer, sorted: from generation_config.json, config.json and the tokenizer.
 
     Raises:
         ModelError: a file cannot be read, or ``eos_token_id`` is neither an id nor a list of ids.
@@ -31,9 +31,9 @@ def stop_token_ids(directory: Path, tokenizer: Tokenizer) -> tuple[int, ...]:
 def end_of_turn_ids(
     renderer: TemplateRenderer, template: ChatTemplate, tokenizer: Tokenizer
 ) -> tuple[int, ...]:
-    """The special token that the template writes after an answer, if any: models end their turn with it.
+    """Return the special token that the template writes after an answer, if any: it ends the model's turn.
 
-    A template that cannot render two plain messages tells nothing; the error shows when it is used.
+    If the template cannot render two plain messages, return nothing; requests will report the error.
     """
     messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
     try:

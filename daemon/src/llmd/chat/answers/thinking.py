@@ -1,4 +1,4 @@
-"""How templates are told whether and how much a model is to think."""
+"""Template variables and token budgets that control a model's reasoning."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import Any
 
 OFF = "none"
 
-# Tokens; what Gemini's API documents for the same words. Higher efforts have no limit.
+# In tokens, as Gemini's API documents for the same names. Higher efforts have no limit.
 _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 
 
 def effort_budget(effort: str | None) -> int | None:
-    """After how many tokens a model that was asked for this effort thinks no more; None: there is no limit."""
+    """Return how many tokens of reasoning an effort allows; None: no limit."""
     return None if effort is None else _BUDGETS.get(effort)
 
 
 def thinking_variables(*, on: bool | None = None, effort: str | None = None) -> dict[str, Any]:
-    """Variables of a template; what is None is left to it. The effort ``none`` turns thinking off.
+    """Return template variables. None leaves the choice to the template; effort ``none`` turns thinking off.
 
-    Families name the switch differently: ``enable_thinking`` is Qwen's, ``thinking`` that of DeepSeek and Granite.
+    The name of the switch depends on the family: ``enable_thinking`` for Qwen, ``thinking`` for DeepSeek and
+    Granite.
     """
     if effort == OFF:
         on = False

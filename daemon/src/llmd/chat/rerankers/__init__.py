@@ -1,1 +1,1 @@
-"""Models that generate and are asked how well documents answer a query."""
+"""Generative models that score how well documents answer a query."""

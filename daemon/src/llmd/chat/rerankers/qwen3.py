@@ -1,7 +1,7 @@
-"""Qwen3-Reranker as it was first published: nothing in its files says that it ranks, nor how it is asked.
+"""Qwen3-Reranker as first published: its files do not say that it ranks, nor how to prompt it.
 
-Source: the model card of Qwen3-Reranker, whose words the model was trained with. Later versions have the files that
-`llmd.chat.rerankers.reranker_files` reads.
+Source: the model card of Qwen3-Reranker; the model was trained with this wording. Later versions have the
+files that `llmd.chat.rerankers.reranker_files` reads.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Note that the answer can only be "yes" or "no".<|im_end|>
 
 
 def is_unmarked_reranker(name: str, config: Config) -> bool:
-    """Whether a model that calls itself nothing but a generating one is known by its name to rank."""
+    """Return whether a model is a reranker by its name, although its files describe a generative model."""
     return ARCHITECTURE in (config.get("architectures") or ()) and NAME.search(name) is not None
 
 
 def unmarked_reranker(tokenizer: Tokenizer) -> Reranker | None:
-    """How such a model is asked; None where its vocabulary lacks the answers."""
+    """Return the reranker of such a model; None if its vocabulary has no tokens "yes" and "no"."""
     true_id, false_id = tokenizer.token_id("yes"), tokenizer.token_id("no")
     if true_id is None or false_id is None:
         return None

@@ -1,7 +1,7 @@
-"""A generating model that ranks: asked about a query and a document, it answers with one of two tokens.
+"""A generative model as a reranker: prompted with a query and a document, it answers with one of two tokens.
 
-Sources: Zhang et al. 2025, "Qwen3 Embedding", section 2 (the relevance of a document is the probability of "yes" among
-"yes" and "no"); sentence-transformers' ``LogitScore``, which is the log of its odds.
+Sources: Zhang et al. 2025, "Qwen3 Embedding", section 2 (the relevance of a document is the probability of
+"yes" among "yes" and "no"); sentence-transformers' ``LogitScore``, which is its log odds.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from llmd.chat.templates.template_files import ChatTemplate
 
 
 class Reranker(Struct, frozen=True):
-    """How a model is asked, and which of its tokens mean that a document answers the query, and that it does not.
-
-    ``template`` renders a message of the role ``query`` and one of the role ``document``; a system message is the
-    instruction, ``instruction`` where a request has none, which may be empty.
-    """
+    """The prompt of a reranker, and the two tokens that it compares."""
 
     template: ChatTemplate
+    """Renders messages of the roles ``query`` and ``document``; a system message holds the instruction."""
     true_id: int
+    """The token that means: the document answers the query."""
     false_id: int
+    """The token that means: it does not."""
     instruction: str = ""
+    """For requests without an instruction; empty: no system message."""
     add_generation_prompt: bool = False
 
     @property
     def answer_ids(self) -> tuple[int, int]:
-        """The tokens whose logprobs `score` takes, in this order."""
+        """The tokens whose logprobs `relevance` takes, in this order."""
         return self.true_id, self.false_id
 
     def render(
         self, renderer: TemplateRenderer, query: str, document: str, instruction: str | None = None
     ) -> RenderedPrompt:
-        """The prompt about a document. Blocks.
+        """Render the prompt for a document. Blocks.
 
         Raises:
             TemplateError: the template is broken or too slow.
-            RequestError: the template refuses the texts.
+            RequestError: the template rejects the texts.
         """
         asked = self.instruction if instruction is None else instruction
         system = [{"role": "system", "content": asked}] if asked else []
@@ -52,11 +52,11 @@ class Reranker(Struct, frozen=True):
 
 
 def relevance(logprobs: Sequence[float]) -> float:
-    """The probability of the first of two answers among both, of the logprob of each: in [0, 1], the higher the better."""
+    """Return the probability of the first of two answers from both logprobs: in [0, 1], higher is better."""
     true, false = logprobs
     return logistic(true - false)
 
 
 def logistic(log_odds: float) -> float:
-    """The probability with these log odds."""
+    """Return the probability that has these log odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))

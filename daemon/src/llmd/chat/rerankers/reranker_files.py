@@ -1,4 +1,4 @@
-"""What makes a model directory a reranker: the files of sentence-transformers' cross-encoders that generate."""
+"""Detect and read rerankers: the files of sentence-transformers' generative cross-encoders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 NO_RERANKER = RequestError(
     "this model does not rank documents",
     param="model",
-    hint="ask a reranker, such as Qwen3-Reranker",
+    hint="use a reranker such as Qwen3-Reranker",
 )
 
 
@@ -47,7 +47,7 @@ class _TextSettings(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, Any]:
-        """What the template is given beside the messages."""
+        """Further variables of the template."""
         return self.processing_kwargs.chat_template if self.processing_kwargs else {}
 
     @property
@@ -68,7 +68,7 @@ class _Prompts(Struct, frozen=True):
 
 
 def ranks(directory: Path) -> bool:
-    """Whether a directory holds a generating model that ranks documents.
+    """Return whether a directory holds a generative model that ranks documents.
 
     Raises:
         ModelError: a file cannot be read.
@@ -81,7 +81,7 @@ def ranks(directory: Path) -> bool:
 def read_reranker(
     directory: Path, tokenizer: Tokenizer, template: ChatTemplate | TemplateError
 ) -> Reranker | RequestError:
-    """How the model of a directory is asked about documents; the refusal of one that cannot be.
+    """Return the reranker of a directory, or the error for requests if it does not rank.
 
     Raises:
         ModelError: a file is damaged.
@@ -108,14 +108,14 @@ def _marked(
     if isinstance(template, TemplateError):
         return _refusal(template.message, template.hint)
     if score.false_token_id is None:
-        return _refusal(f"{path} names no false_token_id", "serve a model that compares two tokens")
+        return _refusal(f"{path} has no false_token_id", "use a model that compares two tokens")
     if settings.wants_parts:
-        return _refusal("its template reads parts, as of images", "serve a model of text alone")
+        return _refusal("its template expects content as a list of parts", "use a text-only model")
     ids = score.true_token_id, score.false_token_id
     if not all(0 <= token < tokenizer.vocab_size for token in ids):
         raise TokenizerError(
-            f"{path} names the tokens {ids}, the vocabulary ends with {tokenizer.vocab_size - 1}",
-            hint="the files are of different models; copy all from the same one",
+            f"{path} names the tokens {ids}, but the last token id is {tokenizer.vocab_size - 1}",
+            hint="the files belong to different models; copy all of them from the same model",
         )
     variables = dict(settings.variables)
     add_generation_prompt = bool(variables.pop("add_generation_prompt", False))

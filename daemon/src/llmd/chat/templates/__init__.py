@@ -1,1 +1,1 @@
-"""Conversations to prompts: chat templates, rendered in a process of their own."""
+"""Turn conversations into prompts: chat templates, rendered in a separate process."""

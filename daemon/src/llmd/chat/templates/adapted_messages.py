@@ -1,4 +1,4 @@
-"""Messages as one model's template wants them: where tools go, and what ids of calls may look like."""
+"""Adapt messages to a model's template: where tools go, and what call ids look like."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def adapted_messages(
     formats: AnswerFormats,
     separator: Separator = line_break,
 ) -> Sequence[Mapping[str, Any]]:
-    """The messages of a request, changed as far as its template needs it.
+    """Return the messages of a request, changed only if the template needs it.
 
     Raises:
         RequestError: a message is malformed.

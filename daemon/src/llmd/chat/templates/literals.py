@@ -1,8 +1,9 @@
-"""Text that must stay text: occurrences of special tokens in what a request brings.
+"""Keep special tokens that occur in a request plain text.
 
-Before a template renders, each character of such an occurrence is swapped for a character of its own from the
-private planes of Unicode; afterwards it is swapped back, and its place is known. Templates may trim, cut, upper-case,
-measure or escape the content: the placeholder has no case, no whitespace and the length of what it stands for.
+Before a template renders, each character of such an occurrence is replaced by a distinct character from
+Unicode's private-use planes. Afterwards it is replaced back, and its position in the prompt is known.
+Templates may trim, cut, upper-case, measure or escape the content: the placeholder has no case, no whitespace
+and the same length.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from llmd.chat.tokenizers.special_tokens import any_of
 _PRIVATE = re.compile("[\U000f0000-\U0010ffff]")
 _FIRST, _LAST = 0xF0000, 0x10FFFD
 
-# Templates look for these in the answers of earlier turns, to leave reasoning out.
+# Templates search earlier answers for these to remove reasoning.
 _REASONING_TAGS = frozenset({"<think>", "</think>", "[THINK]", "[/THINK]"})
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """A run of a prompt; ``literal``: it reads like a special token and is none."""
+    """A run of a prompt."""
 
     text: str
     literal: bool = False
+    """It reads like a special token but is plain text."""
 
 
 class RenderedPrompt(msgspec.Struct, frozen=True):
-    """What a template made of a conversation."""
+    """A conversation as rendered by a template."""
 
     segments: tuple[Segment, ...]
 
@@ -43,10 +45,10 @@ class RenderedPrompt(msgspec.Struct, frozen=True):
 
 
 class LiteralSwap:
-    """One render's placeholders: `hide` in all that goes into the template, then `reveal` in what comes out."""
+    """The placeholders of one render: `hide` the template's inputs, then `reveal` its output."""
 
     def __init__(self, special_texts: Collection[str], template: str, inputs: Any) -> None:
-        """Raises `RequestError` where ``inputs`` leave no characters for placeholders."""
+        """Raise `RequestError` if ``inputs`` leave no characters for placeholders."""
         self._specials = any_of(special_texts)
         strings = list(_strings(inputs))
         found = {match for text in strings for match in self._specials.findall(text)}
@@ -55,9 +57,9 @@ class LiteralSwap:
         self._placeholders = {text: "".join(islice(free, len(text))) for text in sorted(found)}
         if any(len(signs) < len(text) for text, signs in self._placeholders.items()):
             raise RequestError(
-                "the messages hold special tokens and all characters that could stand for them",
+                "the messages contain special tokens and all private-use characters that could replace them",
                 param="messages",
-                hint="leave out characters of the private planes, from U+F0000 on",
+                hint="remove private-use characters (U+F0000 and above) from the messages",
             )
         self._originals = {
             ord(sign): char
@@ -66,13 +68,13 @@ class LiteralSwap:
         }
 
     def hide(self, value: Any) -> Any:
-        """``value`` with every string in it hidden, keys of objects too; in assistant messages reasoning tags stay."""
+        """Hide every string in ``value``, also keys of objects; in assistant messages keep reasoning tags."""
         if not self._placeholders:
             return value
         return self._hide(value, keep=frozenset())
 
     def reveal(self, text: str) -> RenderedPrompt:
-        """``text`` with the original characters, in segments."""
+        """Return ``text`` with the original characters, in segments."""
         if not self._originals:
             return RenderedPrompt((Segment(text),) if text else ())
         if "\\ud" in text:
@@ -83,7 +85,7 @@ class LiteralSwap:
         return RenderedPrompt(tuple(segment for segment in segments if segment.text))
 
     def _unescape(self, text: str) -> str:
-        """Placeholders that ``tojson(ensure_ascii=true)`` has escaped, as characters again."""
+        """Unescape placeholders that ``tojson(ensure_ascii=true)`` has escaped."""
         for code in self._originals:
             text = text.replace(json.dumps(chr(code))[1:-1], chr(code))
         return text

@@ -1,4 +1,4 @@
-"""Keys of messages: what a message must have, and which key a misspelt one was meant to be."""
+"""Keys of messages: those a message must have, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from llmd.api.errors import RequestError
 
 REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
-# What an assistant's message may have in place of content. A tool's or a user's message has nothing else to say.
+# What an assistant message may have instead of content. Tool and user messages must have content.
 _INSTEAD = ("tool_calls", "function_call", "refusal", *REASONING_KEYS)
 CHAT_KEYS = (
     "role",
@@ -22,14 +22,14 @@ CHAT_KEYS = (
     "annotations",
     *_INSTEAD,
 )
-"""Keys that chat messages have in OpenAI's API, in Ollama's, and in those of servers that add reasoning."""
+"""Keys of chat messages in OpenAI's API, in Ollama's, and in those of servers that add reasoning."""
 
 
 def require_content(message: Mapping[str, Any], param: str) -> None:
-    """Refuse a chat message that says nothing. An empty text is content; an empty list is that of a tool alone.
+    """Reject a chat message without content. An empty string is content; so is an empty list of a tool.
 
     Raises:
-        RequestError: it has no content, nor calls or reasoning of an assistant.
+        RequestError: it has no content and is not an assistant message with calls, a refusal or reasoning.
     """
     role = message.get("role")
     sufficient = ("content", *_INSTEAD) if role == "assistant" else ("content",)
@@ -43,20 +43,20 @@ def require_content(message: Mapping[str, Any], param: str) -> None:
 
 
 def misspelt(message: Mapping[str, Any], known: Collection[str]) -> str:
-    """What to say of the first key that is not known; empty where every key is."""
+    """Return a hint about the first unknown key; empty if every key is known."""
     key = next((key for key in message if key not in known), None)
     if key is None:
         return ""
     near = difflib.get_close_matches(key, known, n=1)
     return f"its key {key!r} is unknown; " + (
-        f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
     )
 
 
 def unknown_keys(
     messages: Iterable[Any], known: Collection[str], param: str = "messages[{}]"
 ) -> tuple[str, ...]:
-    """Each key that is not known, once, with its first place; a template may still read it."""
+    """Return the path of each unknown key's first occurrence; a template may still read such keys."""
     found: dict[str, str] = {}
     for place, message in enumerate(messages):
         for key in message if isinstance(message, Mapping) else ():

@@ -1,7 +1,7 @@
 """The sandbox in which chat templates run, with the names and filters that they expect.
 
-Set up as transformers' ``apply_chat_template`` documents it: trimmed blocks, loop controls, ``tojson`` that leaves
-text as it is, ``raise_exception``, ``strftime_now`` and the ``generation`` block.
+Set up as documented for transformers' ``apply_chat_template``: trimmed blocks, loop controls, ``tojson``
+without escapes of non-ASCII text, ``raise_exception``, ``strftime_now`` and the ``generation`` block.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class RefusedByTemplateError(Exception):
 
 
 class GenerationBlock(Extension):
-    """``{% generation %}`` marks what a model learns from; for a prompt it is a block with a scope of its own."""
+    """``{% generation %}`` marks training targets; in a prompt it is only a block with its own scope."""
 
-    tags = {"generation"}  # noqa: RUF012 — jinja2 asks for a plain set on the class
+    tags = {"generation"}  # noqa: RUF012 — jinja2 requires a plain set on the class
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -36,7 +36,7 @@ class GenerationBlock(Extension):
 
 
 class TemplateSandbox:
-    """Compiles and renders chat templates; compiled ones are kept."""
+    """Compiles and renders chat templates; compiled templates are cached."""
 
     def __init__(self) -> None:
         self._environment = ImmutableSandboxedEnvironment(
@@ -47,12 +47,12 @@ class TemplateSandbox:
         self._compiled = lru_cache(maxsize=8)(self._compile)
 
     def render(self, job: RenderJob) -> str:
-        """The rendered text.
+        """Render a template.
 
         Raises:
             jinja2.TemplateSyntaxError: the template does not parse.
-            jinja2.sandbox.SecurityError: it reaches for what the sandbox forbids.
-            RefusedByTemplateError: it refuses the conversation.
+            jinja2.sandbox.SecurityError: it accesses what the sandbox forbids.
+            RefusedByTemplateError: it rejects the conversation.
             Exception: anything that its expressions raise.
         """
         template, wants_parts = self._compiled(job.template)
@@ -84,7 +84,7 @@ def _raise_exception(message: object) -> NoReturn:
 
 
 def _iterates_over_content(tree: nodes.Template) -> bool:
-    """Whether the template wants content as a list of parts: it loops over it and never asks if it is a string."""
+    """Return whether the template needs content as a list: it loops over it and never tests its type."""
     asks = any(test.name in {"string", "iterable", "sequence"} for test in tree.find_all(nodes.Test))
     return not asks and any(_is_content(loop.iter) for loop in tree.find_all(nodes.For))
 

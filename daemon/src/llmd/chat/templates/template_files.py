@@ -1,4 +1,4 @@
-"""The chat template of a model directory."""
+"""Load the chat template of a model directory."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from llmd.models.files import is_named
 
 
 class ChatTemplate(msgspec.Struct, frozen=True):
-    """A model's templates by name, and what they need to render.
-
-    ``variables`` are the special tokens by their roles (``bos_token``, …), and what else the model's makers give the
-    template. ``special_texts`` are the texts that must stay plain text where a request brings them.
-    """
+    """A model's templates, and what they need to render."""
 
     sources: dict[str, str]
+    """Templates by name."""
     variables: dict[str, Any] = {}
+    """Special tokens by role (``bos_token``, …), and further variables that the model's files set."""
     special_texts: frozenset[str] = frozenset()
+    """Special tokens, which must stay plain text if a request contains them."""
 
     def source(self, *, with_tools: bool) -> str:
-        """The template for a conversation: ``tool_use`` where there are tools and it exists, else ``default``.
+        """Return the template for a conversation: ``tool_use`` for tools, if it exists, else ``default``.
 
         Raises:
-            TemplateError: the model has named templates, none of which is ``default``.
+            TemplateError: the model has no such template.
         """
         name = "tool_use" if with_tools and "tool_use" in self.sources else "default"
         if name not in self.sources:
@@ -52,10 +51,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
-    """The template from ``chat_template.jinja``, ``tokenizer_config.json``, ``chat_template.json``, or the GGUF file of the model.
+    """Load the template from a Jinja file, ``tokenizer_config.json``, ``chat_template.json`` or a GGUF file.
 
     Raises:
-        TemplateError: the model has none, or a file cannot be read.
+        TemplateError: the model has no template, or a file cannot be read.
     """
     sources = template_sources(directory)
     if not sources:
@@ -69,7 +68,10 @@ def load_chat_template(directory: Path, tokenizer: Tokenizer) -> ChatTemplate:
 def special_variables(
     tokenizer: Tokenizer, named: Mapping[str, str | list[str]] | None = None
 ) -> tuple[dict[str, str | list[str]], frozenset[str]]:
-    """`ChatTemplate.variables` and ``special_texts``: ``named`` tokens, and BOS and EOS if only the tokenizer knows them."""
+    """Return `ChatTemplate.variables` and ``special_texts``.
+
+    The variables are the ``named`` tokens, plus the tokenizer's BOS and EOS if these are not named.
+    """
     variables = dict(named or {})
     if tokenizer.bos_id is not None:
         variables.setdefault("bos_token", tokenizer.token_text(tokenizer.bos_id))
@@ -79,7 +81,7 @@ def special_variables(
 
 
 def template_sources(directory: Path) -> dict[str, str]:
-    """The texts of all templates by name; none for a model without.
+    """Return the sources of all templates by name; empty if the model has none.
 
     Raises:
         TemplateError: a file cannot be read.

@@ -1,4 +1,4 @@
-"""Conversations in the form that chat templates expect, and other forms of one that a template refuses."""
+"""Convert conversations to the form that chat templates expect, and to fallbacks if a template rejects it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ def prepare_messages(
     keep_developer: bool = False,
     separator: Separator = line_break,
 ) -> list[Message]:
-    """Messages as templates know them.
+    """Normalize messages for templates.
 
-    Content is a string: parts of text are joined with the ``separator`` of their role, null is empty. ``developer`` is ``system`` unless the template knows
-    it, ``function`` is ``tool``, a ``function_call`` is one of ``tool_calls``. Arguments of tool calls are objects, a tool's message has the name of what was called,
-    and reasoning stands under ``reasoning_content``.
+    Content becomes a string: text parts are joined with the ``separator`` of the role, null becomes empty.
+    The role ``developer`` becomes ``system`` unless ``keep_developer``, ``function`` becomes ``tool``, and a
+    ``function_call`` becomes one of ``tool_calls``. Arguments of tool calls become objects, a tool message
+    gets the name of the called tool, and reasoning moves to ``reasoning_content``.
 
     Raises:
-        RequestError: a message has no role or no content, content that is not text, or arguments that are not a JSON
-            object.
+        RequestError: a message has no role, no content, content that is not text, or arguments that are not a
+            JSON object.
     """
     if not messages:
         raise RequestError("there are no messages", param="messages", hint="send at least one message")
@@ -43,7 +44,7 @@ def prepare_messages(
 
 
 def _name_answers(messages: list[Message]) -> None:
-    """Give each message of a tool the name of what was called."""
+    """Add the name of the called tool to each tool message."""
     names = {
         call["id"]: call["function"].get("name")
         for m in messages
@@ -57,7 +58,7 @@ def _name_answers(messages: list[Message]) -> None:
 
 
 def foldings(messages: list[Message]) -> Iterator[list[Message]]:
-    """The conversation, then forms for templates that refuse it: one system message first, none at all."""
+    """Yield the conversation, then fallbacks for templates that reject it: one system message, or none."""
     yield messages
     systems = [place for place, message in enumerate(messages) if message["role"] == "system"]
     if not systems:
@@ -110,12 +111,12 @@ def _prepare(message: Any, param: str, keep_developer: bool, separator: Separato
 
 
 def _texts(content: Any, param: str) -> list[str]:
-    """The texts of a content that are not empty."""
+    """Return the texts of a message's content; of a list only those that are not empty."""
     if content is None or isinstance(content, str):
         return [content or ""]
     if not isinstance(content, list):
         raise RequestError(
-            f"the content is a {type(content).__name__}", param=param, hint="send a string or parts"
+            f"the content is a {type(content).__name__}", param=param, hint="send a string or a list of parts"
         )
     texts = [_part_text(part, f"{param}[{place}]") for place, part in enumerate(content)]
     return [text for text in texts if text]
@@ -133,7 +134,7 @@ def _part_text(part: Any, param: str) -> str:
 
 def _tool_calls(calls: Any, param: str) -> list[dict[str, Any]]:
     if not isinstance(calls, list):
-        raise RequestError("tool_calls is not a list", param=param, hint="send the list that the answer held")
+        raise RequestError("tool_calls is not a list", param=param, hint="send back the list from the answer")
     return [_tool_call(call, f"{param}[{place}]") for place, call in enumerate(calls)]
 
 
@@ -141,7 +142,7 @@ def _tool_call(call: Any, param: str) -> dict[str, Any]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         raise RequestError(
-            "a tool call has no function", param=param, hint="send the tool call that the answer held"
+            "a tool call has no function", param=param, hint="send back the tool call from the answer"
         )
     _check_id(call.get("id"), f"{param}.id")
     arguments = _arguments(function.get("arguments"), f"{param}.function.arguments")
@@ -151,9 +152,9 @@ def _tool_call(call: Any, param: str) -> dict[str, Any]:
 def _check_id(value: Any, param: str) -> None:
     if value is not None and not isinstance(value, str):
         raise RequestError(
-            f"the id of a tool call is a {type(value).__name__}",
+            f"the id of a tool call is a {type(value).__name__}, not a string",
             param=param,
-            hint="send the id that the answer held",
+            hint="send back the id from the answer",
         )
 
 
@@ -166,5 +167,5 @@ def _arguments(arguments: Any, param: str) -> dict[str, Any]:
         raise RequestError(
             f"the arguments are not a JSON object: {exc}",
             param=param,
-            hint="send the arguments as they were answered",
+            hint="send back the arguments from the answer",
         ) from exc

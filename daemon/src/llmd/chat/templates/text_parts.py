@@ -1,11 +1,12 @@
-"""What stands between the texts of one message that comes in several parts.
+"""Find the separator between the text parts of one message.
 
-Templates that go through the parts of a content decide it themselves: the list is what such a model was trained on, and
-what others hand to it (vLLM as content format "openai", llama.cpp as typed content, transformers always). Most of them
-put nothing between. For templates that know only strings, vLLM (``chat_utils.py``) and llama.cpp (``common/chat.cpp``)
-put a line break between; Ollama makes messages of the parts, which its templates join with an empty line.
+Templates that loop over content parts choose it themselves: such models were trained on lists, and other
+software passes lists (vLLM with content format "openai", llama.cpp as typed content, transformers always).
+Most of these templates use no separator. For templates that expect strings, vLLM (``chat_utils.py``) and
+llama.cpp (``common/chat.cpp``) join with a line break; Ollama turns each part into a message, and its
+templates join these with an empty line.
 
-Here every content is one string. What a template puts between two parts of a role is found by rendering two of them.
+llmd passes every content as one string. It finds the separator of a template and role by rendering two parts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 LINE_BREAK = "\n"
 Separator = Callable[[str], str]
-"""What stands between two texts of a message of a role."""
+"""Return the separator between two texts of a message, given its role."""
 
 Conversation = list[dict[str, Any]]
 _FIRST, _SECOND = "part1of2", "part2of2"
@@ -25,14 +26,15 @@ _CALL = {"id": _CALL_ID, "type": "function", "function": {"name": "look", "argum
 
 
 def line_break(_role: str) -> str:
-    """The separator of templates that know only strings."""
+    """Return the separator for templates that expect strings."""
     return LINE_BREAK
 
 
 def find_separator(render: Callable[[Conversation], str | None], role: str) -> str:
-    """What a template puts between two parts; ``render`` gives None for a conversation that the template refuses.
+    """Return what a template writes between two parts; a line break if it expects strings.
 
-    A template that writes the list itself, or drops a part, reads strings.
+    ``render`` returns None if the template rejects a conversation. A template that prints the list itself or
+    drops a part expects strings.
     """
     parts = [{"type": "text", "text": text} for text in (_FIRST, _SECOND)]
     from_parts = render(_conversation(role, parts))
@@ -45,7 +47,7 @@ def find_separator(render: Callable[[Conversation], str | None], role: str) -> s
 
 
 def _conversation(role: str, content: Any) -> Conversation:
-    """The shortest conversation with a message of that role."""
+    """Return the shortest conversation with a message of this role."""
     message = {"role": role, "content": content}
     match role:
         case "assistant":

@@ -1,1 +1,1 @@
-"""Text to token ids and back, whatever format a model's tokenizer has."""
+"""Tokenizers of all supported file formats: text to token ids and back."""

@@ -1,4 +1,4 @@
-"""``vocab.json`` and ``merges.txt``: byte-level BPE as GPT-2 and Qwen2 publish it."""
+"""Byte-level BPE from ``vocab.json`` and ``merges.txt``, as published for GPT-2 and Qwen2."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _GPT2_END = "<|endoftext|>"
 
 
 def load_vocab_and_merges(vocab_path: Path, merges_path: Path, config: TokenizerConfig) -> HFTokenizer:
-    """The tokenizer of the two files, with the added tokens of ``config``.
+    """Load the tokenizer of the two files, with the added tokens of ``config``.
 
     Raises:
-        TokenizerError: a file is missing or damaged, a merge needs a token that is not there, ids occur twice.
+        TokenizerError: a file is missing or damaged, a merge needs a missing token, or an id occurs twice.
     """
     vocab = _read_vocab(vocab_path)
     merges = _read_merges(merges_path, vocab)
     for token_id, token in config.added.items():
         if vocab.setdefault(token.content, token_id) != token_id:
             raise TokenizerError(
-                f"{vocab_path}: token {token.content!r} has id {vocab[token.content]}, the configuration says {token_id}",
+                f"{vocab_path}: token {token.content!r} has id {vocab[token.content]}, but the configuration says {token_id}",
                 hint="the tokenizer files contradict each other; copy all of them from the same model",
             )
     _check_unique(vocab, vocab_path)
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
-    # Files of this format cut as GPT-2 does, but for Qwen's.
+    # Files of this format split text as GPT-2 does, except Qwen's.
     if config.tokenizer_class == "Qwen2Tokenizer":
         _cut_like_qwen2(tokenizer)
     else:
@@ -93,7 +93,7 @@ def _merge(path: Path, number: int, line: str, vocab: dict[str, int]) -> tuple[s
         if token not in vocab:
             raise TokenizerError(
                 f"{path}, line {number}: the merge needs token {token!r}, which is not in the vocabulary",
-                hint="vocab.json and merges.txt are of different models; copy both from the same one",
+                hint="vocab.json and merges.txt belong to different models; copy both from the same model",
             )
     return left, right
 
@@ -109,7 +109,7 @@ def _cut_like_qwen2(tokenizer: tokenizers.Tokenizer) -> None:
 
 
 def _with_default_end(config: TokenizerConfig, vocab: dict[str, int]) -> TokenizerConfig:
-    """GPT-2's files do not name their only special token."""
+    """Name EOS if the files do not: GPT-2's files do not name their only special token."""
     if config.name("eos_token") is None and _GPT2_END in vocab:
         return msgspec.structs.replace(config, named=config.named | {"eos_token": _GPT2_END})
     return config

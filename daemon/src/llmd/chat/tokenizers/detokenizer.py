@@ -1,4 +1,4 @@
-"""Tokens to text as they come, without ever sending half a character."""
+"""Incremental detokenization that never returns half a character."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class IncrementalDetokenizer:
-    """The text of one sequence of tokens, piece by piece; each token costs its own bytes only.
+    """Decodes one sequence of tokens piece by piece; each token costs only its own bytes.
 
-    Bytes that do not yet make a character wait for the next token; U+FFFD stands for them only where no
-    continuation can fix them. ``at_text_start`` says that the tokens begin a text of their own, as a chat answer
-    does: the leading space of SentencePiece is then dropped, as `Tokenizer.decode` does. Tokens that continue a
-    prompt keep it. ``shown`` are texts of special tokens that are not skipped.
+    Bytes of an incomplete character wait for the next token; they become U+FFFD only if no continuation can
+    complete them. ``at_text_start``: the tokens begin a new text, as a chat answer does, so SentencePiece's
+    leading space is dropped, as in `Tokenizer.decode`. Tokens that continue a prompt keep it. ``shown`` are
+    texts of special tokens that are not skipped.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class IncrementalDetokenizer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, token_id: int) -> str:
-        """The text that ``token_id`` completes; empty for skipped special tokens and parts of characters."""
+        """Return the text that ``token_id`` completes; empty if it is skipped or completes no character."""
         if self._skip_special and self._tokenizer.is_special(token_id) and token_id not in self._shown_ids:
             return ""
         content = self._tokenizer.token_bytes(token_id)
@@ -42,5 +42,5 @@ class IncrementalDetokenizer:
         return self._decoder.decode(content)
 
     def finish(self) -> str:
-        """What was held back: U+FFFD for an incomplete character, else nothing."""
+        """Return what was held back: U+FFFD for an incomplete character, else nothing."""
         return self._decoder.decode(b"", final=True)

@@ -1,4 +1,4 @@
-"""Tokenizers that the tokenizers library runs: ``tokenizer.json``, and what is built in its form."""
+"""Tokenizers run by the tokenizers library: ``tokenizer.json`` and formats that are converted to it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from llmd.chat.tokenizers.token_bytes import PieceBytes
 from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 
-# A character for private use: the boundary before a part that does not begin a text.
+# A private-use character that stands before a part that does not begin a text.
 _BOUNDARY = "\U0010fffd"
 
 
 class HFTokenizer(Tokenizer):
-    """Two tokenizers over one model: ``plain`` differs in that it does not see special tokens in text.
+    """Runs two tokenizers over one model; ``_plain`` does not match special tokens in text.
 
-    The library's own switch for that is state, and state cannot be shared between threads.
+    The library's own switch for this is mutable state, which threads cannot share.
     """
 
     def __init__(
@@ -31,21 +31,21 @@ class HFTokenizer(Tokenizer):
     ) -> None:
         super().__init__(vocabulary)
         self._tokenizer = tokenizer
-        self._plain = _plain_twin(tokenizer, frozenset(token.text for token in vocabulary.specials))
+        self._plain = _plain_copy(tokenizer, frozenset(token.text for token in vocabulary.specials))
         self._boundary_id = self._plain.token_to_id(_BOUNDARY)
         self._piece_bytes = piece_bytes
         added = tokenizer.get_added_tokens_decoder()
         self._added_bytes = {token_id: token.content.encode() for token_id, token in added.items()}
 
     def form(self) -> dict[str, Any]:
-        """The tokenizer as ``tokenizer.json`` has it."""
+        """Return the content of a ``tokenizer.json`` of this tokenizer."""
         form: dict[str, Any] = json.loads(self._tokenizer.to_str())
         return form
 
     def _encode(self, text: str, *, parse_special: bool, at_start: bool) -> list[int]:
         if parse_special:
             return _run(self._tokenizer, text)
-        # Metaspace prepends its space only where a text begins: a boundary before the part keeps it from doing so.
+        # Metaspace prepends a space only at the start of a text, so a boundary before the part prevents it.
         part = text if at_start else _BOUNDARY + text
         return [token_id for token_id in _run(self._plain, part) if token_id != self._boundary_id]
 
@@ -61,29 +61,29 @@ class HFTokenizer(Tokenizer):
 
 
 def _run(tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-    # A batch of one, because only batches release the GIL: 600 KB in a thread then hold up the others for 11 ms
-    # instead of 1.3 s. Without offsets, which cost half of the time.
+    # Only batches release the GIL, hence a batch of one: encoding 600 KB in a thread then blocks the others
+    # for 11 ms instead of 1.3 s. The fast variant skips offsets, which take half of the time.
     return list(tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids)
 
 
-def _plain_twin(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) -> tokenizers.Tokenizer:
-    twin = tokenizers.Tokenizer(tokenizer.model)
+def _plain_copy(tokenizer: tokenizers.Tokenizer, special_texts: frozenset[str]) -> tokenizers.Tokenizer:
+    copy = tokenizers.Tokenizer(tokenizer.model)
     if tokenizer.normalizer is not None:
-        twin.normalizer = tokenizer.normalizer
+        copy.normalizer = tokenizer.normalizer
     if tokenizer.pre_tokenizer is not None:
-        twin.pre_tokenizer = tokenizer.pre_tokenizer
-    # In the order of their ids, so that those outside the model's vocabulary get the same ids again; in runs, because
-    # each call prepares anew how all of them are found.
+        copy.pre_tokenizer = tokenizer.pre_tokenizer
+    # In id order, so that tokens outside the model's vocabulary get the same ids again. In runs, because each
+    # call rebuilds the matcher of all added tokens.
     added = [token for _, token in sorted(tokenizer.get_added_tokens_decoder().items())]
     for is_special, run in groupby(added, key=lambda token: token.content in special_texts):
-        (twin.add_special_tokens if is_special else twin.add_tokens)(list(run))
-    twin.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
-    twin.encode_special_tokens = True
-    return twin
+        (copy.add_special_tokens if is_special else copy.add_tokens)(list(run))
+    copy.add_tokens([tokenizers.AddedToken(_BOUNDARY, normalized=False)])
+    copy.encode_special_tokens = True
+    return copy
 
 
 def add_configured_tokens(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, path: Path) -> None:
-    """Add to ``tokenizer`` what ``config`` lists beside it, and see that every id is the listed one."""
+    """Add to ``tokenizer`` the tokens that only ``config`` lists, and check that all listed ids match."""
     special = config.special_texts
     known = tokenizer.get_added_tokens_decoder()
     for token_id, token in sorted(config.added.items()):
@@ -101,7 +101,7 @@ def check_token_id(tokenizer: tokenizers.Tokenizer, text: str, token_id: int, pa
     actual = tokenizer.token_to_id(text)
     if actual != token_id:
         raise TokenizerError(
-            f"{path}: token {text!r} is listed with id {token_id}, but its place in the vocabulary is {actual}",
+            f"{path}: token {text!r} is listed with id {token_id}, but its id in the vocabulary is {actual}",
             hint="the tokenizer files contradict each other; copy all of them from the same model",
         )
 
@@ -109,7 +109,7 @@ def check_token_id(tokenizer: tokenizers.Tokenizer, text: str, token_id: int, pa
 def describe(
     tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, path: Path, *, strips_leading_space: bool
 ) -> Vocabulary:
-    """The vocabulary of a complete tokenizer; BOS and EOS are those that ``config`` names.
+    """Return the vocabulary of a complete tokenizer; ``config`` names BOS and EOS.
 
     Raises:
         TokenizerError: a named BOS or EOS is not in the vocabulary.
@@ -151,7 +151,7 @@ def _named_id(tokenizer: tokenizers.Tokenizer, config: TokenizerConfig, key: str
 
 
 def _written_around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids that the post-processor writes before and after a text."""
+    """Return the ids that the post-processor adds before and after a text."""
     marked = tokenizer.encode("a", add_special_tokens=True)
     mask = marked.special_tokens_mask
     before, after = _leading_ones(mask), _leading_ones(mask[::-1])
@@ -159,7 +159,7 @@ def _written_around(tokenizer: tokenizers.Tokenizer) -> tuple[tuple[int, ...], t
 
 
 def _written_around_pair(tokenizer: tokenizers.Tokenizer) -> PairFrame | None:
-    """What the post-processor writes around two texts, and which type it gives to their tokens."""
+    """Return what the post-processor adds around two texts, and the token types that it assigns."""
     marked = tokenizer.encode("a", "a", add_special_tokens=True)
     texts = marked.sequence_ids
     if not {0, 1} <= set(texts):

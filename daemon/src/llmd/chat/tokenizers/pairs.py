@@ -1,4 +1,4 @@
-"""Two texts as one: what a cross-encoder reads of a query and a document."""
+"""Join two texts into one input of a cross-encoder: a query and a document."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import msgspec
 
 
 class PairFrame(msgspec.Struct, frozen=True):
-    """What a tokenizer writes before, between and after two texts.
-
-    ``separators_of_first``: how many of the tokens between have the type of the first text; None where all tokens of a pair
-    have one type.
-    """
+    """Token ids that a tokenizer adds before, between and after two texts."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
     after: tuple[int, ...]
     separators_of_first: int | None = None
+    """How many ids of ``between`` have the type of the first text; None: all tokens have one type."""
 
     @property
     def num_tokens(self) -> int:
@@ -25,16 +22,18 @@ class PairFrame(msgspec.Struct, frozen=True):
 
 
 class TokenPair(msgspec.Struct, frozen=True):
-    """Token ids of two texts; from the place ``second_at`` on, tokens are of type 1 (None: of type 0 all)."""
+    """Token ids of two joined texts."""
 
     ids: list[int]
     second_at: int | None
+    """Index of the first token of type 1; None: all tokens are of type 0."""
 
 
 def join(frame: PairFrame, first: Sequence[int], second: Sequence[int], max_len: int | None) -> TokenPair:
-    """Both texts in their frame. Beyond ``max_len`` tokens the longer text loses its end, or both do where neither is short.
+    """Join two texts. Beyond ``max_len`` tokens, truncate the longer text, or both to equal lengths.
 
-    As ``longest_first`` of transformers: on the way to equal lengths, the odd token stays with the longer text, or the second.
+    This is ``longest_first`` of transformers: if the lengths cannot be equal, the longer text keeps the extra
+    token, or the second text if both are equally long.
     """
     if max_len is not None:
         most = _lengths(len(first), len(second), max(0, max_len - frame.num_tokens))
@@ -46,7 +45,7 @@ def join(frame: PairFrame, first: Sequence[int], second: Sequence[int], max_len:
 
 
 def _lengths(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of each text is kept."""
+    """Return how many tokens of each text are kept."""
     if first + second <= room:
         return first, second
     if first > second:

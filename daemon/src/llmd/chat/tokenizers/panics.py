@@ -1,6 +1,7 @@
-"""What files can make the libraries that run tokenizers raise, beside their own errors.
+"""Convert unusual failures of tokenizer libraries into `TokenizerError`.
 
-Panics of those in Rust are no `Exception`. Lone surrogates, which JSON can spell, are no text for any of them.
+Damaged files can make the Rust libraries panic; a panic is not an `Exception`. None of the libraries accepts
+lone surrogates, which JSON can express.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from contextlib import contextmanager
 
 from llmd.api.errors import TokenizerError
 
-# The libraries do not export the class; each has one of its own.
+# Each library has its own class of this name and does not export it.
 _PANIC = "PanicException"
 
 
 @contextmanager
 def panics_refused(what: str) -> Iterator[None]:
-    """Raises `TokenizerError`, saying that ``what`` failed, where a library panics or meets a lone surrogate."""
+    """Raise `TokenizerError` about ``what`` if a library panics or finds a lone surrogate."""
     try:
         yield
     except BaseException as exc:

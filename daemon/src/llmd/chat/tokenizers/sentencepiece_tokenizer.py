@@ -1,4 +1,4 @@
-"""``tokenizer.model`` of SentencePiece: Llama 2, Mistral, Gemma."""
+"""SentencePiece's ``tokenizer.model``: Llama 2, Mistral, Gemma."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitt
 from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import AddedToken, TokenizerConfig
 
-# Field 3 of ModelProto (normalizer_spec) with field 3 (add_dummy_prefix) false. Protocol buffers that follow one
-# another are merged, so these bytes after a model switch its dummy prefix off.
+# Field 3 of ModelProto (normalizer_spec) with field 3 (add_dummy_prefix) false. Concatenated protocol buffers
+# are merged, so appending these bytes to a model turns its dummy prefix off.
 _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
 
 
 class Processors(Struct, frozen=True):
-    """SentencePiece's model for text that begins, and for text that goes on, which has no dummy prefix."""
+    """SentencePiece's model with its dummy prefix, for starts of texts, and without, for continuations."""
 
     starting: SentencePieceProcessor
     continuing: SentencePieceProcessor
@@ -30,10 +30,11 @@ class Processors(Struct, frozen=True):
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """SentencePiece between ``added`` tokens by id, control tokens among them, which its own library never matches in text.
+    """Runs SentencePiece on the text between ``added`` tokens.
 
-    Every piece of text has SentencePiece's dummy prefix where ``legacy`` is set, as transformers names it; otherwise only
-    text at the very start has it, and none where ``prefixes_start`` is not set.
+    ``added`` is by id and includes control tokens, which SentencePiece itself never matches in text. With
+    ``legacy`` (transformers' name) every piece of text gets SentencePiece's dummy prefix, otherwise only the
+    start of a text. Without ``prefixes_start`` no text gets it.
     """
 
     def __init__(
@@ -66,11 +67,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def prefixes_start(self) -> bool:
-        """Whether a text begins with a dummy prefix."""
+        """Whether the start of a text gets a dummy prefix."""
         return self._starting is not self._continuing
 
     def content(self) -> bytes:
-        """SentencePiece's model, as in ``tokenizer.model``."""
+        """Return SentencePiece's model, as in ``tokenizer.model``."""
         content: bytes = self._model.serialized_model_proto()
         return content
 
@@ -83,7 +84,7 @@ class SentencePieceTokenizer(Tokenizer):
         return ids
 
     def _encode_plain(self, text: str, *, starts: bool) -> list[int]:
-        """Text that holds no special tokens: what reads like one is cut in two where the model itself would see it."""
+        """Encode without special tokens: split texts that SentencePiece itself would match as such."""
         ids: list[int] = []
         kept = ""
         for piece in self._symbol_splitter.split(text):
@@ -99,7 +100,7 @@ class SentencePieceTokenizer(Tokenizer):
         return list(model.encode(text)) if text else []
 
     def _is_symbol(self, token_id: int) -> bool:
-        """Whether it is a user-defined symbol, which SentencePiece matches in text, as Gemma's special tokens are."""
+        """Return whether SentencePiece matches the token in text, as it does Gemma's special tokens."""
         model = self._model
         inside = token_id < model.get_piece_size()
         return inside and not (model.is_control(token_id) or model.is_unknown(token_id))
@@ -121,10 +122,10 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> SentencePieceTokenizer:
-    """The tokenizer of a SentencePiece model.
+    """Load the tokenizer of a SentencePiece model.
 
     Raises:
-        TokenizerError: the content is no model, or ``config`` contradicts it.
+        TokenizerError: the content is not a model, or ``config`` contradicts it.
     """
     processors = open_processors(path, content)
     added = _all_added(processors.starting, config)
@@ -132,17 +133,17 @@ def load_sentencepiece(path: Path, content: bytes, config: TokenizerConfig) -> S
         _describe(processors, added, config, path),
         processors,
         added,
-        # transformers: legacy unless the configuration says otherwise.
+        # As in transformers: legacy unless the configuration says otherwise.
         legacy=config.legacy is not False,
         prefixes_start=config.add_prefix_space is not False,
     )
 
 
 def open_processors(path: Path, content: bytes) -> Processors:
-    """The model in ``content``, which ``path`` holds.
+    """Open the model in ``content``, the content of ``path``.
 
     Raises:
-        TokenizerError: it is no model.
+        TokenizerError: it is not a model.
     """
     model = _processor(content, path)
     has_prefix = model.normalize("a") != "a"
@@ -152,7 +153,7 @@ def open_processors(path: Path, content: bytes) -> Processors:
 def _processor(content: bytes, path: Path) -> SentencePieceProcessor:
     try:
         model = SentencePieceProcessor(model_proto=content)
-        # Pieces that are no UTF-8 and a missing unknown piece: the library notices only when it is asked for them.
+        # The library notices pieces that are not UTF-8 and a missing unknown piece only on access.
         model.id_to_piece([*range(model.get_piece_size()), model.unk_id()])
     except (RuntimeError, UnicodeDecodeError, IndexError) as exc:
         raise TokenizerError(
@@ -163,13 +164,13 @@ def _processor(content: bytes, path: Path) -> SentencePieceProcessor:
 
 
 def _piece_id(model: SentencePieceProcessor, text: str) -> int | None:
-    """``piece_to_id`` answers with the id of the unknown piece for what it does not hold."""
+    """Return the id of a piece, or None; ``piece_to_id`` returns the unknown piece's id instead of None."""
     token_id = int(model.piece_to_id(text))
     return token_id if model.id_to_piece(token_id) == text else None
 
 
 def _all_added(model: SentencePieceProcessor, config: TokenizerConfig) -> dict[int, AddedToken]:
-    """Tokens that are matched as a whole: the control and unknown pieces, then what ``config`` lists or names."""
+    """Return the tokens that are matched as a whole: control and unknown pieces, and those of ``config``."""
     pieces = range(model.get_piece_size())
     added = {
         i: AddedToken(model.id_to_piece(i)) for i in pieces if model.is_control(i) or model.is_unknown(i)
@@ -212,7 +213,7 @@ def _check_ids(model: SentencePieceProcessor, added: dict[int, AddedToken], path
         piece = _piece_id(model, token.content)
         if token_id < 0 or held != token_id or piece not in {None, token_id}:
             raise TokenizerError(
-                f"{path}: the configuration gives token {token.content!r} id {token_id}, it has {(held, piece)}",
+                f"{path}: the configuration gives token {token.content!r} id {token_id}, but it has ids {(held, piece)}",
                 hint="the tokenizer files contradict each other; copy all of them from the same model",
             )
 

@@ -1,4 +1,4 @@
-"""Special tokens: control tokens such as ``<|im_end|>``, and where their text occurs."""
+"""Special tokens: control tokens such as ``<|im_end|>``, and a search for them in text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import msgspec
 
 
 def any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """A pattern for the longest of ``texts`` that stands at a place; it matches nothing where there are none.
+    """Return a pattern for the longest of ``texts`` at a position; without texts it matches nothing.
 
-    Alternatives are merged into a trie: vocabularies hold thousands of special tokens that begin alike.
+    Alternatives are merged into a trie: vocabularies have thousands of special tokens with common prefixes.
     """
     wanted = sorted(set(filter(None, texts)))
     return re.compile(_trie(wanted) if wanted else r"(?!)")
 
 
 def _trie(texts: list[str]) -> str:
-    prefix = commonprefix(texts)  # noqa: RUF071 — characters are what is meant
+    prefix = commonprefix(texts)  # noqa: RUF071 — character by character is intended
     rests = [text[len(prefix) :] for text in texts]
     branches = [_trie(list(group)) for _, group in groupby(filter(None, rests), key=lambda rest: rest[0])]
     if not branches:
@@ -29,33 +29,32 @@ def _trie(texts: list[str]) -> str:
 
 
 class SpecialToken(msgspec.Struct, frozen=True):
-    """A token that is matched in text as a whole, before the model's own pieces.
-
-    ``lstrip`` and ``rstrip``: the token swallows the whitespace before and after its text.
-    """
+    """A token that is matched in text as a whole, before the model's own pieces."""
 
     text: str
     token_id: int
     lstrip: bool = False
+    """The token includes the whitespace before its text."""
     rstrip: bool = False
+    """The token includes the whitespace after its text."""
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A run of text, or one occurrence of ``token`` together with the whitespace that it swallows."""
+    """A run of text, or one occurrence of ``token`` including the whitespace that it strips."""
 
     text: str
     token: SpecialToken | None = None
 
 
 class SpecialTokenSplitter:
-    """Splits text at tokens: the leftmost occurrence wins, the longest where several begin together."""
+    """Splits text at tokens: the leftmost occurrence wins, then the longest."""
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self._tokens = {token.text: token for token in tokens if token.text}
         self._pattern = any_of(self._tokens)
 
     def split(self, text: str) -> list[Piece]:
-        """Pieces whose texts join to ``text``; none is empty."""
+        """Return non-empty pieces whose concatenation is ``text``."""
         return [piece for piece in self._pieces(text) if piece.text]
 
     def _pieces(self, text: str) -> Iterator[Piece]:
@@ -64,7 +63,7 @@ class SpecialTokenSplitter:
             token = self._tokens[match.group()]
             start, end = max(match.start(), done), match.end()
             if end <= done:
-                continue  # the token before swallowed this one, which is whitespace
+                continue  # this token is whitespace that the previous one stripped
             if token.lstrip:
                 start = done + len(text[done:start].rstrip())
             if token.rstrip:

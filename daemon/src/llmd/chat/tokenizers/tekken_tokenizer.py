@@ -1,4 +1,4 @@
-"""``tekken.json``, as Mistral publishes its later models: tokens by rank, as tiktoken's, behind the special ones."""
+"""``tekken.json`` of Mistral's later models: tokens by rank, as in tiktoken, after the special tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmd.chat.tokenizers.special_tokens import SpecialToken
 from llmd.chat.tokenizers.tiktoken_tokenizer import TiktokenTokenizer, check_ids, check_ranks, describe
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 
-# What versions 3 and 7 begin with, whose files do not always list them. Source: github.com/mistralai/mistral-common.
+# First special tokens of versions 3 and 7, if a file lists none. Source: github.com/mistralai/mistral-common.
 OLDER_SPECIALS = (
     "<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]",
     "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
@@ -37,10 +37,11 @@ class _Special(msgspec.Struct, frozen=True):
 
 
 class _Config(msgspec.Struct, frozen=True):
-    """``default_vocab_size`` counts the special tokens; of ``vocab``, only so many tokens are used as it leaves."""
+    """How the vocabulary is used."""
 
     pattern: str
     default_vocab_size: _Size
+    """All tokens, including special ones. The rest of ``vocab`` is unused."""
     default_num_special_tokens: _Size
 
 
@@ -51,10 +52,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def load_tekken(path: Path, config: TokenizerConfig) -> TiktokenTokenizer:
-    """The tokenizer of the file. Ids of special tokens come first, those of others follow in the order of their ranks.
+    """Load the tokenizer of the file. Special tokens have the first ids; the others follow in rank order.
 
     Raises:
-        TokenizerError: the file is damaged, ranks have gaps, tokens occur twice, a byte has no token.
+        TokenizerError: the file is damaged, ranks have gaps, a token occurs twice, or a byte has no token.
     """
     file = read_json(path, _File, error=TokenizerError)
     num_specials = file.config.default_num_special_tokens
@@ -69,7 +70,7 @@ def _read_ranks(path: Path, file: _File, first_id: int) -> dict[bytes, int]:
     used = file.config.default_vocab_size - first_id
     if not 0 < used <= len(file.vocab):
         raise TokenizerError(
-            f"{path} has {len(file.vocab)} tokens, of which {used} are to be used",
+            f"{path} has {len(file.vocab)} tokens, but its configuration uses {used}",
             hint="the file is damaged or truncated; copy it again from its model",
         )
     tokens = file.vocab[:used]
@@ -90,7 +91,7 @@ def _read_ranks(path: Path, file: _File, first_id: int) -> dict[bytes, int]:
 
 
 def _specials(path: Path, listed: Sequence[_Special] | None, number: int) -> tuple[SpecialToken, ...]:
-    """Those that the file lists, or that older files begin with; ids without a name are filled up."""
+    """Return the special tokens: as listed, or those of older files; ids without a name get a placeholder."""
     named = dict(enumerate(OLDER_SPECIALS)) if listed is None else {one.rank: one.token_str for one in listed}
     texts = [named.get(rank, f"<SPECIAL_{rank}>") for rank in range(number)]
     if any(not 0 <= rank < number for rank in named) or len(set(texts)) < number:

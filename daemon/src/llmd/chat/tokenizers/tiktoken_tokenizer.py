@@ -1,4 +1,4 @@
-"""``tokenizer.model`` in tiktoken's format, as Llama 3 was published: lines of base64 bytes and a rank."""
+"""``tokenizer.model`` in tiktoken's format, as published for Llama 3: lines of base64 bytes and a rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 from llmd.chat.tokenizers.word_patterns import LLAMA3
 
-# A pattern backtracks over a run of signs or spaces and gives up at about a million; longer runs are cut.
+# Patterns backtrack over runs of spaces or other characters and fail at about a million: split long runs.
 MAX_RUN_LEN = 25_000
 _RUN = re.compile(rf"\s{{1,{MAX_RUN_LEN}}}|\S{{1,{MAX_RUN_LEN}}}")
 
@@ -28,10 +28,10 @@ _NUM_LLAMA3_SPECIALS = 256
 
 
 class TiktokenTokenizer(Tokenizer):
-    """Byte-level BPE by rank, run by tiktoken. ``pattern`` says how text is cut before merging.
+    """Byte-level BPE by rank, run by tiktoken. ``pattern`` splits text into words before merging.
 
     Raises:
-        TokenizerError: the pattern is none.
+        TokenizerError: the pattern is invalid.
     """
 
     def __init__(self, vocabulary: Vocabulary, ranks: dict[bytes, int], path: Path, pattern: str) -> None:
@@ -70,15 +70,15 @@ class TiktokenTokenizer(Tokenizer):
 
 
 def looks_like_tiktoken(content: bytes) -> bool:
-    """Whether the first line is base64 and a number."""
+    """Return whether the first line is base64 and a number."""
     return re.match(rb"[A-Za-z0-9+/]+={0,2} \d+(\r?\n|$)", content) is not None
 
 
 def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> TiktokenTokenizer:
-    """The tokenizer of tiktoken's lines; its special tokens are Llama 3's unless ``config`` lists others.
+    """Load a tokenizer in tiktoken's format; special tokens are Llama 3's unless ``config`` lists others.
 
     Raises:
-        TokenizerError: a line is damaged, ranks or tokens occur twice, a byte has no token.
+        TokenizerError: a line is damaged, a rank or token occurs twice, or a byte has no token.
     """
     ranks = _read_ranks(path, content)
     specials = _specials(ranks, config)
@@ -96,11 +96,10 @@ def describe(
     bos: str,
     eos: str,
 ) -> Vocabulary:
-    """The vocabulary of ``ranks`` and ``specials``; ``bos`` and ``eos`` are the tokens of these roles unless ``config`` names
-    others.
+    """Return the vocabulary of ``ranks`` and ``specials``; ``config`` overrides ``bos`` and ``eos``.
 
     Raises:
-        TokenizerError: ``config`` names a token that there is not.
+        TokenizerError: ``config`` names a token that does not exist.
     """
     ids = {token.text: token.token_id for token in specials}
     bos_id = _role_id(path, config, "bos_token", bos, ids)
@@ -137,7 +136,7 @@ def _read_ranks(path: Path, content: bytes) -> dict[bytes, int]:
 
 
 def check_ranks(path: Path, ranks: Container[bytes]) -> None:
-    """Refuse ranks of which a byte has none, by `TokenizerError`."""
+    """Raise `TokenizerError` if a byte has no token."""
     missing = next((byte for byte in range(256) if bytes([byte]) not in ranks), None)
     if missing is not None:
         raise TokenizerError(
@@ -157,12 +156,12 @@ def _specials(ranks: dict[bytes, int], config: TokenizerConfig) -> tuple[Special
 
 
 def check_ids(path: Path, ranks: Mapping[bytes, int], specials: Mapping[str, int]) -> None:
-    """Refuse tokens that share an id, or have one outside int32, by `TokenizerError`."""
+    """Raise `TokenizerError` if tokens share an id or an id is negative or above int32."""
     ids = [*ranks.values(), *specials.values()]
     if len(set(ids)) != len(ids) or min(ids) < 0 or max(ids) >= 1 << 31:
         raise TokenizerError(
             f"{path}: {len(ids)} tokens share {len(set(ids))} ids from {min(ids)} to {max(ids)}",
-            hint="ranks and added tokens need ids of their own, from 0 on; copy the tokenizer files again",
+            hint="every rank and added token needs a unique id from 0 on; copy the tokenizer files again",
         )
 
 
@@ -177,7 +176,7 @@ def _role_id(path: Path, config: TokenizerConfig, key: str, default: str, ids: d
 
 
 def _cut_long_runs(text: str) -> Iterator[str]:
-    """Parts of ``text``, cut only inside runs of whitespace or of other characters longer than ``MAX_RUN_LEN``."""
+    """Split ``text``, but only inside runs of whitespace or other characters beyond `MAX_RUN_LEN`."""
     start = 0
     for run in _RUN.finditer(text):
         cut = run.end()

@@ -1,4 +1,4 @@
-"""How the pieces of a vocabulary are written, and the bytes they stand for."""
+"""Decode the pieces of a vocabulary to the bytes that they stand for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _PRINTABLE = (range(0x21, 0x7F), range(0xA1, 0xAD), range(0xAE, 0x100))
 
 
 class PieceBytes(Protocol):
-    """The bytes that a piece of the vocabulary stands for."""
+    """Returns the bytes that a piece of the vocabulary stands for."""
 
     def __call__(self, piece: str, /) -> bytes: ...
 
 
 class ByteLevelPieces:
-    """Pieces in the alphabet of GPT-2, in which each byte is one visible character.
+    """Pieces in GPT-2's alphabet, in which each byte is one visible character.
 
-    Printable bytes of Latin-1 stand for themselves, the others for the characters from U+0100 on, in order.
+    Printable Latin-1 bytes stand for themselves; the others become the characters from U+0100 on, in order.
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.2.
     """
 
@@ -33,12 +33,12 @@ class ByteLevelPieces:
         return b"".join(self._bytes.get(char) or char.encode() for char in piece)
 
     def written(self, content: bytes) -> str:
-        """The piece that stands for these bytes."""
+        """Return the piece that stands for these bytes."""
         return content.decode("latin-1").translate(self._signs)
 
 
 class SpacedPieces:
-    """Pieces of SentencePiece: U+2581 is a space; ``<0x0A>`` is a byte where ``byte_fallback`` is set.
+    """Pieces of SentencePiece: U+2581 is a space; with ``byte_fallback``, ``<0x0A>`` is a byte.
 
     Source: Kudo & Richardson 2018, "SentencePiece: A simple and language independent subword tokenizer".
     """
@@ -52,7 +52,7 @@ class SpacedPieces:
 
 
 class WordPieces:
-    """Pieces of BERT: one with ``prefix`` goes on with a word, others begin one after a space.
+    """Pieces of BERT: a piece with ``prefix`` continues a word, others begin one after a space.
 
     Source: Schuster & Nakajima 2012, "Japanese and Korean Voice Search".
     """

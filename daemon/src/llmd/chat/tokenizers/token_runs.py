@@ -1,4 +1,4 @@
-"""Texts that a request names, as the tokens that the engine can look for."""
+"""Convert texts of a request to token sequences that the engine can match."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ Runs = tuple[tuple[int, ...], ...]
 
 
 class Breakers(Struct, frozen=True):
-    """Where repetitions end: at a token of ``ids``, whose text holds a breaker, or after one of ``runs``."""
+    """Sequence breakers of DRY: tokens at which a repetition ends."""
 
     ids: tuple[int, ...] = ()
+    """Tokens whose text contains a breaker."""
     runs: Runs = ()
+    """Token sequences across which a breaker spans."""
 
 
 def find_breakers(tokenizer: Tokenizer, vocabulary: Sequence[bytes], texts: Sequence[str]) -> Breakers:
-    """The tokens that hold any of the texts, and the runs that a text lies across.
+    """Return the tokens that contain any of the texts, and the runs that a text spans.
 
-    ``vocabulary`` has the bytes of each token from id 0. A run begins with a token that ends with a beginning of the
-    text; the rest of it is taken as the tokenizer writes it, as llama.cpp does. This reads the whole vocabulary: call it
-    in a thread.
+    ``vocabulary`` has the bytes of each token from id 0. A run starts with a token that ends with a prefix of
+    the text; the tokenizer encodes the rest, as in llama.cpp. This scans the whole vocabulary: call it in a
+    thread.
     """
     ids: set[int] = set()
     runs: set[tuple[int, ...]] = set()
@@ -39,7 +41,7 @@ def find_breakers(tokenizer: Tokenizer, vocabulary: Sequence[bytes], texts: Sequ
 
 
 def find_bad_words(tokenizer: Tokenizer, vocabulary: Sequence[bytes], words: Sequence[str]) -> Runs:
-    """How the tokenizer writes each word at the beginning of a text, within one, and after a space."""
+    """Encode each word as at the start of a text, within a text, and after a space."""
     runs: dict[tuple[int, ...], None] = {}
     for word in words:
         bare = word.lstrip() or word
@@ -53,7 +55,7 @@ def find_bad_words(tokenizer: Tokenizer, vocabulary: Sequence[bytes], words: Seq
 
 
 def _continuation(tokenizer: Tokenizer, vocabulary: Sequence[bytes], text: str) -> list[int]:
-    """How the tokenizer writes a text after another, without the space that some put before every text."""
+    """Encode a text that follows another, without the space that some tokenizers add before every text."""
     for before in ("\n", "a", "."):
         start = tokenizer.encode_part(before, parse_special=False, at_start=True)
         ids = tokenizer.encode_part(before + text, parse_special=False, at_start=True)

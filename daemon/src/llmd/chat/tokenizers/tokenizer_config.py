@@ -1,4 +1,4 @@
-"""What ``tokenizer_config.json`` and its older companions say about a tokenizer."""
+"""Read ``tokenizer_config.json`` and its older companion files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from llmd.chat.json_file import convert_json, read_json_object
 
 _NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
-# These classes write BOS unless told otherwise; others do as their tokenizer.json says.
+# These classes add BOS by default; for others tokenizer.json decides.
 _CLASSES_WITH_BOS = frozenset({"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer"})
 
 
 class AddedToken(msgspec.Struct, frozen=True):
-    """An entry of ``added_tokens_decoder``: a token beside the model's own pieces."""
+    """An entry of ``added_tokens_decoder``: a token that is not one of the model's own pieces."""
 
     content: str
     special: bool = True
@@ -28,28 +28,27 @@ class AddedToken(msgspec.Struct, frozen=True):
 
 
 class TokenizerConfig(msgspec.Struct, frozen=True):
-    """The files' content in one form.
-
-    ``named`` holds the texts of ``bos_token`` and its like, and the list ``additional_special_tokens``: chat
-    templates see them as variables. ``added`` is by token id. ``add_bos``, ``add_prefix_space`` and ``legacy`` are
-    None where the files leave the choice to the kind of tokenizer. ``add_eos``: EOS ends a text that is complete, also
-    where the tokenizer's own file does not say so. ``lower_cases``, ``strips_accents`` (None: where it lower-cases) and
-    ``splits_chinese`` are what WordPiece does to text first.
-    """
+    """The merged content of the files. None: the files leave the choice to the kind of tokenizer."""
 
     tokenizer_class: str = ""
     named: dict[str, str | list[str]] = {}
+    """Texts of ``bos_token`` etc. and the list ``additional_special_tokens``: variables of templates."""
     added: dict[int, AddedToken] = {}
+    """By token id."""
     add_bos: bool | None = None
     add_eos: bool = False
+    """EOS ends a complete text, even if the tokenizer's own file does not say so."""
     add_prefix_space: bool | None = None
     legacy: bool | None = None
     lower_cases: bool = True
+    """WordPiece lower-cases text first."""
     strips_accents: bool | None = None
+    """WordPiece strips accents first; None: if it lower-cases."""
     splits_chinese: bool = True
+    """WordPiece splits Chinese characters first."""
 
     def name(self, key: str) -> str | None:
-        """The text of ``bos_token``, ``eos_token`` and so on, None where there is none."""
+        """Return the text of ``bos_token``, ``eos_token`` etc.; None if there is none."""
         value = self.named.get(key)
         return value if isinstance(value, str) else None
 
@@ -74,7 +73,7 @@ class _ConfigFile(msgspec.Struct, frozen=True):
 
 
 def read_tokenizer_config(directory: Path) -> TokenizerConfig:
-    """The configuration of the tokenizer in ``directory``; files that do not exist say nothing.
+    """Read the configuration of the tokenizer in ``directory``; missing files count as empty.
 
     Raises:
         TokenizerError: a file cannot be read or does not have the expected form.
@@ -105,8 +104,9 @@ def _named(path: Path, values: dict[str, Any]) -> dict[str, str | list[str]]:
     named: dict[str, str | list[str]] = {
         key: _text(path, key, values[key]) for key in _NAMES if values.get(key) is not None
     }
-    # transformers 4 has a list of the first name and an object of further roles of the second; 5 has the list as second
-    # and the roles as third.
+    # transformers 4 has the list in additional_special_tokens and an object of further roles in
+    # extra_special_tokens; transformers 5 has the list in extra_special_tokens and the roles in
+    # model_specific_special_tokens.
     listed = values.get("additional_special_tokens")
     for key in ("extra_special_tokens", "model_specific_special_tokens"):
         extra = values.get(key)
@@ -125,7 +125,7 @@ def _named(path: Path, values: dict[str, Any]) -> dict[str, str | list[str]]:
 
 
 def _text(path: Path, key: str, value: Any) -> str:
-    """The text of a token, which stands there alone or as an object with its ``content``."""
+    """Return the text of a token, given as a string or as an object with ``content``."""
     text = value.get("content") if isinstance(value, dict) else value
     if not isinstance(text, str):
         raise TokenizerError(f"{path}: {key} is {value!r}, not a token's text", hint="correct the file")

@@ -34,17 +34,17 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def load_tokenizer_json(path: Path, config: TokenizerConfig) -> HFTokenizer:
-    """The tokenizer in ``path``, with what ``config`` adds.
+    """Load the tokenizer in ``path``, with what ``config`` adds.
 
     Raises:
-        TokenizerError: the file is damaged, contradicts itself or ``config``, or is of a kind llmd cannot decode.
+        TokenizerError: the file is damaged, contradicts itself or ``config``, or llmd cannot decode its kind.
     """
     content = read_file(path, error=TokenizerError)
     form = parse_json(path, content, _File, error=TokenizerError)
     _check_ids(form, path)
     _check_marks(form.model, path)
     tokenizer = _parse(path, content)
-    # Limits of training runs, which would cut or pad prompts.
+    # Left over from training; they would truncate or pad prompts.
     tokenizer.no_truncation()
     tokenizer.no_padding()
     for token in form.added_tokens:
@@ -66,12 +66,12 @@ def _check_ids(form: _File, path: Path) -> None:
 
 
 def _check_marks(model: _Model, path: Path) -> None:
-    """Marks of a word's parts belong to WordPiece; elsewhere one would be decoded wrongly, or abort the process."""
+    """Reject marks of word parts outside WordPiece: they would be decoded wrongly, or abort the process."""
     is_word_piece = model.type == "WordPiece"
     for mark in (None if is_word_piece else model.continuing_subword_prefix, model.end_of_word_suffix):
         if mark:
             raise TokenizerError(
-                f"{path}: its pieces mark the parts of words with {mark[:20]!r}, which llmd does not know",
+                f"{path}: its pieces mark the parts of words with {mark[:20]!r}, which llmd does not support",
                 hint="language models do not use such marks; check that this is the model's file",
             )
 
@@ -82,7 +82,7 @@ def _parse(path: Path, content: bytes) -> tokenizers.Tokenizer:
     except Exception as exc:
         raise TokenizerError(
             f"{path} is not a tokenizer that can be run: {exc}",
-            hint="the file is damaged, or made by a newer version of the tokenizers library than is installed",
+            hint="the file is damaged or needs a newer tokenizers library; copy it again or upgrade llmd",
         ) from exc
 
 
@@ -104,7 +104,7 @@ def _piece_bytes(steps: list[dict[str, Any]], path: Path) -> PieceBytes:
     if types & {"Metaspace", "ByteFallback", "Replace"}:
         return SpacedPieces(byte_fallback="ByteFallback" in types)
     raise TokenizerError(
-        f"{path}: pieces are joined by {sorted(types) or 'no decoder'}, which llmd does not know",
+        f"{path}: pieces are joined by {sorted(types) or 'no decoder'}, which llmd does not support",
         hint="models use a byte-level, a SentencePiece or a WordPiece decoder; check that this is the model's file",
     )
 

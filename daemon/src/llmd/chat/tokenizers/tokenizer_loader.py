@@ -1,4 +1,4 @@
-"""Finds the tokenizer of a model directory, whatever form it has."""
+"""Find and load the tokenizer of a model directory."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from llmd.models.gguf.model_metadata import gguf_metadata
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
-    """The tokenizer of a model: ``tokenizer.json``, else ``vocab.json`` + ``merges.txt``, else ``tokenizer.model``, else
-    Mistral's ``tekken.json`` or ``tokenizer.model.vN``, else ``vocab.txt``. That of a model in a GGUF file stands in the file.
+    """Load the tokenizer of a model.
 
-    A ``tokenizer.model`` is SentencePiece's or tiktoken's by its content.
+    The first of these files is used: ``tokenizer.json``, ``vocab.json`` with ``merges.txt``,
+    ``tokenizer.model``, Mistral's ``tekken.json`` or ``tokenizer.model.vN``, ``vocab.txt``. A GGUF file
+    contains its tokenizer. The content of a ``tokenizer.model`` decides whether it is SentencePiece's or
+    tiktoken's.
 
     Raises:
         NotFoundError: there is no such directory or file.
@@ -69,10 +71,10 @@ def _load_model_file(path: Path, config: TokenizerConfig) -> Tokenizer:
     content = read_file(path, error=TokenizerError)
     if looks_like_tiktoken(content):
         return load_tiktoken(path, content, config)
-    # A serialized ModelProto begins with its first piece: field 1, of a length.
+    # A serialized ModelProto begins with its first piece: field 1, length-delimited.
     if content[:1] == b"\n":
         return load_sentencepiece(path, content, config)
     raise TokenizerError(
         f"{path} is neither a SentencePiece model nor in tiktoken's format",
-        hint="the file is damaged, or a pointer to a large file that was not fetched; copy it again",
+        hint="the file is damaged or only a Git LFS pointer; copy it again from the model",
     )

@@ -1,24 +1,24 @@
-"""Regular expressions that cut text into words before bytes are merged, by the model that had them first.
+"""Regular expressions that split text into words before BPE merges, named after the first model to use them.
 
-Files of some formats hold theirs, others only say which it is.
+Some file formats contain the expression, others only name it.
 """
 
 from __future__ import annotations
 
 ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
-"""Of English contractions."""
+"""Endings of English contractions."""
 DIGIT, DIGITS, NUMBER = r"\p{N}", r"\p{N}{1,3}", r"\p{N}+"
 SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def cl100k(digits: str, *, letters: str = r"\p{L}") -> str:
-    """GPT-4's: contractions, words with one leading sign, numbers, signs, spaces."""
+    """Return GPT-4's pattern: contractions, words with a leading character, numbers, symbols, spaces."""
     words = rf"{ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?[{letters}]+"
     return rf"{words}|{digits}| ?[^\s{letters}\p{{N}}]+[\r\n]*|{SPACES}"
 
 
 def o200k(digits: str, endings: str) -> str:
-    """GPT-4o's: a word ends where small letters are followed by a capital."""
+    """Return GPT-4o's pattern: a word ends before an upper-case letter that follows lower-case ones."""
     before = r"[^\r\n\p{L}\p{N}]?"
     upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
     words = f"{before}{upper}*{lower}+{endings}|{before}{upper}+{lower}*{endings}"
@@ -27,7 +27,7 @@ def o200k(digits: str, endings: str) -> str:
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = cl100k(DIGITS)
-"""Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 3.2: a vocabulary that extends cl100k_base."""
+"""Source: Grattafiori et al. 2024, "The Llama 3 Herd of Models", section 3.2: it extends cl100k_base."""
 QWEN2 = cl100k(DIGIT)
 GPT4O = o200k(DIGITS, f"{ENDINGS}?")
 TEKKEN = o200k(DIGIT, "")

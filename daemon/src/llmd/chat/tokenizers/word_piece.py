@@ -1,4 +1,4 @@
-"""``vocab.txt``: WordPiece as BERT published it first, for models without a ``tokenizer.json``.
+"""WordPiece from ``vocab.txt``, BERT's original format, for models without a ``tokenizer.json``.
 
 Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
 """
@@ -25,20 +25,20 @@ NAMES: dict[str, str | list[str]] = {
     "pad_token": "[PAD]",
     "mask_token": "[MASK]",
 }
-"""What special tokens are called where the configuration does not say."""
+"""Special tokens that the configuration does not name."""
 
 
 def load_word_piece(path: Path, config: TokenizerConfig) -> HFTokenizer:
-    """The tokenizer of a list of pieces, one a line.
+    """Load the tokenizer of a list of pieces, one per line.
 
     Raises:
-        TokenizerError: the file is damaged, or lacks a special token.
+        TokenizerError: the file is damaged or lacks a special token.
     """
     return build_word_piece(_read_vocab(path), config, path)
 
 
 def build_word_piece(vocab: dict[str, int], config: TokenizerConfig, path: Path) -> HFTokenizer:
-    """The tokenizer of pieces that ``path`` holds, by their ids.
+    """Build the tokenizer of ``vocab``: the ids of the pieces in ``path``.
 
     Raises:
         TokenizerError: a special token is missing.
@@ -74,6 +74,6 @@ def _special(config: TokenizerConfig, role: str, vocab: dict[str, int], path: Pa
     if text is None or text not in vocab:
         raise TokenizerError(
             f"{path}: there is no {role} {text!r}",
-            hint="the file is damaged, or of another model than tokenizer_config.json; copy both again",
+            hint="the file is damaged or does not match tokenizer_config.json; copy both from the same model",
         )
     return text

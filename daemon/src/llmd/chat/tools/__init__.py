@@ -1,1 +1,1 @@
-"""Tools in prompts, and the calls that answers may make."""
+"""Tools in prompts, and grammars for tool calls in answers."""

@@ -1,4 +1,4 @@
-"""Binds answers to the tools of a request: to a call where one is required, else to the schema once a call has begun."""
+"""Constrain answers to a request's tools: to a call if one is required, else each call to its schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY_ARGUMENTS = {"type": "object"}
 
 
 class ToolBinding:
-    """Makes the grammars of one model's calls. Everything here may block: call it in a thread."""
+    """Builds the grammars of one model's tool calls. All methods may block: call them in a thread."""
 
     def __init__(self, form: CallFormat, grammars: ModelGrammars) -> None:
         self._form = form
@@ -29,13 +29,14 @@ class ToolBinding:
     def bind(
         self, tools: Sequence[Tool], choice: ToolChoice, answer: Grammar | None, reasoning_begin: str | None
     ) -> Grammar | None:
-        """The grammar of an answer that may call ``tools``; ``answer`` binds one that calls none.
+        """Return the grammar of an answer that may call ``tools``; ``answer`` constrains one without calls.
 
-        Where a call is the model's own decision, a schema that cannot be enforced binds to an object, and tools that are
-        too many for a grammar bind to nothing: the request is as good as with servers that bind no calls at all.
+        If calls are optional, a schema that cannot be enforced becomes "any object", and if the tools are too
+        many for a grammar, calls are not constrained at all. This is no worse than a server that never
+        constrains calls.
 
         Raises:
-            GrammarError: a call is required whose arguments cannot be bound.
+            GrammarError: the grammar cannot be enforced, and a call is required or ``answer`` is given.
         """
         is_required = choice.mode == "required"
         marks = [*self._form.marks, *([reasoning_begin] if reasoning_begin else [])]
@@ -74,7 +75,7 @@ class ToolBinding:
 
 
 def closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of arguments, as those mean it who leave out what goes without saying: an object of what is named."""
+    """Complete a schema of arguments: by default an object without further properties than those it names."""
     if schema.get("type", "object") == "object" and "properties" in schema:
         return {"type": "object", "additionalProperties": False, **schema}
     return {"type": "object", **schema}

@@ -1,4 +1,4 @@
-"""Calls of tools as a grammar: what a family writes, in llguidance's Lark, bound to the tools that may be called."""
+"""Tool calls as a grammar in llguidance's Lark: a family's call format, restricted to the callable tools."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def lark_of_calls(
     answer: Grammar | None = None,
     reasoning_begin: str | None = None,
 ) -> Grammar:
-    """The grammar of an answer that calls tools, or may.
+    """Return the grammar of an answer that must or may call tools.
 
-    ``control_ids`` are the marks that are control tokens. A required call comes at once. One that is the model's own
-    decision is bound from its trigger on; before it, or instead of it, comes any text, or what ``answer`` binds. A text
-    never begins with ``reasoning_begin``: what the model thinks is nobody's grammar.
+    ``control_ids`` are the marks that are control tokens. A required call comes at once. An optional call is
+    constrained from its trigger on; any text may precede or replace it. With ``answer`` the answer is either
+    calls or text that matches ``answer``. Free text never begins with ``reasoning_begin``: this grammar does
+    not cover reasoning.
 
     Raises:
         GrammarError: a schema has a feature that cannot be enforced.
@@ -56,9 +57,10 @@ def _free_start(form: CallGrammar, writer: _Writer, more: str, kept_out: Sequenc
 
 
 def _marked_by_form(form: CallGrammar, writer: _Writer, more: str, kept_out: Sequence[str]) -> list[str]:
-    """Where calls have no mark, whatever begins like one is one.
+    """Return rules for calls without a mark: text that begins like a call is a call.
 
-    That beginning is one lexeme, as the text that it is told from: of two lexemes that go on, only the longer is seen.
+    The beginning of a call is one lexeme, like the free text that it is distinguished from: of two lexemes
+    that match, the lexer reports only the longer.
     """
     options: list[str] = []
     beginnings: list[str] = []
@@ -73,7 +75,7 @@ def _marked_by_form(form: CallGrammar, writer: _Writer, more: str, kept_out: Seq
 
 
 def _free_text(kept_out: Sequence[str], patterns: Sequence[str] = ()) -> str:
-    """A terminal for text that begins with none of these."""
+    """Return a terminal for text that begins with none of these."""
     beginnings = [*map(_escaped, kept_out), *patterns]
     if not beginnings:
         return f"CALL_FREE: {_ANY}"
@@ -85,7 +87,7 @@ def _escaped(text: str) -> str:
 
 
 class _Writer:
-    """Writes terms as expressions; ``rules`` are those that the expressions use."""
+    """Writes terms as Lark expressions; ``rules`` collects the rules that they use."""
 
     def __init__(self, control_ids: Mapping[str, int]) -> None:
         self.control_ids = control_ids
@@ -93,14 +95,14 @@ class _Writer:
         self.rules: list[str] = []
 
     def more(self, form: CallGrammar, *, parallel: bool) -> str:
-        """What follows the opening: one call, others where they may be, and what closes them."""
+        """Return what follows the opening: one call, more calls if ``parallel``, and the closing text."""
         options = " | ".join(self.sequence(call) for call in form.calls)
         self.rules.append(f"call_one: {options}")
         others = f"({self.text(form.separator)} call_one)*" if parallel else ""
         return " ".join(filter(None, ["call_one", others, self.text(form.closing)]))
 
     def text(self, text: str) -> str:
-        """Exactly this text; its control tokens are tokens."""
+        """Return an expression for exactly this text, in which control tokens are tokens."""
         pieces = self._splitter.split(text)
         return " ".join(
             literal(piece.text) if piece.token is None else control_token(piece.token.token_id)

@@ -1,4 +1,4 @@
-"""Ids of calls for templates that demand nine letters or digits, as Mistral's do."""
+"""Call ids for templates that demand nine letters or digits, as Mistral's do."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _DEMAND = re.compile(r"length\s*!=\s*9\b")
 
 
 def demands_short_ids(template: str) -> bool:
-    """Whether a template refuses other ids."""
+    """Return whether a template rejects other ids."""
     return _DEMAND.search(template) is not None
 
 
 def with_short_ids(messages: Sequence[Message]) -> list[Message]:
-    """Prepared messages whose calls and answers have such ids.
+    """Return prepared messages in which calls and tool messages have such ids.
 
-    An id becomes the same one each time. Calls without an id get one, and answers without one that of the first call
-    before them that nobody has answered.
+    Equal ids stay equal. A call without an id gets one; a tool message without an id gets the id of the first
+    preceding call that has no answer yet.
     """
     shortened: list[Message] = []
     unanswered: list[str] = []

@@ -1,4 +1,4 @@
-"""Tools that a request offers, and which of them the answer may call; the same for every dialect."""
+"""The tools of a request and which of them the answer may call; the same for every API."""
 
 from __future__ import annotations
 
@@ -11,56 +11,54 @@ from msgspec import Struct
 
 from llmd.api.errors import RequestError
 
-# What OpenAI and Anthropic take, and the dots and colons that servers of tools put between their name and the tool's.
+# What OpenAI and Anthropic accept, plus the dots and colons with which tool servers prefix a name.
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}\Z")
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
 class ToolChoice(Struct, frozen=True):
-    """Which tools an answer calls.
-
-    ``auto``: those that the model wants, or none; ``required``: at least one; ``none``: never one, and the prompt shows
-    no tools. ``names`` are those that may be called (None: all), however many the prompt shows. Not ``parallel``: at
-    most one call.
-    """
+    """Which tools an answer may or must call."""
 
     mode: Literal["auto", "none", "required"] = "auto"
+    """``auto``: the model decides; ``required``: at least one call; ``none``: no call, no tools shown."""
     names: tuple[str, ...] | None = None
+    """The tools that may be called; None: all. The prompt shows the others too."""
     parallel: bool = True
+    """False: at most one call."""
 
 
 def prepare_tools(tools: Sequence[Any], param: str = "tools") -> list[dict[str, Any]]:
-    """Tools in OpenAI's shape, ``{"type": "function", "function": {…}}``, with what templates read and nothing else.
+    """Return tools as ``{"type": "function", "function": {…}}``, reduced to the keys that templates read.
 
     Raises:
-        RequestError: one is no function with a name and a schema of its arguments, or two have one name.
+        RequestError: a tool is not a function with a name and a schema, or two tools have the same name.
     """
     prepared = [_prepare(tool, f"{param}[{place}]") for place, tool in enumerate(tools)]
     names = Counter(tool["function"]["name"] for tool in prepared)
     twice = [name for name, count in names.items() if count > 1]
     if twice:
         raise RequestError(
-            f"two tools are named {twice[0]}", param=param, hint="give each tool a name of its own"
+            f"two tools are named {twice[0]}", param=param, hint="give each tool a unique name"
         )
     return prepared
 
 
 def check_choice(choice: ToolChoice, tools: Sequence[Mapping[str, Any]], param: str = "tool_choice") -> None:
-    """Refuse a choice that these tools, as `prepare_tools` returns them, cannot satisfy.
+    """Check that tools, as `prepare_tools` returns them, can satisfy a choice.
 
     Raises:
-        RequestError: it names a tool that there is not, or demands a call where there are no tools.
+        RequestError: it names an unknown tool, or requires a call but there are no tools.
     """
     known = [tool["function"]["name"] for tool in tools]
     unknown = [name for name in choice.names or () if name not in known]
     if unknown:
         raise RequestError(
-            f"there is no tool {unknown[0]!r}; there are {', '.join(known) or 'none'}",
+            f"there is no tool {unknown[0]!r}; the tools are: {', '.join(known) or 'none'}",
             param=param,
-            hint="name one of tools",
+            hint="use the name of one of the tools",
         )
     if choice.mode == "required" and (not known or choice.names == ()):
-        raise RequestError("a call is required, and there are no tools", param=param, hint="send tools")
+        raise RequestError("a tool call is required, but there are no tools", param=param, hint="send tools")
 
 
 def _prepare(tool: Any, param: str) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def _prepare(tool: Any, param: str) -> dict[str, Any]:
     function = tool.get("function") if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping) or kind != "function":
         raise RequestError(
-            f"{param} is no function",
+            f"{param} is not a function",
             param=param,
             hint='send {"type": "function", "function": {"name": …, "parameters": {…}}}',
         )
@@ -76,21 +74,21 @@ def _prepare(tool: Any, param: str) -> dict[str, Any]:
     parameters = function.get("parameters") or _NO_PARAMETERS
     if not isinstance(name, str) or not _NAME.match(name):
         raise RequestError(
-            f"the name of a tool is {name!r}",
+            f"{name!r} is not a valid tool name",
             param=f"{param}.function.name",
-            hint="use 1 to 128 letters, digits and signs of _.:/-",
+            hint="use 1 to 128 letters, digits or characters of _.:/-",
         )
     if description is not None and not isinstance(description, str):
         raise RequestError(
-            f"the description of {name} is a {type(description).__name__}",
+            f"the description of {name} is a {type(description).__name__}, not a string",
             param=f"{param}.function.description",
             hint="send a string",
         )
     if not isinstance(parameters, Mapping):
         raise RequestError(
-            f"the parameters of {name} are a {type(parameters).__name__}",
+            f"the parameters of {name} are a {type(parameters).__name__}, not a JSON schema",
             param=f"{param}.function.parameters",
-            hint="send a JSON schema of an object",
+            hint="send a JSON schema that describes an object",
         )
     described = {} if description is None else {"description": description}
     return {"type": "function", "function": {"name": name, **described, "parameters": dict(parameters)}}

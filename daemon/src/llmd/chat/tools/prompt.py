@@ -1,6 +1,6 @@
-"""Tools for models whose template does not show them: they are told in the messages, in the form of Hermes.
+"""Tools for models whose template does not show them: the messages describe them, in the Hermes format.
 
-Source of the form: Teknium et al. 2024, "Hermes 3 Technical Report", which most models have seen.
+Source of the format: Teknium et al. 2024, "Hermes 3 Technical Report"; most models have seen it in training.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from llmd.chat.templates.template_messages import Message
 
-_TELLING = """\
+_INSTRUCTIONS = """\
 You may call functions. Their signatures, one JSON object a line:
 <tools>
 {tools}
@@ -24,19 +24,19 @@ To call one, write a JSON object with its name and arguments between these tags,
 
 
 def tell_tools(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Prepared messages, with tools in the system message, and calls and their answers as text."""
-    told = list(_without_tool_turns(messages))
+    """Return prepared messages with tools in the system message, and calls and their results as text."""
+    turns = list(_without_tool_turns(messages))
     if not tools:
-        return told
-    telling = _TELLING.format(tools="\n".join(_json(tool["function"]) for tool in tools))
-    if told and told[0]["role"] == "system":
-        first = told.pop(0)
-        telling = "\n\n".join(filter(None, (first["content"], telling)))
-    return [{"role": "system", "content": telling}, *told]
+        return turns
+    system = _INSTRUCTIONS.format(tools="\n".join(_json(tool["function"]) for tool in tools))
+    if turns and turns[0]["role"] == "system":
+        first = turns.pop(0)
+        system = "\n\n".join(filter(None, (first["content"], system)))
+    return [{"role": "system", "content": system}, *turns]
 
 
 def tools_in_system_message(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Prepared messages with ``tools`` as a key of the system message, in JSON, as Phi-4-mini's template reads them."""
+    """Return prepared messages with ``tools`` as a JSON key of the system message, as Phi-4-mini expects."""
     if not tools:
         return list(messages)
     system = messages[0] if messages[0]["role"] == "system" else {"role": "system", "content": ""}

@@ -1,4 +1,4 @@
-"""``llmd bench``: how fast a server is, and the loop inside it."""
+"""``llmd bench``: benchmarks of a server and of the engine loop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from llmd.cli.group import LazyGroup
 from llmd.cli.subcommands import Subcommand
 
 SUBCOMMANDS = {
-    "engine": Subcommand("llmd.cli.bench.engine", "Say what the engine's loop costs by itself."),
-    "serve": Subcommand("llmd.cli.bench.serve", "Put a load on a server and say what its clients see."),
+    "engine": Subcommand("llmd.cli.bench.engine", "Measure the overhead of the engine loop."),
+    "serve": Subcommand("llmd.cli.bench.serve", "Benchmark a server under load."),
 }
 
-command = LazyGroup(
-    "bench", subcommands=SUBCOMMANDS, help="Measure how fast a server is, or the loop inside it."
-)
+command = LazyGroup("bench", subcommands=SUBCOMMANDS, help="Benchmark a server or the engine loop.")

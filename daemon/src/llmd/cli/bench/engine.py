@@ -1,4 +1,4 @@
-"""``llmd bench engine``: what the engine's loop costs by itself."""
+"""``llmd bench engine``: measures the overhead of the engine loop."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from llmd.cli.output import Column, View, listing_options, show
     epilog=examples("llmd bench engine", "llmd bench engine --streams 64 --temperature 0.8 --top-p 0.9"),
 )
 @click.option(
-    "--streams", type=click.IntRange(1), multiple=True, default=(16, 128), help="Streams at once; repeatable."
+    "--streams",
+    type=click.IntRange(1),
+    multiple=True,
+    default=(16, 128),
+    help="Concurrent streams; repeatable.",
 )
-@click.option("--step-ms", type=click.FloatRange(min=0.001), default=10.0, help="How long the device takes.")
-@click.option("--steps", type=click.IntRange(1), default=200, help="Steps that are measured.")
+@click.option(
+    "--step-ms", type=click.FloatRange(min=0.001), default=10.0, help="Time that the device takes per step."
+)
+@click.option("--steps", type=click.IntRange(1), default=200, help="Number of steps to measure.")
 @click.option("--temperature", type=click.FloatRange(min=0), default=0.0, help="0 is greedy.")
 @click.option("--top-p", type=click.FloatRange(0, 1, min_open=True), default=1.0, help="Nucleus sampling.")
 @listing_options
@@ -31,10 +37,12 @@ def command(
     top_p: float,
     **view: Any,
 ) -> None:
-    """Say how long a device would wait for the engine's loop.
+    """Measure how long a device would wait for the engine loop.
 
-    Needs no model: a null device takes a fixed time for each step, and its tokens mean nothing. IDLE is how long it
-    stands still between two steps, as a share of a step; LOOP is the processor time of the loop for one step.
+    This needs no model: a null device takes a fixed time for each step and returns meaningless tokens. IDLE
+    is the
+    time that the device waits between two steps, as a share of a step; LOOP is the CPU time of the loop per
+    step.
     """
     from llmd.api.messages import SamplingParams
     from llmd.benchmark.engine_loop import LoopCost, measure_loop

@@ -1,4 +1,4 @@
-"""The options of ``llmd bench serve``: names, meanings and defaults are those of ``vllm bench serve``."""
+"""The options of ``llmd bench serve``, with the names, meanings and defaults of ``vllm bench serve``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 METRICS = ("ttft", "tpot", "itl", "e2el", "client_queue_time", "e2el_including_client_queue")
 GOALS = ("ttft", "tpot", "e2el")
 SAMPLING = ("temperature", "top_p", "top_k", "min_p")
-"""Sent with each request where they were typed; ranges are the server's to check."""
+"""Sent with each request if they were typed. The server checks the ranges."""
 
 
 class SeveralValues(click.Command):
-    """A command whose repeatable options also take their values one after another, as vLLM's do."""
+    """A command whose repeatable options also accept several values in a row, like vLLM's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         repeatable = {
@@ -33,7 +33,7 @@ class SeveralValues(click.Command):
 
 
 def _each_named(words: Iterable[str], repeatable: set[str]) -> Iterable[str]:
-    """``--goodput a b`` as ``--goodput a --goodput b``."""
+    """Rewrite ``--goodput a b`` as ``--goodput a --goodput b``."""
     option, has_value = "", False
     remaining = iter(words)
     for word in remaining:
@@ -53,7 +53,7 @@ def positive_number(text: str) -> float:
     """Read a number above 0, which may be ``inf``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such a number.
     """
     value = float(text)
     if not value > 0:
@@ -62,7 +62,7 @@ def positive_number(text: str) -> float:
 
 
 def pair(separator: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
-    """Reads repeated ``KEY=VALUE``, or with another sign between."""
+    """Return a click callback that reads repeated ``KEY=VALUE``, with ``separator`` for ``=``."""
 
     def read(_ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
         pairs = {}
@@ -77,7 +77,7 @@ def pair(separator: str) -> Callable[[click.Context, click.Parameter, tuple[str,
 
 
 def read_goals(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, float]:
-    """Goals in milliseconds by metric."""
+    """Read goals in milliseconds by metric (a click callback)."""
     goals = {}
     for name, text in pair(":")(ctx, parameter, texts).items():
         try:
@@ -85,81 +85,83 @@ def read_goals(ctx: click.Context, parameter: click.Parameter, texts: tuple[str,
         except ValueError:
             goals[name] = math.nan
         if name not in GOALS or not goals[name] >= 0:
-            raise click.BadParameter(f"{name}:{text} is none of {', '.join(f'{goal}:MS' for goal in GOALS)}")
+            raise click.BadParameter(
+                f"{name}:{text} must be one of {', '.join(f'{goal}:MS' for goal in GOALS)}"
+            )
     return goals
 
 
 def read_metrics(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, ...]:
-    """Names of metrics, separated by commas."""
+    """Read names of metrics, separated by commas (a click callback)."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if unknown := [name for name in names if name not in METRICS]:
-        raise click.BadParameter(f"there is no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
+        raise click.BadParameter(f"there is no metric {unknown[0]!r}; the metrics are {', '.join(METRICS)}")
     return names
 
 
 def read_percentiles(_ctx: click.Context, _parameter: click.Parameter, text: str) -> tuple[float, ...]:
-    """Numbers from 0 to 100, separated by commas."""
+    """Read numbers from 0 to 100, separated by commas (a click callback)."""
     try:
         percentiles = tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} are no numbers separated by commas") from error
+        raise click.BadParameter(f"{text!r} is not a list of numbers separated by commas") from error
     if not all(0 <= percentile <= 100 for percentile in percentiles):
-        raise click.BadParameter("percentiles are numbers from 0 to 100")
+        raise click.BadParameter("percentiles must be between 0 and 100")
     return percentiles
 
 
 COUNT = click.IntRange(min=1)
 WHERE = (
-    click.option("--base-url", metavar="URL", help="The server: http://HOST:PORT or unix:PATH; without it a daemon is started."),
-    click.option("--model", metavar="NAME", help="The model; by default the server's first. A daemon that is started serves it."),
-    click.option("--tokenizer", metavar="MODEL|DIRECTORY", help="Where the tokenizer is, if not with the model."),
+    click.option("--base-url", metavar="URL", help="The server: http://HOST:PORT or unix:PATH; by default a temporary daemon is started."),
+    click.option("--model", metavar="NAME", help="The model to use; by default the server's first. Required for a temporary daemon."),
+    click.option("--tokenizer", metavar="MODEL|DIRECTORY", help="Source of the tokenizer, if not the model itself."),
     click.option("--backend", "--endpoint-type", "backend", type=click.Choice(["openai", "openai-chat", "vllm"]), default="openai",
-                 help="The API: completions or chat; vllm means openai."),
-    click.option("--endpoint", metavar="PATH", help="The route, if not the usual one of the API."),
-    click.option("--header", "headers", multiple=True, callback=pair("="), metavar="KEY=VALUE", help="Send this header, such as an API key; repeatable."),
+                 help="The API: completions or chat; vllm is the same as openai."),
+    click.option("--endpoint", metavar="PATH", help="The route, if not the API's default."),
+    click.option("--header", "headers", multiple=True, callback=pair("="), metavar="KEY=VALUE", help="Send this header with each request, such as an API key; repeatable."),
 )  # fmt: skip
 LOAD = (
-    click.option("--num-prompts", type=COUNT, default=1000, help="How many requests."),
-    click.option("--num-warmups", type=click.IntRange(min=0), default=0, help="Requests before, which are not counted."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, help="Draw the same prompts, lengths and times."),
+    click.option("--num-prompts", type=COUNT, default=1000, help="Number of requests."),
+    click.option("--num-warmups", type=click.IntRange(min=0), default=0, help="Number of warm-up requests, which are not counted."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed of prompts, lengths and arrival times."),
     click.option("--request-rate", type=positive_number, metavar="N", default=math.inf, help="Requests per second; inf: all at once."),
-    click.option("--burstiness", type=positive_number, metavar="N", default=1.0, help="1: Poisson arrivals; less: in bursts; more: evenly."),
-    click.option("--ramp-up-strategy", type=click.Choice(["linear", "exponential"]), help="Change the rate over the load."),
-    click.option("--ramp-up-start-rps", type=positive_number, metavar="N", help="Requests per second at the start."),
-    click.option("--ramp-up-end-rps", type=positive_number, metavar="N", help="Requests per second at the end."),
-    click.option("--max-concurrency", type=COUNT, help="Requests that run at once; others wait in the client."),
-    click.option("--ignore-eos", is_flag=True, help="Answers run to their full length; the random data set always does."),
-    click.option("--temperature", type=number, metavar="T", help="Temperature; the server's own where it is not given."),
-    click.option("--top-p", type=number, metavar="P", help="Draw from the likeliest tokens that together reach P."),
-    click.option("--top-k", type=int, metavar="K", help="Draw from the K likeliest tokens."),
-    click.option("--min-p", type=number, metavar="P", help="Drop tokens less likely than P times the likeliest."),
-    click.option("--extra-body", metavar="JSON", help="Fields that are sent with each request."),
+    click.option("--burstiness", type=positive_number, metavar="N", default=1.0, help="1: Poisson arrivals; below 1: bursts; above 1: more even arrivals."),
+    click.option("--ramp-up-strategy", type=click.Choice(["linear", "exponential"]), help="How the request rate changes over the run."),
+    click.option("--ramp-up-start-rps", type=positive_number, metavar="N", help="Requests per second at the start of the ramp-up."),
+    click.option("--ramp-up-end-rps", type=positive_number, metavar="N", help="Requests per second at the end of the ramp-up."),
+    click.option("--max-concurrency", type=COUNT, help="Maximum requests in flight; others wait in the client."),
+    click.option("--ignore-eos", is_flag=True, help="Generate answers to their full length; always on for the random data set."),
+    click.option("--temperature", type=number, metavar="T", help="Sampling temperature; by default the server's."),
+    click.option("--top-p", type=number, metavar="P", help="Sample from the most likely tokens whose probabilities sum to P."),
+    click.option("--top-k", type=int, metavar="K", help="Sample from the K most likely tokens."),
+    click.option("--min-p", type=number, metavar="P", help="Drop tokens less likely than P times the most likely one."),
+    click.option("--extra-body", metavar="JSON", help="Extra fields to send with each request."),
 )  # fmt: skip
 DATA = (
-    click.option("--dataset-name", type=click.Choice(["random", "sharegpt"]), default="random", help="Where prompts come from."),
-    click.option("--dataset-path", type=click.Path(path_type=Path), help="The file of conversations, for sharegpt."),
-    click.option("--random-input-len", "--input-len", "input_len", type=click.IntRange(min=0), default=1024, help="Tokens of a random prompt."),
-    click.option("--random-output-len", "--sharegpt-output-len", "--output-len", "output_len", type=COUNT, help="Tokens of an answer; by default 128, or as in the file."),
-    click.option("--random-range-ratio", "range_ratio", type=float, default=0.0, help="Lengths vary by this share, from 0 to below 1."),
-    click.option("--random-prefix-len", "prefix_len", type=click.IntRange(min=0), default=0, help="Tokens that all prompts begin with."),
-    click.option("--token-ids", is_flag=True, help="Send random prompts as token ids: exact lengths; completions alone."),
+    click.option("--dataset-name", type=click.Choice(["random", "sharegpt"]), default="random", help="Source of the prompts."),
+    click.option("--dataset-path", type=click.Path(path_type=Path), help="File of conversations for sharegpt."),
+    click.option("--random-input-len", "--input-len", "input_len", type=click.IntRange(min=0), default=1024, help="Tokens per random prompt."),
+    click.option("--random-output-len", "--sharegpt-output-len", "--output-len", "output_len", type=COUNT, help="Tokens per answer; by default 128, or the lengths in the file."),
+    click.option("--random-range-ratio", "range_ratio", type=float, default=0.0, help="Vary random lengths by this share: at least 0, below 1."),
+    click.option("--random-prefix-len", "prefix_len", type=click.IntRange(min=0), default=0, help="Tokens of a prefix shared by all random prompts."),
+    click.option("--token-ids", is_flag=True, help="Send random prompts as token ids, with exact lengths; completions only."),
 )  # fmt: skip
 RESULT = (
     click.option("--percentile-metrics", "metrics", default="ttft,tpot,itl,e2el", callback=read_metrics, help="Metrics to report."),
     click.option("--metric-percentiles", "percentiles", default="99", callback=read_percentiles, help="Percentiles to report."),
-    click.option("--goodput", "goals_ms", multiple=True, callback=read_goals, metavar="METRIC:MS", help="What a good request keeps: ttft, tpot, e2el; repeatable."),
-    click.option("--label", help="A name for the result; by default that of the API."),
-    click.option("--metadata", multiple=True, callback=pair("="), metavar="KEY=VALUE", help="Keep this in the result; repeatable."),
+    click.option("--goodput", "goals_ms", multiple=True, callback=read_goals, metavar="METRIC:MS", help="Latency limit of a good request: ttft, tpot or e2el; repeatable."),
+    click.option("--label", help="Label of the result; by default the name of the API."),
+    click.option("--metadata", multiple=True, callback=pair("="), metavar="KEY=VALUE", help="Add this to the result; repeatable."),
     click.option("--save-result", is_flag=True, help="Write the result to a file."),
-    click.option("--save-detailed", is_flag=True, help="Keep times, text and error of each request, too."),
-    click.option("--append-result", is_flag=True, help="Add the result to the file, as one line."),
-    click.option("--result-dir", type=click.Path(path_type=Path), help="The folder of the file."),
-    click.option("--result-filename", metavar="NAME", help="The file's name, if not after load, model and time."),
+    click.option("--save-detailed", is_flag=True, help="Also keep the times, text and error of each request."),
+    click.option("--append-result", is_flag=True, help="Append the result to the file as one line."),
+    click.option("--result-dir", type=click.Path(path_type=Path), help="Folder of the result file."),
+    click.option("--result-filename", metavar="NAME", help="Name of the result file; by default made from load, model and time."),
 )  # fmt: skip
 
 
 def load_options(command: Decorated) -> Decorated:
-    """Give a command all of them."""
+    """Add all options to a command."""
     for option in reversed((*WHERE, *LOAD, *DATA, *RESULT)):
         command = option(command)
     return command

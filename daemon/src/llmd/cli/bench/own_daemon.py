@@ -1,4 +1,4 @@
-"""A daemon for one measurement: started on an address of its own, ended with it."""
+"""A temporary daemon for one measurement, on its own address."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _COMMAND = (sys.executable, "-m", "llmd.cli.main", "serve")
 
 @contextmanager
 def own_daemon(arguments: Sequence[str]) -> Iterator[str]:
-    """Run ``llmd serve`` with the arguments until the block ends; gives its base URL.
+    """Run ``llmd serve`` with the arguments until the block ends; yield its base URL.
 
     Raises:
-        DaemonUnreachableError: it ended before it was ready; the message has its last words, and the exit code is
-            the daemon's own.
+        DaemonUnreachableError: it exited before it was ready; the message has the last lines of its log, and
+        the
+            exit code is the daemon's.
     """
     with tempfile.TemporaryDirectory(prefix="llmd-bench-") as folder:
         address, log = f"unix:{folder}/llmd.sock", Path(folder) / "daemon.log"
         with log.open("wb") as stderr:
-            # In a session of its own, Ctrl-C reaches the measurement alone, which then ends the daemon.
+            # In a new session, so that Ctrl-C reaches only the measurement, which then stops the daemon.
             daemon = subprocess.Popen(
                 (*_COMMAND, "--addr", address, *arguments),
                 stdin=subprocess.DEVNULL,
@@ -48,17 +49,17 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes], log: Path) -> None:
         return
     status = daemon.wait()
     said = log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-    words = " / ".join(line.strip() for line in said) or "it said nothing"
+    words = " / ".join(line.strip() for line in said) or "it logged nothing"
     error = DaemonUnreachableError(
-        f"the daemon ended with {status} before it was ready: {words}",
-        hint="`llmd serve` with the same model shows more; `llmd doctor` checks the installation",
+        f"the daemon exited with {status} before it was ready: {words}",
+        hint="run `llmd serve` with the same model to see more, or `llmd doctor` to check the installation",
     )
     error.exit_code = status if status > 0 else error.exit_code
     raise error
 
 
 def _end(daemon: subprocess.Popen[bytes]) -> None:
-    """Twice asked, a daemon does not wait for answers; one that hangs is killed."""
+    """Send SIGTERM twice, so that the daemon does not wait for running answers; kill it if it hangs."""
     with daemon:
         for _ in range(2):
             daemon.terminate()

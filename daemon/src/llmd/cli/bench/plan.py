@@ -1,4 +1,4 @@
-"""From the options of ``llmd bench serve`` to what is measured and reported."""
+"""Turns the options of ``llmd bench serve`` into a measurement plan and report options."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DEFAULT_OUTPUT_LEN = 128
 
 
 def read_plan(options: Mapping[str, Any], config: ClientConfig) -> Plan:
-    """What is to be measured; ``model`` is left open where the daemon that is started has one alone.
+    """Return what to measure. ``model`` is None for a temporary daemon, which serves only one.
 
-    Key, certificates and patience are those that every command has for the daemon.
+    API key, certificates and timeout come from the client settings, as for every command.
 
     Raises:
-        click.UsageError: options contradict each other.
+        click.UsageError: the options contradict each other.
     """
     backend = CHAT if options["backend"] == CHAT else COMPLETIONS
     key = {"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}
@@ -51,37 +51,37 @@ def read_plan(options: Mapping[str, Any], config: ClientConfig) -> Plan:
 
 
 def read_traffic(options: Mapping[str, Any]) -> Traffic:
-    """When requests are sent."""
+    """Return when requests are sent."""
     ramp = [options[f"ramp_up_{name}"] for name in ("strategy", "start_rps", "end_rps")]
     given = [value is not None for value in ramp]
     if any(given) and not (all(given) and math.isinf(options["request_rate"])):
         raise click.UsageError(
-            "a rate that changes needs --ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps,"
-            " and no --request-rate"
+            "a ramp-up needs --ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps,"
+            " and cannot be combined with --request-rate"
         )
     if any(math.isinf(rate) for rate in ramp[1:] if rate is not None):
-        raise click.UsageError("--ramp-up-start-rps and --ramp-up-end-rps are finite")
+        raise click.UsageError("--ramp-up-start-rps and --ramp-up-end-rps must be finite")
     ramp_up = RampUp(*ramp) if all(given) else None
     return Traffic(options["request_rate"], options["burstiness"], options["max_concurrency"], ramp_up)
 
 
 def read_chosen(options: Mapping[str, Any]) -> ReportOptions:
-    """What is to be reported."""
+    """Return what to report."""
     return ReportOptions(options["metrics"], options["percentiles"], options["goals_ms"])
 
 
 def read_fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that every request has."""
+    """Return the fields that every request has."""
     sampling = {name: options[name] for name in SAMPLING if options[name] is not None}
     ignores = options["ignore_eos"] or options["dataset_name"] == "random"
     return sampling | ({"ignore_eos": True} if ignores else {}) | read_extra(options["extra_body"])
 
 
 def read_extra(text: str | None) -> dict[str, Any]:
-    """``--extra-body``.
+    """Parse ``--extra-body``.
 
     Raises:
-        ConfigError: it is no JSON object.
+        ConfigError: it is not a JSON object.
     """
     if text is None:
         return {}
@@ -90,21 +90,25 @@ def read_extra(text: str | None) -> dict[str, Any]:
     except ValueError:
         extra = None
     if not isinstance(extra, dict):
-        raise ConfigError(f"--extra-body is {text!r}, which is no JSON object", hint="quote it for the shell")
+        raise ConfigError(
+            f"--extra-body is {text!r}, which is not a JSON object", hint="quote it for the shell"
+        )
     return extra
 
 
 def read_data(options: Mapping[str, Any], backend: str) -> DataSet:
-    """The data set, with the options that belong to it."""
+    """Return the data set with its options."""
     path, output_len, as_token_ids = options["dataset_path"], options["output_len"], options["token_ids"]
     if options["dataset_name"] == "sharegpt":
         if path is None or as_token_ids:
-            raise click.UsageError("sharegpt needs --dataset-path, and is sent as text")
+            raise click.UsageError(
+                "--dataset-name sharegpt needs --dataset-path and cannot be combined with --token-ids"
+            )
         return ShareGptData(path, output_len)
     if path is not None:
         raise click.UsageError("--dataset-path needs --dataset-name sharegpt")
     if as_token_ids and backend == CHAT:
-        raise click.UsageError("--token-ids needs --backend openai: messages of a chat are text")
+        raise click.UsageError("--token-ids needs --backend openai: chat messages are text")
     shape = RandomShape(
         options["input_len"], output_len or DEFAULT_OUTPUT_LEN, options["range_ratio"], options["prefix_len"]
     )

@@ -1,4 +1,4 @@
-"""How far a load is, on standard error: in place on a terminal, now and then a line elsewhere."""
+"""Progress of a load on standard error: in place on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLEAR = "\r\033[K"
 
 
 class Progress:
-    """Counts outcomes of a load of ``total``; drawn seldom, since drawing costs what is measured."""
+    """Counts the outcomes of ``total`` requests. Drawn rarely: drawing disturbs the measurement."""
 
     def __init__(self, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._total = total
@@ -27,7 +27,6 @@ class Progress:
         self._num_failed = 0
 
     def ended(self, outcome: Outcome) -> None:
-        """Count an outcome."""
         self._num_ended += 1
         self._num_failed += bool(outcome.error)
         now_s = self._clock()
@@ -36,7 +35,7 @@ class Progress:
             self._draw()
 
     def close(self) -> None:
-        """Take the line off the terminal."""
+        """Remove the line from the terminal."""
         if self._is_terminal:
             click.echo(CLEAR, nl=False, err=True, color=True)
 

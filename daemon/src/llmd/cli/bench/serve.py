@@ -1,4 +1,4 @@
-"""``llmd bench serve``: a load on a server, and what its clients see."""
+"""``llmd bench serve``: benchmarks a server under load."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ EXIT_INTERRUPTED = 130
 @click.argument("serve_options", nargs=-1, type=click.UNPROCESSED, metavar="[-- SERVE_OPTION…]")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Put a load on a server and say what its clients see.
+    """Benchmark a server under load and report the latencies and throughput that its clients see.
 
-    Options, definitions and the keys of the result are those of `vllm bench serve`. Without --base-url a daemon is
-    started for the measurement, with --model and with what stands after `--` as options of `llmd serve`, and ended
-    with it. Ctrl-C ends the load and shows what there is.
+    Options, metric definitions and result keys match `vllm bench serve`. Without --base-url, a temporary
+    daemon is
+    started with --model and the `llmd serve` options after `--`, and stopped at the end. Ctrl-C ends the load
+    and
+    shows the results so far.
     """
     from llmd.benchmark.measurement import measure
     from llmd.benchmark.report import result, table, without_details
@@ -69,24 +71,26 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not run.is_whole:
         ctx.exit(EXIT_INTERRUPTED)
     if not found["completed"]:
-        raise LlmdError("no request was answered", hint="the errors above say why")
+        raise LlmdError("no request was answered", hint="see the errors above")
 
 
 @contextmanager
 def server(options: Mapping[str, Any]) -> Iterator[str]:
-    """The base URL of the server to measure, which is started here where none was named.
+    """Yield the base URL of the server to measure; start a temporary one if none was named.
 
     Raises:
-        click.UsageError: it is not said which model, or how to start a server that runs already.
+        click.UsageError: no model is named, or there are options for starting a server that already runs.
     """
     if options["base_url"]:
         if options["serve_options"]:
             words = " ".join(options["serve_options"])
-            raise click.UsageError(f"{words!r} is for a daemon that is started: leave out --base-url")
+            raise click.UsageError(f"{words!r} applies only to a temporary daemon: leave out --base-url")
         yield options["base_url"]
         return
     if not options["model"]:
-        raise click.UsageError("name a server with --base-url, or with --model what to serve for this")
+        raise click.UsageError(
+            "name a server with --base-url, or a model for a temporary daemon with --model"
+        )
     config = ["--config", str(options["config_file"])] if options["config_file"] else []
     with own_daemon([*options["serve_options"], *config, named(options["model"])]) as base_url:
         yield base_url
@@ -94,7 +98,7 @@ def server(options: Mapping[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def stopped_by_term() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does, so that a daemon that was started here does not stay."""
+    """Handle SIGTERM like Ctrl-C, so that a temporary daemon is stopped."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -103,7 +107,7 @@ def stopped_by_term() -> Iterator[None]:
 
 
 def save(found: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
-    """Write a result to its file; returns the file."""
+    """Write a result to its file; return the path."""
     import msgspec
 
     from llmd.benchmark.report import file_name

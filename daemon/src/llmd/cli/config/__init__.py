@@ -1,4 +1,4 @@
-"""``llmd config``: settings, and where they are kept."""
+"""``llmd config``: settings and the files they come from."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from llmd.cli.group import LazyGroup
 from llmd.cli.subcommands import Subcommand
 
 SUBCOMMANDS = {
-    "show": Subcommand("llmd.cli.config.show", "Show every setting, its value and where it came from."),
-    "paths": Subcommand("llmd.cli.config.paths", "Show which files and folders are used."),
+    "show": Subcommand("llmd.cli.config.show", "Show every setting, its value and its origin."),
+    "paths": Subcommand("llmd.cli.config.paths", "Show the files and folders that llmd uses."),
 }
 
-command = LazyGroup("config", subcommands=SUBCOMMANDS, help="Show settings and where each came from.")
+command = LazyGroup("config", subcommands=SUBCOMMANDS, help="Show settings and their origins.")

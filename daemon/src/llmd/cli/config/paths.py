@@ -13,7 +13,7 @@ from llmd.cli.settings import CONFIG, read_settings
 
 
 class PathRow(msgspec.Struct, frozen=True):
-    """One place; it may be missing."""
+    """A file or folder; it may not exist."""
 
     name: str
     path: Path
@@ -31,7 +31,7 @@ COLUMNS = (
 @listing_options
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
-    """Show which files and folders are used, and whether each exists."""
+    """Show the files and folders that llmd uses, and whether each exists."""
     settings = read_settings(config_file)
     directories = settings.directories
     places = {

@@ -1,4 +1,4 @@
-"""``llmd config show``: every setting, its value, its origin."""
+"""``llmd config show``: every setting, its value and its origin."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from llmd.cli.settings import CONFIG, read_settings
 
 
 class SettingRow(msgspec.Struct, frozen=True):
-    """One setting. ``origin`` is ``default``, a variable or a file."""
+    """One setting."""
 
     name: str
     value: Any
     origin: str
+    """``default``, a variable or a file."""
 
 
 def text(row: SettingRow) -> str:
-    """The value for people, with its unit; in parentheses what holds where none is set."""
+    """Format a value with its unit. What applies if the setting is not set is in parentheses."""
     from llmd.config.setting_text import setting_text
 
     if row.value == HIDDEN:
@@ -30,7 +31,7 @@ def text(row: SettingRow) -> str:
     return f"({words})" if words and row.value in (None, ()) else words
 
 
-# Shown only as being set: what this command prints is pasted into reports.
+# Values are hidden: people paste the output of this command into bug reports.
 SECRETS = frozenset({"client.api_key"})
 HIDDEN = "(hidden)"
 
@@ -45,10 +46,10 @@ COLUMNS = (
 @listing_options
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
-    """Show every setting, its value and where it came from.
+    """Show every setting, its value and its origin.
 
-    Flags win over variables (LLMD_NAME), these over the user's config.toml, that over the system's, that over
-    defaults. What a file says of one model wins over what it says of all.
+    Precedence, highest first: flags, variables (LLMD_NAME), the user's config.toml, the system's config.toml,
+    defaults. A value set for one model overrides the value for all models.
     """
     from llmd.config import setting_name
 

@@ -1,4 +1,4 @@
-"""``llmd keys``: who may use the daemon from other machines."""
+"""``llmd keys``: API keys for access from other machines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from llmd.cli.group import LazyGroup
 from llmd.cli.subcommands import Subcommand
 
 SUBCOMMANDS = {
-    "add": Subcommand("llmd.cli.keys.add", "Make an API key and print it once."),
-    "list": Subcommand("llmd.cli.keys.listing", "List the names and rights of keys."),
-    "rm": Subcommand("llmd.cli.keys.rm", "Take a key back."),
+    "add": Subcommand("llmd.cli.keys.add", "Create an API key and print it once."),
+    "list": Subcommand("llmd.cli.keys.listing", "List keys and their rights."),
+    "rm": Subcommand("llmd.cli.keys.rm", "Revoke a key."),
 }
 
-command = LazyGroup("keys", subcommands=SUBCOMMANDS, help="Make, list and take back API keys.")
+command = LazyGroup("keys", subcommands=SUBCOMMANDS, help="Create, list and revoke API keys.")

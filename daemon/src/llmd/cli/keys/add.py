@@ -1,4 +1,4 @@
-"""``llmd keys add``: a new key, made here and shown once, or chosen by the user."""
+"""``llmd keys add``: a new key, generated and shown once, or chosen by the user."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ STDIN = "-"
     ),
 )
 @click.argument("name")
-@click.option("--manage", is_flag=True, help="Let it load, pull, remove and stop, too.")
+@click.option("--manage", is_flag=True, help="Also allow it to load, pull, remove and stop.")
 @click.option(
     "--key-file",
     metavar="FILE",
-    help=f"Take the key in this file, - for standard input, instead of making one: {MIN_LEN} characters or more, "
-    f"{MIN_DIFFERENT} of them different.",
+    help=f"Read the key from this file, or from standard input if -, instead of generating one: at least {MIN_LEN} "
+    f"characters, {MIN_DIFFERENT} of them different.",
 )
 @JSON
 @CONFIG
 def command(
     *, name: str, manage: bool, key_file: str | None, as_json: bool, config_file: Path | None
 ) -> None:
-    """Make an API key and print it, or take one of your own.
+    """Create an API key and print it, or add a key of your own.
 
-    Only its digest is kept: what is printed now cannot be shown again. A daemon that runs takes it at once.
+    Only its digest is stored: the key cannot be shown again. A running daemon accepts it at once.
     """
     chosen = None if key_file is None else read_key(key_file)
     settings = read_settings(config_file)
@@ -54,13 +54,13 @@ def command(
 
 
 def read_key(file: str) -> str:
-    """Read the key in a file, which has nothing else; ``-`` is standard input.
+    """Read the key from a file that contains nothing else; ``-`` is standard input.
 
     Raises:
-        ConfigError: it cannot be read, or has no key or several lines.
+        ConfigError: the file cannot be read, is empty, or has several lines.
     """
     place = "standard input" if file == STDIN else file
-    limit = MAX_LEN + len("\r\n") + 1  # so that a longer one is seen to be too long
+    limit = MAX_LEN + len("\r\n") + 1  # one more than allowed, to detect a key that is too long
     try:
         if file == STDIN:
             content = sys.stdin.buffer.read(limit)
@@ -69,10 +69,10 @@ def read_key(file: str) -> str:
                 content = opened.read(limit)
     except OSError as error:
         raise ConfigError(
-            f"{place} cannot be read: {error.strerror}", hint="name a file that holds the key alone"
+            f"{place} cannot be read: {error.strerror}", hint="name a file that contains only the key"
         ) from error
     lines = content.decode(errors="surrogateescape").splitlines()
     if len(lines) != 1:
         held = "no key" if not lines else "several lines"
-        raise ConfigError(f"{place} holds {held}", hint="write one key into it, and nothing else")
+        raise ConfigError(f"{place} holds {held}", hint="write one key into it and nothing else")
     return lines[0]

@@ -1,4 +1,4 @@
-"""``llmd keys list``: names and rights, never keys."""
+"""``llmd keys list``: names and rights of the keys, never the keys themselves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from llmd.config.keys import KeyFile
 
 
 class KeyRow(msgspec.Struct, frozen=True):
-    """One key. ``right`` is ``use`` or ``manage``."""
+    """One key."""
 
     name: str
     right: str
+    """``use`` or ``manage``."""
     created: str
 
 
@@ -32,7 +33,7 @@ COLUMNS = (
 @listing_options
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
-    """Show the names of keys and what each may do. Keys themselves are not kept."""
+    """List API keys and their rights. The keys themselves are not stored."""
     keys = KeyFile(read_settings(config_file).directories.keys).load()
     rows = [KeyRow(key.name, "manage" if key.manages else "use", key.created) for key in keys]
     show(View(**view), "keys", rows, COLUMNS)

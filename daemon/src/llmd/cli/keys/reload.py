@@ -1,4 +1,4 @@
-"""Lets a running daemon know that keys have changed."""
+"""Makes a running daemon reload its keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def tell_daemon(settings: Settings) -> None:
-    """Let the daemon of this user read its keys anew; where none runs, the next one will."""
+    """Make the user's daemon reload its keys. If none is running, the next one reads them when it starts."""
     from llmd.client import Client
 
     try:
@@ -21,4 +21,4 @@ def tell_daemon(settings: Settings) -> None:
     except DaemonUnreachableError:
         return
     except LlmdError as error:
-        click.echo(f"the daemon did not take the change: {error}; send it SIGHUP", err=True)
+        click.echo(f"the daemon did not reload its keys: {error}; send it SIGHUP", err=True)

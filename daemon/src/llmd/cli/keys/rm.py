@@ -1,4 +1,4 @@
-"""``llmd keys rm``: a key that is no longer good."""
+"""``llmd keys rm``: revokes a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmd.config.keys import KeyFile
 @click.argument("name")
 @CONFIG
 def command(*, name: str, config_file: Path | None) -> None:
-    """Take a key back. A daemon that runs refuses it at once; requests that run go on."""
+    """Revoke a key. A running daemon refuses it at once; its running requests continue."""
     settings = read_settings(config_file)
     KeyFile(settings.directories.keys).remove(name)
     tell_daemon(settings)

@@ -1,4 +1,4 @@
-"""``llmd plugins``: what is installed, in which state, and how more is added."""
+"""``llmd plugins``: lists and installs plugins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from llmd.cli.subcommands import Subcommand
 
 SUBCOMMANDS = {
     "list": Subcommand(
-        "llmd.cli.plugins.listing", "List installed plugins, their states and why one is not used."
+        "llmd.cli.plugins.listing", "List installed plugins, their states, and why any are not used."
     ),
     "install": Subcommand("llmd.cli.plugins.install", "Install a plugin and probe it."),
 }

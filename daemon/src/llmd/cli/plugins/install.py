@@ -1,4 +1,4 @@
-"""``llmd plugins install``: shows what would change, installs it, and probes what came."""
+"""``llmd plugins install``: shows what would change, installs a plugin and probes it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from llmd.host.probing import PROBE_LIMIT, Prober, ProbeReport
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(target: str, *, dry_run: bool, as_json: bool) -> None:
-    """Install a plugin into the environment of llmd, and probe it.
+    """Install a plugin into llmd's environment and probe it.
 
-    What llmd itself needs stays at its version. PATH is a wheel or a source folder. NAME is a distribution of the
-    package index that uv or pip asks, and may have a version: NAME==1.2.
+    The versions of llmd's own dependencies do not change. PATH is a wheel or a source folder. NAME is a
+    distribution on the package index that uv or pip uses, optionally with a version: NAME==1.2.
     """
     tool = find_tool()
     before = set(build_names())
@@ -43,9 +43,9 @@ def command(target: str, *, dry_run: bool, as_json: bool) -> None:
 
 
 def show_changes(changes: list[Change]) -> None:
-    """One line for each distribution that changes."""
+    """Print one line for each distribution that changes."""
     if not changes:
-        click.echo("nothing would change: it is installed already")
+        click.echo("nothing to change: already installed")
     for change in changes:
         sign = "+" if not change.before else "-" if not change.after else "~"
         versions = " → ".join(version for version in (change.before, change.after) if version)
@@ -53,7 +53,7 @@ def show_changes(changes: list[Change]) -> None:
 
 
 def probe_new(before: set[PluginName], changes: list[Change], cache: Cache) -> dict[PluginName, ProbeReport]:
-    """Probe the plugins that came or were replaced. ``llmd plugins list`` shows what was found."""
+    """Probe the plugins that were added or replaced. ``llmd plugins list`` shows the results."""
     changed = {change.distribution.lower().replace("_", "-") for change in changes}
     new = [
         plugin
@@ -65,7 +65,7 @@ def probe_new(before: set[PluginName], changes: list[Change], cache: Cache) -> d
 
 
 def described(plugin: PluginName, report: ProbeReport) -> str:
-    """What a probe found, in a line or a line for each device."""
+    """Format the result of a probe: one line, and one more for each device."""
     if report.failure:
         return f"✗ {plugin}: {report.failure.reason}"
     devices = (
@@ -76,7 +76,7 @@ def described(plugin: PluginName, report: ProbeReport) -> str:
 
 
 def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:
-    """End with an error where a probe failed.
+    """Raise an error if a probe failed.
 
     Raises:
         PluginError: the first failure.
@@ -84,7 +84,7 @@ def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:
     for plugin, report in reports.items():
         if report.failure:
             raise PluginError(
-                f"{plugin} is installed, and its probe failed: {report.failure.reason}",
+                f"{plugin} is installed, but its probe failed: {report.failure.reason}",
                 hint=report.failure.fix,
             )
 

@@ -1,4 +1,4 @@
-"""``llmd plugins list``: metadata and what is stored. No plugin is imported."""
+"""``llmd plugins list``: installed plugins and their stored states. No plugin is imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_NAMES = 3
 
 
 def provided(provides: Mapping[str, Sequence[str]]) -> str:
-    """What a plugin provides, kind by kind: the first names, and how many more there are."""
+    """Format what a plugin provides by kind: the first names and the number of further ones."""
     return "; ".join(f"{kind} {_first(names)}" for kind, names in provides.items())
 
 
@@ -25,10 +25,10 @@ def _first(names: Sequence[str]) -> str:
     return " ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def told(state: PluginState) -> str:
-    """The state with its reason and its fix."""
+def described_state(state: PluginState) -> str:
+    """Format the state with its reason and its fix."""
     if state.state == "unknown":
-        return "unknown: not looked at yet; `llmd doctor` looks"
+        return "unknown: not probed yet; run `llmd doctor`"
     return f"failed ({state.phase}): {state.reason} → {state.fix}" if state.state == "failed" else state.state
 
 
@@ -37,16 +37,18 @@ COLUMNS = (
     Column[PluginState]("DISTRIBUTION", lambda state: state.distribution),
     Column[PluginState]("VERSION", lambda state: state.version),
     Column[PluginState]("PROVIDES", lambda state: provided(state.provides)),
-    Column[PluginState]("STATE", told),
+    Column[PluginState]("STATE", described_state),
 )
 
 
 @click.command("list")
 @listing_options
 def command(**view: Any) -> None:
-    """List installed plugins: what each provides, its state, and why one is not used.
+    """List installed plugins: what each provides, its state, and why any are not used.
 
-    --json has every name that a plugin provides. Nothing is imported: states are those of the last time that the daemon or `llmd doctor` looked.
+    --json lists every name that a plugin provides. Nothing is imported: the states are from the last run of
+    the
+    daemon or of `llmd doctor`.
     """
     from llmd.host.listing import known_states
     from llmd.host.old_keys import with_old_keys

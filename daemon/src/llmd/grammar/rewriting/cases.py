@@ -1,6 +1,6 @@
-"""Several ``if`` that ask for the value of one property, as one alternative for each value.
+"""Rewrite several ``if`` that test the same property to one alternative for each of its values.
 
-``if`` by ``if``, each would double the alternatives of the others.
+Rewritten one by one, each ``if`` would double the alternatives of the others.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ _NOTES = frozenset({"$comment", "description", "title"})
 
 
 class Case(Struct, frozen=True):
-    """What follows where a property has one of some values."""
+    """An ``if`` that tests a property for some values."""
 
     name: str
     values: list[Any]
     fits_without: bool
-    """Whether the condition fits an object without the property."""
+    """An object without the property fits the condition."""
     fits_others: bool
-    """Whether the condition fits what is no object."""
+    """Values that are not objects fit the condition."""
     then: Schema
     otherwise: Schema
 
 
 def without_cases(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the cases in its ``allOf`` as alternatives, where there are several of one property."""
+    """Rewrite the cases in ``allOf`` to alternatives, if there are several for one property."""
     found = [(member, _case(member)) for member in schema["allOf"]]
     by_name: dict[str, list[Case]] = {}
     for _, case in found:
@@ -48,7 +48,7 @@ def without_cases(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _case(member: Schema) -> Case | None:
-    """A schema that is a case and nothing else."""
+    """Return a schema as a case; None if it is anything else."""
     if not isinstance(member, dict) or not member.keys() - _NOTES <= {"if", "then", "else"}:
         return None
     condition = member.get("if")

@@ -1,4 +1,4 @@
-"""Schemas put together, with as little nesting as there can be."""
+"""Combine schemas with as little nesting as possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPES = ("null", "boolean", "number", "string", "array", "object")
 
 
 def all_of(schemas: Iterable[Schema]) -> Schema:
-    """What fits every one of the schemas."""
+    """Return a schema for values that fit all of the schemas."""
     kept = [schema for schema in schemas if schema is not True and schema != {}]
     if False in kept:
         return False
@@ -19,7 +19,7 @@ def all_of(schemas: Iterable[Schema]) -> Schema:
 
 
 def any_of(schemas: Iterable[Schema]) -> Schema:
-    """What fits at least one of the schemas."""
+    """Return a schema for values that fit at least one of the schemas."""
     kept = [schema for schema in schemas if schema is not False]
     if True in kept or {} in kept:
         return True
@@ -27,7 +27,7 @@ def any_of(schemas: Iterable[Schema]) -> Schema:
 
 
 def with_schema(schema: dict[str, Any], other: Schema) -> dict[str, Any]:
-    """What fits a schema and another one."""
+    """Return a schema for values that fit both schemas."""
     if other is True:
         return schema
     if isinstance(other, dict) and other.keys() <= {"anyOf"} and "anyOf" not in schema:
@@ -36,18 +36,18 @@ def with_schema(schema: dict[str, Any], other: Schema) -> dict[str, Any]:
 
 
 def without(schema: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The schema less some of its keywords."""
+    """Return the schema without some keywords."""
     return {key: value for key, value in schema.items() if key not in keys}
 
 
 def types_of(schema: dict[str, Any]) -> list[str]:
-    """The types that a schema allows by its ``type``."""
+    """Return the types that the ``type`` of a schema allows."""
     named = schema.get("type", list(TYPES))
     return [named] if isinstance(named, str) else list(named)
 
 
 def for_type(name: str, schema: dict[str, Any], options: Iterable[dict[str, Any]]) -> Schema:
-    """One of the options for values of a type; values of the other types that ``schema`` allows are free."""
+    """Apply alternatives to values of one type; the other types that ``schema`` allows stay unconstrained."""
     allowed = types_of(schema)
     others = [one for one in allowed if one != name]
     bound = [{"type": name, **option} for option in options] if name in allowed else []

@@ -1,4 +1,4 @@
-"""``if``, ``dependentRequired`` and ``dependentSchemas``: what follows from a condition, or its opposite."""
+"""Rewrite ``if``, ``dependentRequired`` and ``dependentSchemas`` to ``anyOf``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from llmd.grammar.rewriting.scope import Scope
 from llmd.grammar.subschemas import Schema
 
 MAX_DEPENDENT = 10
-"""Each choice of this many properties is an alternative."""
+"""Each subset of this many properties is an alternative."""
 
 
 def without_if(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with ``if`` as two alternatives."""
+    """Rewrite ``if`` to two alternatives."""
     condition: Schema = schema["if"]
     opposite: Schema = not condition if isinstance(condition, bool) else {"not": condition}
     options = (
@@ -24,7 +24,7 @@ def without_if(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_dependent(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with each property that asks for others as two alternatives: it is not there, or they are."""
+    """Rewrite each dependency to two alternatives: the property is absent, or what it requires is there."""
     names: dict[str, list[str]] = schema.get("dependentRequired", {})
     schemas: dict[str, Schema] = schema.get("dependentSchemas", {})
     found = without(schema, "dependentRequired", "dependentSchemas")

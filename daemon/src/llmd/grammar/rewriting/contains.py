@@ -1,4 +1,4 @@
-"""``contains``: the items that match are among the first few, and each way in which they can be is an alternative."""
+"""Rewrite ``contains``: matching items are among the first few; each choice of indices is an alternative."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from llmd.grammar.rewriting.scope import Scope
 from llmd.grammar.subschemas import Schema
 
 MAX_PLACES = 12
-"""The items that match are among this many at the beginning."""
+"""Matching items are among this many first items."""
 MAX_WAYS = 24
-"""llguidance follows all of them at once, and two schemas that contain items have the product."""
+"""Limit of alternatives: llguidance follows all at once, and two ``contains`` multiply them."""
 MAX_REPEATED_LEN = 40
-"""Longer schemas of items get a definition, since each way has them."""
+"""Longer item schemas become a definition, since each alternative repeats them."""
 LEAST_PLACES = 4
 
 
 def without_contains(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``contains``, ``minContains`` and ``maxContains`` as alternatives of ``prefixItems``."""
+    """Rewrite ``contains``, ``minContains`` and ``maxContains`` to alternatives of ``prefixItems``."""
     least, most = schema.get("minContains", 1), schema.get("maxContains")
     rest = without(schema, "contains", "minContains", "maxContains")
     ways = ways_to_contain(schema["contains"], least, most, scope)
@@ -32,7 +32,7 @@ def without_contains(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
 def ways_to_contain(
     wanted: Schema, least: int, most: int | None, scope: Scope, *, start: int = 0
 ) -> list[dict[str, Any]]:
-    """Schemas of arrays, one of which fits an array that has ``least`` to ``most`` items that match from ``start`` on."""
+    """Return alternatives for arrays with ``least`` to ``most`` matching items from index ``start`` on."""
     if wanted is True or wanted == {}:
         return [{"minItems": start + least} | ({} if most is None else {"maxItems": start + most})]
     if isinstance(wanted, bool):
@@ -44,8 +44,8 @@ def ways_to_contain(
     places = _places(least, most)
     if places is None:
         raise scope.refusal(
-            f"contains with minContains {least} and maxContains {most}, of which there are more than {MAX_WAYS} ways",
-            "ask for fewer items that match",
+            f"contains with minContains {least} and maxContains {most}, which needs more than {MAX_WAYS} alternatives",
+            "ask for fewer matching items",
         )
     other = True if most is None else _opposite(wanted, scope)
     counts = range(least, (least if most is None else most) + 1)
@@ -58,7 +58,7 @@ def _opposite(wanted: dict[str, Any], scope: Scope) -> dict[str, Any]:
 
 
 def _places(least: int, most: int | None) -> int | None:
-    """How many items from the beginning may match, as far as there are not too many ways."""
+    """Return how many of the first items may match; None if every number gives too many alternatives."""
     counts = range(least, (least if most is None else most) + 1)
     for places in range(MAX_PLACES, 0, -1):
         if places >= max(counts.stop - 1, min(LEAST_PLACES, MAX_PLACES)) and (
@@ -74,7 +74,7 @@ def _choices(counts: range, places: int) -> Iterator[tuple[int, ...]]:
 
 
 def _way(chosen: tuple[int, ...], wanted: Schema, other: Schema, start: int) -> dict[str, Any]:
-    """Items that match at the chosen places, and where ``other`` says so nowhere else."""
+    """Return a schema whose chosen items match; ``other`` is the schema of all other items."""
     length = chosen[-1] + 1 if chosen else 0
     items = [wanted if place in chosen else other for place in range(length)]
     way: dict[str, Any] = {"prefixItems": [True] * start + items} if start + length else {}

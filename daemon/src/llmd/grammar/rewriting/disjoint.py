@@ -1,4 +1,4 @@
-"""Whether alternatives of ``oneOf`` exclude each other, so that a value of one is a value of exactly one."""
+"""Decide whether alternatives of ``oneOf`` exclude each other, so that a value fits at most one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MAX_ALTERNATIVES = 200
 
 
 def are_disjoint(alternatives: list[Any], root: Any, types: Iterable[str] | None = None) -> bool:
-    """Whether no value fits two of the schemas; False where that is not seen.
+    """Return whether no value fits two of the schemas; False if unknown.
 
-    ``root`` is the document of references; ``types`` are those that all values have.
+    ``root`` is the document that references point into; ``types`` are the possible types of the values.
     """
     if len(alternatives) > _MAX_ALTERNATIVES:
         return False
@@ -45,7 +45,7 @@ def _exclude(one: Any, other: Any, root: Any, depth: int, context: set[str] | No
 
 
 def _parts(schema: Any, root: Any, depth: int) -> list[Any]:
-    """Schemas that all fit where a schema does: itself, the members of ``allOf``, what it refers to."""
+    """Return schemas that a value must all fit: the schema, members of ``allOf``, targets of references."""
     if not isinstance(schema, dict):
         return [False] if schema is False else []
     inner = [*schema.get("allOf", [])]
@@ -65,7 +65,7 @@ def _any_pair(parts: list[Any], others: list[Any], test: Callable[[Any, Any], bo
 def _excluded_by_choices(
     parts: list[Any], other: Any, root: Any, depth: int, context: set[str] | None
 ) -> bool:
-    """Whether all alternatives of one part exclude the other schema."""
+    """Return whether all alternatives of one part exclude the other schema."""
     choices = [[*part.get("anyOf", part.get("oneOf", []))] for part in parts]
     return any(
         all(_exclude(choice, other, root, depth + 1, context) for choice in found)
@@ -75,7 +75,7 @@ def _excluded_by_choices(
 
 
 def _types(parts: list[Any], context: set[str] | None) -> set[str] | None:
-    """Types of the values that fit all of the schemas; None: any."""
+    """Return the types of values that fit all of the schemas; None: any."""
     known = [found for part in parts if (found := _own_types(part)) is not None]
     known += [] if context is None else [context]
     return set.intersection(*known) if known else None
@@ -99,7 +99,7 @@ def _values(schema: dict[str, Any]) -> set[str] | None:
 
 
 def _given(schema: dict[str, Any]) -> list[Any] | None:
-    """The values that fit, where they can be listed."""
+    """Return the listed values of a schema; None if it does not list them."""
     if "const" in schema:
         return [schema["const"]]
     values = schema.get("enum")
@@ -112,7 +112,7 @@ def _have_other_values(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _are_apart(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether all numbers of one are below those of the other."""
+    """Return whether all numbers of one schema are below those of the other."""
     (low, high), (other_low, other_high) = _range(one), _range(other)
     return high < other_low or other_high < low
 
@@ -126,13 +126,13 @@ def _range(schema: dict[str, Any]) -> tuple[float, float]:
 
 
 def _exclude_by_property(parts: list[Any], others: list[Any], root: Any, depth: int) -> bool:
-    """Whether one needs a property that the other has not, or with another value, such as the tag of a union."""
+    """Return whether a required property cannot fit both, such as the tag of a tagged union."""
     needed = dict.fromkeys(name for part in (*parts, *others) for name in required_names(part))
     return any(_exclude(_property(parts, name), _property(others, name), root, depth + 1) for name in needed)
 
 
 def _property(parts: list[Any], name: str) -> Any:
-    """The schema of a property in all of the parts, or a wider one."""
+    """Return the schema of a property in all parts, or a wider one."""
     found: list[Any] = []
     for part in parts:
         named = part.get("properties", {})

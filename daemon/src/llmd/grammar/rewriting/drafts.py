@@ -1,6 +1,7 @@
-"""Schemas of older drafts as draft 2020-12 writes them.
+"""Convert schemas of older drafts to draft 2020-12.
 
-A schema that names no draft may use what any of them has. Source: the release notes of the drafts, json-schema.org/specification.
+A schema that names no draft may use keywords of any. Source: release notes of the drafts,
+json-schema.org/specification.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from llmd.grammar.subschemas import Schema, mapped
 
 
 class Draft(IntEnum):
-    """Drafts in their order."""
+    """Drafts in chronological order."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -37,7 +38,7 @@ _COUNTS = (
 
 
 def draft_of(schema: dict[str, Any]) -> Draft:
-    """The draft that ``$schema`` names; the newest where it names none.
+    """Return the draft that ``$schema`` names; the newest without ``$schema``.
 
     Raises:
         GrammarError: it names something else.
@@ -48,20 +49,20 @@ def draft_of(schema: dict[str, Any]) -> Draft:
     draft = _DRAFTS.get(known[0]) if known else None
     if draft is None:
         raise GrammarError(
-            f"the JSON schema names the meta-schema {named} in $schema, which is not known",
-            hint="name one of json-schema.org from draft 4 on, or none",
+            f"the JSON schema names the meta-schema {named} in $schema, which is unknown",
+            hint="use one of json-schema.org from draft 4 on, or omit $schema",
         )
     return draft
 
 
 def modern(schema: Schema, draft: Draft) -> Schema:
-    """The schema, whose references are local, as draft 2020-12 writes it."""
+    """Convert a schema with local references to draft 2020-12."""
     used: set[str] = set()
     found = mapped(schema, lambda part, path: checked(_modern(part, draft, used), path))
     if draft == Draft.DRAFT_2019_09 and {"contains", "unevaluatedItems"} <= used:
         raise GrammarError(
-            "the JSON schema has contains and unevaluatedItems, which draft 2019-09 combines otherwise",
-            hint="write it as draft 2020-12",
+            "the JSON schema has contains and unevaluatedItems, which draft 2019-09 combines differently",
+            hint="write the schema in draft 2020-12",
         )
     return found
 
@@ -78,7 +79,7 @@ def _count(value: Any) -> Any:
 
 
 def _bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """``exclusiveMinimum: true`` of draft 4 is said of ``minimum``."""
+    """Convert draft 4's ``exclusiveMinimum: true``, which qualifies ``minimum``."""
     for bound in ("minimum", "maximum"):
         excluded = f"exclusive{bound.capitalize()}"
         if isinstance(schema.get(excluded), bool) and schema.pop(excluded) and bound in schema:

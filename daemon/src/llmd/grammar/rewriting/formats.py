@@ -1,7 +1,7 @@
-"""Formats of texts: which are enforced, and the regular expressions of those that llguidance lacks or takes too loosely.
+"""String formats, and regular expressions of those that llguidance lacks or enforces too loosely.
 
-Sources: RFC 3339 (dates and times; a leap second is at 23:59:60 in UTC), RFC 3986 and 3987 (URIs and IRIs), RFC 6570
-(templates), RFC 6901 (JSON pointers), RFC 6531 (addresses).
+Sources: RFC 3339 (dates and times; a leap second is at 23:59:60 in UTC), RFC 3986 and 3987 (URIs and IRIs),
+RFC 6570 (URI templates), RFC 6901 (JSON pointers), RFC 6531 (email addresses).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from llmd.grammar.rewriting.scope import Scope
 NATIVE = ("duration", "email", "hostname", "ipv4", "uri", "uuid")
 """Formats that llguidance enforces."""
 REFUSED = ("idn-hostname", "regex")
-"""Formats that no regular expression describes."""
+"""Formats that regular expressions cannot describe."""
 
 _CENTURY_LEAP = "(?:[02468][048]|[13579][26])"
 _LEAP_YEAR = f"(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|{_CENTURY_LEAP}00)"
@@ -31,7 +31,7 @@ _BYTE = "%[0-9a-fA-F]{2}"
 _IPV4 = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _H16 = "[0-9a-fA-F]{1,4}"
 _TAIL = f"(?:{_H16}:{_H16}|{_IPV4})"
-"""The last 32 bits."""
+"""The last 32 bits of an IPv6 address."""
 _IPV6 = "|".join((
     f"(?:{_H16}:){{6}}{_TAIL}",
     *(
@@ -46,7 +46,10 @@ _LETTER = r"a-zA-Z0-9"
 
 
 def _reference(wide: str, *, may_be_relative: bool) -> str:
-    """A URI, or with ``may_be_relative`` also a relative reference; ``wide`` are the characters beyond ASCII."""
+    """Return the pattern of a URI; with ``may_be_relative`` also of relative references.
+
+    ``wide`` are the allowed characters beyond ASCII.
+    """
     plain = rf"{_LETTER}\-._~!$&'()*+,;={wide}"
     segment = f"(?:[{plain}:@]|{_BYTE})"
     host = rf"(?:\[(?:{_IPV6}|v[0-9a-fA-F]+\.[{plain}:]+)\]|(?:[{plain}]|{_BYTE})*)"
@@ -86,17 +89,17 @@ PATTERNS = {
 
 
 def is_known(name: Any) -> bool:
-    """Whether the specification defines a format; all others are notes to the reader."""
+    """Return whether the specification defines a format; all others are only annotations."""
     return name in PATTERNS or name in NATIVE or name in REFUSED
 
 
 def pattern_of_format(name: str) -> str | None:
-    """The regular expression of the texts of a format, where it is known."""
+    """Return the regular expression of a format; None if `PATTERNS` has none."""
     return f"^(?:{PATTERNS[name]})$" if name in PATTERNS else None
 
 
 def without_format(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``format`` as a pattern, where llguidance does not know the format, or not exactly."""
+    """Rewrite ``format`` to a pattern if llguidance does not enforce the format exactly."""
     name = schema["format"]
     if name in REFUSED:
         raise scope.refusal(f"format {name}")

@@ -1,6 +1,6 @@
-"""What a schema does not allow, as a schema: one alternative for each keyword that a value may break.
+"""Negate schemas: one alternative for each keyword that a value can violate.
 
-Only the outermost keywords are negated; ``not`` moves into the schemas inside and is rewritten there in turn.
+Only the outermost keywords are negated; ``not`` moves into the subschemas and is rewritten there in turn.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from llmd.grammar.rewriting.values import other_values
 from llmd.grammar.subschemas import Schema
 
 MAX_OPTIONAL = 4
-"""Each choice of this many optional properties is an alternative of its own."""
+"""Each subset of this many optional properties is an alternative."""
 
 Options = Iterator[Schema]
 
 
 def without_not(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``not`` as what the other schema does not allow, of the types that this one has."""
+    """Replace ``not`` by the negation of its schema, restricted to the types of the outer schema."""
     return with_schema(without(schema, "not"), negated(schema["not"], scope, types_of(schema)))
 
 
 def negated(schema: Schema, scope: Scope, types: list[str] | None = None) -> Schema:
-    """What a schema does not allow, of ``types``.
+    """Return the negation of a schema, restricted to ``types``.
 
     Raises:
-        GrammarError: that cannot be written as a schema.
+        GrammarError: it cannot be written as a schema.
     """
     if isinstance(schema, bool):
         return not schema
@@ -53,7 +53,7 @@ def _kinds(types: list[str]) -> set[str]:
 
 
 class _Negation:
-    """The alternatives for one schema."""
+    """Yields the alternatives of one schema's negation."""
 
     def __init__(self, schema: dict[str, Any], scope: Scope) -> None:
         self._schema = schema
@@ -135,12 +135,12 @@ class _Negation:
             yield from self._additional()
 
     def _additional(self) -> Options:
-        """One property more than those of some choice among the named ones."""
+        """Yield objects with an unnamed property: at least one more than a subset of the named ones."""
         names = [*self._schema.get("properties", {})]
         if self._schema["additionalProperties"] is not False:
-            raise self._scope.exclusion("additionalProperties of a schema")
+            raise self._scope.exclusion("additionalProperties with a schema")
         if len(names) > MAX_OPTIONAL:
-            raise self._scope.exclusion(f"additionalProperties beside more than {MAX_OPTIONAL} properties")
+            raise self._scope.exclusion(f"additionalProperties with more than {MAX_OPTIONAL} properties")
         for there in _choices(names):
             yield {
                 "type": "object",

@@ -1,4 +1,4 @@
-"""Keywords whose value binds nothing, which are left out before anything is rewritten or refused."""
+"""Remove keywords that constrain nothing before anything is rewritten or rejected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from llmd.grammar.rewriting.formats import is_known
 
-# The values that bind nothing.
+# Values that constrain nothing.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "not": (False,),
     "uniqueItems": (False,),
@@ -16,17 +16,17 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "unevaluatedItems": (True, {}),
     "unevaluatedProperties": (True, {}),
 }
-# Each means something only beside the other.
+# Keywords that have no effect without another one.
 _DEPENDING = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 
 
 def without_neutral(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without what binds nothing."""
+    """Return the schema without keywords that constrain nothing."""
     return {key: value for key, value in schema.items() if not binds_nothing(key, value, schema)}
 
 
 def binds_nothing(key: str, value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a keyword of the schema allows every value that the rest of it allows."""
+    """Return whether a keyword allows every value that the rest of the schema allows."""
     if key in _NEUTRAL:
         return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in _NEUTRAL[key])
     if key in _DEPENDING:
@@ -46,7 +46,7 @@ def binds_nothing(key: str, value: Any, schema: dict[str, Any]) -> bool:
 
 
 def required_names(schema: dict[str, Any]) -> list[str]:
-    """The names that a schema requires, each once and in their order."""
+    """Return the names that a schema requires, in order and without duplicates."""
     required = schema.get("required")
     names = required if isinstance(required, list) else []
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))

@@ -1,4 +1,4 @@
-"""``oneOf`` as ``anyOf``, where alternatives exclude each other or can be made to."""
+"""Rewrite ``oneOf`` to ``anyOf`` if its alternatives exclude each other or can be made to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from llmd.grammar.rewriting.scope import Scope
 from llmd.grammar.subschemas import Schema
 
 MAX_OVERLAPPING = 8
-"""This many alternatives that may overlap can be made to exclude each other."""
+"""How many overlapping alternatives can be made to exclude each other."""
 
 
 def without_one_of(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``oneOf`` as alternatives of which a value fits one."""
+    """Rewrite ``oneOf`` to alternatives that exclude each other."""
     choices: list[Schema] = [choice for choice in schema["oneOf"] if choice is not False]
     rest = without(schema, "oneOf")
     if are_disjoint(choices, scope.root, types_of(rest)):
@@ -31,7 +31,7 @@ def without_one_of(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
 
 
 def _in_place(schema: dict[str, Any], choices: list[Schema]) -> dict[str, Any]:
-    """The order of keywords is that of properties."""
+    """Replace ``oneOf`` in place: the order of keywords is the order of properties in the answer."""
     if "anyOf" in schema or not choices:
         return with_schema(without(schema, "oneOf"), {"anyOf": choices})
     return {
@@ -41,7 +41,7 @@ def _in_place(schema: dict[str, Any], choices: list[Schema]) -> dict[str, Any]:
 
 
 def _alone(choices: list[Schema], place: int, rest: dict[str, Any], scope: Scope) -> Schema:
-    """What fits one of the alternatives and none that may overlap it."""
+    """Return a schema for values that fit one alternative but none that may overlap it."""
     own = scope.followed(choices[place])
     others = [
         choice
@@ -56,5 +56,5 @@ def _overlap(scope: Scope, reason: str = "") -> GrammarError:
     why = f": {reason}" if reason else ""
     return GrammarError(
         f"the JSON schema has oneOf at {scope.path}, whose alternatives do not exclude each other{why}",
-        hint="use anyOf, or give each alternative a required property with a const of its own",
+        hint="use anyOf, or give each alternative a required property with a different const",
     )

@@ -1,4 +1,4 @@
-"""``minProperties`` and ``maxProperties`` beside optional properties: each choice of these is an alternative."""
+"""Rewrite ``minProperties`` and ``maxProperties``: each subset of optional properties is an alternative."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_CHOICES = 128
 
 
 def without_counts(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with bounds on its number of properties that llguidance can count.
+    """Rewrite bounds on the number of properties so that llguidance can count them.
 
-    One property more than the required ones can be asked for; of two, the second could be the first again.
+    It can demand only one property beyond the required ones: of two, the second could repeat the first.
     """
     least, most = schema.get("minProperties", 0), schema.get("maxProperties")
     required = required_names(schema)
@@ -27,8 +27,8 @@ def without_counts(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
         return schema
     if 2 ** len(optional) > MAX_CHOICES:
         raise scope.refusal(
-            f"minProperties or maxProperties beside {len(optional)} optional properties",
-            f"have at most {MAX_CHOICES.bit_length() - 1} of them",
+            f"minProperties or maxProperties with {len(optional)} optional properties",
+            f"use at most {MAX_CHOICES.bit_length() - 1} optional properties",
         )
     is_closed = schema.get("additionalProperties") is False and not schema.get("patternProperties")
     options = []
@@ -49,14 +49,14 @@ def _check_least(least: int, num_required: int, scope: Scope) -> None:
     if least > num_required + 1:
         raise scope.refusal(
             "minProperties above 1 and above the number of required ones",
-            "name properties, and close the object with additionalProperties false",
+            "name the properties and set additionalProperties to false",
         )
 
 
 def _choices(
     optional: list[str], least: int, most: int | None, num_required: int, *, is_closed: bool
 ) -> Iterator[tuple[str, ...]]:
-    """Which optional properties may be there: in a closed object, only as many as are counted."""
+    """Yield the subsets of optional properties; in a closed object only those of the right size."""
     highest = len(optional) if most is None else min(len(optional), most - num_required)
     lowest = max(least, 0) if is_closed else 0
     for count in range(lowest, highest + 1):

@@ -1,4 +1,4 @@
-"""``propertyNames`` as patterns of names, and patterns of names that overlap as some that do not."""
+"""Rewrite ``propertyNames`` to ``patternProperties``, and overlapping patterns to disjoint ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from llmd.grammar.subschemas import Schema
 from llmd.grammar.texts.text_sets import TextSets
 
 MAX_PATTERNS = 6
-"""Each choice of this many patterns may have names of its own."""
+"""Each subset of this many patterns may become a pattern."""
 
 
 def without_property_names(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``propertyNames`` as patterns of all the names that there may be."""
+    """Rewrite ``propertyNames`` to patterns of all allowed names."""
     sets = TextSets()
     names = texts_of(schema["propertyNames"], sets, scope)
     named: dict[str, Schema] = schema.get("properties", {})
@@ -35,7 +35,7 @@ def without_property_names(schema: dict[str, Any], scope: Scope) -> dict[str, An
 
 
 def without_overlaps(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema whose ``patternProperties`` have no name in common."""
+    """Rewrite ``patternProperties`` so that no name matches two patterns."""
     given: dict[str, Schema] = schema["patternProperties"]
     sets = TextSets()
     found = {pattern: sets.matching(pattern) for pattern in given}

@@ -1,7 +1,7 @@
-"""References of every kind as references to definitions of the same document: ``#/$defs/NAME``, or ``#`` for all of it.
+"""Make all references local: ``#/$defs/NAME``, or ``#`` for the whole document.
 
-A ``$dynamicRef`` means what the schemas around it say, which are known for each way that leads to it: a definition is made
-for each pair of a schema and of the dynamic anchors in force there.
+The target of a ``$dynamicRef`` depends on the enclosing schemas, which are known for each path that leads to
+it: each pair of a schema and the dynamic anchors in force there gets a definition.
 
 Source: JSON Schema Core, draft 2020-12, sections 8.2 and 9.
 """
@@ -23,21 +23,21 @@ _IDENTIFIERS = ("$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$defs",
 _NAME = re.compile(r"/(?:\$defs|definitions)/([A-Za-z0-9_.-]+)")
 
 Anchors = tuple[tuple[str, int], ...]
-"""Dynamic anchors in force: names with the identity of the schema that each leads to, the outermost first."""
+"""Dynamic anchors in force: names and the identity of the schema of each, the outermost first."""
 
 
 class Place(Struct, frozen=True):
-    """A schema in the document, and the base URI of what it belongs to."""
+    """A schema in the document, and the base URI of its resource."""
 
     schema: Any
     base: str
 
 
 def with_local_references(root: Any) -> Schema:
-    """The same schema, whose references are to its own ``$defs``; definitions that nothing refers to are left out.
+    """Return the schema with all references into its own ``$defs``; unused definitions are removed.
 
     Raises:
-        GrammarError: a reference leads nowhere, or to another document.
+        GrammarError: the target of a reference does not exist or is in another document.
     """
     check_schema(root, "#", 0)
     return _Resolver(root).document() if isinstance(root, dict) else bool(root)
@@ -61,9 +61,7 @@ class _Resolver:
     def document(self) -> Schema:
         base = self._bases[id(self._root)]
         anchors = self._entered((), base)
-        if (
-            "$ref" in self._root
-        ):  # llguidance follows no circle through a root that has more than the reference
+        if "$ref" in self._root:  # llguidance cannot follow a cycle through a root with further keywords
             whole = {"$ref": self._defined(Place(self._root, base), (), "#", "#")}
         else:
             self._names[id(self._root), anchors] = "#"
@@ -74,7 +72,7 @@ class _Resolver:
             definitions[name] = self._local(place.schema, inner, path, 0)
         return whole | {"$defs": definitions} if definitions else whole
 
-    # The index of what may be referred to.
+    # Index of possible targets.
 
     def _register(self, schema: Any, base: str, path: str, depth: int) -> Any:
         check_schema(schema, path, depth)
@@ -85,7 +83,7 @@ class _Resolver:
         return schema
 
     def _named(self, schema: dict[str, Any], base: str) -> str:
-        """Note the names of a schema; returns the base of what is inside."""
+        """Register the names of a schema; return the base URI of its subschemas."""
         hides_siblings = "$ref" in schema and self._draft <= Draft.DRAFT_7
         identifier = schema.get("id" if self._draft == Draft.DRAFT_4 else "$id")
         if isinstance(identifier, str) and not hides_siblings:
@@ -111,7 +109,7 @@ class _Resolver:
     # References.
 
     def _entered(self, anchors: Anchors, base: str) -> Anchors:
-        """The dynamic anchors in force inside of a resource: what is outside comes first."""
+        """Return the dynamic anchors in force inside a resource: outer anchors take precedence."""
         known = {name for name, _ in anchors}
         own = self._dynamic.get(base, {})
         self._places |= {id(schema): schema for schema in own.values()}
@@ -131,7 +129,7 @@ class _Resolver:
         return self._with_references(parts, base, anchors, path)
 
     def _check_base(self, schema: dict[str, Any], base: str, path: str) -> None:
-        """Refuse ``$ref`` beside ``$id`` where drafts before 2019-09 mean another schema by it, and none is named."""
+        """Reject ``$ref`` with ``$id`` if no draft is named and drafts before 2019-09 read it differently."""
         outer = self._outer.get(id(schema), base)
         reference = schema.get("$ref")
         if outer == base or "$schema" in self._root or not isinstance(reference, str):
@@ -140,7 +138,7 @@ class _Resolver:
         target, other = ((_joined(one, name) if name else one) for one in (base, outer))
         if other in self._resources and self._resources.get(target) is not self._resources[other]:
             raise GrammarError(
-                f"the JSON schema has $id beside $ref at {path}, which drafts read differently",
+                f"the JSON schema has $id next to $ref at {path}, which drafts read differently",
                 hint="name the draft in $schema",
             )
 
@@ -153,7 +151,7 @@ class _Resolver:
         if not found:
             return schema
         bare = {key: value for key, value in schema.items() if key not in {"$dynamicRef", "$recursiveRef"}}
-        # In the place of the reference, since the order of keywords is that of properties.
+        # Replaced in place, since the order of keywords is the order of properties in the answer.
         bare = {key: found[0]["$ref"] if key == "$ref" else value for key, value in bare.items()}
         if "$ref" not in schema:
             bare = {"$ref": found[0]["$ref"]} | bare
@@ -174,8 +172,8 @@ class _Resolver:
         target = _joined(base, name) if name else base
         if target not in self._resources:
             raise GrammarError(
-                f"the JSON schema refers at {path} to {reference}, which is another document and is not fetched",
-                hint="put it into $defs, with its $id",
+                f"the JSON schema refers at {path} to {reference}, which is in another document and is not fetched",
+                hint="copy that document into $defs, with its $id",
             )
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
@@ -196,7 +194,7 @@ class _Resolver:
             return None
 
     def _placed(self, schema: Any, base: str, reference: str) -> Place:
-        """A schema that stands where no keyword has one is registered when it is referred to."""
+        """Register a schema on first reference if it is not under a keyword that has schemas."""
         if not isinstance(schema, dict):
             check_schema(schema, reference, 0)
             return Place(schema, base)

@@ -1,4 +1,4 @@
-"""Applies the rules to a document until no keyword is left that llguidance lacks."""
+"""Apply the rules to a document until no keyword is left that llguidance lacks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from llmd.grammar.subschemas import Schema, check_schema, with_parts
 from llmd.grammar.texts.patterns import with_plain_patterns
 
 MAX_WORK = 4_000
-"""Schemas that rules may make of a document; states of automata count as a part of one."""
+"""How many schemas rules may create for a document; states of automata count as fractions."""
 
 Rule = Callable[[dict[str, Any], Scope], dict[str, Any]]
 _RULES: tuple[tuple[frozenset[str], Rule], ...] = (
@@ -48,10 +48,10 @@ _RULES: tuple[tuple[frozenset[str], Rule], ...] = (
 
 
 def rewritten(document: Schema) -> Schema:
-    """The document, whose references are local, in keywords that llguidance has.
+    """Rewrite a document with local references in keywords that llguidance supports.
 
     Raises:
-        GrammarError: something in it cannot be enforced; the message names it and its place.
+        GrammarError: something in it cannot be enforced; the message names it and its path.
     """
     return _Rewriter(document).document()
 
@@ -60,10 +60,10 @@ class _Rewriter:
     def __init__(self, root: Schema) -> None:
         given = root.get("$defs", {}) if isinstance(root, dict) else {}
         self._definitions: dict[str, Schema] = dict(given)
-        """Those that rules add among them."""
+        """Includes definitions that rules add."""
         self._root = root if isinstance(root, bool) else root | {"$defs": self._definitions}
         self._paths: dict[str, str] = {}
-        """Where the rules were applied that added definitions."""
+        """For each definition that a rule added: where the rule was applied."""
         self._negated: dict[str, str] = {}
         self._defined: dict[str, str] = {}
         self._work = 0
@@ -81,7 +81,7 @@ class _Rewriter:
         return with_definitions(whole, definitions)
 
     def _schema(self, schema: Schema, path: str, depth: int, *, is_made: bool = False) -> Schema:
-        """``is_made``: a rule made the schema, and it has no other place than that where the rule was applied."""
+        """Rewrite a schema. ``is_made``: a rule created it; its path is where the rule was applied."""
         check_schema(schema, path, depth)
         if is_made:
             self._spend(1, path)
@@ -100,7 +100,7 @@ class _Rewriter:
         return without_false(with_names_together(without_whole_bounds(parts)))
 
     def _ruled(self, schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-        """The schema after all rules; itself where none has anything to do."""
+        """Apply all rules; return the schema itself if nothing changes."""
         if has_unevaluated(schema):
             schema = without_unevaluated(schema, scope)
         bare = without_neutral(schema)
@@ -127,11 +127,11 @@ class _Rewriter:
         if self._work > MAX_WORK:
             raise GrammarError(
                 f"the JSON schema becomes too large at {path}, where alternatives are combined",
-                hint="have fewer of not, if, oneOf, contains and dependent properties, or check them in the answer",
+                hint="use fewer not, if, oneOf, contains and dependent properties, or check them in the answer",
             )
 
     def _define(self, schema: dict[str, Any], name: str, path: str) -> dict[str, Any]:
-        """A reference to a definition of the schema; one that is written out may lead to itself."""
+        """Return a reference to a definition of the schema, since an inlined schema could contain itself."""
         if schema.keys() == {"$ref"}:
             return schema
         key = json.dumps(schema)
@@ -140,7 +140,7 @@ class _Rewriter:
         return {"$ref": f"#/$defs/{self._defined[key]}"}
 
     def _added(self, schema: dict[str, Any], name: str, path: str) -> str:
-        """The name of a new definition."""
+        """Add a definition; return its name."""
         while name in self._definitions:
             name += "-"
         self._definitions[name] = schema

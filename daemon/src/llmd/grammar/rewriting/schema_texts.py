@@ -1,4 +1,4 @@
-"""The texts that a schema allows, as one set: of values that are texts, and of names of properties."""
+"""Compute the set of strings that a schema allows, for string values and names of properties."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from llmd.grammar.texts.text_sets import TextSets
 
 
 def pattern_outside(schema: dict[str, Any], key: str, scope: Scope) -> str | None:
-    """The regular expression of texts that the ``pattern`` or ``format`` of a schema does not allow; None where there are none.
+    """Return a regular expression of strings that a ``pattern`` or ``format`` forbids; None if it allows all.
 
     Raises:
-        GrammarError: it would be too large, or is not known.
+        GrammarError: it is too large, or the format has no pattern.
     """
     pattern = schema[key] if key == "pattern" else pattern_of_format(schema[key])
     if pattern is None:
@@ -36,7 +36,7 @@ def _outside(pattern: str) -> tuple[str | None, int]:
 
 
 def texts_of(schema: Schema, sets: TextSets, scope: Scope) -> Expression:
-    """The set of texts that a schema allows."""
+    """Return the set of strings that a schema allows."""
     return _Texts(sets, scope).of(schema, 0)
 
 
@@ -70,7 +70,7 @@ class _Texts:
     def _pattern_of_format(self, name: str) -> str:
         pattern = pattern_of_format(name)
         if pattern is None:
-            raise self._scope.refusal(f"format {name} combined with what else it says of texts")
+            raise self._scope.refusal(f"format {name} combined with other string keywords")
         return pattern
 
     def _combined(self, schema: dict[str, Any], depth: int) -> list[Expression]:

@@ -1,4 +1,4 @@
-"""What the value of each keyword must be, so that rules need not look."""
+"""Check the type of each keyword's value, so that rules need not."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from llmd.api.errors import GrammarError
 
 
 def checked(schema: dict[str, Any], path: str) -> dict[str, Any]:
-    """The schema, as draft 2020-12 writes it, whose keywords have values of the right kind.
+    """Check that keywords of a schema of draft 2020-12 have values of the right type; return the schema.
 
     Raises:
-        GrammarError: one has not.
+        GrammarError: a value has the wrong type.
     """
     for kind, fits, keywords in _KINDS:
         for key in keywords:
@@ -51,7 +51,7 @@ def _is_object(value: Any) -> bool:
 
 _KINDS: tuple[tuple[str, Callable[[Any], bool], tuple[str, ...]], ...] = (
     (
-        "a whole number from 0 on",
+        "a non-negative integer",
         _is_count,
         (
             "maxContains", "maxItems", "maxLength", "maxProperties", "minContains", "minItems", "minLength",
@@ -63,7 +63,7 @@ _KINDS: tuple[tuple[str, Callable[[Any], bool], tuple[str, ...]], ...] = (
         _is_number,
         ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"),
     ),
-    ("a text", lambda value: isinstance(value, str), ("$ref", "format", "pattern")),
+    ("a string", lambda value: isinstance(value, str), ("$ref", "format", "pattern")),
     ("a boolean", lambda value: isinstance(value, bool), ("uniqueItems",)),
     ("a list of names", _are_names, ("required",)),
     (

@@ -1,7 +1,7 @@
-"""``unevaluatedProperties`` and ``unevaluatedItems``: which properties and items are evaluated is known for each alternative.
+"""Rewrite ``unevaluatedProperties`` and ``unevaluatedItems`` to alternatives that fix what is evaluated.
 
-Where several alternatives of ``anyOf`` fit, what any of them evaluates counts, so that each choice of some of them is an
-alternative of its own. What a choice leaves open only asks for less to be evaluated, never for more.
+If several alternatives of ``anyOf`` fit, what any of them evaluates counts, so each subset of them becomes an
+alternative. A subset does not exclude the others: if these fit too, less counts as evaluated, never more.
 
 Source: JSON Schema Core, draft 2020-12, section 11.
 """
@@ -25,20 +25,24 @@ _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
 def has_unevaluated(schema: dict[str, Any]) -> bool:
-    """Whether a schema says something of what is not evaluated."""
+    """Return whether a schema constrains what is not evaluated."""
     return any(schema.get(key, True) not in (True, {}) for key in _UNEVALUATED)
 
 
 class Branch(Struct, frozen=True):
-    """One way in which a schema fits: ``schemas`` fit together, and this is what they evaluate."""
+    """One way to fit a schema: values fit all ``schemas``; the other fields are what these evaluate."""
 
     schemas: tuple[Schema, ...] = ()
     names: frozenset[str] = frozenset()
+    """Names of properties."""
     patterns: frozenset[str] = frozenset()
+    """Patterns of names of properties."""
     all_properties: bool = False
     num_items: int = 0
+    """Number of first items."""
     all_items: bool = False
     contained: tuple[Schema, ...] = ()
+    """Schemas of ``contains``: items that fit one are evaluated."""
 
     def __add__(self, other: Branch) -> Branch:
         return Branch(
@@ -53,12 +57,12 @@ class Branch(Struct, frozen=True):
 
     @property
     def evaluates(self) -> bool:
-        """Whether there is something that is evaluated."""
+        """Whether anything is evaluated."""
         return self != Branch(self.schemas)
 
 
 def without_unevaluated(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema as alternatives that say which properties and items there may be."""
+    """Rewrite a schema to alternatives that state which properties and items are allowed."""
     branches = _Branches(scope).of(schema, 0)
     found = any_of(all_of(branch.schemas) for branch in branches)
     return found if isinstance(found, dict) else {"allOf": [found]}
@@ -72,14 +76,14 @@ class _Branches:
         if isinstance(schema, bool) or not schema:
             return [] if schema is False else [Branch()]
         if depth > MAX_REFERENCES:
-            raise self._scope.refusal("unevaluatedProperties or unevaluatedItems that is asked of itself")
+            raise self._scope.refusal("unevaluatedProperties or unevaluatedItems that refers to itself")
         branches = [_own(schema)]
         for parts in self._parts(schema, depth + 1):
             branches = [branch + part for branch in branches for part in parts]
             if len(branches) > MAX_BRANCHES:
                 raise self._scope.refusal(
-                    "unevaluatedProperties or unevaluatedItems beside too many alternatives",
-                    "name all properties in one schema, with additionalProperties false",
+                    "unevaluatedProperties or unevaluatedItems with too many alternatives",
+                    "name all properties in one schema and set additionalProperties to false",
                 )
         return [_closed(branch, schema) for branch in branches]
 
@@ -100,11 +104,11 @@ class _Branches:
             yield [absent, *(Branch((present,)) + branch for branch in self.of(asked, depth))]
 
     def _opaque(self, schema: Schema, branches: list[Branch]) -> list[Branch]:
-        """Without branches where they evaluate nothing."""
+        """Return ``schema`` as one branch if its branches evaluate nothing."""
         return branches if any(branch.evaluates for branch in branches) else [Branch((schema,))]
 
     def _any(self, choices: list[Schema], depth: int) -> list[Branch]:
-        """Each choice of alternatives that can fit together."""
+        """Return the branches of each subset of alternatives that can fit together."""
         alone = [self.of(choice, depth) for choice in choices]
         found: list[Branch] = []
         for count in range(1, len(choices) + 1):
@@ -118,9 +122,7 @@ class _Branches:
 
     def _check(self, branches: list[Branch]) -> None:
         if len(branches) > MAX_BRANCHES:
-            raise self._scope.refusal(
-                "unevaluatedProperties or unevaluatedItems beside too many alternatives"
-            )
+            raise self._scope.refusal("unevaluatedProperties or unevaluatedItems with too many alternatives")
 
     def _exclude_each_other(self, choices: list[Schema]) -> bool:
         return any(are_disjoint([*pair], self._scope.root) for pair in itertools.combinations(choices, 2))
@@ -145,7 +147,7 @@ class _Branches:
 
 
 def _own(schema: dict[str, Any]) -> Branch:
-    """What a schema says and evaluates itself."""
+    """Return what a schema constrains and evaluates without its applicators."""
     return Branch(
         schemas=(without(schema, *_APPLICATORS, *_UNEVALUATED) or True,),
         names=frozenset(schema.get("properties", {})),
@@ -158,7 +160,7 @@ def _own(schema: dict[str, Any]) -> Branch:
 
 
 def _closed(branch: Branch, schema: dict[str, Any]) -> Branch:
-    """The branch with what the schema says of properties and items that are not evaluated; then all of them are."""
+    """Apply the ``unevaluated`` keywords of a schema to a branch; then everything is evaluated."""
     if "unevaluatedProperties" in schema:
         bound: dict[str, Any] = {
             "properties": dict.fromkeys(sorted(branch.names), True),

@@ -1,4 +1,4 @@
-"""``uniqueItems`` where there are only a few lists without an item twice: each of them is an alternative."""
+"""Rewrite ``uniqueItems`` if only a few lists have no item twice: each of them is an alternative."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from llmd.grammar.rewriting.values import spelled, type_of
 from llmd.grammar.subschemas import Schema
 
 MAX_LISTS = 400
-"""Enough for any order of five values."""
+"""Enough for all orders of five values."""
 _HINT = "give items an enum of at most five values, or check it in the answer"
 
 
 def without_unique_items(schema: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """The schema with ``uniqueItems`` as the lists that it allows."""
+    """Rewrite ``uniqueItems`` to an ``enum`` of the lists that it allows."""
     rest = without(schema, "uniqueItems")
     if schema["uniqueItems"] is not True or schema.get("maxItems", 2) < 2 or "array" not in types_of(rest):
         return rest
@@ -32,7 +32,7 @@ def without_unique_items(schema: dict[str, Any], scope: Scope) -> dict[str, Any]
 
 
 def _lists(schema: dict[str, Any], found: list[Any], scope: Scope) -> Iterator[list[Any]]:
-    """All lists that begin with some items; longer ones come later."""
+    """Yield all lists that begin with ``found``; a list comes before its extensions."""
     yield found
     if len(found) >= schema.get("maxItems", len(found) + 1):
         return
@@ -45,7 +45,7 @@ def _lists(schema: dict[str, Any], found: list[Any], scope: Scope) -> Iterator[l
 
 
 def _values_of(item: Schema, scope: Scope) -> list[Any]:
-    """The values of an item, of which there must be a few."""
+    """Return the values of an item; raise `GrammarError` if they cannot be listed."""
     item = scope.followed(item)
     if item is False:
         return []

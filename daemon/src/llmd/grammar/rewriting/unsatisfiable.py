@@ -1,4 +1,4 @@
-"""Schemas that no value fits, as ``false``: llguidance refuses a document for a definition that no value fits."""
+"""Simplify schemas that no value fits to ``false``: llguidance rejects documents with such definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmd.grammar.subschemas import Schema, mapped
 
 
 def without_false(schema: dict[str, Any]) -> Schema:
-    """The schema without alternatives that no value fits; ``false`` where none is left."""
+    """Remove alternatives that no value fits; return ``false`` if none is left."""
     if False in schema.get("allOf", []):
         return False
     choices = schema.get("anyOf")
@@ -21,7 +21,7 @@ def without_false(schema: dict[str, Any]) -> Schema:
 
 
 def with_definitions(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """The document with its definitions; references to those that are booleans are these booleans."""
+    """Return the document with its definitions; replace references to boolean definitions by the booleans."""
     while fixed := {f"#/$defs/{name}": one for name, one in definitions.items() if isinstance(one, bool)}:
         kept = {name: one for name, one in definitions.items() if not isinstance(one, bool)}
         definitions = {name: _with_booleans(one, fixed) for name, one in kept.items()}
@@ -30,7 +30,7 @@ def with_definitions(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def _with_booleans(schema: Schema, fixed: Mapping[str, bool]) -> Schema:
-    """Each reference to a boolean as the boolean, and what follows from it."""
+    """Replace references to booleans by the booleans, and simplify the result."""
 
     def changed(part: dict[str, Any], _path: str) -> Any:
         reference = part.get("$ref")

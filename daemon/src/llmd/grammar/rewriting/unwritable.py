@@ -1,4 +1,4 @@
-"""Values that the grammars of llguidance write differently, or not at all."""
+"""Handle values that llguidance's grammars write differently, or not at all."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Any
 from llmd.api.errors import GrammarError
 
 MARGIN = 1e-6
-"""How far numbers are from a whole number that a schema excludes as a bound."""
+"""Distance between an excluded whole number and the bound that replaces it."""
 MAX_WHOLE = 2**31
-"""Beyond it the margin is lost in the precision of numbers."""
+"""Above this the margin is lost in floating-point precision."""
 
 
 def check_characters(schema: dict[str, Any], path: str) -> None:
-    """Refuse control characters in texts: none has an escape that is allowed (`llmd.grammar.lark`), but for those with a letter."""
+    """Reject control characters in strings if they have no letter escape, the only allowed kind.
+
+    See the options in `llmd.grammar.lark`.
+    """
     names = schema.get("properties")
     texts = {**schema, "properties": [*names] if isinstance(names, dict) else None}
     for key in ("const", "enum", "properties", "required"):
         if _has_control_character(texts.get(key)):
             raise GrammarError(
                 f"the JSON schema has a control character in {key} at {path}, which cannot be enforced",
-                hint="leave it out of the schema, and check it in the answer",
+                hint="remove it from the schema and check it in the answer",
             )
 
 
@@ -33,7 +36,9 @@ def _has_control_character(value: Any) -> bool:
 
 
 def with_names_together(schema: dict[str, Any]) -> dict[str, Any]:
-    """``patternProperties`` beside ``additionalProperties``: llguidance reads keywords in their order, and forgets the patterns behind others."""
+    """Move ``patternProperties`` before ``additionalProperties``: llguidance reads keywords in order and
+    otherwise forgets the patterns.
+    """
     if not {"patternProperties", "additionalProperties"} <= schema.keys():
         return schema
     found: dict[str, Any] = {}
@@ -46,7 +51,7 @@ def with_names_together(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_whole_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Excluded whole numbers as bounds a margin further on: llguidance lets them through where the other bound is near."""
+    """Move exclusive whole-number bounds by a margin: llguidance allows them if the other bound is near."""
     if schema.get("type") == "integer":
         return schema
     bounds = dict(schema)

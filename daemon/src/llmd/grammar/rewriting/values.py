@@ -1,4 +1,4 @@
-"""All values but some, as a schema."""
+"""Write a schema for all values except some."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", type(No
 
 
 def type_of(value: Any) -> str:
-    """The type of a value as schemas name it."""
+    """Return the JSON Schema type of a value."""
     return _TYPES.get(type(value), "number")
 
 
 def spelled(value: Any) -> str:
-    """Equal values alike: 1.0 is 1, at any depth, and the order of names says nothing."""
+    """Return the same text for equal values: 1.0 equals 1 at any depth, and the order of keys is ignored."""
     return json.dumps(_whole(value), sort_keys=True)
 
 
@@ -33,7 +33,7 @@ def _whole(value: Any) -> Any:
 
 
 def other_values(values: list[Any]) -> Schema:
-    """What is none of the values."""
+    """Return a schema for everything except the values."""
     by_type: dict[str, list[Any]] = {name: [] for name in TYPES}
     for value in values:
         by_type[type_of(value)].append(value)
@@ -47,7 +47,7 @@ def _booleans(values: list[Any]) -> Iterator[Schema]:
 
 
 def _numbers(values: list[Any]) -> Iterator[Schema]:
-    """Below the least, between each two, above the greatest."""
+    """Yield the ranges below the least value, between neighbours, and above the greatest."""
     ends = [None, *sorted(set(values)), None]
     for low, high in itertools.pairwise(ends):
         bounds = {"exclusiveMinimum": low, "exclusiveMaximum": high}

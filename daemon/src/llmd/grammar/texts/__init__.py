@@ -1,1 +1,1 @@
-"""Sets of texts as regular expressions: union, intersection and complement of patterns, and patterns of other dialects. Pure."""
+"""Regular expressions as sets of texts: union, intersection, complement; conversion from JavaScript. Pure."""

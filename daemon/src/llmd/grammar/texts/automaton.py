@@ -1,4 +1,4 @@
-"""Automata to regular expressions, by taking out one state after the other."""
+"""Convert automata to regular expressions by state elimination."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _SPECIAL = frozenset("\\]^-[&~|.*+?(){}$")
 
 
 class Automaton(Struct, frozen=True):
-    """States by their number; 0 is the first. ``steps[state]`` has the characters that lead to another state."""
+    """A deterministic automaton. States are numbers; 0 is the initial state."""
 
     steps: list[dict[int, Ranges]]
+    """For each state, the characters that lead to each following state."""
     accepting: set[int]
 
 
 def pattern_of(automaton: Automaton) -> str | None:
-    """The regular expression of whole texts that an automaton accepts; None where it accepts none.
+    """Return the regular expression of the whole texts that an automaton accepts; None if it accepts none.
 
     Raises:
         GrammarError: it is longer than `MAX_PATTERN_LEN`.
@@ -40,7 +41,7 @@ def pattern_of(automaton: Automaton) -> str | None:
 
 
 def _smallest(automaton: Automaton) -> tuple[dict[int, dict[int, Ranges]], set[int]]:
-    """The automaton without states that lead nowhere, and with equal states as one. After Moore 1956."""
+    """Minimize an automaton: remove dead states and merge equivalent ones. After Moore 1956."""
     alive = _alive(automaton)
     steps = [{after: ranges for after, ranges in one.items() if after in alive} for one in automaton.steps]
     block = {state: int(state in automaton.accepting) for state in alive}
@@ -67,7 +68,7 @@ def _led(following: dict[int, Ranges], block: dict[int, int]) -> frozenset[tuple
 
 
 def _alive(automaton: Automaton) -> set[int]:
-    """States from which an end can be reached; all can be reached from the first."""
+    """Return the states that can reach an accepting state; all are reachable from the initial state."""
     alive = set(automaton.accepting)
     while more := {
         state
@@ -102,7 +103,7 @@ def _take_out(state: int, edges: dict[int, dict[int, str]]) -> None:
             others[after] = _either(others[after], way) if after in others else way
             if len(others[after]) > MAX_PATTERN_LEN:
                 raise GrammarError(
-                    "the JSON schema combines patterns of texts in a way that is too large to be enforced",
+                    "the JSON schema combines string patterns in a way that is too large to be enforced",
                     hint="use shorter patterns",
                 )
 
@@ -120,13 +121,13 @@ def _grouped(text: str) -> str:
 
 
 def character_class(*signs: str, is_inverted: bool = False) -> str:
-    """The class of some characters, or of all others."""
+    """Return a character class of these characters, or of all others."""
     ranges = joined((ord(sign), ord(sign)) for sign in signs)
     return _class(inverted(ranges) if is_inverted else ranges)
 
 
 def _class(ranges: Ranges) -> str:
-    """One of some characters; where the last of all is among them, those that are not are named."""
+    """Return a character class; an inverted one if it contains the last code point."""
     if ranges and ranges[-1][1] == LAST:
         others = inverted(ranges)
         return f"[^{_listed(others)}]" if others else r"[\s\S]"

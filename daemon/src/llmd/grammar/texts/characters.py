@@ -6,18 +6,18 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 Ranges = tuple[tuple[int, int], ...]
-"""First and last code points, in their order, with gaps between them."""
+"""Pairs of first and last code points, sorted, with gaps between them."""
 
 LAST = 0x10FFFF
 CHARACTERS: Ranges = ((0, 0xD7FF), (0xE000, LAST))
-"""All characters: surrogates are none."""
+"""All characters; surrogates are not characters."""
 BEGIN: Ranges = ((LAST + 1, LAST + 1),)
 END: Ranges = ((LAST + 2, LAST + 2),)
-"""Marks around a text, which ``^`` and ``$`` match."""
+"""Marks before and after a text, which ``^`` and ``$`` match."""
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The same code points with ranges in order, none of which touches another."""
+    """Sort and merge ranges, so that no two touch."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -28,7 +28,7 @@ def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def inverted(ranges: Ranges) -> Ranges:
-    """All other characters."""
+    """Return all other characters."""
     edges = sorted({edge for first, last in (*CHARACTERS, *ranges) for edge in (first, last + 1)})
     return joined(
         (first, after - 1)
@@ -38,12 +38,12 @@ def inverted(ranges: Ranges) -> Ranges:
 
 
 def contains(ranges: Ranges, code: int) -> bool:
-    """Whether a code point is among them."""
+    """Return whether a code point is in the ranges."""
     return any(first <= code <= last for first, last in ranges)
 
 
 def classes(sets: Sequence[Ranges]) -> list[Ranges]:
-    """All characters, with those together that no set tells apart."""
+    """Partition all characters into classes that no set distinguishes."""
     edges = sorted(
         {edge for ranges in (CHARACTERS, *sets) for first, last in ranges for edge in (first, last + 1)}
     )

@@ -1,4 +1,4 @@
-"""Regular expressions with intersection and complement, as a graph in which equal expressions are one object."""
+"""Regular expressions with intersection and complement, as a graph that shares equal expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_EXPRESSIONS = 30_000
 
 
 class Expression:
-    """An expression; `Expressions` makes each one once, so that they are compared by identity."""
+    """An expression. `Expressions` creates each one once, so they are compared by identity."""
 
     __slots__ = ("is_nullable", "kind", "number", "parts", "ranges")
 
@@ -31,7 +31,7 @@ class Expression:
 
 
 class Expressions:
-    """Makes expressions and their derivatives."""
+    """Creates expressions and their derivatives."""
 
     def __init__(self) -> None:
         self._made: dict[object, Expression] = {}
@@ -42,7 +42,7 @@ class Expressions:
 
     @property
     def count(self) -> int:
-        """How many expressions were made."""
+        """How many expressions were created."""
         return len(self._made)
 
     def _one(
@@ -52,22 +52,22 @@ class Expressions:
         if key not in self._made:
             if len(self._made) >= MAX_EXPRESSIONS:
                 raise GrammarError(
-                    "the JSON schema combines patterns of texts in a way that is too large to be enforced",
+                    "the JSON schema combines string patterns in a way that is too large to be enforced",
                     hint="use shorter patterns",
                 )
             self._made[key] = Expression(kind, len(self._made), parts, ranges, is_nullable=is_nullable)
         return self._made[key]
 
     def characters(self, ranges: Ranges) -> Expression:
-        """One of some characters."""
+        """Match one of some characters."""
         return self._one("characters", (), ranges, is_nullable=False) if ranges else self.nothing
 
     def literal(self, text: str) -> Expression:
-        """One text."""
+        """Match exactly one text."""
         return self.sequence(*(self.characters(((ord(sign), ord(sign)),)) for sign in text))
 
     def sequence(self, *parts: Expression) -> Expression:
-        """One after the other."""
+        """Match the parts one after the other."""
         found = self.empty
         for part in reversed(parts):
             found = self._pair(part, found)
@@ -80,20 +80,20 @@ class Expressions:
             return rest
         if rest is self.empty:
             return first
-        if first.kind == "sequence":  # nested to the right, so that equal sequences are one
+        if first.kind == "sequence":  # nested to the right, so that equal sequences are shared
             return self._pair(first.parts[0], self._pair(first.parts[1], rest))
         is_nullable = first.is_nullable and rest.is_nullable
         return self._one("sequence", (first, rest), is_nullable=is_nullable)
 
     def optional(self, parts: list[Expression]) -> Expression:
-        """The first few of some parts, or none."""
+        """Match any number of the parts from the first on, including none."""
         found = self.empty
         for part in reversed(parts):
             found = self.union([self.empty, self._pair(part, found)])
         return found
 
     def union(self, parts: Iterable[Expression]) -> Expression:
-        """Any of them."""
+        """Match any of the parts."""
         kept = self._flat("union", parts)
         kept.pop(self.nothing.number, None)
         if self.anything.number in kept:
@@ -104,7 +104,7 @@ class Expressions:
         return self._one("union", ordered, is_nullable=any(part.is_nullable for part in ordered))
 
     def intersection(self, parts: Iterable[Expression]) -> Expression:
-        """All of them at once."""
+        """Match all of the parts at once."""
         kept = self._flat("intersection", parts)
         kept.pop(self.anything.number, None)
         if self.nothing.number in kept:
@@ -122,13 +122,13 @@ class Expressions:
         return found
 
     def complement(self, part: Expression) -> Expression:
-        """Whatever does not match."""
+        """Match what the part does not match."""
         if part.kind == "complement":
             return part.parts[0]
         return self._one("complement", (part,), is_nullable=not part.is_nullable)
 
     def repeat(self, part: Expression) -> Expression:
-        """Any number of times."""
+        """Match the part any number of times."""
         if part in (self.nothing, self.empty):
             return self.empty
         if part.kind == "repeat":
@@ -136,7 +136,7 @@ class Expressions:
         return self._one("repeat", (part,), is_nullable=True)
 
     def ranges(self, expression: Expression) -> list[Ranges]:
-        """The sets of characters that an expression tells apart."""
+        """Return the sets of characters that an expression distinguishes."""
         seen: set[int] = set()
         found: dict[Ranges, None] = {}
         waiting = [expression]
@@ -149,7 +149,7 @@ class Expressions:
         return [*found]
 
     def derivative(self, expression: Expression, code: int) -> Expression:
-        """What may follow a character."""
+        """Return the derivative by a character: what may follow it."""
         key = (expression.number, code)
         if key not in self._derivatives:
             self._derivatives[key] = self._derived(expression, code)

@@ -1,4 +1,4 @@
-"""All texts but some, as a regular expression."""
+"""Write a regular expression for all texts except some."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _REST = r"[\s\S]*"
 
 
 def pattern_of_others(texts: Iterable[str]) -> str:
-    """The regular expression of whole texts that are none of the given ones.
+    """Return the regular expression of all whole texts except the given ones.
 
-    Its size is that of the texts together: each of their beginnings may end there, or go on with a character of its own.
+    It is about as long as the texts together: after each of their prefixes a text may end or differ in the
+    next character.
     """
     known = set(texts)
     following: dict[str, set[str]] = {"": set()}

@@ -1,4 +1,4 @@
-r"""Patterns of JavaScript as Rust reads them: they differ in what ``.`` and ``\s`` match, and in a few ways to write the same."""
+r"""Convert regular expressions from JavaScript to Rust: ``.`` and ``\s`` differ, and some notations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     r"""
     \\c(?P<control>[A-Za-z])
     | \\(?P<escaped>.)
-    | (?P<whole>\[\^?\])  # the class of no character, and that of all
+    | (?P<whole>\[\^?\])  # the class of no character, or of all
     | (?P<opened>\[)
     | (?P<closed>\])
     | (?P<dot>\.)
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 
 
 def with_plain_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its patterns as Rust reads them; itself where they mean the same in both."""
+    """Convert the patterns of a schema to Rust; return the schema itself if nothing changes."""
     changed = dict(schema)
     if isinstance(schema.get("pattern"), str):
         changed["pattern"] = plain_pattern(schema["pattern"])
@@ -37,7 +37,7 @@ def with_plain_patterns(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_pattern(pattern: str) -> str:
-    """A pattern that matches in Rust what the given one matches in JavaScript."""
+    """Return a pattern that matches in Rust what the given one matches in JavaScript."""
     is_in_class = False
 
     def plain(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""Reads regular expressions of JavaScript, as JSON schemas have them, as expressions that can be combined.
+"""Parse JavaScript's regular expressions, which JSON schemas use, into expressions that can be combined.
 
-What a pattern does not say in characters alone (look-around, word boundaries, backreferences, properties of Unicode) is
-refused. Source: ECMA-262, section 22.2.1.
+What is not a matter of characters alone (look-around, word boundaries, backreferences, Unicode properties) is
+rejected. Source: ECMA-262, section 22.2.1.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _GROUP = re.compile(r"\((?:\?(?::|<[A-Za-z_$][\w$]*>))?(?!\?)")
 
 
 def read_regex(pattern: str, make: Expressions) -> Expression:
-    """The texts of a pattern, with the marks `BEGIN` and `END` for ``^`` and ``$``.
+    """Parse a pattern, with the marks `BEGIN` and `END` for ``^`` and ``$``.
 
     Raises:
-        GrammarError: the pattern is malformed, or says what characters alone do not.
+        GrammarError: the pattern is malformed, or uses a rejected feature.
     """
     return _Reader(pattern, make).read()
 
@@ -75,7 +75,7 @@ class _Reader:
         if sign == "\\":
             return self._make.characters(self._escape(is_in_class=False))
         if sign in "*+?":
-            raise self._refusal(f"{sign} that repeats nothing")
+            raise self._refusal(f"{sign} with nothing to repeat")
         special = {".": inverted(_LINE_ENDS), "^": BEGIN, "$": END}
         return self._make.characters(special.get(sign, _single(ord(sign))))
 
@@ -99,7 +99,7 @@ class _Reader:
         return part
 
     def _bounds(self) -> tuple[int, int | None] | None:
-        """How often the last part is repeated; None where nothing says so."""
+        """Read how often the last part is repeated; None if there is no quantifier."""
         simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         sign = self._next()
         if sign in simple:
@@ -111,7 +111,7 @@ class _Reader:
             bounds = (least, (int(counted[3]) if counted[3] else None) if counted[2] else least)
         else:
             return None
-        self._takes("?")  # as few as can be: the same texts
+        self._takes("?")  # lazy: matches the same texts
         return bounds
 
     def _class(self) -> Ranges:
@@ -124,7 +124,7 @@ class _Reader:
                 last = self._member()
                 is_range = _is_single(first) and _is_single(last) and first[0][0] <= last[0][0]
                 if not is_range:
-                    raise self._refusal("a range of characters that is none")
+                    raise self._refusal("an invalid range of characters")
                 found.append((first[0][0], last[0][1]))
             else:
                 found += first
@@ -145,7 +145,7 @@ class _Reader:
             digits = numbered[1] or numbered[2] or numbered[3]
             code = ord(letter) % 32 if letter else int(digits, 16)
             if not any(first <= code <= last for first, last in CHARACTERS):
-                raise self._refusal("half of a character")
+                raise self._refusal("a lone surrogate")
             return _single(code)
         sign = self._next()
         self._place += 1
@@ -169,12 +169,12 @@ class _Reader:
 
     def _refusal(self, what: str) -> GrammarError:
         return GrammarError(
-            f"the pattern {self._pattern} has {what}, and cannot be combined with what else the JSON schema says of texts",
+            f"the pattern {self._pattern} has {what}, so it cannot be combined with other string keywords of the schema",
             hint="write it without, or check it in the answer",
         )
 
 
-_UNREADABLE = {"b": "a word boundary", "B": "a word boundary", "p": "a property of Unicode", "P": "a property of Unicode"}  # fmt: skip
+_UNREADABLE = {"b": "a word boundary", "B": "a word boundary", "p": "a Unicode property", "P": "a Unicode property"}  # fmt: skip
 _UNREADABLE |= dict.fromkeys("123456789k", "a backreference")
 
 

@@ -1,10 +1,11 @@
-"""Sets of texts with union, intersection and complement, and the regular expression of each.
+"""Sets of texts with union, intersection and complement, and their regular expressions.
 
-A set is an expression over characters, whose derivatives are the states of its automaton; states are taken out of the
-automaton one by one until a regular expression is left. Each text ends with a mark, which ``$`` matches.
+A set is an expression over characters. Its derivatives are the states of its automaton; eliminating the
+states one by one leaves a regular expression. Each text ends with a mark, which ``$`` matches.
 
-Sources: Brzozowski 1964, "Derivatives of Regular Expressions"; Owens, Reppy, Turon 2009, "Regular-expression derivatives
-re-examined"; Brzozowski and McCluskey 1963, "Signal Flow Graph Techniques for Sequential Circuit State Diagrams".
+Sources: Brzozowski 1964, "Derivatives of Regular Expressions"; Owens, Reppy, Turon 2009, "Regular-expression
+derivatives re-examined"; Brzozowski and McCluskey 1963, "Signal Flow Graph Techniques for Sequential Circuit
+State Diagrams".
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_STATES = 300
 
 
 class TextSets:
-    """Makes sets; those of one maker can be combined."""
+    """Creates sets; only sets of the same instance can be combined."""
 
     def __init__(self) -> None:
         self._make = make = Expressions()
@@ -29,7 +30,7 @@ class TextSets:
 
     @property
     def size(self) -> int:
-        """How much work was done, in hundreds of expressions."""
+        """The work done so far, in hundreds of expressions."""
         return self._make.count // 100
 
     @property
@@ -43,16 +44,16 @@ class TextSets:
         return self._make.nothing
 
     def literals(self, texts: Iterable[str]) -> Expression:
-        """Some texts."""
+        """Return the set of some texts."""
         make = self._make
         end = make.characters(END)
         return make.union(make.sequence(make.literal(text), end) for text in texts)
 
     def lengths(self, least: int, most: int | None) -> Expression:
-        """Texts of a number of characters.
+        """Return the texts of ``least`` to ``most`` characters.
 
         Raises:
-            GrammarError: it is too large a number.
+            GrammarError: a bound is too large.
         """
         if max(least, most or 0) > MAX_STATES:
             raise _too_large()
@@ -62,10 +63,10 @@ class TextSets:
         return make.sequence(*[one] * least, more, make.characters(END))
 
     def matching(self, pattern: str) -> Expression:
-        """Texts in which a regular expression of JavaScript matches somewhere.
+        """Return the texts in which a regular expression of JavaScript matches somewhere.
 
         Raises:
-            GrammarError: it has what cannot be read, such as look-around.
+            GrammarError: it uses an unsupported feature, such as look-around.
         """
         make = self._make
         free = make.repeat(make.characters((*CHARACTERS, *BEGIN, *END)))
@@ -73,27 +74,27 @@ class TextSets:
         return make.intersection([make.derivative(anywhere, BEGIN[0][0]), self._texts])
 
     def union(self, *sets: Expression) -> Expression:
-        """Texts of any of the sets."""
+        """Return the texts that are in any of the sets."""
         return self._make.union(sets)
 
     def intersection(self, *sets: Expression) -> Expression:
-        """Texts of all the sets."""
+        """Return the texts that are in all sets."""
         return self._make.intersection([self._texts, *sets])
 
     def complement(self, texts: Expression) -> Expression:
-        """All texts but those of a set."""
+        """Return the texts that are not in a set."""
         return self._make.intersection([self._make.complement(texts), self._texts])
 
     def pattern(self, texts: Expression) -> str | None:
-        """The regular expression of a set, for whole texts; None where the set is empty.
+        """Return the regular expression of a set, for whole texts; None if the set is empty.
 
         Raises:
-            GrammarError: it would be too large.
+            GrammarError: it is too large.
         """
         return pattern_of(self._automaton(texts))
 
     def is_empty(self, texts: Expression) -> bool:
-        """Whether no text is in the set."""
+        """Return whether the set is empty."""
         return not self._automaton(texts).accepting
 
     def _automaton(self, start: Expression) -> Automaton:
@@ -124,6 +125,6 @@ class TextSets:
 
 def _too_large() -> GrammarError:
     return GrammarError(
-        "the JSON schema combines patterns and lengths of texts in a way that is too large to be enforced",
+        "the JSON schema combines patterns and lengths of strings in a way that is too large to be enforced",
         hint="use shorter patterns and smaller lengths",
     )

@@ -1,1 +1,1 @@
-"""Quantised weights: decoding the blocks of files, dequantising, quantising. docs/formats.md defines the formats."""
+"""Quantised weights: decode blocks of files, dequantise, quantise. docs/formats.md defines the formats."""

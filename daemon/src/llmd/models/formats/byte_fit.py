@@ -1,4 +1,4 @@
-"""Groups of weights as int8 with a shared scale: of its 256 values each group has a few, evenly apart."""
+"""Fit groups of weights to int8 values with a shared scale; each group uses a few evenly spaced values."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from llmd.models.plain_formats import Float32
 
 LEAST, MOST = -128, 127
 STRETCHES = (1.0, 1.05, 1.1, 1.16)
-"""Coarse scales that are tried: so many times the least with which every group fits."""
+"""Coarse scales to try, as multiples of the smallest one with which every group fits."""
 
 
 class ByteFit(msgspec.Struct, frozen=True):
-    """A weight is ``coarse * (step * code - below)``: coarse numbers float16 ``[coarse groups]``, others whole ``[groups]``."""
+    """A fit in which a weight is ``coarse * (step * code - below)``."""
 
     coarse: NDArray[np.float16]
+    """``[coarse groups]``."""
     step: Float32
+    """Integers ``[groups]``."""
     below: Float32
+    """Integers ``[groups]``."""
 
 
 def most_step(most: int, bits: int) -> int:
-    """The largest step of a number of bits with which codes ``0 .. most`` fit in a byte."""
+    """Return the largest step of ``bits`` bits with which codes ``0 .. most`` fit in a byte."""
     return min((1 << bits) - 1, (MOST - LEAST) // most)
 
 
 def fit_bytes(groups: Groups, most: int, most_step: int, per_coarse: int) -> ByteFit:
-    """Fit ``coarse * (step * code - below)`` with codes ``0 .. most``, and leave ``groups`` with the codes that fit.
+    """Fit ``coarse * (step * code - below)`` with codes ``0 .. most``; store the codes in ``groups``.
 
-    ``per_coarse`` groups share a coarse number. ``step * code - below`` is an int8 for every code, and ``below`` is not
-    negative.
+    ``per_coarse`` groups share a coarse scale. ``step * code - below`` is an int8 for every code, and
+    ``below`` is not negative.
 
     Raises:
-        ArithmeticError: a coarse number lies beyond the range of float16.
+        ArithmeticError: a coarse scale is outside the range of float16.
     """
     free = fit_affine(groups, most, minimum_below_zero=True)
     ends = free.minimum / np.float32(LEAST), (free.minimum + free.scale * np.float32(most)) / np.float32(MOST)
@@ -54,7 +57,7 @@ def fit_bytes(groups: Groups, most: int, most_step: int, per_coarse: int) -> Byt
 
 
 class _Search(msgspec.Struct, frozen=True):
-    """Steps beside those that groups would have without a byte's limits."""
+    """Searches integer steps next to the steps that groups would have without a byte's limits."""
 
     groups: Groups
     free: GroupFit
@@ -62,13 +65,13 @@ class _Search(msgspec.Struct, frozen=True):
     most_step: int
 
     def coarse(self, least: Float32, per_coarse: int) -> NDArray[np.float16]:
-        """The coarse numbers with which the codes of the free fit lose least."""
+        """Return the coarse scales with the least error for the codes of the free fit."""
         found, error = np.zeros(len(least), np.float16), np.full(len(least), np.inf, np.float32)
         for stretch in STRETCHES:
             coarse = float16_from(least * np.float32(stretch))
             unit = _for_groups(coarse, per_coarse)
             lost = np.full_like(unit, np.inf)
-            for step in self._beside(unit):
+            for step in self._nearest_steps(unit):
                 below = self._below(step, unit, self.free.sums)
                 lost = np.minimum(lost, self.groups.error(step * unit, -below * unit, self.free.sums))
             lost = lost.reshape(-1, per_coarse).sum(axis=1)
@@ -76,9 +79,9 @@ class _Search(msgspec.Struct, frozen=True):
         return found
 
     def steps(self, unit: Float32) -> tuple[Float32, Float32]:
-        """The steps that lose least with codes of their own, and what is subtracted from code times step."""
+        """Return the steps and offsets (``below``) with the least error, with codes chosen for each step."""
         groups, found, least = self.groups, (unit, unit), np.full_like(unit, np.inf)
-        for step in self._beside(unit):
+        for step in self._nearest_steps(unit):
             shorter: Float32 = (step * unit - self.free.scale) * np.float32(self.most / 2)
             below = self._fitting(step, _ratio(shorter - self.free.minimum, unit))
             groups.round(step * unit, -below * unit, 0, self.most)
@@ -89,19 +92,19 @@ class _Search(msgspec.Struct, frozen=True):
             least = np.minimum(error, least)
         return found
 
-    def _beside(self, unit: Float32) -> Iterator[Float32]:
+    def _nearest_steps(self, unit: Float32) -> Iterator[Float32]:
         lower = np.floor(_ratio(self.free.scale, unit))
         for step in (lower, lower + np.float32(1)):
             yield np.clip(step, 0, self.most_step)
 
     def _below(self, step: Float32, unit: Float32, sums: GroupSums) -> Float32:
-        """What fits given codes best."""
+        """Return the offset that fits given codes best."""
         return self._fitting(
             step, _ratio((step * unit * sums.codes - self.groups.total) / np.float32(self.groups.size), unit)
         )
 
     def _fitting(self, step: Float32, below: Float32) -> Float32:
-        """A whole number with which all codes are an int8."""
+        """Round the offset to an integer with which every code gives an int8."""
         fitting: Float32 = np.clip(
             np.rint(below), np.maximum(step * np.float32(self.most) - np.float32(MOST), 0), -LEAST
         )
@@ -109,12 +112,13 @@ class _Search(msgspec.Struct, frozen=True):
 
 
 def _least_squares(groups: Groups, step: Float32, below: Float32, per_coarse: int) -> NDArray[np.float16]:
-    """The coarse numbers that suit the integers as they are."""
+    """Return the coarse scales of least squared error for the current codes, steps and offsets."""
     sums = groups.sums()
     products = step * sums.products - below * groups.total
     squares = step * (step * sums.squares - 2 * below * sums.codes) + below * below * np.float32(groups.size)
-    wanted, there = (of.reshape(-1, per_coarse).sum(axis=1) for of in (products, squares))
-    return to_float16(np.divide(wanted, there, out=np.zeros_like(wanted), where=there > 0))
+    numerator, denominator = (of.reshape(-1, per_coarse).sum(axis=1) for of in (products, squares))
+    ratio = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    return to_float16(ratio)
 
 
 def _for_groups(coarse: NDArray[np.float16], per_coarse: int) -> Float32:
@@ -122,5 +126,5 @@ def _for_groups(coarse: NDArray[np.float16], per_coarse: int) -> Float32:
 
 
 def _ratio(numbers: Float32, units: Float32) -> Float32:
-    """``numbers / units``, 0 where the unit is 0."""
+    """Return ``numbers / units``, or 0 if the unit is 0."""
     return np.divide(numbers, units, out=np.zeros_like(numbers), where=units > 0)

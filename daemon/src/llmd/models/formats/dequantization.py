@@ -1,4 +1,4 @@
-"""The plain numbers that a quantised weight stands for."""
+"""Dequantise weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from llmd.models.plain_formats import Float32
 
 
 def dequantize(weight: WeightData) -> Float32:
-    """The float32 weight ``[out, in]`` that one in an integer format stands for, to the last bit.
+    """Dequantise a weight of an integer format to float32 ``[out, in]``, exact to the last bit.
 
-    Where scales are not finite, or too large, so are the numbers.
+    If scales are not finite or too large, the results are not finite.
     """
     num_rows, row_len = weight.data.shape
     out = np.empty((num_rows, row_len), np.float32)
@@ -30,5 +30,5 @@ def dequantize(weight: WeightData) -> Float32:
 
 
 def _by_input(scales: GroupScales, group_size: int, row_len: int) -> Float32:
-    """The scale of each input, ``[out, in]``."""
+    """Return the scale of each input, ``[out, in]``."""
     return np.repeat(scales.values(), group_size, axis=1)[:, :row_len]

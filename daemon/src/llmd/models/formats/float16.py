@@ -1,4 +1,4 @@
-"""Scales as float16, which a weight that is too large or not a number must not get past."""
+"""Round scales to float16, and refuse weights that are too large or not finite."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from llmd.models.plain_formats import Float32
 
 LARGEST_WEIGHT = 2.0**23
-"""No format of eight bits or less has larger weights with float16 scales."""
+"""No format of up to eight bits with float16 scales can represent larger weights."""
 
 
 def check_weights(weights: Float32) -> None:
-    """Check that a format could have these weights; what lies closer to the limits shows when scales are rounded.
+    """Check that a format could represent these weights. Smaller excesses are found when scales are rounded.
 
     Raises:
-        ArithmeticError: a weight is infinite, not a number, or larger than all formats have them.
+        ArithmeticError: a weight is infinite, not a number, or too large for every format.
     """
     largest = max(float(np.max(weights, initial=0)), -float(np.min(weights, initial=0)))
     if not np.isfinite(largest):
@@ -28,7 +28,7 @@ def to_float16(scales: Float32) -> NDArray[np.float16]:
     """Round to nearest even.
 
     Raises:
-        ArithmeticError: a number lies beyond the range of float16.
+        ArithmeticError: a number is outside the range of float16.
     """
     with np.errstate(over="ignore", under="ignore"):
         rounded = scales.astype(np.float16)
@@ -38,10 +38,10 @@ def to_float16(scales: Float32) -> NDArray[np.float16]:
 
 
 def float16_from(numbers: Float32) -> NDArray[np.float16]:
-    """Of numbers that are not negative, the least float16 from each upwards.
+    """Round non-negative numbers up to float16.
 
     Raises:
-        ArithmeticError: a number lies beyond the range of float16.
+        ArithmeticError: a number is outside the range of float16.
     """
     rounded = to_float16(numbers)
     below = rounded.astype(np.float32) < numbers
@@ -50,13 +50,13 @@ def float16_from(numbers: Float32) -> NDArray[np.float16]:
 
 
 def units_of(largest: Float32, most: int) -> NDArray[np.float16]:
-    """Of numbers that are not negative, float16 ``u`` such that ``largest / u`` rounds to at most ``most``.
+    """Return, for non-negative numbers, float16 ``u`` such that ``largest / u`` rounds to at most ``most``.
 
-    That is ``largest / most`` rounded to nearest even; only subnormal ones can be rounded down so far that the next larger
-    one must be taken.
+    ``u`` is ``largest / most`` rounded to nearest even. Only subnormals can be rounded down so far that the
+    next larger number is needed.
 
     Raises:
-        ArithmeticError: a unit lies beyond the range of float16.
+        ArithmeticError: a unit is outside the range of float16.
     """
     units = to_float16(largest / np.float32(most))
     too_small = largest >= units.astype(np.float32) * np.float32(most + 0.5)

@@ -1,8 +1,9 @@
-"""Decodes the block types of GGUF files to integer groups, exactly.
+"""Decode the block types of GGUF files to integer groups, exactly.
 
-A row is a run of blocks of 32 or 256 weights, a block a run of fields: scales, and codes cut into planes of bits. A plane
-of ``bits`` bits is a run of pieces of ``piece`` bytes; the lowest bits of a piece's bytes belong to its first ``piece`` codes,
-the next ones to the next codes. docs/formats.md has the table.
+A row is a sequence of blocks of 32 or 256 weights. A block is a sequence of fields: scales, and codes split
+into bit planes. A plane of ``bits`` bits is a sequence of pieces of ``piece`` bytes; the lowest bits of a
+piece's bytes belong to its first ``piece`` codes, the next bits to the next codes. docs/formats.md has the
+table.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ class _Plane(msgspec.Struct, frozen=True):
 
 
 class _Layout(msgspec.Struct, frozen=True):
-    """``fields`` are names and bytes in order, ``planes`` the codes' bits from the lowest to the highest.
-
-    ``fine`` reads fine scales and fine minimums from the fields; ``sign`` is the bit of a code that is set where
-    INTEGER_FORMATS has it clear.
-    """
+    """The layout of a block."""
 
     block_len: int
+    """Weights per block."""
     fields: Mapping[str, int]
+    """Names and sizes in bytes, in order."""
     planes: tuple[_Plane, ...]
+    """Bits of the codes, from the lowest to the highest."""
     fine: Callable[[Fields], FineScales] | None = None
+    """Reads fine scales and fine minimums from the fields."""
     sign: int = 0
+    """Bit of a code that is inverted compared with INTEGER_FORMATS."""
 
     @property
     def num_bytes(self) -> int:
@@ -97,23 +99,23 @@ _LAYOUTS: Mapping[Format, _Layout] = {
 }
 
 BLOCK_FORMATS: tuple[Format, ...] = tuple(_LAYOUTS)
-"""The formats that GGUF files hold in blocks."""
+"""The block formats of GGUF files."""
 
 
 def block_bytes(format: Format, row_len: int) -> int:  # noqa: A002 - the word of the field
-    """Bytes of a row of ``row_len`` weights in a file.
+    """Return the bytes of a row of ``row_len`` weights in a file.
 
     Raises:
-        ValueError: the row is no whole number of blocks.
+        ValueError: the row is not a whole number of blocks.
     """
     layout = _LAYOUTS[format]
     if row_len % layout.block_len:
-        raise ValueError(f"rows of {row_len} weights are no whole blocks of {layout.block_len}")
+        raise ValueError(f"rows of {row_len} weights are not whole blocks of {layout.block_len}")
     return row_len // layout.block_len * layout.num_bytes
 
 
 def decode(format: Format, blocks: Bytes, row_len: int) -> WeightData:  # noqa: A002 - the word of the field
-    """Decode rows of blocks, uint8 ``[rows, block_bytes(format, row_len)]``; scales that are not finite stay so."""
+    """Decode rows of blocks, uint8 ``[rows, block_bytes(format, row_len)]``. Non-finite scales are kept."""
     layout = _LAYOUTS[format]
     num_rows = len(blocks)
     codes = np.empty((num_rows, row_len), np.uint8)
@@ -133,7 +135,7 @@ def set_coarse_scales(
     scales: GroupScales,
     minimums: GroupScales | None,
 ) -> None:
-    """Write the coarse numbers ``[rows, blocks of a row]`` that `decode` returns into the blocks of rows."""
+    """Write coarse scales and minimums ``[rows, blocks of a row]``, as `decode` returns them, into blocks."""
     layout = _LAYOUTS[format]
     fields = _fields(layout, blocks.reshape(len(blocks), -1, layout.num_bytes))  # views
     if "exponent" in fields:
@@ -151,7 +153,7 @@ def _fields(layout: _Layout, blocks: Bytes) -> Fields:
 
 
 def _codes(layout: _Layout, fields: Fields) -> Bytes:
-    """``[rows, blocks, block_len]``."""
+    """Return the codes, ``[rows, blocks, block_len]``."""
     lowest, *others = layout.planes
     codes, place = _bits(fields[lowest.field], lowest), lowest.bits
     for plane in others:
@@ -162,7 +164,7 @@ def _codes(layout: _Layout, fields: Fields) -> Bytes:
 
 
 def _bits(packed: Bytes, plane: _Plane) -> Bytes:
-    """The bits of a plane, in the order of the codes."""
+    """Return the bits of a plane, in the order of the codes."""
     pieces = packed.reshape(*packed.shape[:-1], -1, 1, plane.piece)
     bits = pieces >> np.arange(0, 8, plane.bits, dtype=np.uint8)[:, None]
     bits &= np.uint8((1 << plane.bits) - 1)
@@ -170,7 +172,7 @@ def _bits(packed: Bytes, plane: _Plane) -> Bytes:
 
 
 def _scales(layout: _Layout, fields: Fields) -> tuple[GroupScales, GroupScales | None]:
-    """Scales, and minimums where the blocks have them. Fine minimums are subtracted, others added."""
+    """Return scales, and minimums if the blocks have any. Fine minimums are subtracted, others added."""
     if "exponent" in fields:
         return GroupScales(gguf_scales.powers_of_two(fields["exponent"][..., 0])), None
     scale = _float16(fields["scale"])
@@ -186,8 +188,8 @@ def _float16(field: Bytes) -> NDArray[np.float16]:
 
 
 def _by_row(fine: NDArray[np.integer] | None) -> NDArray[np.integer] | None:
-    """``[rows, blocks, groups]`` → ``[rows, all groups]``."""
+    """Reshape ``[rows, blocks, groups]`` to ``[rows, all groups]``."""
     if fine is None:
         return None
-    # Of rows of one block `reshape` alone would leave a view of the blocks, which is not contiguous.
+    # For rows of one block, `reshape` alone would return a view of the blocks, which is not contiguous.
     return np.ascontiguousarray(fine).reshape(fine.shape[0], fine.shape[1] * fine.shape[2])

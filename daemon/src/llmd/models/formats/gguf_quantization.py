@@ -1,8 +1,8 @@
-"""Quantises plain weights to those blocks of GGUF files for which GGML defines how each weight is rounded.
+"""Quantise plain weights to the GGUF block types for which GGML defines how each weight is rounded.
 
-A block has 32 weights. Scale and minimum follow from its largest and smallest weight; nothing is searched.
+A block has 32 weights. Scale and minimum follow from its largest and smallest weight, without a search.
 
-Source: ``quantize_row_q8_0_ref`` and its like in ggml-quants.c of github.com/ggml-org/ggml.
+Source: ``quantize_row_q8_0_ref`` and similar functions in ggml-quants.c of github.com/ggml-org/ggml.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ Bytes = NDArray[np.uint8]
 
 
 def quantize_to_blocks(weights: NDArray[np.generic], stored: Format, target: Format) -> Bytes:
-    """Rows of blocks, uint8 ``[out, block_bytes(target, in)]``, of a plain weight ``[out, in]`` in the format ``stored``.
+    """Quantise a plain weight ``[out, in]``, stored as ``stored``, to uint8 ``[out, block_bytes(target,
+    in)]``.
 
     Raises:
-        ArithmeticError: a weight is infinite or not a number, or a scale or minimum is beyond float16.
+        ArithmeticError: a weight is not finite, or a scale or minimum is outside the range of float16.
     """
     num_rows, row_len = weights.shape
     rows = np.empty((num_rows, block_bytes(target, row_len)), np.uint8)
@@ -43,7 +44,7 @@ def quantize_to_blocks(weights: NDArray[np.generic], stored: Format, target: For
 
 
 def _q8_0(blocks: Float32) -> Bytes:
-    """Integers -127 … 127; halves are rounded away from zero."""
+    """Quantise to integers -127 … 127; ties are rounded away from zero."""
     scale = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
     scaled = blocks * _inverse(scale)
     magnitude = np.abs(scaled)
@@ -53,7 +54,7 @@ def _q8_0(blocks: Float32) -> Bytes:
 
 
 def _around_zero(blocks: Float32, bits: int) -> Bytes:
-    """``scale * (code - 2**(bits - 1))``: the weight farthest from zero has the code 0."""
+    """Quantise to ``scale * (code - 2**(bits - 1))``; the weight farthest from zero gets the code 0."""
     farthest = np.abs(blocks).argmax(axis=1, keepdims=True)
     middle = 1 << bits - 1
     scale = np.take_along_axis(blocks, farthest, axis=1) / np.float32(-middle)
@@ -62,7 +63,7 @@ def _around_zero(blocks: Float32, bits: int) -> Bytes:
 
 
 def _above_minimum(blocks: Float32, bits: int) -> Bytes:
-    """``scale * code + minimum``."""
+    """Quantise to ``scale * code + minimum``."""
     minimum = blocks.min(axis=1, keepdims=True)
     scale = (blocks.max(axis=1, keepdims=True) - minimum) / np.float32((1 << bits) - 1)
     codes = _codes((blocks - minimum) * _inverse(scale) + np.float32(0.5), bits)
@@ -70,7 +71,7 @@ def _above_minimum(blocks: Float32, bits: int) -> Bytes:
 
 
 def _inverse(scale: Float32) -> Float32:
-    """0 where the scale is 0."""
+    """Return ``1 / scale``, or 0 if the scale is 0."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.where(scale == 0, np.float32(0), np.float32(1) / scale)
 
@@ -80,14 +81,14 @@ def _codes(values: Float32, bits: int) -> Bytes:
 
 
 def _packed(codes: Bytes, bits: int) -> list[Bytes]:
-    """The fifth bits of all codes where there are any, then the lower four of two codes in each byte."""
+    """Pack the fifth bits of all codes, if there are any, then the lower four bits of two codes per byte."""
     low = codes & np.uint8(15)
     fifth = [np.packbits(codes >> np.uint8(4), axis=1, bitorder="little")] if bits == 5 else []
     return [*fifth, low[:, : BLOCK_LEN // 2] | low[:, BLOCK_LEN // 2 :] << np.uint8(4)]
 
 
 def _float16(values: Float32) -> Bytes:
-    """The bytes of float16 numbers."""
+    """Return the bytes of the values as float16."""
     return to_float16(values).view(np.uint8)
 
 

@@ -1,9 +1,9 @@
-"""Scales and minimums for groups of weights, searched for the least squared error. docs/formats.md defines the steps.
+"""Search scales and minimums of least squared error for groups of weights. docs/formats.md defines the steps.
 
-Groups are the columns of float32 ``[group_size, groups]``, so that one NumPy call works on one place of every group. All
-arithmetic is float32 and sums run in the order of a group's weights, so that a group gives the same bits in any company.
-
-The search alternates between rounding weights to codes and least squares over the codes, from several starts.
+Groups are the columns of float32 ``[group_size, groups]``, so that one NumPy call handles an element of every
+group. All arithmetic is float32, and sums run in the order of a group's weights, so that the result for a
+group does not depend on the other groups. The search alternates between rounding weights to codes and least
+squares over the codes, from several starts.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ import numpy as np
 from llmd.models.plain_formats import Float32
 
 STRETCHES = (-0.9, -0.3, 0.3, 0.9)
-"""Where the search starts: scales for which the range of a group is this much longer than the codes' range."""
+"""Starts of the search: how many steps the range of a group is longer than the range of the codes."""
 ROUNDS = 2
 _TINY = np.float32(1e-30)
 
 
 class GroupSums(msgspec.Struct, frozen=True):
-    """Sums over each group: of codes, of their squares, of their products with the weights."""
+    """Sums over each group."""
 
     codes: Float32
     squares: Float32
+    """Of the squared codes."""
     products: Float32
+    """Of codes times weights."""
 
 
 class GroupFit(msgspec.Struct, frozen=True):
-    """A scale and a minimum for each group, the sums of the codes that they were fitted to, and what is left.
-
-    ``error`` is the squared error less the sum of the squared weights.
-    """
+    """A scale and a minimum for each group."""
 
     scale: Float32
     minimum: Float32
     sums: GroupSums
+    """Of the codes to which scale and minimum were fitted."""
     error: Float32
+    """Squared error minus the sum of the squared weights."""
 
 
 class Groups:
-    """Groups of weights, float32 ``[group_size, groups]``, and their codes as they were rounded last."""
+    """Groups of weights, float32 ``[group_size, groups]``, and their most recent codes."""
 
     def __init__(self, weights: Float32) -> None:
         self.weights = weights
@@ -52,9 +53,10 @@ class Groups:
         self._products = np.empty_like(weights)
 
     def round(self, scale: Float32, minimum: Float32 | None, least: int, most: int) -> None:
-        """Make codes ``rint(weight / scale - minimum / scale)`` within ``least .. most``; 0 where the scale is 0.
+        """Set the codes to ``rint(weight / scale - minimum / scale)``, clipped to ``least .. most``.
 
-        Divisions are multiplications by the inverse of the scale.
+        The codes are 0 if the scale is 0. Divisions are multiplications by the inverse of the
+        scale.
         """
         usable = np.abs(scale) > _TINY
         inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=usable)
@@ -65,13 +67,13 @@ class Groups:
         np.clip(self.codes, np.float32(least), np.float32(most), out=self.codes)
 
     def sums(self) -> GroupSums:
-        """Of the codes as they are."""
+        """Return the sums of the current codes."""
         squares = _sum(np.multiply(self.codes, self.codes, out=self._products))
         products = _sum(np.multiply(self.codes, self.weights, out=self._products))
         return GroupSums(_sum(self.codes), squares, products)
 
     def error(self, scale: Float32, minimum: Float32, sums: GroupSums) -> Float32:
-        """The squared error of ``scale * code + minimum``, less the sum of the squared weights."""
+        """Return the squared error of ``scale * code + minimum`` minus the sum of the squared weights."""
         of_scale = scale * (scale * sums.squares - 2 * sums.products)
         of_minimum = minimum * (self.size * minimum + 2 * (scale * sums.codes - self.total))
         error: Float32 = of_scale + of_minimum
@@ -79,7 +81,7 @@ class Groups:
 
 
 def fit_affine(groups: Groups, most: int, *, minimum_below_zero: bool) -> GroupFit:
-    """Fit ``scale * code + minimum`` with codes ``0 .. most``; scales are not negative."""
+    """Fit ``scale * code + minimum`` with codes ``0 .. most`` and non-negative scales."""
     lowest, highest = groups.weights.min(axis=0), groups.weights.max(axis=0)
     if minimum_below_zero:
         lowest, highest = np.minimum(lowest, 0), np.maximum(highest, 0)
@@ -100,7 +102,10 @@ def fit_affine(groups: Groups, most: int, *, minimum_below_zero: bool) -> GroupF
 
 
 def fit_symmetric(groups: Groups, half: int) -> GroupFit:
-    """Fit ``scale * integer`` with integers ``-half .. half - 1``. The longer end is for the weight farthest from zero."""
+    """Fit ``scale * integer`` with integers ``-half .. half - 1``.
+
+    The weight farthest from zero gets a negative integer, because that side is longer.
+    """
     lowest, highest = groups.weights.min(axis=0), groups.weights.max(axis=0)
     farthest = np.where(-lowest > highest, lowest, highest)
     nothing = np.zeros_like(farthest)
@@ -118,7 +123,7 @@ def fit_symmetric(groups: Groups, half: int) -> GroupFit:
 
 
 def _sum(values: Float32) -> Float32:
-    """Of each column from top to bottom. NumPy adds columns so, but the numbers of a single one in pairs."""
+    """Sum each column from top to bottom, which NumPy does not do for a single column: it sums pairwise."""
     if values.shape[1] == 1:
         running: Float32 = np.add.accumulate(values, axis=0)[-1]
         return running
@@ -127,7 +132,7 @@ def _sum(values: Float32) -> Float32:
 
 
 def _regression(groups: Groups, sums: GroupSums, scale: Float32, minimum: Float32) -> tuple[Float32, Float32]:
-    """Least squares of the weights over the codes; scale and minimum as they were where all codes are the same."""
+    """Fit scale and minimum by least squares; keep those of groups whose codes are all equal."""
     spread = groups.size * sums.squares - sums.codes * sums.codes  # whole numbers below 2**24: exact
     varied = spread > 0
     fitted = (groups.size * sums.products - groups.total * sums.codes) / np.where(varied, spread, 1)
@@ -136,13 +141,13 @@ def _regression(groups: Groups, sums: GroupSums, scale: Float32, minimum: Float3
 
 
 def _without_minimum(sums: GroupSums, scale: Float32) -> Float32:
-    """Least squares of the weights over the codes without a minimum; the scale as it was where all codes are 0."""
+    """Fit without a minimum by least squares; keep the scale of groups whose codes are all 0."""
     some = sums.squares > 0
     return np.where(some, sums.products / np.where(some, sums.squares, 1), scale)
 
 
 def _best(candidates: Iterator[GroupFit]) -> GroupFit:
-    """For each group the fit with the least error, the first of equals."""
+    """Return the fit with the least error for each group; the first one wins a tie."""
     best = next(candidates)
     for fit in candidates:
         best = _choose(fit.error < best.error, fit, best)

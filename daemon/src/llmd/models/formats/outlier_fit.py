@@ -1,4 +1,4 @@
-"""Groups of 8 bits in which a few weights reach farther than a code does. docs/formats.md defines the steps."""
+"""Fit 8-bit groups with a few outliers that exceed the range of a code. docs/formats.md defines the steps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ _FARTHEST = _MOST * (1 + OUTLIER_STEP)
 
 
 def least_units(magnitudes: Float32, num_outliers: int) -> NDArray[np.float16]:
-    """The least float16 scales with which all but so many of ``[group_size, groups]`` are within a code's reach, and the rest
-    within an outlier's.
+    """Return the least float16 scales for magnitudes ``[group_size, groups]``.
+
+    All but ``num_outliers`` weights of a group fit the range of a code, and the rest fit the range of an
+    outlier.
 
     Raises:
-        ArithmeticError: a scale lies beyond the range of float16.
+        ArithmeticError: a scale is outside the range of float16.
     """
     count = min(num_outliers + 1, len(magnitudes))
     largest = np.partition(magnitudes, -count, axis=0)[-count:]
@@ -28,7 +30,7 @@ def least_units(magnitudes: Float32, num_outliers: int) -> NDArray[np.float16]:
 
 
 def take_outliers(integers: Float32, num_outliers: int) -> Outliers:
-    """Take what lies beyond -127 .. 127 out of ``[group_size, groups]``, in place, in whole steps of outliers."""
+    """Return the outliers of ``[group_size, groups]``; reduce them by whole steps to -127 .. 127."""
     num_groups = integers.shape[1]
     columns = np.zeros((num_groups, num_outliers), np.uint8)
     residuals = np.zeros((num_groups, num_outliers), np.int8)

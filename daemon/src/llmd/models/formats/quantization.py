@@ -1,4 +1,4 @@
-"""Quantises plain weights to our own formats. docs/formats.md defines every step."""
+"""Quantise plain weights to our own formats. docs/formats.md defines every step."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from llmd.models.formats.row_chunks import CHUNK_ELEMENTS, for_row_chunks
 from llmd.models.plain_formats import Float32, to_float32
 
 QUANTIZER_ELEMENTS = 1 << 18
-"""Elements that a quantiser is given at a time: milliseconds of work, so that the interpreter has time for other threads."""
+"""Elements per call of a quantizer: milliseconds of work, so that other Python threads get to run."""
 
 
 class _Quantized(msgspec.Struct, frozen=True):
-    """Quantised groups: codes ``[group_size, groups]``, and what belongs to each group without an axis of rows."""
+    """Quantised groups. Scales, minimums and outliers have no axis for rows."""
 
     codes: Float32
+    """``[group_size, groups]``."""
     scales: GroupScales
     minimums: GroupScales | None = None
     outliers: Outliers | None = None
 
 
 class _Piece(msgspec.Struct, frozen=True):
-    """A range of the inputs of a row, cut into groups of one size."""
+    """A range of the inputs of a row, split into groups of one size."""
 
     inputs: slice
     groups: slice
@@ -42,17 +43,18 @@ class _Piece(msgspec.Struct, frozen=True):
 def quantize(
     data: NDArray[np.generic], name: Format, source: Format = "f32", quantizer: Quantizer | None = None
 ) -> WeightData:
-    """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`; a row's bits do not depend on other rows,
-    nor on the ``quantizer``, which takes the place of NumPy.
+    """Quantise a plain weight ``[out, in]`` to one of `llmd.api.OWN_FORMATS`.
+
+    The bits of a row do not depend on other rows, nor on the ``quantizer``, which replaces NumPy.
 
     Raises:
-        ArithmeticError: a value is infinite or not a number, or too large for a float16 scale.
-        ValueError: rows are no whole number of blocks, in a format that has such.
+        ArithmeticError: a value is not finite, or too large for a float16 scale.
+        ValueError: the format has blocks, and rows are not a whole number of them.
     """
     form = INTEGER_FORMATS[name]
     num_rows, row_len = data.shape
     if form.coarse_size and row_len % form.coarse_size:
-        raise ValueError(f"rows of {row_len} weights are no whole blocks of {form.coarse_size}")
+        raise ValueError(f"rows of {row_len} weights are not whole blocks of {form.coarse_size}")
     quantized = _empty(form, num_rows, row_len)
 
     def of_rows(rows: slice) -> None:
@@ -96,7 +98,7 @@ def _empty(form: IntegerFormat, num_rows: int, row_len: int) -> WeightData:
 
 
 def _pieces(row_len: int, size: int) -> Iterator[_Piece]:
-    """The whole groups of a row, and the short one after them."""
+    """Yield the whole groups of a row, and then the short one, if there is one."""
     whole, rest = divmod(row_len, size)
     if whole:
         yield _Piece(slice(0, whole * size), slice(0, whole), size)

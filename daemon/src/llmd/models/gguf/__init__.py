@@ -1,1 +1,1 @@
-"""GGUF files: the container, and the models in it as the rest of llmd knows them."""
+"""GGUF files: the container format, and the models in it."""

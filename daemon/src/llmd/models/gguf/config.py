@@ -1,4 +1,4 @@
-"""The configuration of a GGUF file in the words of ``config.json``."""
+"""Translate the metadata of a GGUF file to the fields of ``config.json``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ ENCODER = "bert"
 EMBEDDINGS, HEAD = "token_embd.weight", "output.weight"
 LABELS = "cls.output.weight"
 EOS_NAMES = ("eos", "eot", "eom")
-"""The tokens after which a file says that an answer ends: of a text, of a turn, of a message."""
+"""Names of the tokens that end generation: end of text, of turn and of message."""
 
 RANK = 4
 POOLINGS: Mapping[int, Pooling] = {1: "mean", 2: "cls", 3: "last"}
 
 
 def read_config(model: GgufModel) -> dict[str, Any]:
-    """What ``config.json`` would say of the model.
+    """Return the configuration of the model, as ``config.json`` would have it.
 
     Raises:
-        CheckpointError: a key or tensor is missing or ill-typed.
-        UnsupportedModelError: the architecture is unknown, or says something that nothing here computes.
+        CheckpointError: a key or tensor is missing or has the wrong type.
+        UnsupportedModelError: the architecture or a value is not supported.
     """
     fields = GgufFields(model.metadata, model.owners)
     _refuse_others(fields, model)
@@ -40,7 +40,7 @@ def read_config(model: GgufModel) -> dict[str, Any]:
 
 
 def pooling(metadata: Metadata) -> Pooling | None:
-    """How rows become the vector of a text, where the file says that the model is for that."""
+    """Return the pooling if the file says that the model is for embedding; else None."""
     return POOLINGS.get(GgufFields(metadata, ()).integer("pooling_type", 0))
 
 
@@ -48,7 +48,7 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
     kind = MetadataFields(model.metadata).text(TYPE, "model")
     if kind != "model":
         raise UnsupportedModelError(
-            f"{model.path}: holds no model by itself but {reprlib.repr(kind)}",
+            f"{model.path}: holds {reprlib.repr(kind)}, not a model",
             hint="give the file of the model itself",
         )
     architecture, known = fields.architecture, (*FAMILIES, ENCODER)
@@ -56,8 +56,9 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
     if is_mixture or architecture not in known:
         what = f"{architecture}, a mixture of experts," if is_mixture else architecture
         raise UnsupportedModelError(
-            f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs {', '.join(known)}",
-            hint="take a model of one of these architectures",
+            f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs "
+            f"{', '.join(known)}",
+            hint="use a model of one of these architectures",
         )
     known_poolings = {0, *POOLINGS, *([RANK] if architecture == ENCODER else [])}
     if (stated := fields.integer("pooling_type", 0)) not in known_poolings:
@@ -83,7 +84,7 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
 
 
 def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """BERT, and RoBERTa, whose unused positions have been cut off: that leaves a BERT. One that ranks has labels."""
+    """Return a BERT's configuration. RoBERTa without unused positions is a BERT; a reranker has labels."""
     ranks = fields.integer("pooling_type", 0) == RANK
     labels = {"num_labels": _rows(model, LABELS)} if ranks else {}
     return {
@@ -99,7 +100,7 @@ def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 
 
 def _sizes(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """What every model has. The vocabulary is as long as its table: files that state it do not always agree."""
+    """Return the fields of any model. The vocabulary size is the embedding's: stated ones can be wrong."""
     return {
         "hidden_size": fields.integer("embedding_length"),
         "intermediate_size": fields.integer("feed_forward_length"),

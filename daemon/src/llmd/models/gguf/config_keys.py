@@ -1,4 +1,4 @@
-"""The keys of a GGUF file that say what a plan computes. The way back is `llmd.models.gguf.config`."""
+"""Make the GGUF keys that describe a plan. `llmd.models.gguf.config` reads them back."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from llmd.models.gguf.families import FAMILIES, PATTERN, PERIODS, SCALE, WINDOW,
 from llmd.models.gguf.metadata import Value
 
 SAME_PROGRAM: Mapping[str, str] = {"mistral": "llama"}
-"""Architectures of plans that GGUF files call by another name."""
+"""Architectures of plans that have another name in GGUF files."""
 
 ALWAYS_STATE_WINDOW = ("phi3",)
-"""llama.cpp takes the window of a file that states none from the model's size."""
+"""For these, llama.cpp guesses the window from the model's size if a file states none."""
 
 Kind = TypeVar("Kind", bound=Op)
 
 
 def stored_architecture(plan: ModelPlan) -> str:
-    """``general.architecture`` of a plan.
+    """Return ``general.architecture`` for a plan.
 
     Raises:
-        UnsupportedModelError: no GGUF file that is read here has such a model.
+        UnsupportedModelError: llmd does not read such a model from GGUF files, or it has no head.
     """
     name = SAME_PROGRAM.get(plan.architecture, plan.architecture)
     if name not in FAMILIES or not plan.has_head:
         raise UnsupportedModelError(
-            f"a model of the architecture {plan.architecture} is not written as a GGUF file; those that generate are, of "
-            f"{', '.join(FAMILIES)}",
+            f"a model of the architecture {plan.architecture} cannot be written as a GGUF file; only generating "
+            f"models can, of {', '.join(FAMILIES)}",
             hint="keep it as a directory, which llmd serves as well",
         )
     return name
 
 
 def config_keys(plan: ModelPlan) -> dict[str, Value]:
-    """Keys behind the name of the architecture: everything but the rotations, of which `rope_keys` tells.
+    """Return the keys without the architecture prefix: everything but RoPE, which `rope_keys` returns.
 
-    What a file of the architecture has no word for is left out: whoever writes one must read it again and compare.
+    Values for which the architecture has no key are left out, so a writer must read the file again and
+    compare.
     """
     attention, norm = _first(plan, Attention), _first(plan, Norm)
     keys: dict[str, Value] = {
@@ -60,7 +61,7 @@ def config_keys(plan: ModelPlan) -> dict[str, Value]:
 
 
 def _windows(plan: ModelPlan) -> dict[str, Value]:
-    """The window of the layers that have one; which these are, where that is not the architecture's custom."""
+    """Return the sliding window, and which layers have it if that differs from the architecture's default."""
     window = next((group.window for group in plan.groups if group.window is not None), None)
     if window is None:
         return {WINDOW: 0} if plan.architecture in ALWAYS_STATE_WINDOW else {}
@@ -75,7 +76,7 @@ def _windows(plan: ModelPlan) -> dict[str, Value]:
 
 
 def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
-    """Numbers by which only some architectures multiply, and those that cap."""
+    """Return multipliers and soft caps that only some architectures have."""
     head = _first(plan, Head)
     factors: dict[str, Value] = {}
     if plan.architecture in (*PERIODS, "granite"):

@@ -1,4 +1,4 @@
-"""The architectures of GGUF files that llmd runs: what each says beside what all of them say."""
+"""The GGUF architectures that llmd runs, and the keys that only some of them have."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_p
 MAX_LAYERS = 4096
 
 PERIODS: Mapping[str, int] = {"gemma2": 2, "gemma3": 6}
-"""Of the architectures in which, unless a file says otherwise, all layers but each such one have a window."""
+"""By architecture, n: every n-th layer has no window and all others do, unless a file says otherwise."""
 
 Reader = Callable[[GgufFields], dict[str, Any]]
 
 
 class Family(msgspec.Struct, frozen=True):
-    """``name`` begins the names of its classes in transformers, ``bare`` ends that of the one without a head. ``read`` reads
-    what not every architecture has.
-
-    ``interleaved``: neighbouring elements of a head are rotated together; queries and keys have been written in that order.
-    """
+    """A decoder architecture."""
 
     name: str
+    """Prefix of its class names in transformers."""
     model_type: str
     read: Reader
+    """Reads the keys that not every architecture has."""
     interleaved: bool = False
+    """RoPE rotates neighbouring elements of a head; queries and keys are stored in that order."""
     bare: str = "Model"
+    """Suffix of the class without a head."""
 
 
 def _biases(fields: GgufFields) -> dict[str, Any]:
@@ -77,8 +77,10 @@ def _gemma3(fields: GgufFields) -> dict[str, Any]:
 
 
 def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
-    """Most files do not state by what attention scores are scaled: it is the width of a head, but in the model with
-    ``largest`` layers the hidden size for each head. Nor do they state which layers have a window.
+    """Return the attention scale and the layer types, which most files do not state.
+
+    The scale follows from the head dimension; in the model with ``largest`` layers, from the hidden size per
+    head.
     """
     layers = fields.integer("block_count")
     width = head_dim(fields)
@@ -94,12 +96,12 @@ def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
 
 
 def is_sliding(period: int, num_layers: int) -> list[bool]:
-    """Which layers have a window, where each ``period``-th has none."""
+    """Return which layers have a window if every ``period``-th has none."""
     return [(layer + 1) % period != 0 for layer in range(num_layers)]
 
 
 def head_dim(fields: GgufFields) -> int:
-    """The width of a head, 1 or more. That of values is the same, or nothing here computes the model."""
+    """Return the head dimension, at least 1. A model whose values have another one than keys is refused."""
     heads = max(1, fields.integer("attention.head_count"))
     width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
     if width < 1:
@@ -119,4 +121,4 @@ FAMILIES: Mapping[str, Family] = {
     "granite": Family("Granite", "granite", _granite, interleaved=True),
     "olmo2": Family("Olmo2", "olmo2", _olmo2),
 }
-"""The decoders by ``general.architecture``."""
+"""Decoders by ``general.architecture``."""

@@ -1,4 +1,4 @@
-"""Typed reading of the metadata of a GGUF file."""
+"""Typed access to the metadata of a GGUF file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_NAME_LEN = 100
 
 
 class MetadataFields:
-    """Typed values of the metadata, by their keys behind ``prefix``.
+    """Typed values of the metadata, by keys without ``prefix``.
 
-    ``default`` is what an absent key means; without one it is required. Every method raises `CheckpointError` for a value of
-    the wrong type.
+    ``default`` is returned for a missing key; without it the key is required. Every method raises
+    `CheckpointError` if a required key is missing or a value has the wrong type.
     """
 
     def __init__(self, metadata: Metadata, prefix: str = "") -> None:
@@ -40,7 +40,7 @@ class MetadataFields:
         return value
 
     def real(self, key: str, default: float | None = _MISSING) -> Any:
-        """A finite number."""
+        """Return a finite number."""
         value = self._get(key, default)
         if value is default:
             return value
@@ -49,7 +49,7 @@ class MetadataFields:
         return float(value)
 
     def positive(self, key: str, default: float) -> float:
-        """A number above 0."""
+        """Return a number above 0."""
         value: float = self.real(key, default)
         if value <= 0:
             raise self._wrong(key, value, "a number above 0")
@@ -62,15 +62,15 @@ class MetadataFields:
         return value
 
     def refuse(self, key: str, value: object, known: str) -> UnsupportedModelError:
-        """The error of a value that is well-formed, but that nothing here computes."""
+        """Return the error for a well-formed value that llmd does not support."""
         return UnsupportedModelError(
-            f"{self._metadata.file}: {self.full_key(key)} is {reprlib.repr(value)}, which llmd does not compute; known here: "
-            f"{known}",
-            hint="take another model",
+            f"{self._metadata.file}: {self.full_key(key)} is {reprlib.repr(value)}, which llmd does not support; "
+            f"supported: {known}",
+            hint="use another model",
         )
 
     def contradict(self, message: str, key: str) -> CheckpointError:
-        """The error of a key that cannot be true together with others."""
+        """Return the error for a value that is invalid or contradicts other keys."""
         return CheckpointError(f"{self.full_key(key)} {message}", file=self._metadata.file, hint=DAMAGED)
 
     def _get(self, key: str, default: Any) -> Any:
@@ -86,7 +86,7 @@ class MetadataFields:
 
 
 class GgufFields(MetadataFields):
-    """The keys of a model's architecture, which stands before each of them in the file; and which ``tensors`` there are."""
+    """The keys with the architecture's prefix; also knows which ``tensors`` exist."""
 
     def __init__(self, metadata: Metadata, tensors: Container[str]) -> None:
         self.architecture = architecture_name(metadata)
@@ -97,7 +97,7 @@ class GgufFields(MetadataFields):
         return name in self._tensors
 
     def flags(self, key: str) -> list[bool] | int | None:
-        """A truth value for each layer, a number, or nothing where the key is absent."""
+        """Return a truth value for each layer, a number, or None if the key is missing."""
         value = super()._get(key, None)
         if isinstance(value, np.ndarray):
             return [bool(flag) for flag in value]
@@ -106,7 +106,7 @@ class GgufFields(MetadataFields):
         return value
 
     def _get(self, key: str, default: Any) -> Any:
-        """The value, or the one that a list has for every layer."""
+        """Return the value; of a list, the one that all layers share."""
         value = super()._get(key, default)
         return self._of_all_layers(key, value) if isinstance(value, np.ndarray) else value
 
@@ -118,20 +118,20 @@ class GgufFields(MetadataFields):
 
 
 def architecture_name(metadata: Metadata) -> str:
-    """``general.architecture``.
+    """Return ``general.architecture``.
 
     Raises:
-        CheckpointError: it is missing, or no name.
+        CheckpointError: it is missing or not a name.
     """
     name = metadata.get(ARCHITECTURE)
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= MAX_NAME_LEN:
         raise CheckpointError(
-            f"the key {ARCHITECTURE} is missing or no name", file=metadata.file, hint=DAMAGED
+            f"the key {ARCHITECTURE} is missing or not a name", file=metadata.file, hint=DAMAGED
         )
     return name
 
 
 def token_ids(metadata: Mapping[str, Any], *names: str) -> list[int]:
-    """The ids of special tokens by names such as ``eos``, in this order; those that are absent are left out."""
+    """Return the ids of special tokens by names such as ``eos``, in this order; missing ones are left out."""
     found = (metadata.get(f"tokenizer.ggml.{name}_token_id") for name in names)
     return list(dict.fromkeys(token for token in found if isinstance(token, int)))

@@ -1,4 +1,4 @@
-"""A GGUF file, mapped into memory; its tensors are handed out without a copy."""
+"""A GGUF file, mapped into memory; its tensors are returned without a copy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from llmd.models.mapped_file import MappedFile, Mapper, map_file, opening
 NUMPY_DTYPES: Mapping[str, str] = {
     "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8",
 }  # fmt: skip
-"""Of the types without blocks; NumPy has no bf16, whose bits these are."""
+"""For types without blocks. NumPy has no bf16: its bits as unsigned integers."""
 
 
 class GgufFile:
-    """One file whose header has been checked; its data have not been read.
+    """One file with a checked header; its data has not been read.
 
-    Thread-safe. Arrays that `view` returned keep the map alive after `close`; the metadata outlive it as well.
+    Thread-safe. Arrays returned by `view` keep the map alive after `close`; the metadata stays valid too.
     """
 
     def __init__(self, mapped: MappedFile, header: Header) -> None:
@@ -36,7 +36,8 @@ class GgufFile:
         """Read and check the header.
 
         Raises:
-            CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself or the file.
+            CheckpointError: the file cannot be read or mapped, or its header contradicts the format, itself
+                or the file.
         """
         with opening(path) as file:
             header = last_header.read(file, path)
@@ -51,12 +52,13 @@ class GgufFile:
         return self.header.entries
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """The tensor, read-only and mapped: its elements, bf16 as bits; or the bytes of its blocks.
+        """Return a tensor, read-only and mapped: its elements (bf16 as bits), or the bytes of its blocks.
 
         Blocks are uint8 ``[..., blocks of a row * bytes of a block]``.
 
         Raises:
-            CheckpointError: the file has shrunk since it was opened, so that touching its end would be fatal.
+            CheckpointError: the file has shrunk since it was opened: reading past its end would crash the
+                process.
         """
         tensor = self.tensors[name]
         dtype = np.dtype(NUMPY_DTYPES.get(tensor.type.name, "u1"))
@@ -82,10 +84,10 @@ class GgufFile:
 
 
 def read_gguf_metadata(path: Path) -> Metadata:
-    """What the file ``path`` says about itself.
+    """Read the metadata of a file.
 
     Raises:
-        CheckpointError: as `GgufFile.open`.
+        CheckpointError: see `GgufFile.open`.
     """
     with opening(path) as file, file:
         return last_header.read(file, path).metadata

@@ -1,4 +1,4 @@
-"""The GGUF files of a model, open, as one."""
+"""The open GGUF files of a model, as one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_ONE_MODEL = "the parts are of different models or versions; copy all of them 
 
 
 class GgufModel:
-    """Metadata of the first file, tensors of all. Opening reads headers only. Thread-safe."""
+    """Metadata of the first file and tensors of all files. Opening reads headers only. Thread-safe."""
 
     def __init__(self, files: Sequence[GgufFile]) -> None:
         self.files = files
@@ -31,10 +31,10 @@ class GgufModel:
 
     @classmethod
     def open(cls, paths: Iterable[Path], *, mapper: Mapper = map_file) -> Self:
-        """Open the files of a model in their order.
+        """Open the files of a model, given in order.
 
         Raises:
-            CheckpointError: a file is damaged, or contradicts another.
+            CheckpointError: a file is damaged or contradicts another.
         """
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(GgufFile.open(path, mapper=mapper)) for path in paths]
@@ -51,17 +51,17 @@ class GgufModel:
         return self.files[0].metadata
 
     def tensor(self, name: str) -> GgufTensor:
-        """A tensor that every model of its kind has.
+        """Return a required tensor.
 
         Raises:
-            CheckpointError: this one has not.
+            CheckpointError: the model lacks it.
         """
         if name not in self.owners:
             raise CheckpointError("the tensor is missing", file=str(self.path), tensor=name, hint=DAMAGED)
         return self.owners[name].tensors[name]
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """A tensor that is there, as `GgufFile.view` gives it."""
+        """Return the data of an existing tensor. See `GgufFile.view`."""
         return self.owners[name].view(name)
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class GgufModel:
 
 
 def _owners(files: Sequence[GgufFile]) -> Mapping[str, GgufFile]:
-    """The file of each tensor; the parts of a model must be all of its parts."""
+    """Return the file of each tensor; check that all parts of the model are there."""
     owners: dict[str, GgufFile] = {}
     for number, file in enumerate(files):
         _check_part(file, number, len(files))

@@ -1,8 +1,9 @@
-"""The header of a GGUF file, checked until nothing in it can contradict the file.
+"""Read the header of a GGUF file, and check it completely against the file.
 
-Layout, little-endian: ``GGUF``, version (uint32), number of tensors and of keys (uint64 each); the keys with their values;
-for each tensor its name, number of dimensions (uint32), dimensions (uint64 each, the innermost first), type (uint32) and
-offset (uint64, from the start of the data). The data start at the next multiple of the alignment, and so does each tensor.
+Layout, little-endian: ``GGUF``, version (uint32), number of tensors and of keys (uint64 each); the keys with
+their values; for each tensor its name, number of dimensions (uint32), dimensions (uint64 each, the innermost
+first), type (uint32) and offset (uint64, from the start of the data). The data starts at the next multiple of
+the alignment, and so does each tensor.
 
 Source: docs/gguf.md of github.com/ggml-org/ggml.
 """
@@ -39,41 +40,44 @@ ALIGNMENT = "general.alignment"
 
 
 class GgufTensor(msgspec.Struct, frozen=True):
-    """One tensor: the outermost dimension first, as NumPy has them; ``begin`` and ``end`` are bytes of the file."""
+    """One tensor."""
 
     name: str
     type: TensorType
     shape: tuple[int, ...]
+    """The outermost dimension first, as in NumPy."""
     begin: int
+    """Byte offset in the file."""
     end: int
+    """Byte offset in the file."""
 
     @property
     def dtype(self) -> str:
-        """The name of the type."""
         return self.type.name
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape of what is stored: of bytes where the type has blocks."""
+        """The shape of the stored array: in bytes if the type has blocks."""
         if self.type.block_len == 1:
             return self.shape
         return (*self.shape[:-1], self.shape[-1] // self.type.block_len * self.type.block_bytes)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """Tensors by name, in the order of their data."""
+    """A checked header."""
 
     version: int
     metadata: Metadata
     entries: Mapping[str, GgufTensor]
+    """By name, in the order of the data."""
 
 
 def read_header(file: BinaryIO, path: Path) -> Header:
     """Read and check the header of a file that is open at its start.
 
     Raises:
-        CheckpointError: it is no GGUF file of a version that is read here; or its header contradicts the format, itself or
-            the file.
+        CheckpointError: it is not a GGUF file, has an unsupported version, or its header contradicts the
+            format, itself or the file.
     """
     reader = HeaderReader(file, name=str(path))
     version = _read_version(reader)
@@ -97,9 +101,9 @@ def _read_version(reader: HeaderReader) -> int:
         )
     if start[:4] in OLDER_MAGICS:
         raise CheckpointError(
-            "a file of GGML's formats before GGUF, which are not read",
+            "a file in one of GGML's formats before GGUF, which llmd does not read",
             file=reader.name,
-            hint="take a GGUF file of the model, or convert it with llama.cpp",
+            hint="use a GGUF file of the model, or convert it with llama.cpp",
         )
     if start[:4] != MAGIC or len(start) < 8:
         raise CheckpointError(
@@ -114,15 +118,15 @@ def _read_version(reader: HeaderReader) -> int:
 def _wrong_version(version: int, reader: HeaderReader) -> CheckpointError:
     if version & 0xFFFF == 0:
         return CheckpointError(
-            "a big-endian GGUF file, which is not read",
+            "a big-endian GGUF file, which llmd does not read",
             file=reader.name,
-            hint="take the little-endian file, which every common machine uses",
+            hint="use the little-endian file, which every common machine uses",
         )
     older = version < VERSIONS[0]
     return CheckpointError(
-        f"GGUF version {version}; read are {', '.join(map(str, VERSIONS))}",
+        f"GGUF version {version}; supported are {', '.join(map(str, VERSIONS))}",
         file=reader.name,
-        hint="convert it anew with a current llama.cpp" if older else "a newer llmd may read it",
+        hint="convert it again with a current llama.cpp" if older else "try a newer llmd",
     )
 
 
@@ -135,12 +139,13 @@ def _alignment(metadata: Metadata) -> int:
 
 
 class _Stated(msgspec.Struct, frozen=True):
-    """A tensor as the header states it; its data begin ``offset`` bytes after the start of all data."""
+    """A tensor as the header states it."""
 
     name: str
     type: TensorType
     shape: tuple[int, ...]
     offset: int
+    """In bytes from the start of the tensor data."""
 
     @property
     def num_bytes(self) -> int:
@@ -156,16 +161,16 @@ def _read_tensor(reader: HeaderReader) -> _Stated:
     num_dimensions = reader.u32()
     if num_dimensions > MAX_DIMENSIONS:
         raise _tensor_error(
-            f"states {num_dimensions} dimensions, at most {MAX_DIMENSIONS} may be", name, reader
+            f"states {num_dimensions} dimensions; at most {MAX_DIMENSIONS} are allowed", name, reader
         )
     shape = tuple(reversed([reader.u64() for _ in range(num_dimensions)]))
     kind = reader.u32()
     if kind not in TENSOR_TYPES:
         raise CheckpointError(
-            f"has the type {kind}, which is not known here",
+            f"has the unknown type {kind}",
             file=reader.name,
             tensor=name,
-            hint="a newer llmd may know it; or take the model in another quantisation, such as Q4_K_M",
+            hint="try a newer llmd, or use the model in another quantisation, such as Q4_K_M",
         )
     stated = _Stated(name, TENSOR_TYPES[kind], shape, reader.u64())
     _check_shape(stated, reader)
@@ -173,13 +178,13 @@ def _read_tensor(reader: HeaderReader) -> _Stated:
 
 
 def _check_shape(stated: _Stated, reader: HeaderReader) -> None:
-    """The bound is taken over the dimensions that are not 0: a zero must not hide an absurd shape."""
+    """Check the shape against the type's blocks. Zero dimensions must not hide an absurd shape."""
     if math.prod(max(dimension, 1) for dimension in stated.shape) > MAX_ELEMENTS:
         raise _tensor_error(f"no tensor can have the shape {list(stated.shape)}", stated.name, reader)
     row_len = stated.shape[-1] if stated.shape else 1
     if row_len % stated.type.block_len:
         raise _tensor_error(
-            f"has rows of {row_len} elements, {stated.type.name} has blocks of {stated.type.block_len}",
+            f"has rows of {row_len} elements, but {stated.type.name} has blocks of {stated.type.block_len}",
             stated.name,
             reader,
         )
@@ -188,12 +193,12 @@ def _check_shape(stated: _Stated, reader: HeaderReader) -> None:
 def _place_all(
     stated: list[_Stated], data_start: int, alignment: int, reader: HeaderReader
 ) -> Mapping[str, GgufTensor]:
-    """The tensors where they lie. Their data follow one another, with no more between than the alignment asks for."""
+    """Place the tensors in the file. Only the padding for alignment may separate their data."""
     placed: dict[str, GgufTensor] = {}
     end = data_start
     for tensor in sorted(stated, key=lambda tensor: (tensor.offset, tensor.num_bytes)):
         if tensor.name in placed:
-            raise _tensor_error("stands twice in the header", tensor.name, reader)
+            raise _tensor_error("occurs twice in the header", tensor.name, reader)
         begin, expected = data_start + tensor.offset, _aligned(end, alignment)
         if begin != expected:
             kind = "overlaps the tensor before it" if begin < expected else "leaves a hole before it"

@@ -1,4 +1,4 @@
-"""Reads the start of a GGUF file, one number or string after the other, each checked against the file's length."""
+"""Read the numbers and strings of a GGUF header, each checked against the length of the file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from llmd.models.json_file import DAMAGED
 
 FIRST_BYTES = 1 << 20
 MAX_HEADER_BYTES = 1 << 28
-"""More than any vocabulary takes; a longer string or list is taken for damage."""
+"""More than any vocabulary needs; a longer string or list counts as damage."""
 U32 = Struct("<I")
 U64 = Struct("<Q")
 
 
 class HeaderReader:
-    """Goes through a file from its first byte; ``at`` is the offset of what comes next. It keeps what it has read."""
+    """Reads a file from its first byte. ``at`` is the next offset; ``content`` has the bytes read so far."""
 
     def __init__(self, file: BinaryIO, *, name: str) -> None:
         self.name = name
@@ -28,10 +28,10 @@ class HeaderReader:
         self._file = file
 
     def take(self, num_bytes: int) -> int:
-        """Go past ``num_bytes``, which are in ``content`` from then on; returns where they begin.
+        """Read ``num_bytes`` into ``content`` and return where they begin.
 
         Raises:
-            CheckpointError: the file ends before, or no header is as long.
+            CheckpointError: the file is too short, or the header would be too long.
         """
         begin = self.at
         self._read_to(begin + num_bytes)
@@ -49,7 +49,7 @@ class HeaderReader:
         return number
 
     def count(self, *, least_bytes: int) -> int:
-        """A number of things, each of which takes at least ``least_bytes`` of what follows."""
+        """Read the number of items that follow, each of at least ``least_bytes``."""
         number = self.u64()
         self._check_end(self.at + number * least_bytes)
         return number
@@ -59,7 +59,7 @@ class HeaderReader:
         return decode_text(self.content[begin : self.at], file=self.name)
 
     def skip_strings(self, count: int) -> None:
-        """Go past ``count`` strings: a step for each, since nothing says how long they are together."""
+        """Skip ``count`` strings, one at a time, because their total length is not stated."""
         length_of, at, have = U64.unpack_from, self.at, len(self.content)
         for _ in range(count):
             if at + U64.size > have:
@@ -69,11 +69,11 @@ class HeaderReader:
         self.at = at
 
     def _read_to(self, end: int) -> int:
-        """Have everything before ``end``; returns how many bytes there are."""
+        """Read at least up to ``end``; return how many bytes are in ``content``."""
         have = len(self.content)
         if end > have:
             self._check_end(end)
-            # Ever larger pieces, so that few copies are made of what is there.
+            # Read ever larger pieces, so that ``content`` is rarely copied.
             self.content += self._file.read(max(end - have, have, FIRST_BYTES))
             have = len(self.content)
             if end > have:
@@ -92,14 +92,14 @@ class HeaderReader:
 
     def _truncated(self, end: int) -> CheckpointError:
         return CheckpointError(
-            f"truncated: the header goes on to byte {end} at least, the file ends after {self.file_bytes}",
+            f"truncated: the header needs at least {end} bytes, the file ends after {self.file_bytes}",
             file=self.name,
             hint=DAMAGED,
         )
 
 
 def decode_text(content: bytes, *, file: str) -> str:
-    """A string of a file.
+    """Decode a string of a file.
 
     Raises:
         CheckpointError: it is not UTF-8.

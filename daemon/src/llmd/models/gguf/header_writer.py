@@ -1,4 +1,4 @@
-"""The header of a GGUF file that is to be written. `llmd.models.gguf.header` describes it."""
+"""Make the header of a new GGUF file. `llmd.models.gguf.header` describes the format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TYPES_OF_TENSORS = {kind.name: number for number, kind in TENSOR_TYPES.items()}
 
 
 def gguf_layout(metadata: Mapping[str, Value], tensors: Sequence[NewTensor]) -> Layout:
-    """The file of these keys and tensors, in their order. Integers become uint32 where they fit, real numbers float32."""
+    """Return the layout of a file with these keys and tensors, in this order.
+
+    Integers become uint32 if they fit, otherwise int64; floats become float32.
+    """
     offsets, end = [], 0
     for tensor in tensors:
         offsets.append(end)

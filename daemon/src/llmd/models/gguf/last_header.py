@@ -1,4 +1,4 @@
-"""The header that was read last, for those who ask for it again while a model is opened."""
+"""Cache the header that was read last: it is read several times while a model is opened."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import BinaryIO
 from llmd.models.gguf.header import Header, read_header
 
 SETTLED_NS = 2_000_000_000
-"""A file that was written a shorter time ago may be written again without a new time of writing."""
+"""A more recently written file is not cached: it could change again without a new modification time."""
 
 _Stamp = tuple[Path, int, int, int, int]
 
 
 class LastHeader:
-    """Thread-safe. A vocabulary is a tenth of a second of reading, and a model that is loaded has its header read by its
-    configuration, its tokenizer, its template and its weights.
+    """Reads headers and caches the last one. Thread-safe.
+
+    Reading a vocabulary takes a tenth of a second, and loading a model reads the header for the
+    configuration, the tokenizer, the chat template and the weights.
     """
 
     def __init__(self) -> None:
@@ -26,7 +28,7 @@ class LastHeader:
         self._last: tuple[_Stamp, Header] | None = None
 
     def read(self, file: BinaryIO, path: Path) -> Header:
-        """As `read_header`, but for a file whose header is known since it was written last."""
+        """Return the cached header if the file has not changed since; otherwise call `read_header`."""
         with self._lock:
             stamp = _stamp(file, path)
             if self._last is not None and self._last[0] == stamp:
@@ -39,7 +41,7 @@ class LastHeader:
 
 
 def _stamp(file: BinaryIO, path: Path) -> _Stamp | None:
-    """What tells whether a file is the same; None where nothing does."""
+    """Return what identifies a version of a file; None if a change could go unnoticed."""
     found = os.fstat(file.fileno())
     if time.time_ns() - found.st_mtime_ns < SETTLED_NS:
         return None
@@ -47,4 +49,4 @@ def _stamp(file: BinaryIO, path: Path) -> _Stamp | None:
 
 
 last_header = LastHeader()
-"""That of this process."""
+"""The cache of this process."""

@@ -1,6 +1,6 @@
-"""The metadata of a GGUF file: keys with typed values, decoded when they are asked for.
+"""The metadata of a GGUF file: keys with typed values, decoded on access.
 
-A vocabulary is hundreds of thousands of strings, which most of those who open a file do not want.
+A vocabulary has hundreds of thousands of strings, which most users of a file do not need.
 """
 
 from __future__ import annotations
@@ -18,28 +18,31 @@ from llmd.models.gguf.header_reader import U64, HeaderReader, decode_text
 from llmd.models.json_file import DAMAGED
 
 Value = bool | int | float | str | list[str] | NDArray[Any]
-"""A list of texts is a list; one of numbers or truth values is a read-only array."""
+"""An array of strings is a list; an array of numbers or booleans is a read-only NumPy array."""
 
 MAX_KEY_LEN = 65535
 BOOL, STRING, ARRAY = 7, 8, 9
 NUMBERS: Mapping[int, str] = {
     0: "u1", 1: "i1", 2: "<u2", 3: "<i2", 4: "<u4", 5: "<i4", 6: "<f4", BOOL: "?", 10: "<u8", 11: "<i8", 12: "<f8",
 }  # fmt: skip
-"""The NumPy type of each type of value that has a fixed length."""
+"""The NumPy type of each value type of fixed length."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a value lies: its type, its first byte, and how many there are where it is a list."""
+    """Where a value is in the header."""
 
     type: int
     begin: int
+    """Offset of its first byte."""
     count: int | None = None
+    """Number of elements; None if it is not a list."""
 
 
 class Metadata(Mapping[str, Value]):
-    """What a file says about itself, by key. Thread-safe; holds the bytes of the header, and no file.
+    """The metadata of a file, by key. Thread-safe; holds the bytes of the header, not the file.
 
-    A float32 is the shortest decimal that it stands for: 1e-05, not 9.99999975e-06. Text that is not UTF-8 is a `CheckpointError` when its value is asked for.
+    A float32 is returned as its shortest decimal: 1e-05, not 9.99999975e-06. Access to text that is not UTF-8
+    raises `CheckpointError`.
     """
 
     def __init__(self, content: bytes, places: Mapping[str, Place], *, file: str) -> None:
@@ -84,16 +87,16 @@ class Metadata(Mapping[str, Value]):
 
 
 def read_metadata(reader: HeaderReader, count: int) -> Metadata:
-    """Go past ``count`` keys and their values, and note where each lies.
+    """Skip ``count`` keys and their values, and record where each value is.
 
     Raises:
-        CheckpointError: a key or a value cannot be one.
+        CheckpointError: a key or a value is invalid.
     """
     places: dict[str, Place] = {}
     for _ in range(count):
         key = _read_key(reader)
         if key in places:
-            raise CheckpointError(f"the key {key} stands twice", file=reader.name, hint=DAMAGED)
+            raise CheckpointError(f"the key {key} occurs twice", file=reader.name, hint=DAMAGED)
         places[key] = _read_value(reader, key)
     return Metadata(reader.content[: reader.at], places, file=reader.name)
 

@@ -1,4 +1,4 @@
-"""Which GGUF files make up a model: one, or all parts of one that llama.cpp has split."""
+"""Find the GGUF files of a model: a single file, or all parts of one that llama.cpp has split."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ SUFFIX = ".gguf"
 PART = re.compile(r"(?P<model>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.ASCII)
 MAX_PARTS = 1000
 PROJECTOR = "mmproj"
-"""What names of files begin with that hold what turns images into rows, beside a model of text."""
+"""Prefix of files with a multimodal projector, which are not models."""
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a file of that name holds a model, or a part of one."""
+    """Whether a file of that name holds a model or a part of one."""
     return name.endswith(SUFFIX) and not name.startswith(PROJECTOR)
 
 
 def model_name(name: str) -> str:
-    """The name of a file without what says that it is GGUF, and which part."""
+    """Return the name of a file without its suffix and part number."""
     part = PART.fullmatch(name)
     return part["model"] if part else name.removesuffix(SUFFIX)
 
 
 def model_files(path: Path) -> tuple[Path, ...]:
-    """The files of the model that ``path`` is: a directory with one, a file, or any part of it. The first comes first.
+    """Return the files of a model in order. ``path`` is a directory with one model, a file, or any part.
 
     Raises:
-        CheckpointError: the directory holds several models or none, or a part is missing.
+        CheckpointError: the directory holds no or several models, or a part is missing.
     """
     if not path.is_dir():
         return _with_other_parts(path)
@@ -49,7 +49,7 @@ def model_files(path: Path) -> tuple[Path, ...]:
 
 
 def first_files(names: Iterable[str]) -> list[str]:
-    """One file for each GGUF model among the files of a folder: of one in parts, the first that is there."""
+    """Return one file for each GGUF model in a folder: of a split model, the first existing part."""
     models: dict[str, str] = {}
     for name in sorted(names):
         if is_gguf(name):
@@ -59,10 +59,10 @@ def first_files(names: Iterable[str]) -> list[str]:
 
 
 def part_names(name: str) -> tuple[str, ...]:
-    """The names of all parts of the model that a file of that name is part of; the name alone where it is whole.
+    """Return the names of all parts of the model to which a file belongs; only its own if it is not split.
 
     Raises:
-        CheckpointError: it cannot be a part of so many.
+        CheckpointError: the part number or the number of parts is not possible.
     """
     part = PART.fullmatch(name)
     if part is None:
@@ -70,9 +70,9 @@ def part_names(name: str) -> tuple[str, ...]:
     count = int(part["count"])
     if not 1 <= int(part["number"]) <= count <= MAX_PARTS:
         raise CheckpointError(
-            f"names itself part {int(part['number'])} of {count}",
+            f"is named as part {int(part['number'])} of {count}",
             file=name,
-            hint="take the files by the names that llama.cpp gave them",
+            hint="use the files under the names that llama.cpp gave them",
         )
     return tuple(f"{part['model']}-{number:05}-of-{count:05}{SUFFIX}" for number in range(1, count + 1))
 

@@ -1,4 +1,4 @@
-"""The metadata of a model, for those who read more of it than the configuration."""
+"""Read the metadata of a GGUF model beyond its configuration."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from llmd.models.model_source import find_source
 
 
 def gguf_metadata(path: Path) -> Metadata | None:
-    """What the GGUF file of a model says about it; None where the model has another form.
+    """Return the metadata of a model's GGUF file; None if the model has another form.
 
     Raises:
         NotFoundError: there is no such directory or file.
-        CheckpointError: the file is damaged, or one of several has to be chosen.
+        CheckpointError: the file is damaged, or the directory holds several models.
     """
     source = find_source(path)
     return source.read_metadata() if isinstance(source, GgufSource) else None

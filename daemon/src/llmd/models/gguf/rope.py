@@ -1,4 +1,4 @@
-"""RoPE as GGUF files state it, in the words of ``config.json``."""
+"""Translate the RoPE settings of a GGUF file to the fields of ``config.json``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from llmd.models.gguf.gguf_model import GgufModel
 DIVISORS, LONG_DIVISORS, SHORT_DIVISORS = (
     f"{name}.weight" for name in ("rope_freqs", "rope_factors_long", "rope_factors_short")
 )
-"""Tensors that belong to the configuration: a divisor for each rotated pair."""
+"""Tensors that are part of the configuration: a divisor for each rotated pair."""
 
 ORIGINAL_LEN = "rope.scaling.original_context_length"
 SCALING_TYPES = ("none", "linear", "yarn", "longrope")
 
 
 def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str, Any]:
-    """``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` where not all of a head is rotated.
+    """Return ``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` if a head is partly rotated.
 
     Raises:
-        CheckpointError: a key is ill-typed.
-        UnsupportedModelError: the type of scaling is unknown.
+        CheckpointError: a key has the wrong type.
+        UnsupportedModelError: the scaling type is unknown.
     """
     config = {
         "rope_theta": fields.real("rope.freq_base", 10000.0),
@@ -30,7 +30,7 @@ def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str
     }
     num_rotated = fields.integer("rope.dimension_count", head_dim)
     if num_rotated != head_dim:
-        # Half an element more: the product with head_dim is rounded down.
+        # Add half an element, because the product with head_dim is rounded down.
         config["partial_rotary_factor"] = (num_rotated + 0.5) / head_dim
     return config
 
@@ -51,8 +51,9 @@ def _scaling(fields: GgufFields, model: GgufModel) -> dict[str, Any] | None:
 
 
 def _divided(model: GgufModel) -> dict[str, Any]:
-    """Llama 3: its formula has been computed, and its result for each pair is stored. As longrope it has one list for every
-    length, and changes no attention.
+    """Return Llama 3's scaling, which is stored as the result of its formula for each pair.
+
+    It is expressed as longrope with the same list for every length and no attention factor.
     """
     divisors = _numbers(model, DIVISORS)
     return {
@@ -74,7 +75,7 @@ def _longrope(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 
 
 def _yarn(fields: GgufFields) -> dict[str, Any]:
-    """The attention factor of the file multiplies that of YaRN's own formula."""
+    """Return YaRN's scaling. The file's attention factor multiplies the one from YaRN's formula."""
     factor = fields.real("rope.scaling.factor")
     return {
         "rope_type": "yarn",
@@ -87,7 +88,7 @@ def _yarn(fields: GgufFields) -> dict[str, Any]:
 
 
 def yarn_attention_factor(factor: float) -> float:
-    """What YaRN's own formula makes of the factor."""
+    """Return the attention factor from YaRN's formula."""
     return 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 

@@ -1,4 +1,4 @@
-"""RoPE as GGUF files state it, of a configuration and its plan. The way back is `llmd.models.gguf.rope`."""
+"""Make the GGUF keys for a model's RoPE. `llmd.models.gguf.rope` reads them back."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ PLAIN = ("default", "none")
 
 
 class RopeKeys(msgspec.Struct, frozen=True):
-    """Keys behind the name of the architecture, and float32 tensors by name."""
+    """The RoPE settings of a GGUF file."""
 
     keys: Mapping[str, Value]
+    """Without the architecture prefix."""
     tensors: Mapping[str, NDArray[np.float32]] = {}
+    """Divisors for each rotated pair, by tensor name."""
 
 
 def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
-    """What a file says of the rotations of ``plan``, which has been made of ``config``.
+    """Return the RoPE settings of ``plan``, which was made from ``config``.
 
     Raises:
-        UnsupportedModelError: a GGUF file cannot say it.
+        UnsupportedModelError: GGUF files cannot express them.
     """
     stated, local = _stated(config)
     table = _table(plan)
@@ -53,7 +55,7 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
 
 
 def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
-    """Every word on rotations, wherever it stands; and the base of Gemma 3's layers with a window."""
+    """Return the RoPE fields from all their places, and the base for Gemma 3's layers with a window."""
     text = {**config, **(config.get("text_config") or {})}
     new = text.get("rope_parameters") or {}
     local = text.get("rope_local_base_freq")
@@ -65,19 +67,19 @@ def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are not null: null counts as absent."""
+    """Return the fields that are not null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _table(plan: ModelPlan) -> RopeTable:
-    """The table of the layers without a window, where some have one of their own."""
+    """Return the table of the layers without a window, if they have a separate one; else the only table."""
     whole = {layer for group in plan.groups if group.window is None for layer in group.layers}
     ropes = [(part.layer, op.table) for part in plan.parts for op in part.ops if isinstance(op, Rope)]
     return next((table for layer, table in ropes if layer in whole), ropes[0][1])
 
 
 def _is_one_list(stated: Mapping[str, Any]) -> bool:
-    """Whether it is Llama 3's formula, computed: see `llmd.models.gguf.rope`."""
+    """Whether this is the result of Llama 3's formula: see `llmd.models.gguf.rope`."""
     return stated.get("short_factor") == stated.get("long_factor") and stated.get("attention_factor") == 1
 
 
@@ -94,7 +96,7 @@ def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str
         return {}
     if kind not in ("linear", "yarn"):
         raise UnsupportedModelError(
-            f"the model rotates by {kind} RoPE, for which GGUF files have no words",
+            f"the model uses {kind} RoPE scaling, which GGUF files cannot express",
             hint="keep it as a directory",
         )
     factor = float(stated["factor"])
@@ -106,7 +108,7 @@ def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str
             "rope.scaling.yarn_beta_fast": float(stated.get("beta_fast", 32.0)),
             "rope.scaling.yarn_beta_slow": float(stated.get("beta_slow", 1.0)),
         }
-        beside = table.factor / yarn_attention_factor(factor)
-        if not math.isclose(beside, 1.0):
-            keys["rope.scaling.attn_factor"] = beside
+        multiplier = table.factor / yarn_attention_factor(factor)
+        if not math.isclose(multiplier, 1.0):
+            keys["rope.scaling.attn_factor"] = multiplier
     return keys

@@ -1,4 +1,4 @@
-"""A model in GGUF files, as the rest of llmd sees models."""
+"""The `llmd.models.model_source.ModelSource` of GGUF files."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from llmd.models.shards import Shards
 
 
 class GgufSource(msgspec.Struct, frozen=True):
-    """`llmd.models.model_source.ModelSource` of a directory with a GGUF model, of its file, or of one of its parts."""
+    """The source of a GGUF model, given its directory, its file, or one of its parts."""
 
     path: Path
 
     @classmethod
     def find(cls, path: Path) -> Self | None:
-        """The model, None where there is no GGUF file."""
+        """Return the model; None if there is no GGUF file."""
         if not path.is_dir():
             return cls(path) if is_gguf(path.name) else None
         try:
             return cls(path) if any(map(is_gguf, list_names(path))) else None
-        except CheckpointError:  # not for us to read: the form whose files have known names says so
+        except CheckpointError:  # not readable: a source with fixed file names reports it
             return None
 
     @property
@@ -51,11 +51,11 @@ class GgufSource(msgspec.Struct, frozen=True):
         return True
 
     def read_config(self) -> dict[str, Any]:
-        """The metadata, translated."""
+        """Return the metadata, translated to the fields of ``config.json``."""
         return dict(self._stated.config)
 
     def read_metadata(self) -> Metadata:
-        """What the first file says about the model.
+        """Return the metadata of the first file.
 
         Raises:
             CheckpointError: the file is damaged.
@@ -63,14 +63,14 @@ class GgufSource(msgspec.Struct, frozen=True):
         return read_gguf_metadata(self.config_file)
 
     def read_embedding(self, config: Config) -> Embedding | None:
-        """The pooling that the file states, or that of BERT where it does not."""
+        """Return the pooling that the file states; None if it states none."""
         stated = self._stated.pooling
         if stated is None:
             return None
         return msgspec.structs.replace(default_embedding(config, causal=False), poolings=(stated,))
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
-        """The tensors of all parts."""
+        """Open the tensors of all parts."""
         model = GgufModel.open(model_files(self.path), mapper=mapper)
         paths = tuple(file.path for file in model.files)
         return Checkpoint(Shards(model.path, paths), {file.path.name: file for file in model.files})
@@ -84,7 +84,7 @@ class GgufSource(msgspec.Struct, frozen=True):
 
 
 class _Stated(msgspec.Struct, frozen=True):
-    """What a model says about itself, but for its vocabulary."""
+    """What a model states about itself, without the vocabulary."""
 
     architecture: str
     config: dict[str, Any]
@@ -93,6 +93,6 @@ class _Stated(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=64)
 def _read(files: Stamps) -> _Stated:
-    """A header holds the whole vocabulary, and a configuration is asked for again and again."""
+    """Read and cache the configuration: it is needed often, and its header contains the whole vocabulary."""
     with GgufModel.open(path for path, _, _ in files) as model:
         return _Stated(architecture_name(model.metadata), read_config(model), pooling(model.metadata))

@@ -1,4 +1,4 @@
-"""The names of tensors in GGUF files, and those that transformers and so our plans give them."""
+"""Map tensor names of transformers, which plans use, to those of GGUF files."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ LAYER: Mapping[str, str] = {
 }
 AFTER_ATTENTION = "post_attention_layernorm"
 NORM_AFTER = ("gemma2", "gemma3", "olmo2")
-"""Architectures in which that is a norm of what attention adds; elsewhere it is one before the feed-forward network."""
+"""Architectures with this norm after attention; in others it precedes the feed-forward network."""
 
 IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
 
 
 def stored_name(name: str, architecture: str) -> str:
-    """The name in a file of ``architecture`` of a tensor of a plan; a name that no file knows stays."""
+    """Return the name of a plan's tensor in a GGUF file of ``architecture``; unknown names stay."""
     module, _, kind = name.rpartition(".")
     if module in ENDS:
         return f"{ENDS[module]}.{kind}"
@@ -69,9 +69,9 @@ def stored_name(name: str, architecture: str) -> str:
 
 
 def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
-    """The plan for the tensors of a GGUF file: their names, and weights of norms from which nothing has been taken away.
+    """Return the plan with the tensor names of a GGUF file and without offsets of norm weights.
 
-    What Gemma adds to its norms' weights is in the file already.
+    The offset that Gemma adds to norm weights is already included in the file.
     """
     parts = (msgspec.structs.replace(part, ops=tuple(map(_whole, part.ops))) for part in plan.parts)
     whole = msgspec.structs.replace(plan, parts=tuple(parts))

@@ -1,4 +1,4 @@
-"""The types of tensors in GGUF files: how many elements a block of each has, in how many bytes."""
+"""The tensor types of GGUF files: elements and bytes per block."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import msgspec
 
 
 class TensorType(msgspec.Struct, frozen=True):
-    """``block_len`` elements of a row take ``block_bytes``; a plain type has blocks of one element."""
+    """A tensor type. Plain types have blocks of one element."""
 
     name: str
     block_len: int
+    """Elements per block; a block never crosses a row."""
     block_bytes: int
 
 
@@ -49,7 +50,7 @@ TENSOR_TYPES: Mapping[int, TensorType] = {
     40: TensorType("NVFP4", 64, 36),
     41: TensorType("Q1_0", 128, 18),
 }
-"""By the number in the file. Numbers that are missing were given up by ggml, are never stored, or are newer than this table.
+"""By number in the file. Missing numbers were removed from ggml, are never stored, or are newer.
 
 Source: ``enum ggml_type`` of github.com/ggml-org/ggml.
 """

@@ -1,1 +1,1 @@
-"""Models in the layout in which Meta published Llama, and Mistral its models: ``params.json`` and ``consolidated`` files."""
+"""Models in the layout of Meta's Llama and Mistral's releases: ``params.json`` and ``consolidated`` files."""

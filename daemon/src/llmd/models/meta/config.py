@@ -1,4 +1,4 @@
-"""From ``params.json`` to the words of transformers, with what that file leaves to the reader's knowledge."""
+"""Translate ``params.json`` to the fields of transformers, and add what that file leaves out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ TEKKEN_SIZE = 1 << 17
 
 
 def to_config(params: Params, vocab_size: int) -> dict[str, Any]:
-    """The configuration; ``vocab_size`` is that of the embedding.
+    """Return the configuration; ``vocab_size`` is that of the embedding.
 
-    Rotations are of neighbouring elements, which the layers of Llama and Mistral are told by ``rope_interleave``.
+    RoPE rotates neighbouring elements in this layout; ``rope_interleave`` says so to the Llama and Mistral
+    families.
     """
     family = "mistral" if params.is_mistral else "llama"
     return {
@@ -45,17 +46,18 @@ def to_config(params: Params, vocab_size: int) -> dict[str, Any]:
 
 
 def _rope_scaling(params: Params) -> dict[str, Any] | None:
-    """Llama 3.1 and 3.3 stretch by 8. The small models of 3.2, which begin below them, do by 32; no file says so."""
+    """Return the RoPE scaling. Llama 3.1 and 3.3 have factor 8, small 3.2 models 32; no file states it."""
     if not params.use_scaled_rope:
         return None
     return {**SCALED_ROPE, "factor": params.rope_scaling_factor or (8.0 if params.dim >= LARGE_DIM else 32.0)}
 
 
 def context_len(params: Params) -> int:
-    """The longest context in tokens: as stated, else that of the model which such a file is known from.
+    """Return the longest context in tokens: as stated, else that of the released model with such a file.
 
-    Mistral trained on 128 Ki tokens since its vocabulary has 2^17, on 32 Ki before. Meta's are told apart by the stretched
-    RoPE of Llama 3.1, the bases of Code Llama and Llama 3, and the eps of the first Llama.
+    Mistral's models with a vocabulary of 2^17 have 128 Ki tokens, older ones 32 Ki. Meta's models are
+    recognised by the RoPE scaling of Llama 3.1, the RoPE bases of Code Llama and Llama 3, and the norm eps of
+    the first Llama.
     """
     stated = params.max_seq_len or params.max_position_embeddings
     if stated is not None:

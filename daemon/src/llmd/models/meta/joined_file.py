@@ -1,4 +1,4 @@
-"""Matrices whose pieces lie in several files, one for each device that computed in parallel."""
+"""Matrices split over several files, one for each device of tensor parallelism."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from llmd.models.safetensors_header import Header, HeaderEntry
 from llmd.models.shards import Shards
 
 SPLIT_INPUTS = ("attention.wo", "feed_forward.w2")
-"""Matrices of which each device had some columns; of the others it had some rows, of vectors all."""
+"""Matrices that are split by columns. Other matrices are split by rows; vectors are whole in each file."""
 EMBEDDING = "tok_embeddings"
 
 
 class JoinedFile:
-    """The files as one: a matrix is joined, by a copy, when it is viewed. Thread-safe.
+    """Several files as one: viewing a matrix joins its pieces into a copy. Thread-safe.
 
     Source: Shoeybi et al. 2019, "Megatron-LM".
 
@@ -42,7 +42,7 @@ class JoinedFile:
         self.header = Header(entries, {}, 0)
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """The whole tensor, as `SafetensorsFile.view` gives a piece of it."""
+        """Return the whole tensor, as `SafetensorsFile.view` returns a piece of it."""
         axis = self._axes[name]
         if axis is None:
             return self._files[0].view(name)
@@ -79,7 +79,7 @@ class JoinedFile:
 
 
 def open_joined(shards: Shards, *, mapper: Mapper = map_file) -> Checkpoint:
-    """The checkpoint of files that each hold a piece of every matrix.
+    """Open a checkpoint whose files each hold a piece of every matrix.
 
     Raises:
         CheckpointError: a file is missing or damaged, or they do not hold pieces of the same matrices.
@@ -92,9 +92,9 @@ def open_joined(shards: Shards, *, mapper: Mapper = map_file) -> Checkpoint:
 
 
 def _axis(entry: HeaderEntry, entries: Mapping[str, HeaderEntry]) -> int | None:
-    """Along which axis the pieces follow one another; None where each is the whole.
+    """Return the axis along which the pieces are joined; None if each file holds the whole tensor.
 
-    Embeddings were split by width until Llama 2, by token since: where a row is as long as the last norm, it is whole.
+    Embeddings are split by width up to Llama 2 and by token since: rows as long as the final norm are whole.
     """
     if len(entry.shape) < 2:
         return None

@@ -1,4 +1,4 @@
-"""A model in Meta's layout, or Mistral's, which is the same but for some fields."""
+"""A model in Meta's layout, or in Mistral's, which differs in a few fields."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ VISION = LeftOut(
 
 
 class MetaSource(msgspec.Struct, frozen=True):
-    """`llmd.models.model_source.ModelSource` of such a directory."""
+    """The `llmd.models.model_source.ModelSource` of such a directory."""
 
     directory: Path
 
     @classmethod
     def find(cls, directory: Path) -> Self | None:
-        """The model in ``directory``, None where there is no ``params.json``."""
+        """Return the model in ``directory``; None if there is no ``params.json``."""
         return cls(directory) if is_named(directory / PARAMS_FILE) else None
 
     @property
@@ -46,7 +46,7 @@ class MetaSource(msgspec.Struct, frozen=True):
         return has_weights(self.directory)
 
     def read_config(self) -> dict[str, Any]:
-        """The parameters in the words of transformers. Where they leave the vocabulary open, its size is the embedding's."""
+        """Return the configuration. If ``vocab_size`` is not stated, it is the number of embeddings."""
         params = read_params(self.config_file)
         return to_config(params, params.vocab_size if params.vocab_size > 0 else self._num_embeddings())
 
@@ -56,7 +56,7 @@ class MetaSource(msgspec.Struct, frozen=True):
             table = checkpoint.tensors.get(name)
         if table is None or not table.shape:
             raise CheckpointError(
-                "vocab_size is open, and there is no embedding to tell it",
+                "vocab_size is not stated, and there is no embedding that shows it",
                 file=str(self.config_file),
                 tensor=name,
                 hint="copy the weights again from where the model came from",
@@ -64,14 +64,14 @@ class MetaSource(msgspec.Struct, frozen=True):
         return table.shape[0]
 
     def read_embedding(self, config: Config) -> Embedding | None:
-        """Nothing: these models generate."""
+        """Return None: these models generate."""
         return None
 
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
-        """The single file, the shards of an index, or pieces that lay on several devices, joined."""
+        """Open the single file, the shards of an index, or the joined pieces of several devices."""
         shards, parallel = find_weights(self.directory)
         return open_joined(shards, mapper=mapper) if parallel else Checkpoint.open(shards, mapper=mapper)
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
-        """The plan with Meta's names, without what Mistral's models see with."""
+        """Return the plan with Meta's names; it leaves out the tensors of Mistral's vision encoder."""
         return msgspec.structs.replace(renamed(plan, meta_name), left_out=(VISION,))

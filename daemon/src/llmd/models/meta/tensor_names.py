@@ -1,4 +1,4 @@
-"""What Meta's layout calls the tensors of a plan."""
+"""Tensor names in Meta's layout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES: Mapping[str, str] = {
 
 
 def meta_name(name: str) -> str:
-    """``model.layers.0.self_attn.q_proj.weight`` is ``layers.0.attention.wq.weight``."""
+    """Turn ``model.layers.0.self_attn.q_proj.weight`` into ``layers.0.attention.wq.weight``."""
     for module, theirs in NAMES.items():
         name = name.replace(f"{module}.", f"{theirs}.")
     return name

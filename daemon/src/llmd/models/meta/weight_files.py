@@ -16,7 +16,7 @@ PICKLED_NAME = re.compile(r"consolidated\.\d{2}\.pth", re.ASCII)
 
 
 def has_weights(directory: Path) -> bool:
-    """Whether there are files that `find_weights` follows, or refuses as pickled."""
+    """Whether there are weights: `find_weights` returns them, or refuses them because they are pickled."""
     names = list_names(directory)
     return bool(
         {*names}.intersection(shard_files(STEM))
@@ -26,13 +26,13 @@ def has_weights(directory: Path) -> bool:
 
 
 def find_weights(directory: Path) -> tuple[Shards, bool]:
-    """The weight files, and whether each holds a piece of every matrix.
+    """Return the weight files, and whether each holds a piece of every matrix.
 
-    Such is ``consolidated.NN.safetensors``, one for each device that computed in parallel. Mistral's single
-    file has no number; its shards have an index as those of transformers.
+    The pieces are ``consolidated.NN.safetensors``, one for each device of tensor parallelism. Mistral's
+    single file has no number; its shards have an index like those of transformers.
 
     Raises:
-        CheckpointError: there are none, one is missing, or they are pickled.
+        CheckpointError: there are no weights, a file is missing, or they are pickled.
     """
     if any(is_named(directory / name) for name in shard_files(STEM)):
         return find_shards(directory, stem=STEM), False
@@ -66,7 +66,7 @@ def _no_weights(directory: Path) -> CheckpointError:
     return CheckpointError(
         "pickled weights could run code and are not read",
         file=str(directory / pickled[0]),
-        hint="write each .pth as safetensors under the same name, its tensors as they are, with torch and safetensors.torch: "
-        'save_file({k: v.clone() for k, v in torch.load("consolidated.00.pth", weights_only=True).items()}, '
-        '"consolidated.00.safetensors")',
+        hint="convert each .pth to safetensors under the same name, with unchanged tensors, with torch and "
+        "safetensors.torch: save_file({k: v.clone() for k, v in "
+        'torch.load("consolidated.00.pth", weights_only=True).items()}, "consolidated.00.safetensors")',
     )

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from msgspec import Struct
 
 from llmd.server.errors import BusyError, RateLimitError
+from llmd.server.request_record import QueueEntry
 
 WINDOW_S = 60.0
 MAX_SAMPLES = 1024
@@ -26,14 +27,6 @@ class QueueLimits(Struct, frozen=True):
 
 
 DEFAULT_LIMITS = QueueLimits()
-
-
-class QueueEntry(Struct, eq=False):
-    """An admitted request's share of the queue."""
-
-    key: str
-    sequences: int
-    tokens: int
 
 
 class AdmissionLimits:

@@ -31,7 +31,7 @@ from llmd.api.messages import (
     TokenOutput,
     Vocabulary,
 )
-from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueEntry, QueueLimits
+from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.mailbox import Mailbox
@@ -49,7 +49,7 @@ from llmd.server.engines.supervision import (
 )
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.errors import UnavailableError
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.tasks import OwnedTask, unless
 from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord, no_metrics
 

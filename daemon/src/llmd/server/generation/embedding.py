@@ -21,9 +21,9 @@ from llmd.requests.embedding import (
 )
 from llmd.requests.model_kind import embedding_of
 from llmd.server.generation.prepared_request import reply_headers, wait_for
-from llmd.server.http.request_record import RequestRecord, current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import RequestRecord, current_record
 from llmd.server.service import Service
 
 

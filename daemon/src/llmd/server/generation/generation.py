@@ -22,7 +22,7 @@ from llmd.server.engines.mailbox import Mailbox
 from llmd.server.engines.supervisor import UNNUMBERED, Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.generation.timing import Timing
-from llmd.server.http.request_record import current_record
+from llmd.server.request_record import current_record
 
 
 class GenerationRequest(Struct, frozen=True):

@@ -15,9 +15,9 @@ from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.requests.model_kind import check_generates
 from llmd.server.generation.generation import Generation, GenerationRequest
-from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import current_record
 
 HEADER_LEN = 1000
 Prepared = TypeVar("Prepared")

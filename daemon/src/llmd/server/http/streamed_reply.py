@@ -16,7 +16,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.problem import Problem
 from llmd.server.http.error_shapes import error_reply
 from llmd.server.http.problems import INTERNAL, problem_of
-from llmd.server.http.request_record import current_record
+from llmd.server.request_record import current_record
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.model_metrics import ModelMetrics
 from llmd.server.telemetry.series import Series

@@ -7,8 +7,7 @@ import time
 from msgspec import Struct
 
 from llmd.api.messages import Loaded, Loading, Started
-from llmd.server.engines.admission_limits import QueueEntry
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.series import Series
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from llmd.api.errors import ConfigError
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -1,4 +1,4 @@
-"""A module for each op of `llmd.api.ops`. An op that is not in the table is one that the device does not have."""
+"""One module per op of `llmd.api.ops`. The device does not support ops that are missing from the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmd_backend_example.kernels.norm import load_norm
 from llmd_backend_example.kernels.rope import load_rope
 
 LoadKernel = Callable[[SlottedOp, Sequence[WeightData | None], Program], Kernel]
-"""Makes a kernel of an op, its weights in the order of ``op.tensors``, and the program that it is of."""
+"""Makes a kernel, given an op, its weights in the order of ``op.tensors``, and its program."""
 
 KERNELS: Mapping[str, LoadKernel] = {
     Embed.kind: load_embed,

@@ -1,4 +1,4 @@
-"""Causal attention over paged keys and values: a step's own are written first, then every row reads what it may see."""
+"""Causal attention over paged keys and values: first the step's own are written, then each row attends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_attention(
 
 
 class AttentionKernel:
-    """``layer`` is the op's place in the pool of its group on this device."""
+    """``layer`` is the op's layer index in the pool of its group on this device."""
 
     def __init__(self, op: Attention, group: KVGroup, layer: int) -> None:
         self._op = op
@@ -30,7 +30,7 @@ class AttentionKernel:
         self._layer = layer
 
     def run(self, batch: Batch, inputs: Sequence[Float32]) -> Sequence[Float32]:
-        """One sequence after the other: the rows of one share their keys and values."""
+        """Process one sequence after the other: the rows of a sequence share keys and values."""
         op, step = self._op, batch.step
         heads = (op.heads, op.kv_heads, op.kv_heads)
         q, k, v = (x.reshape(len(x), n, op.head_dim) for x, n in zip(inputs, heads, strict=True))
@@ -47,7 +47,8 @@ class AttentionKernel:
         op, window = self._op, self._group.window or int(positions[-1]) + 1
         first, last = max(0, int(positions[0]) - window + 1), int(positions[-1]) + 1
         keys, values = pool.read(self._layer, table, first, last)
-        # Heads of a group share keys: [kv_heads, rows * heads of a group, head_dim] times [kv_heads, head_dim, seen].
+        # Query heads share keys: [kv_heads, rows * heads per KV head, head_dim] times [kv_heads, head_dim,
+        # seen].
         grouped = q.reshape(len(q), op.kv_heads, -1, op.head_dim).transpose(1, 0, 2, 3)
         scores = (
             grouped.reshape(op.kv_heads, -1, op.head_dim) @ keys.transpose(1, 2, 0) * np.float32(op.scale)

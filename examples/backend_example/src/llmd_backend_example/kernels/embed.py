@@ -1,4 +1,4 @@
-"""``out[r] = table[token_ids[r]] * scale``. The table stays in its stored format: only rows are read."""
+"""``out[r] = table[token_ids[r]] * scale``. The table keeps its stored format: only some rows are read."""
 
 from __future__ import annotations
 

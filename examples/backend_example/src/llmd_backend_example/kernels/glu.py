@@ -11,7 +11,7 @@ from llmd.api import Glu, Program, SlottedOp, WeightData
 from llmd.api.step import Float32
 from llmd_backend_example.kernels.kernel import Batch
 
-_erf = np.vectorize(math.erf, otypes=[np.float32])  # NumPy has none
+_erf = np.vectorize(math.erf, otypes=[np.float32])  # NumPy has no erf
 
 ACTIVATIONS: Mapping[str, Callable[[Float32], Float32]] = {
     "silu": lambda x: x * np.float32(0.5) * (1 + np.tanh(x / 2)),

@@ -1,4 +1,4 @@
-"""``softcap(x @ weight.T * scale + bias)`` for the rows that the selection names; what the rows become is `OutputRows`."""
+"""``softcap(x @ weight.T * scale + bias)`` for the selected rows; `OutputRows` processes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from llmd_backend_example.kernels.linear import LinearKernel
 
 
 def load_head(slotted: SlottedOp, weights: Sequence[WeightData | None], _program: Program) -> HeadKernel:
-    """A matrix of the vocabulary, with a bias or none."""
     assert isinstance(slotted.op, Head)
     matrix, bias = weights
     assert matrix is not None
@@ -21,14 +20,14 @@ def load_head(slotted: SlottedOp, weights: Sequence[WeightData | None], _program
 
 
 class HeadKernel:
-    """The only op that leaves out rows: a prompt needs the logits of its last row alone."""
+    """The only op that skips rows: a prompt needs only the logits of its last row."""
 
     def __init__(self, op: Head, matrix: Float32, bias: Float32 | None) -> None:
         self._op = op
         self._linear = LinearKernel([matrix * np.float32(op.scale)], [bias])
 
     def run(self, batch: Batch, inputs: Sequence[Float32]) -> Sequence[Float32]:
-        """Logits ``[output rows, vocabulary]``."""
+        """Return the logits ``[output rows, vocabulary]``."""
         assert batch.selection is not None
         logits = self._linear.rows(inputs[0][batch.selection.rows])
         if self._op.softcap is not None:

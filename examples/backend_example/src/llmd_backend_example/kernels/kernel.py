@@ -1,4 +1,4 @@
-"""What every kernel is given, and what it is."""
+"""The interface of kernels."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ class Kernel(Protocol):
     """One op with its weights."""
 
     def run(self, batch: Batch, inputs: Sequence[Float32]) -> Sequence[Float32]:
-        """Inputs ``[rows, width]`` in the order of ``op.reads``; returns outputs in the order of ``op.writes``."""
+        """Take inputs ``[rows, width]`` in the order of ``op.reads``; return outputs in the order of
+        ``op.writes``.
+        """
         ...
 
 
 def to_float32(weight: WeightData) -> Float32:
-    """The numbers of a plain weight, copied: its file is unmapped once everything is loaded."""
-    if weight.format == "bf16":  # NumPy has no bf16; it is the upper half of a float32
+    """Return a copy of a plain weight in float32: its file is unmapped after loading."""
+    if weight.format == "bf16":  # NumPy has no bf16, which is the upper half of a float32
         return (weight.data.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return weight.data.astype(np.float32)

@@ -1,11 +1,12 @@
-"""``outs[i] = x @ weights[i].T + biases[i]``: the op in which nearly all time goes.
+"""``outs[i] = x @ weights[i].T + biases[i]``: the op that takes nearly all the time.
 
-Layout: the weights ``[out, in]`` of the op stand below each other in one float32 matrix. Queries, keys and values are then
-one product, which reads ``x`` once.
-Launch: one call of BLAS for all rows of the step. With one row it reads the matrix at the speed of memory (the time of a
-decode step), with many it computes on all cores (prefill).
-Tolerance: float32 sums in BLAS's order, NMSE about 1e-14. That order depends on the number of rows, so a row alone differs
-from the same row among others in its last bits: the device must not claim `row_exact`.
+Layout: the weights ``[out, in]`` of the op are stacked in one float32 matrix. Queries, keys and values are
+then one product, which reads ``x`` once.
+Launch: one BLAS call for all rows of the step. With one row (decode) it is bound by memory bandwidth; with
+many rows (prefill) it computes on all cores.
+Tolerance: float32 sums in BLAS's order, NMSE about 1e-14. The order depends on the number of rows, so the
+last
+bits of a row differ between a batch and the row alone: the device must not claim `row_exact`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from llmd_backend_example.kernels.kernel import Batch, to_float32
 
 
 def load_linear(_slotted: SlottedOp, weights: Sequence[WeightData | None], _program: Program) -> LinearKernel:
-    """The op's weights and biases in turn, as ``op.tensors`` has them."""
+    """Load the op's weights and biases, which alternate in ``op.tensors``."""
     matrices = [to_float32(weight) for weight in weights[0::2] if weight is not None]
     biases = [None if bias is None else to_float32(bias) for bias in weights[1::2]]
     return LinearKernel(matrices, biases)
 
 
 class LinearKernel:
-    """Matrices ``[out, in]`` on the same input, each with a bias or none."""
+    """Matrices ``[out, in]`` with the same input, each with an optional bias."""
 
     def __init__(self, matrices: Sequence[Float32], biases: Sequence[Float32 | None]) -> None:
         self._matrix = matrices[0] if len(matrices) == 1 else np.concatenate(matrices)
@@ -36,7 +37,7 @@ class LinearKernel:
         self._cuts = np.cumsum([len(matrix) for matrix in matrices])[:-1]
 
     def run(self, _batch: Batch, inputs: Sequence[Float32]) -> Sequence[Float32]:
-        """One output for each matrix."""
+        """Return one output per matrix."""
         return np.split(self.rows(inputs[0]), self._cuts, axis=1)
 
     def rows(self, x: Float32) -> Float32:

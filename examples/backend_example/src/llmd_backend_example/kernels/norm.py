@@ -1,4 +1,4 @@
-"""``x / sqrt(mean(x^2) + eps) * (offset + weight)``, or LayerNorm, of each row or of each of its heads."""
+"""``x / sqrt(mean(x^2) + eps) * (offset + weight)``, or LayerNorm, over each row or each head of it."""
 
 from __future__ import annotations
 

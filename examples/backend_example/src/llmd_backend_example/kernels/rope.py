@@ -1,4 +1,4 @@
-"""Rotates pairs of elements of each head by the row's position. Angles are float64: float32 is off far into a long text."""
+"""Rotates pairs of elements of each head by the row's position, with float64 angles for long contexts."""
 
 from __future__ import annotations
 

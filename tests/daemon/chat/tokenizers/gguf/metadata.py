@@ -14,14 +14,14 @@ FILE = "tiny.gguf"
 
 
 def stated(model: str, tokens: dict[str, TokenKind], **values: Any) -> dict[str, Any]:
-    """The metadata of tokens in the order of their ids; lists of numbers are arrays, as the reader gives them."""
+    """Return the metadata of tokens in id order; lists of numbers are arrays, as the reader returns them."""
     kinds = np.array(list(tokens.values()), dtype="<i4")
     known = {"model": model, "tokens": list(tokens), "token_type": kinds, **values}
     return {PREFIX + key: value for key, value in known.items() if value is not None}
 
 
 def bytes_and_merges(*merges: str, pre: str | None = "gpt-2", more: dict[str, TokenKind] | None = None, **values: Any) -> dict[str, Any]:  # fmt: skip
-    """Byte-level BPE: the 256 bytes, a token for each merge, <s>, </s>, and ``more``."""
+    """Return byte-level BPE: the 256 bytes, a token for each merge, <s>, </s>, and ``more``."""
     tokens = [*byte_signs(), *(merge.replace(" ", "") for merge in merges)]
     kinds = dict.fromkeys(tokens, NORMAL) | {"<s>": CONTROL, "</s>": CONTROL} | (more or {})
     ids = {"bos_token_id": list(kinds).index("<s>"), "eos_token_id": list(kinds).index("</s>")}
@@ -29,7 +29,7 @@ def bytes_and_merges(*merges: str, pre: str | None = "gpt-2", more: dict[str, To
 
 
 def scored_pieces(*pieces: str, model: str = "llama", more: dict[str, TokenKind] | None = None, **values: Any) -> dict[str, Any]:  # fmt: skip
-    """Pieces, the first the likeliest, after <unk>, <s>, </s> and the 256 bytes; then ``more``."""
+    """Return <unk>, <s>, </s>, the 256 bytes, ``pieces`` (the most likely first), and ``more``."""
     kinds = {"<unk>": UNKNOWN, "<s>": CONTROL, "</s>": CONTROL}
     kinds |= {f"<0x{byte:02X}>": BYTE for byte in range(256)}
     kinds |= dict.fromkeys(pieces, NORMAL) | (more or {})
@@ -38,7 +38,7 @@ def scored_pieces(*pieces: str, model: str = "llama", more: dict[str, TokenKind]
 
 
 def words(*pieces: str, **values: Any) -> dict[str, Any]:
-    """WordPiece as GGUF files write it."""
+    """Return a WordPiece vocabulary as GGUF files write it."""
     kinds = {"[PAD]": CONTROL, "[UNK]": CONTROL, "[CLS]": CONTROL, "[SEP]": CONTROL} | dict.fromkeys(
         pieces, NORMAL
     )

@@ -1,4 +1,4 @@
-"""Byte-level BPE of GGUF files merges, falls back and finds its special tokens as other tokenizers do."""
+"""Byte-level BPE of GGUF files merges, falls back and finds special tokens as other tokenizers do."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_vocabulary_without_merges_is_refused() -> None:
 
 
 def gemma4() -> HFTokenizer:
-    """A vocabulary of text instead of bytes."""
+    """Return a tokenizer whose tokens are text instead of bytes."""
     tokens: dict[str, TokenKind] = {"<unk>": UNKNOWN, "<bos>": CONTROL, "<eos>": CONTROL}
     tokens |= {f"<0x{byte:02X}>": BYTE for byte in range(256)}
     tokens |= dict.fromkeys(["▁", "a", "b", "▁a", "\n", "\n\n"], NORMAL)

@@ -1,4 +1,4 @@
-"""The kind of a vocabulary says what runs it."""
+"""The kind of a vocabulary decides which library runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_each_kind_is_run(metadata: dict[str, Any]) -> None:
 
 
 def test_a_kind_that_is_not_known_is_refused_with_those_that_are() -> None:
-    with pytest.raises(TokenizerError, match="'rwkv'; known are gpt2, gemma4, llama, t5, bert"):
+    with pytest.raises(TokenizerError, match="'rwkv'; supported are gpt2, gemma4, llama, t5, bert"):
         load_gguf_tokenizer(stated("rwkv", {"a": 1}), FILE)  # type: ignore[dict-item]
 
 

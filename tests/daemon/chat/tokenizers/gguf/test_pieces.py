@@ -1,4 +1,4 @@
-"""Pieces with scores are cut as SentencePiece cuts them, between the tokens that are matched as a whole."""
+"""Text between the tokens that are matched as a whole is split into pieces as SentencePiece does."""
 
 from __future__ import annotations
 

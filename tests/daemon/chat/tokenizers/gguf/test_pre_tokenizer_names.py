@@ -1,4 +1,4 @@
-"""Cuts of ``tokenizer.json`` get the names that GGUF files have for them, or none."""
+"""Pre-tokenizers of ``tokenizer.json`` get their names in GGUF files, or None."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts part text where the models of their names do."""
+"""Pre-tokenizers split text as the models that they are named after do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges of ranks cut text as tiktoken does with the ranks."""
+"""Merges derived from ranks split text as tiktoken does with the ranks."""
 
 from __future__ import annotations
 

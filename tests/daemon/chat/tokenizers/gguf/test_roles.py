@@ -1,4 +1,4 @@
-"""Which tokens begin a text, end an answer and are no text follows from their ids, kinds and the file's switches."""
+"""Ids, kinds and the file's booleans decide which tokens begin a text, end an answer or are special."""
 
 from __future__ import annotations
 

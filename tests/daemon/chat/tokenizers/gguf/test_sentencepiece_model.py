@@ -1,4 +1,4 @@
-"""SentencePiece reads what is written here as it reads its own files."""
+"""SentencePiece reads models that are written here like its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vocabularies of GGUF files become files of which a tokenizer comes that cuts alike."""
+"""Vocabularies of GGUF files become files whose tokenizer splits text in the same way."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def test_special_tokens_are_named() -> None:
 
 
 def test_word_pieces_are_refused() -> None:
-    with pytest.raises(TokenizerError, match="'bert', which is not written as files"):
+    with pytest.raises(TokenizerError, match="'bert', which cannot be written as files"):
         tokenizer_files(words("▁a"), FILE)

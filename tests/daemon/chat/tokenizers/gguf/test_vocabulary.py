@@ -1,4 +1,4 @@
-"""What a GGUF file says of its vocabulary is read with its types, and refused where it contradicts itself."""
+"""A GGUF file's vocabulary is read with its types, and rejected if it contradicts itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_empty_tokens_are_none_and_may_be_several() -> None:
 
 
 def test_a_token_that_stands_twice_is_refused() -> None:
-    with pytest.raises(TokenizerError, match="token 3 is 'a', as an earlier one is"):
+    with pytest.raises(TokenizerError, match="token 3 is 'a', which is also an earlier token"):
         read_vocabulary({f"{PREFIX}tokens": ["", "a", "b", "a", ""]}, FILE)
 
 
@@ -41,16 +41,16 @@ def test_a_token_that_stands_twice_is_refused() -> None:
     [
         ({"tokens": None}, "no list tokenizer.ggml.tokens"),
         ({"tokens": []}, "no list tokenizer.ggml.tokens"),
-        ({"tokens": np.zeros(3)}, "not a list of texts"),
-        ({"model": 3}, "tokenizer.ggml.model is 3, not a text"),
+        ({"tokens": np.zeros(3)}, "not a list of strings"),
+        ({"model": 3}, "tokenizer.ggml.model is 3, not a string"),
         ({"token_type": np.ones(2, int)}, "2 entries for 258 tokens"),
         ({"token_type": np.ones(258)}, "not a list of integers"),
         ({"scores": "best"}, "not a list of numbers"),
-        ({"scores": np.full(258, np.nan)}, "no number of 32 bits"),
-        ({"scores": np.full(258, 1e300)}, "no number of 32 bits"),
+        ({"scores": np.full(258, np.nan)}, "not a finite 32-bit float"),
+        ({"scores": np.full(258, 1e300)}, "not a finite 32-bit float"),
         ({"precompiled_charsmap": np.ones(2, bool)}, "not a list of integers"),
         ({"scores": np.zeros(1)}, "1 entries for 258 tokens"),
-        ({"merges": ["a b", 3]}, "not a list of texts"),
+        ({"merges": ["a b", 3]}, "not a list of strings"),
         ({"bos_token_id": 258}, "bos_token_id is 258, not an id below 258"),
         ({"eos_token_id": True}, "eos_token_id is True"),
         ({"add_bos_token": 1}, "add_bos_token is 1, not true or false"),

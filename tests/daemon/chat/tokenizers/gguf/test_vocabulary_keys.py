@@ -1,4 +1,4 @@
-"""Tokenizers of every kind become keys of which a tokenizer comes that cuts alike."""
+"""Tokenizers of every kind become keys whose tokenizer splits text in the same way."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def test_what_a_file_cannot_hold_is_refused(name: str, complaint: str) -> None:
 
 def test_a_tokenizer_that_merges_nothing_is_refused(tmp_path: Path) -> None:
     source = load_tokenizer(write_model(tmp_path))
-    with pytest.raises(TokenizerError, match="merges nothing"):
+    with pytest.raises(TokenizerError, match="has no merges"):
         vocabulary_keys(source, source.vocab_size)

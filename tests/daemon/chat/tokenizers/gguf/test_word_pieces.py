@@ -1,4 +1,4 @@
-"""WordPiece of GGUF files cuts words as BERT's own files do."""
+"""WordPiece of GGUF files splits words as BERT's own files do."""
 
 from __future__ import annotations
 

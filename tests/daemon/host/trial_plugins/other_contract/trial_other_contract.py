@@ -1,4 +1,4 @@
-"""A plugin for a contract of the future: its hooks must not even be called."""
+"""A plugin for a future contract version: its hooks must not be called."""
 
 from __future__ import annotations
 

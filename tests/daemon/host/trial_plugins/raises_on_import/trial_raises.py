@@ -1,4 +1,4 @@
-"""A plugin whose toolkit is broken, and which imports it too early."""
+"""A plugin that imports its broken toolkit too early."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_suffix_is_filled_up_to_where_the_model_knows_how(
     assert "context" not in body
     refused = generate(daemon, "def f(", suffix="):")
     assert refused.status == 400
-    assert "no tokens for it" in refused.json["error"]
+    assert "no fill-in-the-middle tokens" in refused.json["error"]
 
 
 def test_prompt_that_may_be_cut_keeps_its_end_and_what_num_keep_says(daemon: RunningDaemon) -> None:

@@ -1,1 +1,1 @@
-"""Tokenizers that stand in the metadata of GGUF files, run by the libraries that run the others."""
+"""Tokenizers in the metadata of GGUF files, run by the same libraries as the others."""

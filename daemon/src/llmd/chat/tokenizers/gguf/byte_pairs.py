@@ -1,4 +1,4 @@
-"""GGUF vocabularies of BPE: ``gpt2``, whose tokens are bytes in GPT-2's alphabet, and ``gemma4``, whose tokens are text."""
+"""GGUF vocabularies of BPE: ``gpt2``, tokens of bytes in GPT-2's alphabet, and ``gemma4``, tokens of text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from llmd.chat.tokenizers.token_bytes import ByteLevelPieces, SpacedPieces
 
 
 def load_byte_pairs(stated: GgufVocabulary) -> HFTokenizer:
-    """The tokenizer of a vocabulary with merges.
+    """Load the tokenizer of a vocabulary with merges.
 
     Raises:
-        TokenizerError: the cut of its name is not known, or a merge is of tokens that are not there.
+        TokenizerError: its pre-tokenizer is unknown, or a merge needs missing tokens.
     """
     cut = find_pre_tokenizer(stated)
     tokenizer = tokenizers.Tokenizer(_model(stated, cut))
@@ -35,17 +35,17 @@ def load_byte_pairs(stated: GgufVocabulary) -> HFTokenizer:
 
 
 def find_pre_tokenizer(stated: GgufVocabulary) -> PreTokenizer:
-    """The cut that a vocabulary names; that of Gemma 4 goes by the kind of vocabulary.
+    """Return the pre-tokenizer that a vocabulary names; the vocabulary kind ``gemma4`` implies its own.
 
     Raises:
-        TokenizerError: it is not known.
+        TokenizerError: it is unknown.
     """
     name = "gemma4" if stated.model == "gemma4" else stated.pre
     if name not in CUTS:
         near = ", ".join(difflib.get_close_matches(name, CUTS, n=3, cutoff=0.0))
         raise stated.error(
-            f"tokenizer.ggml.pre is {name!r}, which says how text is cut and is not known; the nearest known are {near}",
-            "a newer llmd may know it",
+            f"tokenizer.ggml.pre is {name!r}, an unknown pre-tokenizer; the closest known ones are {near}",
+            "upgrade llmd; a newer version may support it",
         )
     return CUTS[name]
 
@@ -61,9 +61,9 @@ def _steps(cut: PreTokenizer) -> list[pre_tokenizers.PreTokenizer]:
 
 def _model(stated: GgufVocabulary, cut: PreTokenizer) -> models.BPE:
     if not stated.merges:
-        raise stated.error("there is no list tokenizer.ggml.merges", "take a newer conversion of the model")
+        raise stated.error("there is no list tokenizer.ggml.merges", "use a newer conversion of the model")
     vocab = {text: place for place, text in enumerate(stated.tokens) if text}
-    # Where the token that a merge makes is missing, the library panics.
+    # The library panics if the token that a merge makes is missing.
     lost = next((merge for merge in stated.merges if merge.replace(" ", "", 1) not in vocab), None)
     if lost is not None:
         raise stated.error(f"there is no token for the merge {lost!r}")

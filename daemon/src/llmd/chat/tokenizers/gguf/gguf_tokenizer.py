@@ -1,4 +1,4 @@
-"""The tokenizer of a GGUF file."""
+"""Load the tokenizer of a GGUF file."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LOADERS: Mapping[str, Callable[[GgufVocabulary], Tokenizer]] = {
     "t5": load_pieces,
     "bert": load_word_pieces,
 }
-"""By ``tokenizer.ggml.model``."""
+"""Loaders by ``tokenizer.ggml.model``."""
 
 
 def load_gguf_tokenizer(metadata: Mapping[str, Any], file: str) -> Tokenizer:
-    """The tokenizer in the metadata of ``file``.
+    """Load the tokenizer in the metadata of ``file``.
 
     Raises:
-        TokenizerError: there is none, it is of a kind that is not known, or it is damaged.
-        CheckpointError: a text of the metadata is none.
+        TokenizerError: it is missing, damaged or of an unknown kind.
+        CheckpointError: a string of the metadata is not valid text.
     """
     stated = read_vocabulary(metadata, file)
     if stated.model not in _LOADERS:
         raise stated.error(
-            f"tokenizer.ggml.model is {stated.model!r}; known are {', '.join(_LOADERS)}",
-            "take a model with one of these tokenizers; a newer llmd may know more",
+            f"tokenizer.ggml.model is {stated.model!r}; supported are {', '.join(_LOADERS)}",
+            "use a model with one of these tokenizers, or upgrade llmd",
         )
     return _LOADERS[stated.model](stated)

@@ -1,4 +1,4 @@
-"""GGUF vocabularies of pieces with scores: ``llama`` (BPE of SentencePiece) and ``t5`` (unigram models)."""
+"""GGUF vocabularies of pieces with scores: ``llama`` (SentencePiece's BPE) and ``t5`` (unigram models)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from llmd.chat.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer,
 from llmd.chat.tokenizers.tokenizer import Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import AddedToken
 
-# Where the file does not state them.
+# Default ids, for files that do not state them.
 _IDS = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "t5": {"eos": 1, "unk": 2}}
 _KINDS: Mapping[int, PieceKind] = {TokenKind.BYTE: PieceKind.BYTE, TokenKind.UNUSED: PieceKind.UNUSED}
 
 
 def load_pieces(stated: GgufVocabulary) -> SentencePieceTokenizer:
-    """The tokenizer of a vocabulary with scores, run by SentencePiece itself.
+    """Load the tokenizer of a vocabulary with scores, run by SentencePiece itself.
 
-    Text after a special token begins with a space where the start of a text does, as in llama.cpp: files do not say which
-    models do without.
+    If the start of a text gets a space, so does text after a special token, as in llama.cpp: files do not say
+    which models differ.
 
     Raises:
-        TokenizerError: SentencePiece refuses the vocabulary.
+        TokenizerError: SentencePiece rejects the vocabulary.
     """
     pieces = read_pieces(stated)
     processors = open_processors(Path(stated.file), pieces.model.serialized())
@@ -34,18 +34,19 @@ def load_pieces(stated: GgufVocabulary) -> SentencePieceTokenizer:
 
 
 class Pieces(Struct, frozen=True):
-    """What makes a tokenizer of such a vocabulary: SentencePiece's model, and the tokens that are matched as a whole."""
+    """The parts of the tokenizer of such a vocabulary."""
 
     vocabulary: Vocabulary
     model: SentencePieceModel
     added: dict[int, AddedToken]
+    """Tokens that are matched as a whole, by id."""
 
 
 def read_pieces(stated: GgufVocabulary) -> Pieces:
-    """The parts of `load_pieces`.
+    """Return the parts of the tokenizer.
 
     Raises:
-        TokenizerError: no token stands for what is not in the vocabulary.
+        TokenizerError: there is no unknown token.
     """
     is_llama = stated.model == "llama"
     ids = {role: place for role, place in _IDS[stated.model].items() if place < len(stated.tokens)}
@@ -71,7 +72,7 @@ def read_pieces(stated: GgufVocabulary) -> Pieces:
 
 
 def _added(stated: GgufVocabulary, vocabulary: Vocabulary) -> dict[int, AddedToken]:
-    """The tokens that are matched as a whole: those that the makers defined, and special ones."""
+    """Return the tokens that are matched as a whole: user-defined and special ones."""
     defined = stated.of_kind(TokenKind.USER_DEFINED)
     added = {
         place: AddedToken(text, special=False, rstrip=swallows_space(stated, text))
@@ -82,7 +83,7 @@ def _added(stated: GgufVocabulary, vocabulary: Vocabulary) -> dict[int, AddedTok
 
 
 def _kind(stated: GgufVocabulary, place: int, added: Mapping[int, AddedToken]) -> PieceKind:
-    """What SentencePiece takes a token for: it never finds in text what is matched before."""
+    """Return the kind of a token for SentencePiece, which must not match the tokens in ``added`` itself."""
     if place == stated.ids["unk"]:
         return PieceKind.UNKNOWN
     if place in added:

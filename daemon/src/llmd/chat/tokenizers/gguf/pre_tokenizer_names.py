@@ -1,4 +1,7 @@
-"""Which of the cuts that GGUF files can name a ``tokenizer.json`` makes. The way back is `llmd.chat.tokenizers.gguf.byte_pairs`."""
+"""Find GGUF's name for the pre-tokenizer of a ``tokenizer.json``.
+
+This is the inverse of `llmd.chat.tokenizers.gguf.byte_pairs`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Step = dict[str, Any]
 
 
 def pre_tokenizer_name(form: dict[str, Any]) -> str | None:
-    """The ``tokenizer.ggml.pre`` of a byte-level BPE; None where no name is known for how it cuts."""
+    """Return the ``tokenizer.ggml.pre`` of a byte-level BPE; None if its pre-tokenizer has no name."""
     patterns = _patterns(form.get("pre_tokenizer"))
     composes = _composes(form.get("normalizer"))
     if patterns is None or composes is None:
@@ -25,13 +28,13 @@ def pre_tokenizer_name(form: dict[str, Any]) -> str | None:
 
 
 def name_of(wanted: PreTokenizer) -> str | None:
-    """The first name of a cut; what a file says of BOS counts, and not what follows from the name."""
+    """Return the first name of a pre-tokenizer; ignore ``adds_bos``, which the file states itself."""
     alike = (name for name, cut in CUTS.items() if name and structs.replace(cut, adds_bos=False) == wanted)
     return next(alike, None)
 
 
 def steps_of(step: Step | None, parts: str) -> Iterator[Step]:
-    """The steps of a normalizer, a pre-tokenizer or a decoder; a sequence has them under ``parts``."""
+    """Yield the steps of a normalizer, pre-tokenizer or decoder; a sequence has them in the key ``parts``."""
     if step is not None and step["type"] == "Sequence":
         for part in step[parts]:
             yield from steps_of(part, parts)
@@ -40,13 +43,13 @@ def steps_of(step: Step | None, parts: str) -> Iterator[Step]:
 
 
 def _composes(normalizer: Step | None) -> bool | None:
-    """Whether text is brought to NFC; None where something else is done to it."""
+    """Return whether text is normalized to NFC; None if it is normalized differently."""
     kinds = [step["type"] for step in steps_of(normalizer, "normalizers")]
     return None if set(kinds) - {"NFC"} else bool(kinds)
 
 
 def _patterns(pre_tokenizer: Step | None) -> tuple[str, ...] | None:
-    """The patterns that are applied one after the other; None where a step is not one."""
+    """Return the patterns, which are applied in order; None if a step is not a pattern."""
     steps = list(steps_of(pre_tokenizer, "pretokenizers"))
     if not steps or steps[-1]["type"] != "ByteLevel" or steps[-1].get("add_prefix_space"):
         return None

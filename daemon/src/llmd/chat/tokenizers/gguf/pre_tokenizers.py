@@ -1,7 +1,7 @@
-"""How BPE cuts text into words before it merges: ``tokenizer.ggml.pre`` names the cut of a model.
+"""Pre-tokenizers: how BPE splits text into words before merging; ``tokenizer.ggml.pre`` names a model's.
 
-A cut is patterns that are applied one after the other: what a pattern matches becomes a word, and so does what lies
-between. They stand in the ``tokenizer.json`` of the models; GGUF files only name them.
+A pre-tokenizer is a list of patterns that are applied in order: each match becomes a word, and so does the
+text between matches. A model's ``tokenizer.json`` contains the patterns; GGUF files only name them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIGNED_WORDS = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\
 _HAN_AND_KANA = "[一-龥\u3040-\u309f\u30a0-\u30ff]+"
 _DEEPSEEK3 = (DIGITS, _HAN_AND_KANA, rf"{_SIGNED_WORDS}[\r\n]*|{SPACES}")
 _ASIAN = "[一-龥\u0800-一\uac00-\ud7ff]+"
-# The letters with case of an older Unicode, without some scripts.
+# Cased letters of an older Unicode version, without some scripts.
 _CASED = (
     r"[\p{Lu}\p{Ll}\p{Lt}&&[^\x{560}-\x{588}\x{10C7}-\x{10FF}\x{1C80}-\x{1C8A}\x{2D00}-\x{2D2D}\x{A790}-\x{A7FA}"
     r"\x{AB30}-\x{AB68}\x{10570}-\x{105BC}\x{10D50}-\x{10D85}\x{16E40}-\x{16E7F}\x{1D400}-\x{1DF2A}]]"
@@ -38,18 +38,17 @@ _LINES = r"\n+"
 
 
 class PreTokenizer(msgspec.Struct, frozen=True):
-    """How a model cuts text, and what else follows from its name.
-
-    ``whole_words``: a word that is a token is not merged from its parts. ``composes``: text is brought to NFC first.
-    ``spaced``: tokens are text with U+2581 for a space, as SentencePiece writes them, and not bytes. ``adds_bos``: where
-    the file says nothing of it.
-    """
+    """How a model splits text, and what else its name implies."""
 
     patterns: tuple[str, ...]
     whole_words: bool = False
+    """A word that is a token is used as it is, without merges."""
     composes: bool = False
+    """Text is normalized to NFC first."""
     spaced: bool = False
+    """Tokens are text with U+2581 for a space, as in SentencePiece, not bytes."""
     adds_bos: bool = False
+    """Default for files that do not state it."""
 
 
 _LLAMA3_CUT = PreTokenizer((LLAMA3,), whole_words=True, adds_bos=True)
@@ -59,7 +58,7 @@ _QWEN2_CUT = PreTokenizer((QWEN2,), composes=True)
 _DEFAULT = PreTokenizer((r"[\p{P}$+<=>^~|]+", GPT2, NUMBER, "[0-9][0-9][0-9]"))
 
 OWN = "llmd-guide"
-"""The cut of the built-in model, whose name other programs do not know."""
+"""The pre-tokenizer of the built-in model; other programs do not know this name."""
 
 CUTS: Mapping[str, PreTokenizer] = {
     "": _DEFAULT,
@@ -103,4 +102,4 @@ CUTS: Mapping[str, PreTokenizer] = {
     "sarvam-moe": PreTokenizer((_LINES,), spaced=True),
     OWN: PreTokenizer((DIGIT, " (?=[A-Z])", GPT2)),
 }  # fmt: skip
-"""By the names that GGUF files use; the empty one is that of a file that names none."""
+"""Pre-tokenizers by the names that GGUF files use; the empty name is for files without one."""

@@ -1,4 +1,4 @@
-"""The merges that ranks stand for: tiktoken merges what has the lowest rank, other libraries want a list of pairs."""
+"""Convert ranks to merges: tiktoken merges the lowest rank first, other libraries need a list of pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 
 def merges_of(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
-    """Every pair of tokens that makes a token, in the order of the ranks of what they make."""
+    """Yield every pair of tokens that form a token, ordered by the rank of that token."""
     for token in sorted(ranks, key=ranks.__getitem__):
         halves = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
         pairs = [(left, right) for left, right in halves if left in ranks and right in ranks]

@@ -1,4 +1,4 @@
-"""What the tokens of a GGUF vocabulary are for: those around a text, those that end an answer, those that are no text."""
+"""Roles of tokens in a GGUF vocabulary: BOS and EOS around a text, ends of answers, special tokens."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from llmd.chat.tokenizers.special_tokens import SpecialToken
 from llmd.chat.tokenizers.tokenizer import Vocabulary
 
 _ENDS = ("eos", "eot", "eom")
-# Files do not say which tokens swallow the whitespace after them. In the models that are in use, those of Phi-3 do, but for
-# these; its architecture is that of Phi-4 too, whose vocabulary is of another kind.
+# Files do not say which tokens strip the whitespace after them. Of the models in use, only Phi-3's do, except
+# these. Phi-4 has the same architecture but another kind of vocabulary.
 _PHI3 = ("phi3", "llama")
 _PHI3_KEEPS = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 
@@ -16,9 +16,9 @@ _PHI3_KEEPS = frozenset({"<unk>", "<s>", "<|endoftext|>"})
 def vocabulary_of(
     stated: GgufVocabulary, *, adds_bos: bool, adds_eos: bool = False, strips_leading_space: bool = False
 ) -> Vocabulary:
-    """The vocabulary as other tokenizers have it; ``adds_bos`` and ``adds_eos`` hold where the file says nothing of it.
+    """Return the vocabulary in the common form; ``adds_bos`` and ``adds_eos`` apply if the file does not say.
 
-    Control tokens are special, and those with a role, whatever kind the file gives them.
+    Control and unknown tokens are special, and so is every token with a role, whatever its kind.
     """
     ids, switches = stated.ids, stated.switches
     bos_id, eos_id = ids.get("bos"), ids.get("eos")
@@ -39,5 +39,5 @@ def vocabulary_of(
 
 
 def swallows_space(stated: GgufVocabulary, text: str) -> bool:
-    """Whether a token that is matched as a whole takes the whitespace after it along."""
+    """Return whether a token that is matched as a whole strips the whitespace after it."""
     return (stated.architecture, stated.model) == _PHI3 and text not in _PHI3_KEEPS

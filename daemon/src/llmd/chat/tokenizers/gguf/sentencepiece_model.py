@@ -1,6 +1,7 @@
-"""A vocabulary as the file that SentencePiece reads: its ModelProto, in the wire format of protocol buffers.
+"""Read and write SentencePiece's model file: a ModelProto in the wire format of protocol buffers.
 
-Source: sentencepiece_model.proto of github.com/google/sentencepiece; protobuf.dev/programming-guides/encoding.
+Source: sentencepiece_model.proto of github.com/google/sentencepiece;
+protobuf.dev/programming-guides/encoding.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Self
 import msgspec
 
 _FIXED_BYTES: Mapping[int, int] = {1: 8, 5: 4}
-"""By the wire types of numbers that are not cut into sevens."""
+"""Sizes of fixed-width numbers, by wire type."""
 
 
 class PieceKind(IntEnum):
@@ -35,23 +36,22 @@ class Algorithm(IntEnum):
 
 
 class SentencePieceModel(msgspec.Struct, frozen=True):
-    """Pieces by id, their scores and kinds, and what is done to text before it is cut.
-
-    SentencePiece demands the id of the piece that stands for what no piece has.
-    """
+    """Pieces with scores and kinds, and how text is normalized."""
 
     algorithm: Algorithm
     pieces: Sequence[str]
+    """By id, like ``scores`` and ``kinds``."""
     scores: Sequence[float]
     kinds: Sequence[int]
     unknown_id: int
+    """SentencePiece requires an unknown piece."""
     adds_dummy_prefix: bool
     removes_extra_spaces: bool
     charsmap: bytes = b""
 
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """The model in a ModelProto that SentencePiece itself has read: nothing is checked here."""
+        """Parse a ModelProto without checks: SentencePiece itself must have accepted it."""
         fields = list(_fields(content))
         rows = [dict(_fields(value)) for field, value in fields if field == 1]
         trainer, normalizer = (
@@ -69,7 +69,7 @@ class SentencePieceModel(msgspec.Struct, frozen=True):
         )
 
     def serialized(self) -> bytes:
-        """The bytes of the ModelProto."""
+        """Return the bytes of the ModelProto."""
         rows = zip(self.pieces, self.scores, self.kinds, strict=True)
         parts = [
             _message(1, _text(1, piece) + _float(2, score) + _int(3, kind)) for piece, score, kind in rows
@@ -91,7 +91,7 @@ class SentencePieceModel(msgspec.Struct, frozen=True):
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message by number: integers, or the bytes of what has another wire type."""
+    """Yield the fields of a message by number: varints as integers, other wire types as bytes."""
     at = 0
     while at < len(content):
         key, at = _read_varint(content, at)
@@ -106,7 +106,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _read_varint(content: bytes, at: int) -> tuple[int, int]:
-    """The number that begins there, and where it ends."""
+    """Return the number at ``at``, and where it ends."""
     number = shift = 0
     while True:
         byte = content[at]

@@ -1,4 +1,4 @@
-"""The tokenizer of a GGUF file as the files of a model directory."""
+"""Convert the tokenizer of a GGUF file to the files of a model directory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Files = dict[str, bytes]
 Json = dict[str, Any]
 
 ROLES = {"pad_token": "padding", "unk_token": "unknown"}
-"""Tokens that tokenizer_config.json names, and what keys call them."""
+"""Names of tokens in tokenizer_config.json, and in GGUF keys."""
 _NAMES_OF_SEQUENCES = ("A", "B")
 
 
 def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
-    """``tokenizer_config.json``, and ``tokenizer.json`` or, for the pieces of SentencePiece, ``tokenizer.model``.
+    """Return ``tokenizer_config.json``, and ``tokenizer.json`` or, for SentencePiece, ``tokenizer.model``.
 
-    What runs a vocabulary here is what the files hold: see `llmd.chat.tokenizers.gguf.gguf_tokenizer`.
+    The files contain the tokenizers that `llmd.chat.tokenizers.gguf.gguf_tokenizer` runs.
 
     Raises:
-        TokenizerError: the vocabulary is damaged, or of a kind that no model has that generates.
+        TokenizerError: the vocabulary is damaged, or of a kind that no generative model has.
     """
     stated = read_vocabulary(metadata, file)
     match stated.model:
@@ -38,8 +38,8 @@ def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
             vocabulary, files, config = _of_pieces(stated)
         case other:
             raise stated.error(
-                f"tokenizer.ggml.model is {other!r}, which is not written as files",
-                "keep the model as a GGUF file, which llmd serves as well",
+                f"tokenizer.ggml.model is {other!r}, which cannot be written as files",
+                "keep the model as a GGUF file; llmd can serve it as it is",
             )
     named = {"bos_token": vocabulary.bos_id, "eos_token": next(iter(vocabulary.eos_ids), None)}
     named |= {name: next(iter(token_ids(metadata, role)), None) for name, role in ROLES.items()}
@@ -76,7 +76,7 @@ def _spaced_decoder() -> Json:
 
 
 def _template(stated: GgufVocabulary, vocabulary: Vocabulary) -> Json | None:
-    """What the library writes around one text and two; nothing where texts stand alone."""
+    """Return the post-processor for one text and for pairs; None if it adds no tokens."""
     around = {_text(stated, place): place for place in (*vocabulary.prefix_ids, *vocabulary.suffix_ids)}
     if not around:
         return None
@@ -103,7 +103,10 @@ def _special(stated: GgufVocabulary, place: int, kind: int) -> Json:
 
 
 def _of_pieces(stated: GgufVocabulary) -> tuple[Vocabulary, Files, Json]:
-    """A space before every text after a special token, as llama.cpp has it, is what transformers calls legacy."""
+    """Return the files of a SentencePiece model.
+
+    llama.cpp adds a space to text after every special token, which transformers calls legacy.
+    """
     pieces = read_pieces(stated)
     config = {
         "tokenizer_class": "LlamaTokenizer",

@@ -1,4 +1,4 @@
-"""The vocabulary in the metadata of a GGUF file, checked until nothing in it contradicts itself.
+"""Read and check the vocabulary in the metadata of a GGUF file.
 
 Source: docs/gguf.md of github.com/ggml-org/ggml, section "Tokenizer".
 """
@@ -25,13 +25,13 @@ _ROLES = {
     "sep": "seperator_token_id",
     "cls": "cls_token_id",
 }
-"""The keys of the ids that matter to text, one of them misspelt as the files have it."""
+"""Keys of token ids that affect text; "seperator" is misspelt in the format."""
 _SWITCHES = (
     "add_bos_token", "add_eos_token", "add_space_prefix", "remove_extra_whitespaces",
     "normalizer.lowercase", "normalizer.strip_accents",
 )  # fmt: skip
 MAX_SCORE = float(np.finfo(np.float32).max)
-_HINT = "the file is damaged, or was made by a converter of its own; take another copy"
+_HINT = "the file is damaged or was made by an unusual converter; get another copy"
 
 
 class TokenKind(IntEnum):
@@ -46,26 +46,26 @@ class TokenKind(IntEnum):
 
 
 class GgufVocabulary(msgspec.Struct, frozen=True):
-    """What a file says about its tokenizer.
-
-    ``tokens`` by id, an empty one being none; ``kinds`` and ``scores`` have as many entries. ``ids`` are those of special
-    tokens by their roles. ``switches`` are the truth values that stand there, by the last part of their keys.
-    """
+    """What a file states about its tokenizer."""
 
     file: str
     architecture: str
     model: str
     pre: str
     tokens: list[str]
+    """By id; an empty text is an unused id."""
     kinds: list[int]
+    """By id, as ``scores``."""
     scores: list[float]
     merges: list[str]
     ids: dict[str, int]
+    """Ids of special tokens by role."""
     switches: dict[str, bool]
+    """The booleans that the file states, by the last part of their keys."""
     charsmap: bytes = b""
 
     def of_kind(self, *kinds: TokenKind) -> dict[int, str]:
-        """The tokens of some kinds by id, without empty ones."""
+        """Return the non-empty tokens of some kinds by id."""
         return {
             place: self.tokens[place]
             for place, kind in enumerate(self.kinds)
@@ -73,25 +73,25 @@ class GgufVocabulary(msgspec.Struct, frozen=True):
         }
 
     def error(self, message: str, hint: str = _HINT) -> TokenizerError:
-        """The error that the tokenizer of this file cannot be used."""
+        """Return an error about this file's tokenizer."""
         return TokenizerError(f"{self.file}: {message}", hint=hint)
 
 
 def read_vocabulary(metadata: Mapping[str, Any], file: str) -> GgufVocabulary:
-    """The vocabulary in the metadata of ``file``.
+    """Read the vocabulary in the metadata of ``file``.
 
     Raises:
-        TokenizerError: there is none, or values contradict each other.
+        TokenizerError: it is missing, or values contradict each other.
     """
     source = _Values(metadata, file)
     tokens = source.texts("tokens")
     if not tokens:
-        raise source.error(f"there is no list {PREFIX}tokens", "take a GGUF file that holds its tokenizer")
+        raise source.error(f"there is no list {PREFIX}tokens", "use a GGUF file that contains its tokenizer")
     size = len(tokens)
     kinds = source.numbers("token_type", "iu", size).tolist() or [TokenKind.NORMAL] * size
     scores = source.numbers("scores", "fi", size)
     if not np.all(np.abs(scores) <= MAX_SCORE):
-        raise source.error(f"{PREFIX}scores has one that is no number of 32 bits")
+        raise source.error(f"{PREFIX}scores has a value that is not a finite 32-bit float")
     charsmap = source.numbers("precompiled_charsmap", "iu")
     vocabulary = GgufVocabulary(
         file=file,
@@ -117,12 +117,12 @@ def _check_unique(vocabulary: GgufVocabulary) -> None:
     seen: set[str] = {""}
     for place, text in enumerate(vocabulary.tokens):
         if text and text in seen:
-            raise vocabulary.error(f"token {place} is {text!r}, as an earlier one is")
+            raise vocabulary.error(f"token {place} is {text!r}, which is also an earlier token")
         seen.add(text)
 
 
 class _Values:
-    """Typed values of the metadata, by the last part of their keys."""
+    """Reads typed values of the metadata by the last part of their keys."""
 
     def __init__(self, metadata: Mapping[str, Any], file: str) -> None:
         self._metadata = metadata
@@ -134,17 +134,17 @@ class _Values:
     def text(self, key: str) -> str:
         value = self._metadata.get(PREFIX + key, "")
         if not isinstance(value, str):
-            raise self._wrong(key, value, "a text")
+            raise self._wrong(key, value, "a string")
         return value
 
     def texts(self, key: str) -> list[str]:
         value = self._metadata.get(PREFIX + key, [])
         if not (isinstance(value, list) and set(map(type, value)) <= {str}):
-            raise self._wrong(key, value, "a list of texts")
+            raise self._wrong(key, value, "a list of strings")
         return value
 
     def numbers(self, key: str, kinds: str, count: int | None = None) -> np.ndarray[Any, Any]:
-        """Empty where the key is missing; else of one of NumPy's ``kinds``, and of ``count`` entries where that is stated."""
+        """Return an array of one of NumPy's ``kinds`` and of ``count`` entries; empty without the key."""
         value = self._metadata.get(PREFIX + key)
         if value is None:
             return np.empty(0)
@@ -155,7 +155,7 @@ class _Values:
         return value
 
     def ids(self, size: int) -> dict[str, int]:
-        """The ids of special tokens by role; one beyond the vocabulary is refused."""
+        """Return the ids of special tokens by role; reject ids beyond the vocabulary."""
         found = {role: self._metadata.get(PREFIX + key) for role, key in _ROLES.items()}
         stated = {role: value for role, value in found.items() if value is not None}
         for role, value in stated.items():
@@ -164,7 +164,7 @@ class _Values:
         return stated
 
     def switches(self) -> dict[str, bool]:
-        """The truth values that are stated; what is none is refused."""
+        """Return the booleans that the file states; reject other types."""
         stated = {key: self._metadata.get(PREFIX + key) for key in _SWITCHES}
         for key, value in stated.items():
             if not isinstance(value, bool | None):

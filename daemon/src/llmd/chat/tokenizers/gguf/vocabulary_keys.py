@@ -1,4 +1,4 @@
-"""The keys of a GGUF file that hold a tokenizer. The way back is `llmd.chat.tokenizers.gguf.gguf_tokenizer`."""
+"""Convert a tokenizer to keys of a GGUF file: the inverse of `llmd.chat.tokenizers.gguf.gguf_tokenizer`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 Keys = dict[str, Any]
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-AS_DIRECTORY = "keep the model as a directory, which llmd serves as well"
+AS_DIRECTORY = "keep the model as a directory; llmd can serve it as it is"
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token by its text in the file."""
+    """A token as the file states it."""
 
     text: str
     kind: TokenKind = TokenKind.NORMAL
@@ -35,10 +35,10 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def vocabulary_keys(tokenizer: Tokenizer, size: int) -> Keys:
-    """What a file says of ``tokenizer``, for a model with embeddings of ``size`` tokens.
+    """Return the keys that describe ``tokenizer``, for a model with embeddings of ``size`` tokens.
 
     Raises:
-        TokenizerError: a GGUF file cannot say it.
+        TokenizerError: GGUF files cannot describe it.
     """
     if isinstance(tokenizer, SentencePieceTokenizer):
         keys, tokens = _of_pieces(tokenizer)
@@ -47,14 +47,14 @@ def vocabulary_keys(tokenizer: Tokenizer, size: int) -> Keys:
     elif isinstance(tokenizer, TiktokenTokenizer):
         keys, tokens = _of_ranks(tokenizer)
     else:
-        raise _refuse("is of a kind that GGUF files do not hold")
+        raise _refuse("is of a kind that GGUF files do not support")
     keys |= _listed(tokens, size, with_scores="pre" not in keys)
     keys |= _ends(tokenizer)
     return {f"{PREFIX}{name}": value for name, value in keys.items()}
 
 
 def _listed(tokens: Mapping[int, Token], size: int, *, with_scores: bool) -> Keys:
-    """Tokens by id; an id without one gets a name that no text has, as in the files of llama.cpp."""
+    """Return the lists of tokens; an unused id gets a placeholder name, as in llama.cpp's files."""
     listed = [tokens.get(place) or Token(f"[PAD{place}]", TokenKind.UNUSED) for place in range(size)]
     scores = {"scores": np.array([token.score for token in listed], np.float32)} if with_scores else {}
     kinds = np.array([token.kind for token in listed], np.int32)
@@ -62,11 +62,11 @@ def _listed(tokens: Mapping[int, Token], size: int, *, with_scores: bool) -> Key
 
 
 def _ends(tokenizer: Tokenizer) -> Keys:
-    """Whether a text begins with BOS and ends with EOS, and which these are."""
+    """Return the ids of BOS and EOS, and whether a text begins and ends with them."""
     vocabulary = tokenizer.vocabulary
     bos, eos = vocabulary.bos_id, next(iter(vocabulary.eos_ids), None)
     if vocabulary.prefix_ids not in {(), (bos,)} or vocabulary.suffix_ids not in {(), (eos,)}:
-        raise _refuse("writes other tokens around a text than BOS and EOS")
+        raise _refuse("adds tokens other than BOS and EOS around a text")
     ids = {"bos_token_id": bos, "eos_token_id": eos}
     return {name: place for name, place in ids.items() if place is not None} | {
         "add_bos_token": bool(vocabulary.prefix_ids),
@@ -75,7 +75,7 @@ def _ends(tokenizer: Tokenizer) -> Keys:
 
 
 def _of_pieces(tokenizer: SentencePieceTokenizer) -> tuple[Keys, dict[int, Token]]:
-    """SentencePiece's own model."""
+    """Convert a tokenizer that SentencePiece runs."""
     model = SentencePieceModel.parse(tokenizer.content())
     rows = zip(model.pieces, model.kinds, model.scores, strict=True)
     tokens = {place: Token(text, TokenKind(kind), score) for place, (text, kind, score) in enumerate(rows)}
@@ -98,11 +98,11 @@ def _kind_of_added(tokenizer: Tokenizer, place: int) -> TokenKind:
 
 
 def _of_form(tokenizer: HFTokenizer) -> tuple[Keys, dict[int, Token]]:
-    """What the tokenizers library runs: BPE of bytes, or SentencePiece's BPE written in merges."""
+    """Convert a tokenizer of the tokenizers library: byte-level BPE, or SentencePiece's BPE as merges."""
     form = tokenizer.form()
     model = form["model"]
     if model["type"] != "BPE":
-        raise _refuse(f"is a {model['type']} model, which is not written to GGUF files")
+        raise _refuse(f"is a {model['type']} model, which cannot be written to GGUF files")
     tokens = {place: Token(text) for text, place in model["vocab"].items()}
     added = {token["id"]: token["content"] for token in form["added_tokens"]}
     merges = [tuple(merge) for merge in model["merges"]]
@@ -118,7 +118,7 @@ def _of_form(tokenizer: HFTokenizer) -> tuple[Keys, dict[int, Token]]:
 
 
 def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
-    """What tiktoken runs: bytes with a rank for each token, of which merges follow. A word that is a token stays whole."""
+    """Convert a tokenizer of tiktoken: ranks become merges. A word that is a token needs no merges."""
     signs = ByteLevelPieces().written
     tokens = {place: Token(signs(content)) for content, place in tokenizer.ranks.items()}
     merges = ((signs(left), signs(right)) for left, right in merges_of(tokenizer.ranks))
@@ -129,22 +129,22 @@ def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
 
 def _byte_level(name: str | None, merges: Iterable[tuple[str, ...]]) -> Keys:
     if name is None:
-        raise _refuse("cuts text into words in a way for which GGUF files have no name")
+        raise _refuse("splits text into words in a way that has no name in GGUF files")
     listed = [" ".join(merge) for merge in merges]
     if not listed:
-        raise _refuse("merges nothing, and GGUF files without merges are taken for damaged ones")
+        raise _refuse("has no merges, and a GGUF file without merges counts as damaged")
     return {"model": "gpt2", "pre": name, "merges": listed}
 
 
 def _spaced(
     tokenizer: HFTokenizer, tokens: Mapping[int, Token], merges: list[tuple[str, ...]], model: dict[str, Any]
 ) -> tuple[Keys, dict[int, Token]]:
-    """SentencePiece merges what has the highest score, and merges stand in this order: earlier means higher."""
+    """Turn merges into scores: SentencePiece merges by highest score, so earlier merges score higher."""
     first = {"".join(merge): -float(rank) for rank, merge in reversed(list(enumerate(merges)))}
     lowest = -float(len(merges))
     unknown = tokenizer.token_id(model["unk_token"] or "<unk>")
     if unknown is None:
-        raise _refuse("has no token for what is not in its vocabulary")
+        raise _refuse("has no unknown token")
     scored = {
         place: Token(token.text, _kind(token.text, place, unknown), first.get(token.text, lowest))
         for place, token in tokens.items()

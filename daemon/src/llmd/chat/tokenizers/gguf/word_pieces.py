@@ -1,4 +1,4 @@
-"""GGUF vocabularies of WordPiece, ``bert``: there a piece that begins a word is marked, and not one that goes on with it."""
+"""GGUF vocabularies of WordPiece (``bert``): they mark the first piece of a word, not the others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 from llmd.chat.tokenizers.word_piece import PREFIX, build_word_piece
 
 _BEGINS_WORD = "▁"
-# Where the file does not state them.
+# Default ids, for files that do not state them.
 _IDS = {"unk": 100, "cls": 101, "sep": 102}
 
 
 def load_word_pieces(stated: GgufVocabulary) -> HFTokenizer:
-    """The tokenizer of a vocabulary of words and their parts.
+    """Load the tokenizer of a WordPiece vocabulary.
 
     Raises:
         TokenizerError: a special token is missing.
@@ -38,7 +38,7 @@ def load_word_pieces(stated: GgufVocabulary) -> HFTokenizer:
 
 
 def _as_published(text: str) -> str:
-    """A piece as BERT's own files write it; what stands in brackets there has no mark here."""
+    """Return a piece as BERT's own files write it; pieces in brackets have no mark."""
     if text.startswith(_BEGINS_WORD):
         return text.removeprefix(_BEGINS_WORD)
     return text if text.startswith("[") and text.endswith("]") else PREFIX + text

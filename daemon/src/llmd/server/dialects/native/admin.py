@@ -1,4 +1,4 @@
-"""State and control of the daemon. Needs the right to manage, which `llmd.server.http.app` checks."""
+"""State and control of the daemon. Needs the right to manage, which `llmd.server.app` checks."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from llmd.server.generation.prepared_request import truncation_header
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_line import encode_json
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.request_record import current_record
 from llmd.server.service import Service
 
 

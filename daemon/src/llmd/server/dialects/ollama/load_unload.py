@@ -13,7 +13,7 @@ from llmd.server.dialects.ollama.request import OllamaRequest
 from llmd.server.dialects.ollama.times import rfc3339
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
-from llmd.server.http.request_record import current_record
+from llmd.server.request_record import current_record
 from llmd.server.service import Service
 
 

@@ -16,8 +16,8 @@ from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.generation import Generation, GenerationRequest
-from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import RequestRecord
 
 
 class Answers(Struct, frozen=True):

@@ -15,8 +15,8 @@ from llmd.server.dialects.rerank.documents import cut
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.embedding import vectors_of
-from llmd.server.http.request_record import RequestRecord
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import RequestRecord
 
 
 class Pairs(Struct, frozen=True):

@@ -12,9 +12,9 @@ from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import RerankRequest
 from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.prepared_request import reply_headers, wait_for
-from llmd.server.http.request_record import current_record
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import current_record
 from llmd.server.service import Service
 
 

@@ -20,9 +20,9 @@ from llmd.server.http.error_shapes import error_response
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
 from llmd.server.http.problems import NOT_FOUND
-from llmd.server.http.request_record import current_record
 from llmd.server.models.keep_alive import read_keep_alive
 from llmd.server.models.served_model import ReadyModel
+from llmd.server.request_record import current_record
 from llmd.server.service import Service
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import DeadlineError
-from llmd.server.http.request_record import (
+from llmd.server.request_record import (
     MAX_TIMEOUT_MS,
     TIMEOUT_HEADER,
     RequestRecord,

@@ -21,8 +21,8 @@ from llmd.server.http.bodies import BODY_TIMEOUT_S
 from llmd.server.http.error_shapes import REQUEST_ID, SHAPE, ErrorShapes, error_response
 from llmd.server.http.guards import Guards, cors_headers, peer_of, preflight_headers
 from llmd.server.http.problems import problem_of
-from llmd.server.http.request_record import RequestRecord, asked_timeout_s, begin_record, current_record
 from llmd.server.http.routing import RouteTable, match
+from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_record, current_record
 from llmd.server.service import Service
 
 logger = logging.getLogger(__name__)

@@ -136,7 +136,7 @@ def test_administration_answers_this_machine_alone_however_it_is_spelt(
     daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("llmd.server.http.app.peer_of", lambda _request: Peer("192.0.2.1", "192.0.2.9"))
+        patch.setattr("llmd.server.app.peer_of", lambda _request: Peer("192.0.2.1", "192.0.2.9"))
         patch.setattr(daemon.daemon._access, "_no_auth", True)
         for path in ("/llmd/ps", "//llmd/ps", "/llmd/ps/"):
             refused = send(daemon, "GET", path)

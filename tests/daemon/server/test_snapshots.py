@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 
-from llmd.server.http.request_record import RequestRecord
+from llmd.server.request_record import RequestRecord
+from llmd.server.snapshots import Snapshots
 from llmd.server.telemetry.feed import Event
 from llmd.server.telemetry.metrics import Metrics
-from llmd.server.telemetry.snapshots import Snapshots
 
 
 async def test_reports_and_progress_come_as_long_as_somebody_watches() -> None:

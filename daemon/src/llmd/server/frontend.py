@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from llmd.api.plugins import Dialect
 from llmd.config import ServerConfig
+from llmd.server.app import build_app
 from llmd.server.http.access import Access
-from llmd.server.http.app import build_app
 from llmd.server.http.certificate import Certificate
 from llmd.server.http.connections import ConnectionLimits, raise_descriptor_limit
 from llmd.server.http.error_shapes import ErrorShapes
@@ -22,7 +22,7 @@ from llmd.server.service import Service
 
 
 @asynccontextmanager
-async def http_front(
+async def serve_http(
     service: Service,
     dialects: Iterable[Dialect],
     listeners: Sequence[Listener],

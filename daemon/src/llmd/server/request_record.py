@@ -18,6 +18,14 @@ TIMEOUT_HEADER = "x-request-timeout-ms"
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
 
 
+class QueueEntry(Struct, eq=False):
+    """An admitted request's share of the queue."""
+
+    key: str
+    sequences: int
+    tokens: int
+
+
 class RequestRecord(Struct, eq=False):
     """The record of a request. Times are seconds of the event loop's clock, 0 until they are known."""
 

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from llmd.engine.overlap import Overlap, choose_overlap
+
+
+@pytest.mark.parametrize(
+    ("follows_device", "needs_appended", "feeds_itself", "expected"),
+    [
+        (True, False, True, Overlap.BEHIND),
+        (True, True, True, Overlap.BEHIND),  # masks follow once the tokens are appended
+        (True, False, False, Overlap.AFTER_DRAW),
+        (True, True, False, Overlap.AFTER_APPEND),
+        (False, False, True, Overlap.AFTER_DRAW),
+        (False, True, True, Overlap.AFTER_APPEND),
+        (False, False, False, Overlap.AFTER_DRAW),
+        (False, True, False, Overlap.AFTER_APPEND),
+    ],
+)
+def test_a_step_is_launched_as_early_as_what_it_lacks_allows(
+    *, follows_device: bool, needs_appended: bool, feeds_itself: bool, expected: Overlap
+) -> None:
+    flags = {"follows_device": follows_device, "needs_appended": needs_appended}
+    assert choose_overlap(is_empty=False, device_feeds_itself=feeds_itself, **flags) is expected
+    assert choose_overlap(is_empty=True, device_feeds_itself=feeds_itself, **flags) is Overlap.NONE
