@@ -1,4 +1,4 @@
-"""How llmd is installed: README says it, and no other place says otherwise."""
+"""README says how llmd is installed, and no other place contradicts it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ INSTALLS = re.compile(r"(?:pip|uv) install .*\bllmd-.*|install[^.]* `?llmd-[^.]*
 PLACES = [
     ROOT / "README.md",
     *DOCS.glob("*.md"),
+    *DOCS.glob("api/*.md"),
     ROOT / "CONTRIBUTING.md",
     ROOT / "daemon" / "README.md",
     *ROOT.glob("plugins/*/README.md"),
@@ -23,7 +24,7 @@ PLACES = [
 
 
 def installs(place: Path) -> list[str]:
-    """What a text says about installing llmd."""
+    """Return what a text says about installing llmd."""
     return INSTALLS.findall(place.read_text())
 
 

@@ -1,4 +1,4 @@
-"""docs/features.md names every command, flag, setting, call, route and exit code that there is, and no other."""
+"""The pages of the interface name every command, flag, setting, call, route and exit code, and no other."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from llmd.api.errors import LlmdError
 from llmd.cli.main import llmd
 from llmd.config.schema import Config
 from llmd.engine.composition import make_host
-from tests.docs.page import CODE, DOCS, rows_with
+from tests.docs.page import CODE, DOCS, INTERFACE, rows_with
 
-PAGE = (DOCS / "features.md").read_text()
+PAGE = "\n".join(page.read_text() for page in INTERFACE)
 BUILT_IN_DIALECTS = ("anthropic", "llamacpp", "native", "ollama", "openai", "rerank")
+"""Each has a page in ``docs/api/``."""
 
 
 def commands(
     command: click.Command = llmd, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, click.Command]]:
-    """Every command that comes with llmd by what is typed after ``llmd``, and ``llmd`` itself."""
+    """Yield every built-in command with what is typed after ``llmd``, and ``llmd`` itself."""
     if isinstance(command, click.Group):
         if not path:
             yield "llmd", command
@@ -35,18 +36,18 @@ def commands(
         yield " ".join(path), command
 
 
-def codes(column: str, other: str) -> set[str]:
-    """What stands as code in a column of the tables that have another column, too."""
-    return {code for row in rows_with(PAGE, column) if other in row for code in CODE.findall(row[column])}
+def codes(column: str, other: str, page: str = PAGE) -> set[str]:
+    """Return what is code in a column of the tables that also have the other column."""
+    return {code for row in rows_with(page, column) if other in row for code in CODE.findall(row[column])}
 
 
 def members(kind: type) -> set[str]:
-    """The public names that a class itself has."""
+    """Return the public names that a class itself defines."""
     return {f"{kind.__name__}.{name}" for name in vars(kind) if not name.startswith("_")}
 
 
 def kinds(error: type[LlmdError] = LlmdError) -> Iterator[type[LlmdError]]:
-    """Every class of error that has been imported."""
+    """Yield every class of error that has been imported."""
     yield error
     for kind in error.__subclasses__():
         yield from kinds(kind)
@@ -77,10 +78,14 @@ def test_every_python_call_has_its_line() -> None:
     assert codes("call", "shown by") == members(Engine) | members(Client)
 
 
-def test_every_route_has_its_line(tmp_path: Path) -> None:
-    dialects = make_host(tmp_path).dialects()
-    real = {f"{route.method} {route.path}" for name in BUILT_IN_DIALECTS for route in dialects[name].routes()}
-    assert codes("route", "shown by") == real
+@pytest.mark.parametrize("name", BUILT_IN_DIALECTS)
+def test_every_route_has_its_line(name: str, tmp_path: Path) -> None:
+    real = {f"{route.method} {route.path}" for route in make_host(tmp_path).dialects()[name].routes()}
+    assert codes("route", "shown by", (DOCS / "api" / f"{name}.md").read_text()) == real
+
+
+def test_every_page_of_an_api_is_that_of_a_dialect() -> None:
+    assert {page.stem for page in (DOCS / "api").iterdir()} == set(BUILT_IN_DIALECTS)
 
 
 @pytest.mark.parametrize("section", Config.__struct_fields__)

@@ -15,7 +15,7 @@ PAGE = (DOCS / "operations.md").read_text()
 
 
 def exposed() -> dict[str, str]:
-    """The type of every metric by its name, without the ending of counters."""
+    """Return the type of every metric by name, without the suffix of counters."""
     metrics = Metrics()
     metrics.end(RequestRecord(model="tiny", sequences=1), 200)
     state = ModelState("tiny", "loaded", 0, None, Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 1))

@@ -1,4 +1,4 @@
-"""Pages name only what exists: the glossary's places, the packages and modules of the architecture."""
+"""The glossary and the architecture page only name paths, packages and modules that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACES = sorted({place for _, text in GLOSSARY for place in PLACE.findall(text)}
 
 
 def packages() -> set[str]:
-    """Packages and modules right below ``llmd``."""
+    """Return the packages and modules directly below ``llmd``."""
     return {
         path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()
     } - {"__init__"}

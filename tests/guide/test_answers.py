@@ -16,7 +16,8 @@ NOT_FACTS = ABOUT_ITSELF | {"exit-code"}  # one answer for each code; the codes 
 
 @pytest.fixture(scope="module")
 def documentation() -> str:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    docs = ROOT / "docs"
+    pages = [ROOT / "README.md", *sorted(docs.glob("*.md")), *sorted(docs.glob("api/*.md"))]
     return " ".join(" ".join(page.read_text(encoding="utf-8").split()) for page in pages)
 
 
