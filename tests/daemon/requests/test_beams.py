@@ -140,7 +140,7 @@ def test_what_a_search_does_not_use_is_named_in_the_header(daemon: RunningDaemon
     [
         ({"prompt_logprobs": 1}, "prompt_logprobs", "does not go with use_beam_search"),
         ({"echo": True, "logprobs": 1}, "echo", "does not go with use_beam_search"),
-        ({"best_of": 16}, None, "16 beams are asked for"),
+        ({"best_of": 16}, None, "of 16 beams are requested"),
         ({"stop_token_ids": [*range(70)]}, None, "candidates"),
     ],
     ids=str,
