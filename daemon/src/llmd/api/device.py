@@ -178,7 +178,7 @@ class Stage(Protocol):
         ...
 
     def release(self, ticket: Ticket) -> None:
-        """Reuse the ticket's buffers. Its results and hidden states are invalid from now on."""
+        """Free the ticket's buffers. Its results and hidden states are invalid from now on."""
         ...
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
