@@ -73,8 +73,8 @@ SEARCHES = (
 
 
 def test_answers_do_not_depend_on_what_else_runs(make_core: MakeCore) -> None:
-    beside = [submit(n, 30, max_tokens=60, temperature=float(n % 2)) for n in range(10, 14)]
-    together = run(make_core(slots=8), *SEARCHES, *beside)
+    others = [submit(n, 30, max_tokens=60, temperature=float(n % 2)) for n in range(10, 14)]
+    together = run(make_core(slots=8), *SEARCHES, *others)
     for request in SEARCHES:
         assert run(make_core(slots=WIDTH), request) == {request.request_id: together[request.request_id]}
 
@@ -96,12 +96,14 @@ def test_a_search_is_that_of_each_beam_computed_anew(make_core: MakeCore, fields
     assert request.beams is not None
     beams = BeamSearch(request.beams, request.stop)
     while beams.live:
-        beams.advance([anew(core, request, beam.tokens, beams.num_proposals) for beam in beams.live])
+        beams.advance(
+            [computed_again(core, request, beam.tokens, beams.num_proposals) for beam in beams.live]
+        )
     assert [one.tokens for one in found] == [one.tokens for one in beams.best]
     assert [one.score for one in found] == pytest.approx([one.score for one in beams.best], abs=1e-5)
 
 
-def anew(core: EngineCore, request: Submit, output: tuple[int, ...], count: int) -> Proposals:
+def computed_again(core: EngineCore, request: Submit, output: tuple[int, ...], count: int) -> Proposals:
     """Compute what follows an output, from all of its logits."""
     logits = core.forward(np.array([*request.prompt, *output]))[-1].astype(np.float64)
     edits = LogitEdits(request.sampling, request.prompt, output)

@@ -204,7 +204,7 @@ def test_tokens_of_a_second_text_are_of_another_type() -> None:
     assert not np.array_equal(two_types, other_type)
     core.submit(EmbedText(0, prompt(0, 5)))
     assert np.array_equal(finish(core)[0], one_type)
-    assert pipeline.token_types[-1] is None, "a step of one type says nothing"
+    assert pipeline.token_types[-1] is None, "a step with one type has no token types"
 
 
 def test_two_types_for_a_model_that_knows_one_are_refused() -> None:

@@ -125,9 +125,9 @@ def test_a_token_must_be_allowed_by_request_and_grammar(make: MakeCore, temperat
     fields = {"allowed_ids": (*b"aeiou", END), "temperature": temperature}
     grammar = Grammar("regex", "[a-m]{20}")
     requests = [restricted(number, fields, grammar=grammar) for number in range(6)]
-    beside = [restricted(number, {}, grammar=grammar) for number in (6, 7)]
-    found = run(make(), *requests, *beside, REQUESTS[8])
-    assert found == run(make(), *map(forbidding, requests), *beside, forbidding(REQUESTS[8]))
+    others = [restricted(number, {}, grammar=grammar) for number in (6, 7)]
+    found = run(make(), *requests, *others, REQUESTS[8])
+    assert found == run(make(), *map(forbidding, requests), *others, forbidding(REQUESTS[8]))
     for request in requests:
         tokens = [one.token for one in found[request.request_id]]
         assert set(tokens[:-1]) <= set(b"aei")

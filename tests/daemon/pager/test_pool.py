@@ -73,7 +73,7 @@ def test_adopted_blocks_are_evicted_before_all_others_the_last_adopted_first() -
     pool.remember(used, b"used")
     pool.give_back([used])
     first, second = pool.adopt(b"first"), pool.adopt(b"second")
-    assert pool.adopt(b"first") is None, "its contents are here"
+    assert pool.adopt(b"first") is None, "the key is already cached"
     assert pool.adopt(b"third") is None, "no block is empty"
     pool.check_integrity()
     assert [pool.take() for _ in range(3)] == [second, first, used]

@@ -140,5 +140,5 @@ def test_forks_go_their_own_ways(
         forked.append(token)
     logits = np.linspace(-3.0, 4.0, VOCAB).tolist()
     for edited_so, output in ((edits, one), (forked, other)):
-        anew = LogitEdits(params, prompt, before + output)
-        assert edited(edited_so, logits) == pytest.approx(edited(anew, logits), abs=1e-4)
+        fresh = LogitEdits(params, prompt, before + output)
+        assert edited(edited_so, logits) == pytest.approx(edited(fresh, logits), abs=1e-4)

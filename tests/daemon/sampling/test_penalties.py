@@ -29,7 +29,7 @@ def test_a_window_counts_the_last_tokens_of_prompt_and_output(
         for token in range(8)
     }
     assert {token: penalties.of(token) for token in range(8)} == expected
-    assert before == expected, "tokens that were not named as changed have changed"
+    assert before == expected, "tokens not reported as changed have changed"
 
 
 def test_without_a_window_repetition_counts_the_prompt_and_the_others_do_not() -> None:

@@ -191,7 +191,7 @@ def test_a_step_is_planned_while_the_one_before_draws() -> None:
     third = scheduler.plan()
     assert rows(third) == [(1, 5, 1)]
     done(scheduler, second)
-    assert rows(scheduler.plan()) == [], "its last token is on its way"
+    assert rows(scheduler.plan()) == [], "its last token is pending"
     done(scheduler, third)
     assert not scheduler.running
 
@@ -303,7 +303,7 @@ def test_every_request_ends_whatever_the_pool(
         assert sum(chunk.count for chunk in plan.chunks if chunk.scored) <= SCORED_ROWS
         assert len(scheduler.running) <= slots
         some_plan = any(plan.chunks for plan in plans)
-        assert some_plan or not (scheduler.running or scheduler.num_waiting), "nobody moves"
+        assert some_plan or not (scheduler.running or scheduler.num_waiting), "no progress"
         if now in failures:
             scheduler.rewind()
             plans.clear()

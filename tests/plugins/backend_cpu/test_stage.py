@@ -328,9 +328,9 @@ def test_refuses_a_selection_that_contradicts_the_contract(head: CpuStage, name:
 
 
 def test_hidden_states_and_selections_come_exactly_where_they_belong(head: CpuStage, layer: CpuStage) -> None:
-    with pytest.raises(ValueError, match="a selection is given exactly where"):
+    with pytest.raises(ValueError, match="a selection is needed if and only if"):
         head.submit(one_sequence(1), HostHidden(np.zeros((1, WIDTH), np.float32)), None)
-    with pytest.raises(ValueError, match="hidden states are given exactly where"):
+    with pytest.raises(ValueError, match="hidden states are needed if and only if"):
         layer.submit(one_sequence(1, 0, [0]), None, None)
     with pytest.raises(ValueError, match=r"hidden states are \(2, 32\), expected \(1, 32\)"):
         layer.submit(one_sequence(1, 0, [0]), HostHidden(random_rows(2, 32)), None)

@@ -20,7 +20,7 @@ from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepR
 from llmd.api.tensors import Format, TensorSource
 
 Progress = Callable[[int, int], None]
-"""Called from time to time during a load with (bytes done, total bytes)."""
+"""Called from time to time during a load, with (bytes done, total bytes)."""
 
 
 class DeviceInfo(msgspec.Struct, frozen=True):
@@ -160,8 +160,8 @@ class Stage(Protocol):
         """Wait for a ticket and return its candidates.
 
         Raises:
-            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; the ticket is
-            released. ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays
+            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; releases the
+            ticket. ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays
             valid.
         """
         ...
@@ -178,7 +178,7 @@ class Stage(Protocol):
         ...
 
     def release(self, ticket: Ticket) -> None:
-        """Reuse the ticket's buffers. Its results and hidden states are invalid from now on."""
+        """Free the ticket's buffers. Its results and hidden states are invalid from now on."""
         ...
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:

@@ -25,6 +25,7 @@ class IntegerFormat(msgspec.Struct, frozen=True):
     """How a format represents weights as integers."""
 
     name: str
+    """What users type, such as ``q4``."""
     bits: int
     """Codes are ``0 .. 2**bits - 1``."""
     group_size: int

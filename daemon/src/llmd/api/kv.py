@@ -23,8 +23,7 @@ KV_BOOK = (
     *(-120, -107, -94, -83, -73, -64, -55, -47, -40, -33, -27, -22, -16, -11, -6, -1),
     *(4, 9, 14, 19, 24, 30, 37, 44, 51, 59, 68, 78, 89, 100, 113, 127),
 )
-"""Values of the ``int4`` codes, in 64ths of their scale: 0.6 v + 0.4 v³ of 127, for v = (code - 15.25) /
-15.75."""
+"""Values of the ``int4`` codes, in 64ths of the scale: 0.6 v + 0.4 v³ of 127, v = (code - 15.25) / 15.75."""
 
 _CODE_BITS: dict[KVDtype, int] = {"f32": 32, "f16": 16, "bf16": 16, "int8": 8, "int4": 4}
 # int4: a scale, and the lowest bits of 24 elements.

@@ -73,9 +73,11 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Load a model and get ready to serve it."""
 
     directory: str
+    """Model directory."""
     device: str = "auto"
     """Where the whole model runs if ``stages`` is empty; ``auto``: the best usable device."""
     stages: tuple[StageSpec, ...] = ()
+    """Devices and their layers; empty: one device."""
     context_len: int | None = None
     """Tokens of the context window; None: the longest that the model states."""
     slots: int = 8
@@ -88,6 +90,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     activations: ActivationDtype = "int8"
     """Type of the rows that are multiplied by weights in integer formats."""
     kv_dtype: KVDtype = "f16"
+    """Type of the KV cache."""
     kv_memory: int | None = None
     """Most bytes for KV pools; None: the default share of the memory."""
     kv_spool: int = 0
@@ -211,6 +214,7 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     kv_tokens: int | None
     """Capacity of the smallest KV pool in tokens; None: the model keeps no KV cache."""
     load_s: float
+    """Seconds that the load took."""
     notices: tuple[str, ...] = ()
     """Conversions and limits that users should know of."""
     embedding: Embedding | None = None
@@ -226,8 +230,11 @@ class Logprobs(msgspec.Struct, frozen=True, array_like=True):
     """Natural logs of the probabilities of a drawn token and its alternatives."""
 
     chosen: float
+    """Logprob of the token itself."""
     top_ids: tuple[int, ...]
+    """The alternatives."""
     top: tuple[float, ...]
+    """Logprobs of ``top_ids``."""
 
 
 class TokenOutput(msgspec.Struct, frozen=True, array_like=True):
@@ -324,6 +331,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """Prompt tokens that were found in the prefix cache instead."""
     output_tokens: int
     preemptions: int
+    """How often sequences lost their blocks to others."""
     prefill_s: float
     """Seconds in steps with prefill."""
     decode_s: float

@@ -1,8 +1,8 @@
 """The ops of model programs; ``docs/ops.md`` has the mathematics of each.
 
 A value is a float32 matrix ``[rows, width]`` with one row for each token of the step. An op names the values
-that it reads and writes; a part is a list of ops, run in order. Ops are descriptions: devices do the
-computing.
+that it reads and writes in its ``str`` fields; a part is a list of ops, run in order. Ops are descriptions:
+devices do the computing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class RopeTable(msgspec.Struct, frozen=True):
     inv_freq: tuple[float, ...]
     """``rotary_dim / 2`` angles per position, in radians."""
     factor: float = 1.0
+    """Scale of the rotated elements."""
 
     @property
     def rotary_dim(self) -> int:
@@ -90,8 +91,10 @@ class Norm(BaseOp, frozen=True, tag="norm"):
     weight: TensorRef | None
     """As long as a slice; None: all ones."""
     eps: float
+    """Added to the mean square or variance."""
     method: Literal["rms", "layer"] = "rms"
     offset: float = 0.0
+    """Added to the weight; 1 for Gemma."""
     heads: int = 1
     """Number of slices."""
     bias: TensorRef | None = None
@@ -125,7 +128,9 @@ class Rope(BaseOp, frozen=True, tag="rope"):
     x: str
     out: str
     heads: int
+    """Number of heads in a row."""
     head_dim: int
+    """Elements of a head."""
     table: RopeTable
     interleaved: bool = False
     """Pair element ``2i`` with ``2i + 1``; else ``i`` with ``i + rotary_dim / 2``."""
@@ -153,10 +158,14 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     layer: int
     """Number of the layer in the model."""
     heads: int
+    """Number of query heads."""
     kv_heads: int
+    """Number of key-value heads."""
     head_dim: int
+    """Elements of a head."""
     scale: float
     softcap: float | None = None
+    """None: no cap."""
 
 
 class Glu(BaseOp, frozen=True, tag="glu"):
@@ -243,7 +252,9 @@ class EncoderAttention(BaseOp, frozen=True, tag="encoder_attention"):
     v: str
     out: str
     heads: int
+    """Number of heads."""
     head_dim: int
+    """Elements of a head."""
     scale: float
 
 

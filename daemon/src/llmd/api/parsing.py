@@ -14,6 +14,7 @@ class Tool(msgspec.Struct, frozen=True):
     """A tool that the model may call."""
 
     name: str
+    """What the model calls it by."""
     parameters: Mapping[str, Any]
     """JSON schema of the arguments, which are an object."""
 
@@ -85,8 +86,11 @@ class CallGrammar(msgspec.Struct, frozen=True):
     trigger: str
     """Text that begins the calls: an answer that contains it must follow the grammar from there on."""
     opening: str = ""
+    """Text after the trigger."""
     separator: str = ""
+    """Text between two calls."""
     closing: str = ""
+    """Text after the last call."""
     at_start: bool = False
     """For calls that no mark begins: the grammar applies only to answers that begin with the first text of
     one of ``calls``."""

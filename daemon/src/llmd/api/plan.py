@@ -42,6 +42,7 @@ class Part(msgspec.Struct, frozen=True):
     """
 
     name: str
+    """For people, such as ``layer 3 ffn``."""
     kind: PartKind
     layer: int | None
     """Layer number; None for ``embed``, ``norm``, ``score`` and ``head``."""
@@ -70,14 +71,17 @@ class ModelPlan(msgspec.Struct, frozen=True):
     """
 
     architecture: str
+    """Name of the family, such as ``llama``."""
     hidden_size: int
     """Elements of a row of `HIDDEN`."""
     vocab_size: int
+    """Number of token ids."""
     context_len: int
     """Context window in tokens that the plan is made for; length-dependent RoPE is resolved for it."""
     max_context_len: int
     """The longest context that the checkpoint states."""
     groups: tuple[KVGroup, ...]
+    """KV groups; empty: the model keeps no KV cache."""
     parts: tuple[Part, ...]
     """Run in order."""
     left_out: tuple[LeftOut, ...] = ()

@@ -33,6 +33,7 @@ class Backend(msgspec.Struct, frozen=True):
     """A kind of device."""
 
     name: str
+    """Kind of its devices."""
     probe: Callable[[], Sequence[DeviceInfo]]
     """Return the devices of this machine. Called in a child process with a time limit. Import the toolkit
     inside; missing hardware or drivers are not errors."""
@@ -59,6 +60,7 @@ class Transport(msgspec.Struct, frozen=True):
     """A way to connect processes or machines. Addresses have the form ``scheme://…``."""
 
     scheme: str
+    """Scheme of the addresses."""
     connect: Callable[[str, float], Link]
     """Connect to an address within a timeout in seconds; raises `LinkError`."""
     listen: Callable[[str], Listener]
@@ -88,6 +90,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """An HTTP API."""
 
     name: str
+    """Unique among dialects."""
     routes: Callable[[], Sequence[Route]]
     """Import the handlers and return the routes. Called once, when the HTTP server starts."""
     errors: ErrorShape | None = None
@@ -98,7 +101,9 @@ class Parser(msgspec.Struct, frozen=True):
     """How a family of models writes its reasoning or its tool calls."""
 
     name: str
+    """Name in settings."""
     reads: Literal["calls", "reasoning"]
+    """What it parses."""
     matches: Callable[[str], int]
     """Rate how well the parser fits a model, given the source of its chat template; 0: not at all. Of several
     parsers that fit, the highest rating wins, then the first name."""
@@ -110,6 +115,7 @@ class Command(msgspec.Struct, frozen=True):
     """A subcommand of ``llmd``."""
 
     name: str
+    """What users type."""
     help: str
     """One-line summary."""
     load: Callable[[], Any]

@@ -18,6 +18,7 @@ class Problem(msgspec.Struct, frozen=True):
     code: str | None
     """OpenAI's error code."""
     message: str
+    """What is wrong, and what to do."""
     param: str | None = None
     """Request field that was refused."""
     extra: Mapping[str, Any] = {}

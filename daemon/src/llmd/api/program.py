@@ -58,7 +58,9 @@ class Program(msgspec.Struct, frozen=True):
     first_part: int
     last_part: int
     hidden_size: int
+    """Elements of a row between stages."""
     vocab_size: int
+    """Number of token ids."""
     context_len: int
     """Context window in tokens."""
     groups: tuple[KVGroup, ...]
@@ -69,7 +71,9 @@ class Program(msgspec.Struct, frozen=True):
     slot_widths: tuple[int, ...]
     """Float32 elements per row of each buffer slot."""
     weights: tuple[Weight, ...]
+    """Weights that the ops refer to by index."""
     ropes: tuple[RopeTable, ...]
+    """Rotation tables that the ops refer to by index."""
     hidden_in: int | None
     """Slot that receives the rows of the previous stage; None: the program begins with the embedding."""
     hidden_out: int | None

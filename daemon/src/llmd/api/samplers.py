@@ -47,7 +47,7 @@ NEVER_BIAS = -100.0
 
 
 class DynamicTemperature(msgspec.Struct, frozen=True):
-    """Raise the temperature when the model is less certain. Source: llama.cpp, ``dynatemp_range``."""
+    """Use a higher temperature when the model is less certain. Source: llama.cpp, ``dynatemp_range``."""
 
     spread: float
     """The temperature stays within this distance of the request's."""
@@ -56,10 +56,10 @@ class DynamicTemperature(msgspec.Struct, frozen=True):
 
 
 class Xtc(msgspec.Struct, frozen=True):
-    """Exclude top choices: of the tokens above a threshold, keep only the least likely."""
+    """Exclude top choices: of the tokens that reach a threshold, keep only the least likely."""
 
     probability: float
-    """How often this is done."""
+    """Probability of doing this for a token."""
     threshold: float
     """Probability that a token needs to count as a top choice."""
 
@@ -68,6 +68,7 @@ class Mirostat(msgspec.Struct, frozen=True):
     """Keep the surprise of each token near a target. Replaces all other truncation."""
 
     version: Literal[1, 2]
+    """Algorithm of the paper."""
     tau: float = 5.0
     """Target surprise in bits."""
     eta: float = 0.1
@@ -86,7 +87,7 @@ class Dry(msgspec.Struct, frozen=True):
     allowed_len: int
     """Shorter repetitions have no penalty."""
     last_n: int
-    """Tokens that are searched for repetitions."""
+    """Number of last tokens that are searched for repetitions."""
     break_ids: tuple[int, ...] = ()
     """Tokens that are breakers."""
     break_runs: tuple[tuple[int, ...], ...] = ()

@@ -25,6 +25,7 @@ class TensorRef(msgspec.Struct, frozen=True):
     """A tensor of the checkpoint, or a half-open range of its first axis."""
 
     name: str
+    """Name in the checkpoint."""
     shape: tuple[int, ...]
     """Shape of the whole tensor in the checkpoint."""
     rows: tuple[int, int] | None = None
@@ -115,7 +116,9 @@ class WeightData(msgspec.Struct, frozen=True):
     copy and aligned only to the element size. Integer formats: uint8 codes ``[out, in]``, each in its own
     byte."""
     scales: GroupScales | None = None
+    """None in plain formats."""
     minimums: GroupScales | None = None
+    """None if the format has no minimums."""
     group_size: int = 0
     """Inputs of a row that share a scale; the last group of a row may be shorter."""
     outliers: Outliers | None = None

@@ -46,8 +46,8 @@ class Admission:
         """Check a request.
 
         Raises:
-            RequestError: it could never run: a token is outside the vocabulary, it is too long, or has
-            nothing to do. MemoryBudgetError: it does not fit the whole KV pool.
+            RequestError: it could never run: it is too long, has an invalid token, or nothing to do.
+            MemoryBudgetError: it does not fit the whole KV pool.
         """
         tokens = [*submit.prompt, *submit.output]
         max_new = submit.stop.max_tokens - len(submit.output)

@@ -43,7 +43,7 @@ class _Text(msgspec.Struct):
 
 
 class EmbeddingCore:
-    """Runs the texts of one embedding model. Not thread-safe: one loop owns it.
+    """Embeds texts with one model. Not thread-safe: one loop owns it.
 
     Groups take turns, and the texts of a group run in order of arrival: a query does not wait for thousands
     of documents.

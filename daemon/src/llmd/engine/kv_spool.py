@@ -1,8 +1,8 @@
 """The prefix cache on disk, while its model is unloaded.
 
-A file has a `SpoolHeader`, then for each block, most recently used first: group (uint32), CRC-32 of group,
-key and contents, key, contents. A record with a group of all ones ends it. The file is only a cache: if
-anything is wrong with it, the blocks are computed again.
+A file has a `SpoolHeader`, then a record for each block, most recently used first: the group (uint32); a
+CRC-32 of group, key and contents; the key; the contents. A record with a group of all ones ends it. The file
+is only a cache: if anything is wrong with it, the blocks are computed again.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _SCORED = "scored"
 
 
 class WaitingQueue:
-    """Waiting sequences in groups: siblings together, scored prompts together, and each other one alone.
+    """Waiting sequences in groups: siblings together, scored prompts together, all others alone.
 
     If one sequence of a group must wait, all of it must. A search for the first sequence that may start
     therefore skips a few groups instead of thousands of sequences.

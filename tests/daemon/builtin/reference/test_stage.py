@@ -84,10 +84,10 @@ def test_a_released_ticket_is_unknown(make_stage: MakeStage) -> None:
 def test_hidden_and_selection_are_given_exactly_where_they_belong(make_stage: MakeStage) -> None:
     hidden = HostHidden(np.zeros((1, 40), np.float32))
     cases = [
-        (make_stage(), hidden, last(1), "hidden states are given"),
-        (make_stage(), None, None, "selection is given"),
-        (make_stage(3, 10), None, last(1), "hidden states are given"),
-        (make_stage(0, 3), None, last(1), "selection is given"),
+        (make_stage(), hidden, last(1), "hidden states are needed"),
+        (make_stage(), None, None, "selection is needed"),
+        (make_stage(3, 10), None, last(1), "hidden states are needed"),
+        (make_stage(0, 3), None, last(1), "selection is needed"),
     ]
     for stage, states, selection, message in cases:
         with pytest.raises(ValueError, match=message):
