@@ -1,8 +1,7 @@
 """Installs the system packages that the workspace needs, on Debian and its derivatives.
 
 Runs in a separate process, because apt may replace the Python that runs it. An outdated Python can run this
-module
-far enough to report that it is too old.
+module far enough to report that it is too old.
 """
 
 from __future__ import annotations
