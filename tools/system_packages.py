@@ -120,7 +120,7 @@ def apt_command() -> list[str] | None:
 
 def explain(packages: list[SystemPackage]) -> str:
     """Return a message for a user who must install packages by hand."""
-    lines = ["setup: these packages are missing and could not be installed:"]
+    lines = [f"setup: {sys.executable} needs these packages, which could not be installed:"]
     for package in packages:
         weight = "needed for" if package.is_required else "optional, for"
         lines.append(f"  {package.name:<22} {weight} {package.purpose}")
