@@ -1,4 +1,4 @@
-# The only door: people and CI use the same targets.
+# Developers and CI use the same targets.
 
 PYTHON ?= python3
 RUN := .venv/bin/python
@@ -11,21 +11,21 @@ NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/cs
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup:  ## make .venv, wheelhouse/ and what tests read of other projects, with what they need from the system
+setup:  ## install missing system packages; create .venv, wheelhouse/ and the test samples of other projects
 	@$(PYTHON) -m tools.system_packages
 	@$(PYTHON) -m tools.setup
 
-demo: setup  ## start a daemon, show its devices, ask it a question
+demo: setup  ## start a daemon, show its devices, ask it two questions
 	@$(RUN) tools/demo.py
 
-test: setup  ## run the tests, on every core
+test: setup  ## run the tests on all cores
 	@$(RUN) -m pytest --numprocesses auto --dist worksteal
 
-test-full: setup  ## run the tests and the exhaustive ones, which `make test` leaves out
+test-full: setup  ## run the tests, including the exhaustive ones that `make test` skips
 	@$(PYTHON) -m tools.system_packages --exhaustive
 	@LLMD_TEST_SCHEDULES=500 $(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
-check: setup  ## formatting, lint, types, imports, sizes, mirrors and names; no tests
+check: setup  ## check formatting, lint, types, imports, sizes, mirrors and names; run no tests
 	@$(RUN) -m ruff format --check --quiet .
 	@$(RUN) -m ruff check --quiet .
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
@@ -36,26 +36,26 @@ check: setup  ## formatting, lint, types, imports, sizes, mirrors and names; no 
 	@$(RUN) -m tools.mirrors
 	@$(RUN) -m tools.names
 
-format: setup  ## rewrite what `check` would complain about and can be fixed by a tool
+format: setup  ## fix what tools can fix of the findings of `make check`
 	@$(RUN) -m ruff check --quiet --fix-only .
 	@$(RUN) -m ruff format --quiet .
 	@.venv/bin/clang-format -i $(NATIVE)
 
-stubs: setup  ## write the type stubs of the extension anew
+stubs: setup  ## regenerate the type stubs of the extension
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
-bench: bench-cpu bench-serve bench-starts  ## measure everything that is measured beside llama.cpp
+bench: bench-cpu bench-serve bench-starts  ## run all comparisons with llama.cpp
 
-bench-cpu: setup .bench-llama-cpp/.made  ## measure the CPU backend beside llama.cpp; OPTIONS="SHAPE --profile full"
+bench-cpu: setup .bench-llama-cpp/.made  ## compare the CPU backend with llama.cpp; OPTIONS="SHAPE --profile full"
 	@$(RUN) -m bench.cpu $(OPTIONS)
 
-bench-serve: setup .bench-llama-cpp/.made  ## measure the daemon beside llama.cpp's server, under load; OPTIONS="SHAPE --rounds 5"
+bench-serve: setup .bench-llama-cpp/.made  ## compare the daemon with llama.cpp's server under load; OPTIONS="SHAPE --rounds 5"
 	@$(RUN) -m bench.serving $(OPTIONS)
 
-bench-starts: setup .bench-llama-cpp/.made  ## measure starts beside llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
+bench-starts: setup .bench-llama-cpp/.made  ## compare start times with llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
 	@$(RUN) -m bench.starts $(OPTIONS)
 
-oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transformers, and compare
+oracle: .venv-oracle/.made  ## recompute the goldens with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
 	@.venv-oracle/bin/python -m tests.golden.oracle.check_multimodal
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_beams
@@ -64,27 +64,29 @@ oracle: .venv-oracle/.made  ## compute the goldens anew with torch and transform
 	@.venv-oracle/bin/python -m tests.golden.templates.generate
 	@.venv-oracle/bin/python -m tests.golden.tokenizers.generate
 
-guide: .venv-guide/.made  ## train the built-in model anew
+guide: .venv-guide/.made  ## train the built-in model from scratch
 	@.venv-guide/bin/python -m guide.train
 
-guide-continue: .venv-guide/.made  ## train the built-in model further, from its committed weights
+guide-continue: .venv-guide/.made  ## continue training the built-in model from its committed weights
 	@.venv-guide/bin/python -m guide.train --continue
 
-guide-eval: setup  ## score the built-in model on questions that it was not trained on
+guide-eval: setup  ## score the built-in model on held-out questions
 	@$(RUN) -m guide.evaluate
 
-# What torch, transformers and llama.cpp need stays out of the workspace. pip, not uv: pip knows the find-links of a machine.
+# The dependencies of torch, transformers and llama.cpp stay out of the workspace. pip, not uv: pip respects
+# the
+# machine's find-links.
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-guide/.made: guide/requirements.txt
 .venv-bench/.made: bench/requirements.txt
-# llama-cpp-python brings its Python alone: its library is built below, as each measurement needs it.
+# Only the Python part of llama-cpp-python: its library is built below, as each measurement needs it.
 .venv-bench/.made: export CMAKE_ARGS = -DLLAMA_BUILD=OFF
 .venv-oracle/.made .venv-guide/.made .venv-bench/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
 	@touch $@
 
-# llama.cpp for each instruction set, and its own server; cmake and ninja are the workspace's.
+# llama.cpp for each instruction set, and its server, built with the workspace's cmake and ninja.
 .bench-llama-cpp/.made: bench/requirements.txt bench/llama_cpp_build.py bench/llama_cpp_source.py bench/amx_tile_config.h | .venv-bench/.made
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-bench/bin/python -m bench.llama_cpp_build $(@D)
 	@touch $@

@@ -1,8 +1,8 @@
 """Writes a random model of a shape as a Hugging Face directory in bf16.
 
-What a format loses depends on how the weights are distributed, so there are several kinds. Speed is measured with `TIMED`.
-The last norm makes the logits as spread as those of a model that has learnt something, so that a distribution of tokens
-has something to lose.
+The error of a format depends on the distribution of the weights, so there are several kinds. Speed is
+measured with `TIMED`. The last norm spreads the logits like those of a trained model, so that quantisation
+can change the distribution of tokens.
 """
 
 from __future__ import annotations
@@ -25,35 +25,38 @@ SPREAD = 0.02
 """Standard deviation of a weight outside the outlying channels."""
 CHANNELS_PER_OUTLIER = 1000
 LOGIT_SPREAD = 4.0
-"""Standard deviation of the logits: leaves an entropy of two to three nats of a usual vocabulary's ten to twelve."""
+"""Standard deviation of the logits. The entropy is two to three nats, of ten to twelve for a usual
+vocabulary.
+"""
 NUM_VALUES = 1 << 16
 
 
 def to_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Bits of the nearest bf16, ties to the larger magnitude."""
+    """Return the bits of the nearest bf16; ties round to the larger magnitude."""
     return ((values.view(np.uint32) + np.uint32(0x8000)) >> 16).astype(np.uint16)
 
 
 def to_float32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """The values that bf16 bits stand for."""
+    """Return the values of bf16 bits."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
 def probabilities() -> NDArray[np.float64]:
-    """Where the equally likely values of a distribution lie: in the middles of equal parts."""
+    """Return the quantiles of equally likely values: the middles of equal parts."""
     return (np.arange(NUM_VALUES) + 0.5) / NUM_VALUES
 
 
 @cache
 def gaussian() -> NDArray[np.uint16]:
-    """65,536 equally likely values of a normal distribution with a standard deviation of `SPREAD`, as bf16 bits."""
+    """Return 65,536 equally likely values of a normal distribution, scaled to `SPREAD`, as bf16 bits."""
     normal = NormalDist(sigma=SPREAD)
     return to_bf16(np.array([normal.inv_cdf(share) for share in probabilities()], np.float32))
 
 
 @cache
 def student_t5() -> NDArray[np.uint16]:
-    """65,536 equally likely values of Student's t with 5 degrees of freedom, scaled to `SPREAD`, as bf16 bits.
+    """Return 65,536 equally likely values of Student's t (5 degrees of freedom), scaled to `SPREAD`, as bf16
+    bits.
 
     Source of the distribution function: Abramowitz and Stegun, 26.7.3.
     """
@@ -66,14 +69,14 @@ def student_t5() -> NDArray[np.uint16]:
 
 @dataclass(frozen=True)
 class WeightKind:
-    """How random weights are distributed: the values that they are drawn from, and by how much one input channel in a
-    thousand is larger than the others.
-    """
+    """A distribution of random weights."""
 
     name: str
     title: str
     values: Callable[[], NDArray[np.uint16]]
+    """Returns the values to draw from."""
     outlier: float = 1.0
+    """Factor of the weights of one input channel in a thousand."""
 
 
 GAUSSIAN = WeightKind("gaussian", "random, Gaussian", gaussian)
@@ -84,16 +87,16 @@ TIMED = WeightKind(
 
 
 def checkpoint_directory(shape: Shape, kind: WeightKind = TIMED) -> Path:
-    """Where the model of a shape lies for every measurement."""
+    """Return the directory of a shape's model, shared by all measurements."""
     return MODELS / f"{shape.name}-{kind.name}"
 
 
 HEADER_MULTIPLE = 8
-"""As other writers have it: weights behind a header of another length cannot be used where they lie."""
+"""As other writers do: with another header length, the weights could not be used in place."""
 
 
 def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) -> Path:
-    """Write the directory, unless it is there already."""
+    """Write the directory unless it exists."""
     if (directory / "model.safetensors").exists():
         return directory
     directory.mkdir(parents=True, exist_ok=True)
@@ -117,7 +120,7 @@ def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) ->
 def draw_bf16(
     seed: int, dims: tuple[int, ...], kind: WeightKind = TIMED, gain: float = 1.0
 ) -> NDArray[np.uint16]:
-    """The weights of a tensor as bf16 bits; those of a norm are all ``gain``."""
+    """Return the weights of a tensor as bf16 bits; those of a norm are all ``gain``."""
     if len(dims) == 1:
         return np.full(dims, to_bf16(np.array(gain, np.float32)))
     generator = np.random.default_rng(seed)
@@ -128,11 +131,11 @@ def draw_bf16(
 
 
 def num_outliers(num_channels: int) -> int:
-    """How many of the input channels of a matrix are outlying."""
+    """Return the number of outlier input channels of a matrix."""
     return max(1, num_channels // CHANNELS_PER_OUTLIER)
 
 
 def last_gain(shape: Shape, kind: WeightKind = TIMED) -> float:
-    """What the last norm multiplies by, so that logits spread as `LOGIT_SPREAD` says."""
+    """Return the gain of the last norm that gives logits a standard deviation of `LOGIT_SPREAD`."""
     squares = shape.hidden + num_outliers(shape.hidden) * (kind.outlier**2 - 1)
     return LOGIT_SPREAD / (SPREAD * math.sqrt(squares))

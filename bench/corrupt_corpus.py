@@ -1,4 +1,4 @@
-"""How long a damaged model takes to be refused: ``python -m bench.corrupt_corpus``."""
+"""Measures how fast damaged models are refused: ``python -m bench.corrupt_corpus``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.corrupt.small_model import write_small_model
 
 
 def refusal_time_s(case: Case) -> float:
-    """Seconds from opening the damaged directory to its error."""
+    """Return the seconds from opening the damaged directory to its error."""
     with tempfile.TemporaryDirectory() as folder:
         directory = write_small_model(Path(folder) / "model")
         case.damage(directory)

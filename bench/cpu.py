@@ -1,4 +1,4 @@
-"""llmd and llama.cpp on the same weights of one shape, in turn: ``python -m bench.cpu [SHAPE] [--profile NAME]``.
+"""Compares llmd and llama.cpp on the same weights: ``python -m bench.cpu [SHAPE] [--profile NAME]``.
 
 ``make bench-cpu`` builds what it needs first. METHODOLOGY.md says what is measured and how.
 """
@@ -42,7 +42,7 @@ def main() -> None:
     found: list[Section] = []
     disturbed: DisturbedError | None = None
     try:
-        found.extend(sections(shape, profile))  # what came before an error stays
+        found.extend(sections(shape, profile))  # keeps the sections before an error
     except DisturbedError as error:
         disturbed = error
     kv = "" if profile.kv == "f16" else f"-{profile.kv}-kv"
@@ -51,7 +51,9 @@ def main() -> None:
 
 
 def sections(shape: Shape, profile: Profile) -> Iterator[Section]:
-    """Each pair of formats at its best; the first also with each instruction set alone, and beside other work."""
+    """Yield each pair of formats at its best; the first also with each instruction set, and next to other
+    work.
+    """
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     for number, (quant, kind) in enumerate(profile.pairs):
         with tempfile.TemporaryDirectory(prefix="cache-", dir=MODELS) as cache:

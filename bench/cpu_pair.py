@@ -1,4 +1,4 @@
-"""A format of llmd, the checkpoint's own or one that it is quantised to, beside a type of llama.cpp: speed, starts, memory, quality."""
+"""Compares a format of llmd with a type of llama.cpp: speed, starts, memory and quality."""
 
 from __future__ import annotations
 
@@ -46,11 +46,14 @@ from llmd.builtin.guide import guide_directory
 
 PLAIN = "BF16"
 TEXT_LEN = 256
-"""Room for any text that is scored."""
+"""At least the length of any scored text."""
 
 
 class Pair:
-    """See above. ``cache`` is where llmd keeps what it makes of weights."""
+    """A format of llmd, the checkpoint's own or quantised, and a type of llama.cpp.
+
+    ``cache`` is llmd's cache folder for packed weights.
+    """
 
     def __init__(
         self, shape: Shape, profile: Profile, quant: str, kind: str, directory: Path, cache: Path
@@ -67,7 +70,7 @@ class Pair:
         }
 
     def best(self) -> tuple[Comparison, dict[str, Divergence]]:
-        """Each side at its best: speed, starts and memory, and how far both are from what was not quantised."""
+        """Measure each side at its best: speed, starts, memory, and divergence from the unquantised model."""
         quiet, builds, texts = QuietRounds(), self._profile.builds, random_texts(self._shape.vocab)
         first = self._starts("first", builds[:1], None, quiet)
         with self._opened(builds, None) as sides:
@@ -79,7 +82,7 @@ class Pair:
         return found, self._divergences(self._directory, texts, scored)
 
     def alone(self, isa: str) -> Comparison:
-        """Both sides with one instruction set, without depth."""
+        """Measure both sides with one instruction set, without long sequences."""
         quiet = QuietRounds()
         with self._opened([isa], isa) as sides:
             rounds, peaks = self._measured(sides, self._profile.without_depth(), quiet)
@@ -87,7 +90,9 @@ class Pair:
         return Comparison(isa, rounds, peaks, self._bytes, starts, quiet.tally)
 
     def beside_work(self) -> BesideWork:
-        """One sequence while another process keeps a processor busy; the peer's threads wait in both of their ways."""
+        """Measure one sequence while another process keeps a CPU busy, with both wait policies of the peer's
+        threads.
+        """
         profile, quiet = self._profile.beside_work(), QuietRounds()
         build = profile.builds[0]
         with (
@@ -100,12 +105,14 @@ class Pair:
         return BesideWork(rounds, quiet.tally)
 
     def quality(self, peaked: Mapping[str, Divergence]) -> Quality:
-        """Errors of several kinds of weights, and divergences of the model that was timed and of the guide."""
+        """Measure the errors of several kinds of weights, and the divergences of the timed model and the
+        guide.
+        """
         errors = measure_errors(self._quant, self._kind, self._directory)
         return Quality(errors, self._peer["types"], peaked, self._guide())
 
     def _guide(self) -> dict[str, Divergence]:
-        """The guide quantised to both, and the peer's arithmetic without quantisation."""
+        """Measure the guide quantised to both formats, and unquantised in the peer's arithmetic."""
         guide, texts, threads = guide_directory(), guide_texts(), self._profile.threads
         room = Room.for_texts(TEXT_LEN, guide)
         with open_llmd(guide, asked_for(self._quant), self._cache, room, threads) as ours:
@@ -118,7 +125,7 @@ class Pair:
     def _divergences(
         self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits]
     ) -> dict[str, Divergence]:
-        """Of logits from those of llmd on an unquantised checkpoint."""
+        """Return the divergences of logits from llmd's on the unquantised checkpoint."""
         room = Room.for_texts(TEXT_LEN, directory)
         with open_llmd(directory, None, self._cache, room, self._profile.threads) as plain:
             wanted = scored_logits(plain, texts)
@@ -127,7 +134,7 @@ class Pair:
     def _measured(
         self, sides: Sequence[Side], profile: Profile, quiet: QuietRounds
     ) -> tuple[list[Rounds], dict[str, float]]:
-        """Every case, and the processors' peaks."""
+        """Measure every case, and the CPU's peak rates."""
         with open_probe(self._bytes["llmd"], self._profile.threads) as probe:
             rounds = Cases(sides, probe, profile, self._shape.vocab, quiet).all()
             return rounds, probe.call("integers")
@@ -135,7 +142,9 @@ class Pair:
     def _starts(
         self, which: str, builds: Sequence[str], isa: str | None, quiet: QuietRounds
     ) -> dict[str, Start]:
-        """What loading takes, in one quiet round: ``first``, with nothing in the caches of llmd and of the system, or ``again``."""
+        """Measure loading in one quiet round: ``first`` (llmd's and the system's caches are empty) or
+        ``again``.
+        """
 
         def measure(_: int) -> dict[str, Start]:
             if which == "first":
@@ -153,7 +162,7 @@ class Pair:
 
     @contextmanager
     def _opened(self, builds: Sequence[str], isa: str | None) -> Iterator[list[Side]]:
-        """Our side, then the peer's builds."""
+        """Open our side, then the peer's builds."""
         with ExitStack() as stack:
             ours = stack.enter_context(self._open_llmd(isa))
             yield [ours, *(stack.enter_context(self._open_peer(build)) for build in builds)]

@@ -1,4 +1,4 @@
-"""What `bench.cpu` measures under a name, and what it says when that was changed."""
+"""The named configurations of `bench.cpu`, and warnings for overrides."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from bench.quiet import MOST_THROWN_OUT
 
 @dataclass(frozen=True)
 class Profile:
-    """A pinned configuration. Every field may be overridden on the command line, and the page then says so.
-
-    ``pairs`` are a format of llmd and a type of llama.cpp; the first is also measured with each of ``isas`` on both sides.
-    ``builds`` are those of llama.cpp that llmd at its best is measured beside. A round of decoding has ``steps`` tokens of
-    each sequence. Keys and values are kept as ``kv`` says, f16 or int8, which to llama.cpp is Q8_0.
-    """
+    """A pinned configuration. Every field can be overridden on the command line; the page then says so."""
 
     name: str
     pairs: tuple[tuple[str, str], ...]
+    """Formats of llmd with types of llama.cpp. The first is also measured with each of ``isas`` on both
+    sides.
+    """
     builds: tuple[str, ...]
+    """Builds of llama.cpp to compare with llmd at its best."""
     isas: tuple[str, ...]
     prompt: int
     depths: tuple[int, ...]
     batches: tuple[int, ...]
     rounds: int
     steps: int
+    """Tokens per sequence in a decode round."""
     threads: int
     kv: str = "f16"
+    """KV dtype: f16, or int8, which is Q8_0 in llama.cpp."""
 
     @property
     def grown(self) -> int:
-        """Tokens that a sequence may grow by while it is measured, after its first: in rounds that count, in the one that warms
-        up, and in those that are repeated.
-        """
+        """Tokens that a sequence may grow by: the first, then all counted, warm-up and repeated rounds."""
         return 1 + self.steps * (1 + self.rounds + MOST_THROWN_OUT)
 
     def beside_work(self) -> Profile:
-        """The same for one sequence beside another process: few rounds, since a side may take a hundred times as long."""
+        """Return the profile for one sequence next to a busy process: few rounds, as a side may be 100 times
+        slower.
+        """
         return replace(self, depths=(), batches=(1,), rounds=min(self.rounds, 3))
 
     def without_depth(self) -> Profile:
-        """The same without long sequences, and with one and the most at once alone."""
+        """Return the profile without long sequences, with only the smallest and the largest batch."""
         return replace(self, depths=(), batches=tuple(sorted({min(self.batches), max(self.batches)})))
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -75,12 +76,12 @@ FULL = replace(
     rounds=9,
 )
 KV_TYPES = {"f16": "F16", "int8": "Q8_0"}
-"""How keys and values are kept, and what llama.cpp calls that."""
+"""llama.cpp's names of KV dtypes."""
 PROFILES = {profile.name: profile for profile in (QUICK, FULL)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """``--profile``, and an option for each field of one."""
+    """Add ``--profile`` and an option for each field of a profile."""
     parser.add_argument("--profile", default=QUICK.name, choices=PROFILES)
     group = parser.add_argument_group("overrides of the profile, lists with commas")
     for field in fields(Profile)[1:]:
@@ -88,10 +89,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(arguments: argparse.Namespace) -> tuple[Profile, list[str]]:
-    """The profile, and a warning for each override.
+    """Return the profile and a warning for each override.
 
     Raises:
-        ValueError: an override is not of the form that its field has.
+        ValueError: an override has the wrong form for its field.
     """
     profile, warnings = PROFILES[arguments.profile], []
     for field in fields(Profile)[1:]:
@@ -123,7 +124,7 @@ def _parsed(name: str, text: str) -> object:
 
 
 def shown(value: object) -> str:
-    """A field of a profile as it is written on the command line."""
+    """Format a field of a profile as on the command line."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return str(value)
     return ",".join(":".join(item) if isinstance(item, tuple) else str(item) for item in value) or "none"

@@ -1,4 +1,4 @@
-"""What quantising costs: the error of weights, and how far the next token's distribution moves."""
+"""Measures quantisation loss: the error of the weights and the divergence of token distributions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from llmd.models.weight_source import CheckpointSource
 from llmd_backend_cpu.device import describe
 
 Logits = NDArray[np.float32]
-"""Of scored places: ``[places, vocab]``."""
+"""Logits of scored positions: ``[positions, vocab]``."""
 ROWS = 256
-"""Rows of each matrix that are compared with what they were quantised from."""
+"""Rows of each matrix to compare with the unquantised ones."""
 QUESTIONS = 32
 RANDOM_TOKENS = 96
 RANDOM_TEXTS = 6
@@ -41,7 +41,7 @@ RANDOM_TEXTS = 6
 
 @dataclass(frozen=True)
 class Text:
-    """Tokens, and the places after which the next token counts."""
+    """Tokens, and the positions whose next-token distributions are scored."""
 
     tokens: list[int]
     scored: list[int]
@@ -49,18 +49,21 @@ class Text:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Means over positions, in nats: from the distribution of the unrounded model, and that distribution's entropy.
-
-    ``same_best`` is the share of positions whose likeliest token stays the same.
-    """
+    """Means over positions, in nats."""
 
     kl: float
+    """Divergence from the distribution of the unquantised model."""
     entropy: float
+    """Entropy of the distribution of the unquantised model."""
     same_best: float
+    """Share of positions with the same most likely token."""
 
 
 def guide_texts() -> list[Text]:
-    """Questions of the guide's evaluation with their answers. It knows what to answer: most of what can move is in the questions."""
+    """Return questions and answers of the guide's evaluation.
+
+    The guide is sure of its answers, so divergences are mostly in the questions.
+    """
     encoder, book = Encoder(Tokenizer.from_file(str(guide_directory() / "tokenizer.json"))), load()
     questions = read(EVALUATION)
     texts = []
@@ -72,13 +75,13 @@ def guide_texts() -> list[Text]:
 
 
 def random_texts(vocab: int) -> list[Text]:
-    """Texts of random tokens; what a model expects after the first few says nothing of it."""
+    """Return texts of random tokens; their first positions are not scored."""
     drawn = np.random.default_rng(0).integers(0, vocab, (RANDOM_TEXTS, RANDOM_TOKENS))
     return [Text(tokens, list(range(8, RANDOM_TOKENS))) for tokens in drawn.tolist()]
 
 
 def compare(wanted: Logits, found: Logits) -> Divergence:
-    """Divergence of logits from those that are wanted."""
+    """Return the divergence of logits from the wanted ones."""
     p, q = log_softmax(wanted), log_softmax(found)
     weights = np.exp(p)
     return Divergence(
@@ -89,7 +92,7 @@ def compare(wanted: Logits, found: Logits) -> Divergence:
 
 
 def log_softmax(logits: Logits) -> NDArray[np.float64]:
-    """Log-probabilities of each row."""
+    """Return the log-probabilities of each row."""
     wide = logits.astype(np.float64)
     wide -= wide.max(axis=1, keepdims=True)
     normalized: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(axis=1, keepdims=True))
@@ -97,7 +100,7 @@ def log_softmax(logits: Logits) -> NDArray[np.float64]:
 
 
 def scored_logits(side: Party, texts: Sequence[Text]) -> Logits:
-    """Logits of the scored places of every text, in order."""
+    """Return the logits of the scored positions of every text, in order."""
     found = []
     with tempfile.TemporaryDirectory(prefix="llmd-logits-") as folder:
         path = Path(folder) / "logits.npy"
@@ -108,12 +111,12 @@ def scored_logits(side: Party, texts: Sequence[Text]) -> Logits:
 
 
 def asked_for(quant: Format) -> Format | None:
-    """What llmd is told to quantise to: nothing where the checkpoint's own format is named."""
+    """Return llmd's quantisation option: None if the format is the checkpoint's own."""
     return None if quant == "bf16" else quant
 
 
 def weight_error(directory: Path, quant: Format) -> float:
-    """Squared error of what llmd quantises a model's matrices to, over the squares of the matrices (NMSE)."""
+    """Return the squared error of llmd's quantised matrices over the squares of the matrices (NMSE)."""
     error = total = 0.0
     with opened(directory) as model:
         source = CheckpointSource(model.checkpoint)
@@ -132,13 +135,13 @@ def weight_error(directory: Path, quant: Format) -> float:
 
 
 def read_bytes(directory: Path, quant: Format) -> int:
-    """Bytes of the matrices that every token multiplies by."""
+    """Return the bytes of the matrices that every token is multiplied by."""
     with opened(directory) as model:
         return sum(weight_bytes(weight) for weight in factors(model, quant))
 
 
 def bits_per_weight(directory: Path, quant: Format) -> float:
-    """Bits of those matrices for each of their weights, scales included."""
+    """Return the bits per weight of the matrices that every token is multiplied by, including scales."""
     with opened(directory) as model:
         matrices = factors(model, quant)
         return (
@@ -150,7 +153,7 @@ def bits_per_weight(directory: Path, quant: Format) -> float:
 
 @contextmanager
 def opened(directory: Path) -> Iterator[OpenModel]:
-    """A model directory, with the installed architectures."""
+    """Open a model directory with the installed architectures."""
     with tempfile.TemporaryDirectory(prefix="llmd-cache-") as cache:
         model = open_model(directory, make_host(Path(cache)).architectures())
     try:
@@ -160,7 +163,7 @@ def opened(directory: Path) -> Iterator[OpenModel]:
 
 
 def factors(model: OpenModel, quant: Format) -> list[Weight]:
-    """What linear operations and the head multiply by, each matrix once, in the formats that the CPU backend gets them in."""
+    """Return each matrix of linear ops and the head once, in the formats that the CPU backend gets."""
     plan = model.plan
     formats = format_policy(model.checkpoint, describe(), asked_for(quant))
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)

@@ -1,4 +1,4 @@
-"""The part of the page of `bench.cpu` that says what the formats cost."""
+"""The section on quality of the page of `bench.cpu`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from bench.weight_errors import WeightErrors, error_table
 
 @dataclass(frozen=True)
 class Quality:
-    """Errors by kind of weights, the peer's bytes by type, divergences on the timed model and on the guide."""
+    """The measured loss of a pair of formats."""
 
     errors: Sequence[WeightErrors]
     types: Mapping[str, int]
+    """The peer's bytes by type."""
     peaked: Mapping[str, Divergence]
+    """Divergences on the timed model."""
     guide: Mapping[str, Divergence]
+    """Divergences on the guide."""
 
 
 def quality(quant: str, kind: str, found: Quality) -> Iterator[str]:
-    """What the formats cost."""
+    """Yield the lines of the section."""
     types = ", ".join(f"{name} {count / 1e6:.0f} MB" for name, count in found.types.items())
     yield f"### Quality of {quant} and {kind}"
     yield ""

@@ -1,4 +1,4 @@
-"""The result of `bench.cpu` as a page."""
+"""Formats the result of `bench.cpu` as a page."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from bench.quiet import Tally
 from bench.shapes import Shape
 
 KV_SHARES = {"f16": 1.0, "int8": 17 / 32}
-"""What keys and values take of those in f16, by dtype: a scale of two bytes for 32 of int8."""
+"""Size of the KV cache relative to f16, by dtype. int8 has a two-byte scale for 32 values."""
 OURS, PEER = "llmd", "llama.cpp"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Speed with an instruction set (None: the best). ``read_bytes`` are those of the matrices that a token reads, ``peaks``
-    8-bit integer operations per second, ``tally`` how many rounds counted.
-    """
+    """Speed with one instruction set."""
 
     isa: str | None
+    """None: the best."""
     rounds: Sequence[Rounds]
     peaks: Mapping[str, float]
+    """8-bit integer operations per second, by instruction set."""
     read_bytes: Mapping[str, int]
+    """Bytes of the matrices that a token reads, by side."""
     starts: Mapping[str, Start]
     tally: Tally
 
 
 @dataclass(frozen=True)
 class BesideWork:
-    """Speed while another process kept a processor busy, and how many rounds counted."""
+    """Speed while another process keeps a CPU busy."""
 
     rounds: Sequence[Rounds]
     tally: Tally
@@ -42,7 +43,7 @@ class BesideWork:
 
 @dataclass(frozen=True)
 class Section:
-    """A format of llmd beside a type of llama.cpp."""
+    """The comparison of a format of llmd with a type of llama.cpp."""
 
     quant: str
     kind: str
@@ -59,7 +60,7 @@ def page(
     version: str,
     sections: Sequence[Section],
 ) -> str:
-    """The whole page; METHODOLOGY.md says how to read it."""
+    """Return the whole page; METHODOLOGY.md explains it."""
     pinned = ", ".join(f"{field.name} {shown(getattr(profile, field.name))}" for field in fields(profile))
     lines = [
         f"# {shape.name} on the CPU: llmd beside llama.cpp",
@@ -82,7 +83,7 @@ def page(
 
 
 def compared(shape: Shape, section: Section, found: Comparison, kv_share: float) -> Iterator[str]:
-    """Speed, starts and memory."""
+    """Yield the lines on speed, starts and memory."""
     names = list(found.rounds[0].rates)
     sets = "" if found.isa is None else f", {found.isa} alone"
     yield f"## {section.quant} beside {section.kind}{sets}"
@@ -110,7 +111,7 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
 
 
 def row(shape: Shape, found: Comparison, rounds: Rounds, kv_share: float = 1.0) -> str:
-    """One case: rates, ratio, shares of the limits."""
+    """Format one case: rates, ratio, shares of the limits."""
     medians, best = compared_rates(rounds)
     ours, *_ = medians
     pair = [(OURS, medians[ours]), (PEER, medians[best])]
@@ -130,14 +131,16 @@ def row(shape: Shape, found: Comparison, rounds: Rounds, kv_share: float = 1.0) 
 
 
 def compared_rates(rounds: Rounds) -> tuple[dict[str, float], str]:
-    """The medians by side, and which of the peer's is best."""
+    """Return the medians by side, and the name of the peer's fastest build."""
     medians = {name: statistics.median(rates) for name, rates in rounds.rates.items()}
     _, *peers = medians
     return medians, max(peers, key=medians.__getitem__)
 
 
 def rates_and_ratio(rounds: Rounds) -> list[str]:
-    """Cells of a row: what is timed, the median of each side, the ratio to the peer's best with its range."""
+    """Return the cells of a row: the case, the median of each side, the ratio to the peer's best with its
+    range.
+    """
     medians, best = compared_rates(rounds)
     ours, *_ = medians
     ratios = sorted(a / b for a, b in zip(rounds.rates[ours], rounds.rates[best], strict=True))
@@ -147,7 +150,7 @@ def rates_and_ratio(rounds: Rounds) -> list[str]:
 
 
 def beside_work(section: Section, found: BesideWork) -> Iterator[str]:
-    """How both sides bear other work: apart from all other tables, since it is no measure of speed."""
+    """Yield the lines on both sides next to other work, in a separate table: it does not measure speed."""
     names = list(found.rounds[0].rates)
     yield f"### Robustness of {section.quant} and {section.kind} beside other work"
     yield ""
@@ -163,14 +166,16 @@ def beside_work(section: Section, found: BesideWork) -> Iterator[str]:
 
 
 def products(shape: Shape, case: Case) -> int:
-    """Products of a token with weights; those of the head count where each token's logits are wanted."""
+    """Return the multiplications per token; those of the head count if each token needs logits."""
     return shape.products + (shape.head_products if case.kind == "decode" else 0)
 
 
 def read_share(
     shape: Shape, found: Comparison, rounds: Rounds, side: str, rate: float, kv_share: float = 1.0
 ) -> float:
-    """What a side reads per second, weights once for all sequences and the keys and values of each, of what can be read."""
+    """Return the share of the read bandwidth that a side uses: the weights once, the KV cache of each
+    sequence.
+    """
     cached = rounds.case.batch * rounds.case.depth * shape.kv_token_bytes * kv_share
     steps = rate / rounds.case.batch
     return steps * (found.read_bytes[side] + cached) / statistics.median(rounds.reads)

@@ -1,4 +1,4 @@
-"""Rounds in which every side has its turn, with a probe of the memory before each."""
+"""Rounds in which the sides take turns, each after a probe of the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.cpu_profiles import Profile
 from bench.quiet import QuietRounds
 
 SHORT = 64
-"""Tokens of a prompt after which decoding counts as without depth."""
+"""Prompt length of decode cases without depth."""
 T = TypeVar("T")
 
 
@@ -27,7 +27,7 @@ class Party(Protocol):
 
 @dataclass(frozen=True)
 class Case:
-    """Sequences at once, and how many tokens each has before what is timed."""
+    """A number of concurrent sequences, and how many tokens each has before the timed part."""
 
     kind: str
     batch: int
@@ -36,7 +36,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Round:
-    """Tokens per second of each side, and bytes per second that memory was read at before, where that was measured."""
+    """Tokens per second of each side, and bytes per second of the memory probe before, if there was one."""
 
     rates: dict[str, float]
     read: float | None
@@ -44,7 +44,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Tokens per second of each side in each round that counts, and bytes per second that memory was read at before them."""
+    """Tokens per second of each side in each counted round, and bytes per second of the memory probes."""
 
     case: Case
     rates: dict[str, list[float]]
@@ -52,29 +52,29 @@ class Rounds:
 
     @classmethod
     def of(cls, case: Case, sides: Sequence[Party], rounds: Sequence[Round]) -> Self:
-        """The rounds of a case, by side in the order of the sides, not of their turns."""
+        """Return the rounds of a case, in the order of the sides, not of their turns."""
         rates = {side.name: [one.rates[side.name] for one in rounds] for side in sides}
         return cls(case, rates, [one.read for one in rounds if one.read is not None])
 
 
 class Prompts:
-    """Prompts of random tokens; no two share a beginning, which a prefix cache would know."""
+    """Prompts of random tokens; no two share a prefix, so prefix caches have no effect."""
 
     def __init__(self, vocab: int) -> None:
         self._vocab = vocab
         self._seeds = itertools.count()
 
     def draw(self, batch: int, length: int) -> list[list[int]]:
-        """``batch`` prompts of one length."""
+        """Draw ``batch`` prompts of the same length."""
         generator = np.random.default_rng(next(self._seeds))
         tokens: list[list[int]] = generator.integers(0, self._vocab, (batch, length)).tolist()
         return tokens
 
 
 class Cases:
-    """Measures cases of a profile on sides that are loaded, and the memory's rate where there is a probe.
+    """Measures the cases of a profile on loaded sides, and the memory bandwidth if there is a probe.
 
-    Only rounds that were quiet have figures.
+    Only quiet rounds count.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Cases:
         self._quiet = quiet
 
     def all(self) -> list[Rounds]:
-        """Every case of the profile."""
+        """Measure every case of the profile."""
         found = [self.prefill()]
         for batch in self._profile.batches:
             found += self.decode(Case("decode", batch, SHORT))
@@ -94,7 +94,7 @@ class Cases:
         return found
 
     def prefill(self) -> Rounds:
-        """Prompts of the profile's length, each new to all sides."""
+        """Measure prompts of the profile's length, each new to all sides."""
         length = self._profile.prompt
 
         def measure(number: int) -> Round:
@@ -108,7 +108,7 @@ class Cases:
         return self._taken(Case("prefill", 1, length), measure)
 
     def decode(self, case: Case) -> list[Rounds]:
-        """Tokens after prompts; the sequences stay open while the sides take turns. With depth, the prefill too."""
+        """Measure decoding, with open sequences while the sides take turns; with depth, also the prefill."""
         filled = self._filled(case)
 
         def measure(number: int) -> Round:
@@ -124,12 +124,12 @@ class Cases:
         return [*filled, found]
 
     def _filled(self, case: Case) -> list[Rounds]:
-        """Open the sequences of a case. With depth that takes long enough to be timed, once."""
+        """Open the sequences of a case. With depth this takes long enough to be measured, once."""
 
         def fill(_: int) -> Round:
             prompts, rates = self._prompts.draw(case.batch, case.depth), {}
             for side in self._sides:
-                side.call("close")  # what a round that did not count has left open
+                side.call("close")  # sequences left open by a repeated round
                 seconds = side.call("open", prompts, self._profile.grown)
                 rates[side.name] = case.batch * case.depth / seconds
             return Round(rates, None)
@@ -149,7 +149,7 @@ class Cases:
 
 
 def title(case: Case) -> str:
-    """What is timed."""
+    """Return the title of a case."""
     if case.kind == "prefill":
         return f"prefill {case.depth}"
     if case.depth == SHORT:
@@ -158,6 +158,6 @@ def title(case: Case) -> str:
 
 
 def in_turn(sides: Sequence[T], number: int) -> list[T]:
-    """Another side goes first in each round."""
+    """Rotate the sides, so that another one goes first in each round."""
     first = number % len(sides)
     return [*sides[first:], *sides[:first]]

@@ -1,4 +1,4 @@
-"""Opens the sides of `bench.cpu` with what each needs: models in its own form, caches, room for keys and values."""
+"""Opens the sides of `bench.cpu` with their models, caches and KV memory."""
 
 from __future__ import annotations
 
@@ -28,35 +28,42 @@ from llmd.api.step import BLOCK_LEN
 
 @dataclass(frozen=True)
 class Start:
-    """Seconds of loading, and until the first token after it; bytes resident then, and of the KV pool."""
+    """How a side started."""
 
     load_s: float
     first_token_s: float
+    """Includes loading."""
     resident: dict[str, int]
+    """Resident bytes after the first token."""
     kv_bytes: int | None
+    """Bytes of the KV pool."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """What the sequences of a measurement need: tokens of each at most, sequences at once, tokens of all, bytes of one."""
+    """What the sequences of a measurement need."""
 
     context_len: int
+    """Maximum tokens of a sequence."""
     sequences: int
+    """Maximum concurrent sequences."""
     tokens: int
+    """Tokens of all sequences together."""
     token_bytes: int
+    """KV bytes of a token."""
 
     @classmethod
     def for_profile(cls, profile: Profile, shape: Shape) -> Self:
-        """For the longest sequence of a profile, for its most sequences, and for a text that is scored."""
+        """Return the room for a profile's longest sequence, its largest batch and a scored text."""
         most = max(profile.batches, default=1)
-        grown = profile.grown + most  # the first of several prompts grow while the last are read
+        grown = profile.grown + most  # the first sequences grow while the last prompts are read
         longest = max(profile.prompt, *profile.depths, RANDOM_TOKENS) + grown
         tokens = max(longest, most * (SHORT + grown)) + most * BLOCK_LEN
         return cls(longest, most, tokens, shape.kv_token_bytes)
 
     @classmethod
     def for_texts(cls, length: int, directory: Path) -> Self:
-        """For one text at a time, on the model of a directory."""
+        """Return the room for one text at a time on the model in a directory."""
         config = json.loads((directory / "config.json").read_text())
         heads = config["num_hidden_layers"] * config["num_key_value_heads"]
         return cls(length, 1, 2 * length, 2 * 2 * heads * config["head_dim"])
@@ -71,7 +78,7 @@ def open_llmd(
     isa: str | None = None,
     kv_dtype: KVDtype = "f16",
 ) -> Side:
-    """Our side on a checkpoint, with weights quantised as it loads or as its cache has them."""
+    """Open our side on a checkpoint, with weights quantised while loading or taken from its cache."""
     settings = Settings(
         directory=str(directory),
         quant=quant,
@@ -84,12 +91,12 @@ def open_llmd(
         kv_dtype=kv_dtype,
     )
     text = msgspec.json.encode(settings).decode()
-    # The cache of a person is left alone.
+    # Do not use the user's cache.
     return Side("llmd", [sys.executable, "-m", "bench.llmd_side", text], {"XDG_CACHE_HOME": str(cache)})
 
 
 def open_peer(file: Path, build: str, threads: int, kv_type: str = "F16", waiting: str = "default") -> Side:
-    """A build of llama.cpp on a GGUF file; ``waiting`` is how its threads wait for each other (`bench.peer`)."""
+    """Open a build of llama.cpp on a GGUF file; ``waiting`` is its threads' wait policy (`bench.peer`)."""
     command = [str(PEER_PYTHON), "-m", "bench.llama_cpp_side", str(file), str(threads), kv_type]
     name = f"llama.cpp {build}" if waiting == "default" else f"llama.cpp {build}, {waiting}"
     return Side(name, command, peer_environment(build) | waiting_environment(waiting))
@@ -97,7 +104,7 @@ def open_peer(file: Path, build: str, threads: int, kv_type: str = "F16", waitin
 
 @contextmanager
 def busy_process() -> Iterator[None]:
-    """Another process that keeps one processor busy; as a child of this one it does not count as others' work."""
+    """Keep one CPU busy with a child process, which does not count as another process's work."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         try:
             yield
@@ -106,12 +113,12 @@ def busy_process() -> Iterator[None]:
 
 
 def open_probe(num_bytes: int, threads: int) -> Side:
-    """The machine's own limits, read from memory of that size."""
+    """Open the probe of the machine's limits, with that much memory to read."""
     return Side("probe", [sys.executable, "-m", "bench.probe", str(num_bytes), str(threads)])
 
 
 def started(side: Side) -> Start:
-    """How a side that has just loaded gets to its first token."""
+    """Measure the first token of a side that has just loaded."""
     first = side.call("open", [list(range(8))], 8)
     side.call("close")
     facts: dict[str, Any] = side.facts
@@ -119,12 +126,12 @@ def started(side: Side) -> Start:
 
 
 def drop_packed(cache: Path) -> None:
-    """Remove the weights that llmd keeps in its cache folder as devices lay them out."""
+    """Remove llmd's packed weights from its cache folder."""
     shutil.rmtree(cache / "packed", ignore_errors=True)
 
 
 def drop_cached(*paths: Path) -> None:
-    """Ask the system to forget what it has read of files, or of those in folders."""
+    """Make the system drop the cached pages of files, or of all files in folders."""
     for path in paths:
         for file in [path] if path.is_file() else path.rglob("*"):
             if file.is_file():

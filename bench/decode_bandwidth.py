@@ -1,7 +1,8 @@
-"""Single-stream decode against reading the same weights: ``python -m bench.decode_bandwidth [SHAPE]``.
+"""Compares single-stream decoding with reading the same weights: ``python -m bench.decode_bandwidth
+[SHAPE]``.
 
-Steps of one row alternate with a plain read of the packed weights on the same threads; the ratio of their rates is
-the share of the memory's bandwidth that decoding reaches.
+Steps of one row alternate with a plain read of the packed weights on the same threads. The ratio of their
+rates is the share of the memory bandwidth that decoding reaches.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ POSITION = 512
 
 
 class RandomSource:
-    """Weights of one long draw: int8 matrices, bf16 tables, norms of ones."""
+    """Random weights from one draw: int8 matrices, bf16 tables, norms of ones."""
 
     packed = None
 
@@ -42,7 +43,7 @@ class RandomSource:
         return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> None:
-        """None: there is no file."""
+        """Return None: there is no file."""
 
     def read(self, weight: Weight) -> WeightData:
         shape = weight.ref.view_shape

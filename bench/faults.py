@@ -1,7 +1,8 @@
-"""Faults at length: ``python -m bench.faults``. The chaos tests do the same with fewer clients.
+"""Repeats faults with many clients: ``python -m bench.faults``. The chaos tests do the same with fewer
+clients.
 
-Each fault is done several times, and what the daemon takes is compared after the first and after the last: what an allocator
-keeps of its first hard work is no leak, what grows again and again is one.
+Each fault is repeated, and the daemon's memory after the first and the last time is compared: memory that an
+allocator keeps after the first time is not a leak, repeated growth is.
 """
 
 from __future__ import annotations
@@ -45,12 +46,15 @@ SETTLE_S = 120.0
 
 
 class Outcome(Struct, frozen=True):
-    """A fault: what was seen the last time, how long all times took together, and what the daemon took after each."""
+    """The result of a fault."""
 
     name: str
     seen: str
+    """What was observed the last time."""
     seconds: float
+    """Time of all repetitions together."""
     levels: list[Levels]
+    """The daemon's resources after each."""
 
 
 def main() -> None:
@@ -80,7 +84,7 @@ def main() -> None:
 
 
 def faults(target: Target, kill_s: float) -> Mapping[str, Callable[[], str]]:
-    """Every fault by name; each says what was seen."""
+    """Return every fault by name; each returns what was observed."""
     return {
         "500 slow readers": lambda: slow(target, 500),
         "200 clients leave in their streams": lambda: done(leavers(target, 200, LONG)),
@@ -94,7 +98,7 @@ def faults(target: Target, kill_s: float) -> Mapping[str, Callable[[], str]]:
 
 
 def run(target: Target, name: str, fault: Callable[[], str], times: int) -> Outcome:
-    """Do it so often. The daemon answers before it is looked at, so that an engine that was killed is there again."""
+    """Repeat a fault. Before each look the daemon must answer, so that a killed engine has restarted."""
     print(f"{name} …", flush=True)
     before, began, seen, levels = target.levels(), time.monotonic(), "", list[Levels]()
     for _ in range(times):
@@ -157,7 +161,7 @@ def kills(target: Target, seconds: float) -> str:
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """What goes to the results."""
+    """Return the page for the results."""
     rows = [
         f"| {one.name} | {one.seen} | {one.seconds:.0f} s | {_change(one, 'front_bytes')} | {_change(one, 'engine_bytes')} | "
         f"{one.levels[-1].front_descriptors - one.levels[0].front_descriptors:+d}, "

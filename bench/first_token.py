@@ -1,7 +1,7 @@
-"""How long a server takes from its command to its first token, by a client that treats both sides alike.
+"""Measures the time from a server's command to its first token, with the same client for both sides.
 
-It connects as soon as the port listens and asks for one token. A server that is still loading may hold the request, as llmd
-does, or answer 503, as llama.cpp's does; it is then asked again.
+The client connects as soon as the port listens and requests one token. A server that is still loading may
+hold the request, like llmd, or answer 503, like llama.cpp's; then the client retries.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from typing import Any
 from bench.servers import family_cpu_s
 
 POLL_S = 0.01
-"""Between attempts to connect, and between requests that are answered with 503."""
+"""Delay between attempts to connect, and between requests after a 503."""
 LIMIT_S = 600.0
 IDLE_S = 4.0
-"""A server that took no processor time for this long has finished what it does in the background: llmd waits 3 s with that."""
+"""A server without CPU time for this long has finished its background work, which llmd starts after 3 s."""
 MODEL = "model"
-"""The name that both servers know their model by."""
+"""The name of the model on both servers."""
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A server that was started a while ago, and may not listen yet."""
+    """A started server, which may not listen yet."""
 
     process: subprocess.Popen[bytes]
     port: int
     began: float
 
     def listening_s(self) -> float:
-        """Wait until its port listens; returns seconds since its command."""
+        """Wait until its port listens; return the seconds since its command."""
         while not self._listens():
             self._wait()
         return time.perf_counter() - self.began
 
     def first_token_s(self, prompt: Sequence[int]) -> float:
-        """Ask until it has answered a prompt with a token; returns seconds since its command."""
+        """Ask until it answers a prompt with a token; return the seconds since its command."""
         self.listening_s()
         self.ask(prompt)
         return time.perf_counter() - self.began
 
     def ask(self, prompt: Sequence[int]) -> None:
-        """Ask until it has answered a prompt with a token."""
+        """Ask until it answers a prompt with a token."""
         body = {"model": MODEL, "prompt": list(prompt), "max_tokens": 1, "temperature": 0}
         while self.post("/v1/completions", body) == HTTPStatus.SERVICE_UNAVAILABLE:
             self._wait()
 
     def post(self, path: str, body: Mapping[str, Any]) -> int:
-        """The status of an answer that was read to its end: 200, or 503.
+        """Send a request, read the whole response and return its status: 200 or 503.
 
         Raises:
             RuntimeError: another status.
@@ -72,14 +72,14 @@ class Launched:
         return response.status
 
     def wait_until_idle(self) -> None:
-        """Wait until it does nothing in the background any more, such as writing a cache."""
+        """Wait until it has finished background work, such as writing a cache."""
         before_s = -1.0
         while (now_s := self.cpu_s()) > before_s:
             before_s = now_s
             time.sleep(IDLE_S)
 
     def cpu_s(self) -> float:
-        """Processor time of the server and of what it has started, until now."""
+        """Return the CPU time of the server and its descendants so far."""
         return family_cpu_s(self.process.pid)
 
     def _listens(self) -> bool:
@@ -102,7 +102,7 @@ class Launched:
 
 @contextmanager
 def launched(command: Sequence[str], port: int, environment: Mapping[str, str]) -> Iterator[Launched]:
-    """Start a server; it is ended with the block."""
+    """Start a server and stop it at the end of the block."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | dict(environment))
     try:

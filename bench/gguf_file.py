@@ -1,7 +1,8 @@
-"""Writes a checkpoint directory as a GGUF file of a type of llama.cpp: ``python -m bench.gguf_file DIRECTORY PATH TYPE``.
+"""Converts a checkpoint to a GGUF file of a llama.cpp type: ``python -m bench.gguf_file DIRECTORY PATH
+TYPE``.
 
-The directory is written in bf16, and llama.cpp's own quantiser makes a ``Q4_0``, ``Q4_K_M``, ``Q8_0``, … of it, with its usual choice of
-a type for each tensor. Runs in the peer's environment (bench/requirements.txt).
+The checkpoint is written in bf16, then llama.cpp's quantiser converts it to ``Q4_0``, ``Q4_K_M``, ``Q8_0``, …
+with its usual choice of a type for each tensor. Runs in the peer's environment (bench/requirements.txt).
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def main() -> None:
 
 
 def quantize(plain: Path, path: Path, kind: str) -> None:
-    """Let llama.cpp quantise a file as it thinks best for a type."""
-    import llama_cpp  # the library itself, which writing a file does without
+    """Quantise a file with llama.cpp's defaults for a type."""
+    import llama_cpp  # imported here, because writing a file does not need the library
 
     options = llama_cpp.llama_model_quantize_default_params()
     options.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{kind}")
@@ -80,7 +81,7 @@ def write_gguf(directory: Path, path: Path) -> None:
 
 
 def add_config(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
-    """Say what ``config.json`` says."""
+    """Write the metadata from ``config.json``."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -96,7 +97,7 @@ def add_config(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
-    """The tokens of `bench.vocabulary`."""
+    """Write the tokens of `bench.vocabulary`."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens(size))
@@ -107,7 +108,7 @@ def add_vocabulary(writer: gguf.GGUFWriter, size: int) -> None:
 
 
 def stored_tensors(path: Path) -> Iterator[tuple[str, NDArray[np.uint16]]]:
-    """Names and mapped bf16 bits of a safetensors file."""
+    """Yield the names and memory-mapped bf16 bits of a safetensors file."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -119,7 +120,9 @@ def stored_tensors(path: Path) -> Iterator[tuple[str, NDArray[np.uint16]]]:
 
 
 def interleaved(name: str, rows: NDArray[np.uint16], config: dict[str, Any]) -> NDArray[np.uint16]:
-    """The rows in the peer's order: of a Llama it turns neighbouring elements of a head, not the two halves."""
+    """Return the rows in the peer's order: for Llama, its RoPE rotates neighbouring elements instead of
+    halves.
+    """
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
     field = heads.get(name.split(".")[-2])
     if config["model_type"] != "llama" or field is None:
@@ -129,7 +132,7 @@ def interleaved(name: str, rows: NDArray[np.uint16], config: dict[str, Any]) -> 
 
 
 def gguf_name(name: str) -> str:
-    """The peer's name of a tensor."""
+    """Return the peer's name of a tensor."""
     if name in _NAMES:
         return _NAMES[name]
     _, _, layer, rest = name.split(".", 3)

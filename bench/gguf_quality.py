@@ -1,6 +1,6 @@
-"""How far the weights of a GGUF file are from the checkpoint it was made of: ``python -m bench.gguf_quality DIRECTORY PATH``.
+"""Compares a GGUF file's weights with its checkpoint's: ``python -m bench.gguf_quality DIRECTORY PATH``.
 
-Runs in the peer's environment, and prints one JSON object.
+Runs in the peer's environment and prints one JSON object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.checkpoint import to_float32
 from bench.gguf_file import gguf_name, interleaved, stored_tensors
 
 ROWS = 256
-"""Rows of each matrix that are compared: whole heads, so that the same are compared in whatever order they lie."""
+"""Rows of each matrix to compare: whole heads, so that the order of rows within heads does not matter."""
 EMBEDDING = "token_embd.weight"
 HEAD = "output.weight"
 
@@ -27,7 +27,9 @@ def main() -> None:
 
 
 def quality(directory: Path, path: Path) -> dict[str, Any]:
-    """``nmse`` of the matrices, and what a token reads of them: ``read_bytes``, ``types`` by type, ``bits_per_weight``."""
+    """Return ``nmse`` of the matrices, and of those that a token reads ``read_bytes``, ``types``,
+    ``bits_per_weight``.
+    """
     config = json.loads((directory / "config.json").read_text())
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
     squares = {"error": 0.0, "weight": 0.0}

@@ -1,8 +1,8 @@
-"""What llmd itself takes beside the CPU backend: ``python -m bench.host_share [SHAPE]``.
+"""Measures llmd's own cost relative to the CPU backend: ``python -m bench.host_share [SHAPE]``.
 
-Processor time of the front and of the engine's loop, as a share of the device's, while 16 streams decode. The front is
-measured in a daemon that answers raw sockets; loop and device apart in this process, as the time inside and outside of
-`Stage.submit`, where a CPU stage does its work.
+CPU time of the front process and the engine loop, as a share of the device's, while 16 streams decode. The
+front is measured in a daemon with raw socket clients. Loop and device are measured in this process, as the
+time outside and inside `Stage.submit`, where a CPU stage does its work.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ STREAMS, STEPS = 16, 100
 CONTEXT_LEN = 1024
 QUANT = "q8"
 TEMPERATURE, TOP_P, TOP_K = 0.8, 0.9, 40
-"""Random weights make flat distributions: without a top-k their nucleus would be most of the vocabulary."""
+"""Random weights give flat distributions: without top-k, the nucleus would be most of the vocabulary."""
 
 
 def main(shape: str = "llama-100m") -> None:
-    """Print one JSON object; times in milliseconds of processor time for one step of 16 streams."""
+    """Print one JSON object; times are milliseconds of CPU time per step of 16 streams."""
     directory = write_checkpoint(SHAPES[shape], checkpoint_directory(SHAPES[shape]))
     write_tokenizer(SHAPES[shape].vocab, directory)
     front = front_ms(directory)
@@ -44,7 +44,7 @@ def main(shape: str = "llama-100m") -> None:
 
 
 def front_ms(directory: Path) -> float:
-    """Processor time of the front for one token of each stream."""
+    """Return the CPU time of the front for one token of each stream."""
     with (
         tempfile.TemporaryDirectory(prefix="llmd-share-") as folder,
         llmd_server(directory, Path(folder), quant=QUANT, slots=STREAMS, context_len=CONTEXT_LEN) as server,
@@ -56,7 +56,7 @@ def front_ms(directory: Path) -> float:
 
 
 def engine_ms(directory: Path) -> tuple[float, float]:
-    """Processor time of loop and device for one step; the device's threads included."""
+    """Return the CPU time of the loop and of the device (with its threads) per step."""
     with tempfile.TemporaryDirectory() as cache:
         load = Load(str(directory), device="cpu", context_len=CONTEXT_LEN, slots=STREAMS, quant=QUANT)
         model = loader_for(Path(cache))(load, lambda _: None)
@@ -67,7 +67,7 @@ def engine_ms(directory: Path) -> tuple[float, float]:
 
 
 def decode_ms(core: EngineCore) -> tuple[float, float]:
-    """As `engine_ms`, of a core."""
+    """Measure `engine_ms` of a core."""
     for request_id in range(STREAMS):
         prompt = tuple((np.arange(20) + request_id).tolist())
         sampling = SamplingParams(request_id, TEMPERATURE, TOP_K, TOP_P)
@@ -83,16 +83,16 @@ def decode_ms(core: EngineCore) -> tuple[float, float]:
 
 
 class _Device:
-    """Adds up the processor time inside of a stage's `submit`: this thread's, and the whole process's."""
+    """Sums the CPU time inside a stage's `submit`: of this thread, and of the whole process."""
 
     def __init__(self, core: EngineCore) -> None:
         self.thread_s = self.process_s = 0.0
-        (stage,) = core._pipeline._stages  # noqa: SLF001 - the loop has no place for a clock of its own
+        (stage,) = core._pipeline._stages  # noqa: SLF001 - the loop has no hook for a clock
         self._submit = stage.submit
         vars(stage)["submit"] = self.submit
 
     def submit(self, *arguments: object) -> object:
-        """`Stage.submit`, between two readings of the clocks."""
+        """Call `Stage.submit` between two readings of the clocks."""
         thread, process = time.thread_time(), time.process_time()
         ticket = self._submit(*arguments)  # type: ignore[arg-type]
         self.thread_s += time.thread_time() - thread

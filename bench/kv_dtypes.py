@@ -1,7 +1,7 @@
-"""Attention of one decoded token over each KV dtype: ``python -m bench.kv_dtypes``.
+"""Measures the attention of one decoded token for each KV dtype: ``python -m bench.kv_dtypes``.
 
-The dtypes take turns, step by step, over the same positions in blocks that lie scattered. A step projects its row to keys
-and values, then attends in one layer; what it takes at position 0 is subtracted.
+The dtypes take turns, step by step, over the same positions in scattered blocks. A step projects its row to
+keys and values, then attends in one layer; its time at position 0 is subtracted.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RandomSource:
         return nullcontext(range(len(weights)))
 
     def stored_blocks(self, weight: Weight) -> None:
-        """None: there is no file."""
+        """Return None: there is no file."""
 
     def read(self, weight: Weight) -> WeightData:
         draw = np.random.default_rng(0).standard_normal(weight.ref.view_shape, np.float32)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def rows(device: CpuDevice, rounds: int) -> Iterator[str]:
-    """A line of the table for each shape and length."""
+    """Yield a line of the table for each shape and length."""
     for name, shape in SHAPES.items():
         program = attention_program(*shape)
         for length in LENGTHS:
@@ -105,7 +105,7 @@ def rows(device: CpuDevice, rounds: int) -> Iterator[str]:
 
 
 def attention_program(heads: int, kv_heads: int, head_dim: int) -> Program:
-    """One layer whose queries are the hidden states."""
+    """Return a program of one layer whose queries are the hidden states."""
     width = heads * head_dim
     refs = tuple(TensorRef(name, (kv_heads * head_dim, width)) for name in ("k", "v"))
     ops = (
@@ -129,11 +129,11 @@ class FilledStage:
         self._table = np.random.default_rng(0).permutation(blocks).astype(np.int32)[None]
         self._hidden = np.random.default_rng(1).standard_normal((BLOCK_LEN, program.hidden_size), np.float32)
         self._run(range(BLOCK_LEN), [])
-        # Untouched memory would all be one page of zeros: every block gets what the first one holds.
+        # Untouched memory is a single shared page of zeros, so copy the first block to every block.
         self._run(range(1), [(0, int(self._table[0, 0]), block) for block in range(blocks)])
 
     def seconds(self, position: int) -> float:
-        """What one row at a position takes."""
+        """Return the CPU time of one row at a position."""
         start = time.process_time()
         self._run(range(position, position + 1), [])
         return time.process_time() - start

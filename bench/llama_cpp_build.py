@@ -1,8 +1,8 @@
 """Builds llama.cpp from the source package of llama-cpp-python: ``python -m bench.llama_cpp_build FOLDER``.
 
-A folder of libraries for each instruction set, of which only that of kernels differs; ``native`` also has ``llama-server``, since
-the package's own Python server serves one request at a time. Needs pip, cmake, ninja and a C++ compiler, and takes some ten
-minutes.
+Creates a folder of libraries for each instruction set, which differ only in the kernel library. ``native``
+also has ``llama-server``, because the package's Python server serves one request at a time. Needs pip, cmake,
+ninja and a C++ compiler, and takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ OPTIONS = {
 KERNELS = "ggml-cpu"
 WITHOUT_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 BUILDS = {
-    # The header keeps their AMX kernels from ending with SIGSEGV where GCC before 13 has compiled them.
+    # The header prevents a SIGSEGV in their AMX kernels when compiled with GCC before 13.
     "native": {"CMAKE_CXX_FLAGS": f"-include {Path(__file__).with_name('amx_tile_config.h')}"},
     "no-amx": {"CMAKE_C_FLAGS": WITHOUT_AMX, "CMAKE_CXX_FLAGS": WITHOUT_AMX},
     "avx2": dict.fromkeys(("GGML_AVX2", "GGML_FMA", "GGML_F16C", "GGML_BMI2"), "ON") | {"GGML_NATIVE": "OFF"},
 }
-"""Each repacks weights for its kernels as it loads. The second has those of AVX-512 alone, which some types and batches
-are faster with."""
+"""Each repacks weights for its kernels while loading. The second uses only AVX-512, which is faster for some
+types and batches.
+"""
 
 
 def main() -> None:
-    """Leave a folder for each build, and the pinned ``version``."""
+    """Create a folder for each build, and the file ``version`` with the pinned version."""
     folder = Path(sys.argv[1])
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def with_kernels(native: Path, made: Path, folder: Path) -> None:
-    """Copy a build, with the library of kernels of another."""
+    """Copy a build with the kernel library of another."""
     shutil.copytree(native, folder, symlinks=True)
     for library in made.glob(f"lib{KERNELS}*"):
         if not library.is_symlink():

@@ -1,7 +1,7 @@
-"""The peer's side: llama.cpp through llama-cpp-python, in an environment of its own (bench/requirements.txt).
+"""The peer's side: llama.cpp through llama-cpp-python, in a separate environment (bench/requirements.txt).
 
-Called as ``python -m bench.llama_cpp_side GGUF THREADS KV_TYPE``; answers requests as `bench.worker` describes. The build is the one
-that ``LLAMA_CPP_LIB_PATH`` names (`bench.llama_cpp_build`).
+Run as ``python -m bench.llama_cpp_side GGUF THREADS KV_TYPE``; answers requests as described in
+`bench.worker`. ``LLAMA_CPP_LIB_PATH`` selects the build (`bench.llama_cpp_build`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bench.worker import answer
 
 BATCH = 2048
-"""Tokens of one call; the library computes 512 of them at once, its own choice."""
+"""Tokens per call; the library splits them into batches of 512."""
 
 
 class Peer:
@@ -29,7 +29,7 @@ class Peer:
         llama_cpp.llama_backend_init()
         silent = llama_cpp.llama_log_callback(lambda *_: None)
         llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
-        self._silent = silent  # the library calls it for as long as it lives
+        self._silent = silent  # keep a reference: the library may call it at any time
         began = time.perf_counter()
         self._model = llama_cpp.llama_model_load_from_file(
             path.encode(), llama_cpp.llama_model_default_params()
@@ -80,14 +80,16 @@ class Peer:
         np.save(path, found)
 
     def _prepare(self, num_sequences: int, length: int) -> None:
-        """An empty context for sequences of a length, anew only where there is none like it."""
+        """Prepare an empty context for sequences of a length; reuse the last one if it fits."""
         if self._context is not None and self._made == (num_sequences, length):
             llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self._context), True)
             return
         if self._context is not None:
             llama_cpp.llama_free(self._context)
         options = llama_cpp.llama_context_default_params()
-        options.n_ctx = num_sequences * (-(-length // 256) * 256)  # it rounds each sequence up to that itself
+        options.n_ctx = num_sequences * (
+            -(-length // 256) * 256
+        )  # the library rounds each sequence up to this
         options.n_batch, options.n_seq_max = BATCH, num_sequences
         options.n_threads = options.n_threads_batch = self._threads
         options.type_k = options.type_v = self._kv_type
@@ -97,7 +99,9 @@ class Peer:
         self._made = (num_sequences, length)
 
     def _run(self, rows: Sequence[tuple[int, int, int, bool]]) -> list[int]:
-        """Compute rows of (token, position, sequence, whether it draws); returns the likeliest of those that draw."""
+        """Compute rows of (token, position, sequence, draws); return the most likely token of each row that
+        draws.
+        """
         batch = self._batch
         batch.n_tokens = len(rows)
         for row, (token, position, sequence, draws) in enumerate(rows):

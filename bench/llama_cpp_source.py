@@ -1,4 +1,4 @@
-"""The source package of llama-cpp-python, whose version ``bench/requirements.txt`` pins, and how llama.cpp in it is built."""
+"""Downloads the pinned source package of llama-cpp-python and builds llama.cpp from it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SOURCES = "vendor/llama.cpp"
 
 
 def pinned_version(requirements: str) -> str:
-    """The version that a file of requirements pins."""
+    """Return the version that a requirements file pins."""
     lines = (line.partition("==") for line in requirements.splitlines())
     return next(version for name, _, version in lines if name == PACKAGE)
 
 
 def fetch(version: str, folder: Path) -> Path:
-    """Download and unpack the source package; returns where llama.cpp lies in it."""
+    """Download and unpack the source package; return its llama.cpp folder."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", PACKAGE]
     subprocess.run([*pip, "--dest", str(folder), f"{PACKAGE}=={version}"], check=True)
     (archive,) = folder.glob("*.tar.gz")
@@ -33,7 +33,7 @@ def fetch(version: str, folder: Path) -> Path:
 
 
 def build(sources: Path, folder: Path, targets: Sequence[str], options: Mapping[str, str]) -> Path:
-    """Compile targets on all processors; returns the folder of what was made."""
+    """Compile targets on all CPUs; return the output folder."""
     defined = [f"-D{name}={value}" for name, value in options.items()]
     run(["cmake", "-S", str(sources), "-B", str(folder), "-G", "Ninja", *defined])
     jobs = str(len(os.sched_getaffinity(0)))
@@ -42,7 +42,7 @@ def build(sources: Path, folder: Path, targets: Sequence[str], options: Mapping[
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a build step after everything else that this machine has to do; its output only where it fails."""
+    """Run a build step at low priority; print its output only if it fails."""
     done = subprocess.run(
         ["nice", "-n", "15", *command],
         stdout=subprocess.PIPE,

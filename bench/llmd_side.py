@@ -1,4 +1,4 @@
-"""Our side: ``python -m bench.llmd_side SETTINGS``, a line of JSON; answers requests as `bench.worker` describes."""
+"""Our side: ``python -m bench.llmd_side SETTINGS`` (JSON); answers requests as in `bench.worker`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llmd_backend_cpu.device import CpuDevice
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What to load, and how. ``isa`` None is the machine's best."""
+    """What to load and how. ``isa`` None is the machine's best."""
 
     directory: str
     quant: str | None
@@ -35,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def load(settings: Settings) -> LoadedModel:
-    """Load as the engine process does, on a CPU device of that instruction set and number of threads."""
+    """Load like the engine process, on a CPU device with that instruction set and number of threads."""
     message = Load(
         settings.directory,
         device="cpu",
@@ -55,7 +55,7 @@ def load(settings: Settings) -> LoadedModel:
 
 
 class Sequences:
-    """See `bench.worker.Model`; through the whole loop of scheduler, pager and sampler."""
+    """Implements `bench.worker.Model` with the whole loop of scheduler, pager and sampler."""
 
     def __init__(self, core: EngineCore) -> None:
         self._core = core
@@ -63,7 +63,7 @@ class Sequences:
         self._open: list[int] = []
 
     def open(self, prompts: list[list[int]], room: int) -> float:
-        # While the last prompts are read the first ones grow already, by a token a step at most.
+        # The first sequences already grow while the last prompts are read, by at most a token per step.
         stop = StopParams(max_tokens=room + len(prompts))
         sampling = SamplingParams(seed=0, temperature=0.0)
         self._open = [next(self._ids) for _ in prompts]

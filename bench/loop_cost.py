@@ -1,11 +1,13 @@
-"""What llmd costs around the device: ``python -m bench.loop_cost``.
+"""Measures llmd's overhead around the device: ``python -m bench.loop_cost``.
 
-On a null device, whose steps take a fixed time and whose tokens mean nothing:
+On a null device with a fixed step time and meaningless tokens:
 
-* *idle*: how long the device stands still between two steps, as a share of a step; this is the engine's time that the
-  device's does not cover. In this process, as `llmd bench engine` measures it.
-* *arrives*: tokens that clients of a daemon get over HTTP (a Unix socket), as a share of what the device makes; the CPU
-  time of front, engine and client beside it. The client reads raw sockets in this process.
+* *idle*: how long the device is idle between two steps, as a share of a step (engine time not hidden by the
+device).
+  Measured in this process, like `llmd bench engine`.
+* *arrives*: tokens that clients of a daemon receive over HTTP (a Unix socket), as a share of those that the
+device
+  generates, with the CPU time of front, engine and client. The client reads raw sockets in this process.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def main() -> None:
 
 
 def measure(streams: int, temperature: float, top_p: float) -> dict[str, object]:
-    """Both figures for one load."""
+    """Measure both for one load."""
     sampling = SamplingParams(0, temperature, top_p=top_p)
     idle = [measure_loop(streams, sampling, STEP_MS / 1e3, STEPS).idle_share for _ in range(ROUNDS)]
     with null_daemon("guide", slots=streams, step_ms=STEP_MS) as daemon:
@@ -53,7 +55,7 @@ def measure(streams: int, temperature: float, top_p: float) -> dict[str, object]
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """The median, and the range beside it."""
+    """Return the median and the range."""
     return {
         "median": round(statistics.median(values), 4),
         "least": round(min(values), 4),
@@ -62,7 +64,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def over_http(daemon: NullDaemon, streams: int, temperature: float, top_p: float) -> dict[str, float]:
-    """Tokens that arrive, as a share of what the device makes, and CPU seconds by second of each process."""
+    """Measure the share of generated tokens that arrive, and the CPU seconds per second of each process."""
     request = http_request(temperature, top_p)
     processes = {"front": [daemon.pid], "engine": family(daemon.pid)[1:]}
     used = {name: sum(map(cpu_s, pids)) for name, pids in processes.items()}
@@ -75,7 +77,7 @@ def over_http(daemon: NullDaemon, streams: int, temperature: float, top_p: float
 
 
 def answer_all(address: Address, request: bytes, streams: int) -> float:
-    """Seconds from the first byte of the first answer to the last of the last."""
+    """Return the seconds from the first byte of the first answer to the end of the last answer."""
     began, left = 0.0, streams
     with selectors.DefaultSelector() as selector:
         for _ in range(streams):
@@ -96,7 +98,7 @@ def answer_all(address: Address, request: bytes, streams: int) -> float:
 
 
 def http_request(temperature: float, top_p: float, top_k: int = 0) -> bytes:
-    """A streamed completion of `ANSWER_LEN` tokens."""
+    """Return a request for a streamed completion of `ANSWER_LEN` tokens."""
     fields = {
         "prompt": "How do I stop a model?",
         "max_tokens": ANSWER_LEN,

@@ -1,4 +1,4 @@
-"""What is measured on."""
+"""The machine of a measurement: its CPU, and how busy other processes keep it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench.servers import family_cpu_s
 
 PR_SET_CHILD_SUBREAPER = 36
 KERNEL_THREADS = 2
-"""The process that has started all threads of the kernel."""
+"""The PID of kthreadd, the parent of all kernel threads."""
 INTERESTING = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx_vnni", "amx_int8", "asimddp", "i8mm")
 
 
 def describe() -> str:
-    """CPU model, family, count and the flags that kernels care about."""
+    """Return the CPU's model, family, count and the flags that matter to kernels."""
     fields: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
@@ -29,20 +29,20 @@ def describe() -> str:
 
 
 class Occupation:
-    """How much of the processors went to others since this was made."""
+    """How much CPU time other processes have used since this object was created."""
 
     def __init__(self, look: Callable[[], tuple[float, float, float]] | None = None) -> None:
-        """``look`` tells the time, and the processor time of all and of this process until now."""
+        """``look`` returns the time, and the CPU time of all processes and of this one so far."""
         self._look = look or _look
         self._began, self._busy_s, self._own_s = self._look()
 
     def available_s(self) -> float:
-        """Processor time that there was, in seconds."""
+        """Return the available CPU time in seconds."""
         now, _, _ = self._look()
         return self._available_s(now)
 
     def of_others(self) -> float:
-        """As a share of all processors; those that this process has started are not others."""
+        """Return the share of the CPU time used by others; descendants of this process are not others."""
         now, busy, own = self._look()
         return max(0.0, (busy - self._busy_s - (own - self._own_s)) / self._available_s(now))
 
@@ -55,22 +55,22 @@ def _look() -> tuple[float, float, float]:
 
 
 def busy_s() -> float:
-    """Seconds that processes have used the processors since the system started, and that other virtual machines had them.
+    """Return the CPU seconds used by processes since boot, plus those taken by other virtual machines.
 
-    Without interrupts and threads of the kernel: a side that reads a file from the disk makes both work.
+    Interrupts and kernel threads are excluded: a side that reads a file from the disk causes both.
     """
     ticks = busy_ticks(Path("/proc/stat").read_text().splitlines()[0])
     return ticks / os.sysconf("SC_CLK_TCK") - family_cpu_s(KERNEL_THREADS)
 
 
 def busy_ticks(line: str) -> int:
-    """User, nice, system and steal in the first line of /proc/stat, proc(5); guests are in user's."""
+    """Sum user, nice, system and steal of the first line of /proc/stat, proc(5); user includes guests."""
     user, nice, system, _idle, _iowait, _irq, _softirq, steal = (int(field) for field in line.split()[1:9])
     return user + nice + system + steal
 
 
 def adopt_orphans() -> None:
-    """Become the parent of processes whose parent ends before them, so that their time stays our own.
+    """Become the parent of orphaned descendants, so that their CPU time counts as ours.
 
     See prctl(2), PR_SET_CHILD_SUBREAPER.
     """
@@ -78,5 +78,5 @@ def adopt_orphans() -> None:
 
 
 def own_s() -> float:
-    """Processor time of this process and of all that it has started."""
+    """Return the CPU time of this process and its descendants."""
     return family_cpu_s(os.getpid())

@@ -1,7 +1,8 @@
-"""Instructions per multiply-accumulate of the NEON units and of llama.cpp's kernels: ``python -m bench.neon_instructions FOLDER``.
+"""Counts instructions per multiply-accumulate of NEON kernels: ``python -m bench.neon_instructions FOLDER``.
 
-Prints a page. llama.cpp's sources come into FOLDER by pip, which `.venv-bench` has, and all is built there. Needs ``aarch64-linux-gnu-g++`` and ``qemu-aarch64``, which runs
-one instruction at a time and names each: how long they take, it does not know.
+Prints a page that compares our units with llama.cpp's kernels. llama.cpp's sources are downloaded to FOLDER
+with the pip of `.venv-bench`, and everything is built there. Needs ``aarch64-linux-gnu-g++`` and
+``qemu-aarch64``, which traces each instruction but does not know its time.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ PRODUCTS = {
     "smmla": 32,
     "ummla": 32,
     "usmmla": 32,
-}  # 4 and 8 inputs, of 4 results
+}  # 4 or 8 inputs for each of 4 results
 INPUTS, OUTPUTS, MANY = 2048, 32, 64
 
 
 class Pair(NamedTuple):
-    """A kernel of a unit with a format, as its symbol begins, and llama.cpp's."""
+    """The symbol prefix of a unit's kernel for a format, and llama.cpp's kernel."""
 
     unit: str
     rows: int
@@ -61,7 +62,7 @@ PAIRS = (
 
 
 def main() -> None:
-    """Build both sides for each unit, and print a line for each pair."""
+    """Build both sides for each unit and print a line for each pair."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     version = pinned_version((ROOT / "bench" / "requirements.txt").read_text())
@@ -79,27 +80,27 @@ def main() -> None:
 
 
 def build(unit: str, llama_cpp: Path, folder: Path) -> None:
-    """The programs ``UNIT-ours`` and ``UNIT-theirs``."""
+    """Build the programs ``UNIT-ours`` and ``UNIT-theirs``."""
     flags = ["-O3", "-ffp-contract=off", "-std=c++20", f"-march={MARCH[unit]}", "-static", "-w"]
     core = [CSRC / "arch" / f"{unit}.cpp", CSRC / "buffer.cpp", CSRC / "thread_pool.cpp"]
     own = [f"-I{CSRC}", f"-DLLMD_UNIT={unit}_kernels", "-pthread", "-o", f"{folder}/{unit}-ours"]
     run(COMPILER, *flags, ROOT / "bench" / "neon_ours.cpp", *core, *own)
     ggml = llama_cpp / "ggml"
     includes = [f"-I{ggml / place}" for place in ("include", "src", "src/ggml-cpu")]
-    # Unresolved is what these kernels never call.
+    # The unresolved symbols are never called by these kernels.
     rest = [*includes, "-DNDEBUG", "-Wl,--unresolved-symbols=ignore-all", "-o", f"{folder}/{unit}-theirs"]
     kernels = ggml / "src" / "ggml-cpu" / "arch" / "arm" / "repack.cpp"
     run(COMPILER, *flags, ROOT / "bench" / "neon_llama_cpp.cpp", kernels, *rest)
 
 
 def inner_loop(program: Path, symbol: str) -> float:
-    """Instructions per multiply-accumulate of the innermost loop that multiplies, the leanest where there are several."""
+    """Return the fewest instructions per multiply-accumulate of the innermost loops that multiply."""
     listing = run("aarch64-linux-gnu-objdump", "-d", "-C", "--no-show-raw-insn", program)
     return min(count / macs for count, macs in innermost(listing, symbol))
 
 
 def innermost(listing: str, symbol: str) -> Iterator[tuple[int, int]]:
-    """Instructions and multiply-accumulates of each loop of a function with products in it and no such loop inside."""
+    """Yield the instructions and multiply-accumulates of each innermost loop that multiplies."""
     (function,) = (
         part
         for part in listing.split("\n\n")
@@ -123,13 +124,15 @@ def innermost(listing: str, symbol: str) -> Iterator[tuple[int, int]]:
 
 
 def executed(program: Path, what: str, rows: int) -> float:
-    """Instructions per multiply-accumulate of the whole op: those of two runs of it less those of one."""
+    """Return the instructions per multiply-accumulate of the whole op: the count of two runs minus that of
+    one.
+    """
     one, two = (traced(program, what, str(rows), times) for times in "12")
     return (two - one) / (INPUTS * OUTPUTS * rows)
 
 
 def traced(program: Path, *arguments: str) -> int:
-    """How many instructions a program takes."""
+    """Return the number of instructions that a program executes."""
     options = ["-cpu", "max", "-singlestep", "-d", "exec,nochain", "-D", "/dev/stderr"]
     with subprocess.Popen(
         ["qemu-aarch64", *options, program, *arguments], stderr=subprocess.PIPE
@@ -142,7 +145,7 @@ def traced(program: Path, *arguments: str) -> int:
 
 
 def run(*command: str | Path) -> str:
-    """The output of a command."""
+    """Return the output of a command."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""A daemon whose models run on the null device: ``python -m bench.null_daemon MODEL SLOTS STEP_MS``."""
+"""Runs a daemon with its models on the null device: ``python -m bench.null_daemon MODEL SLOTS STEP_MS``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from llmd.server.engines.engine_starter import EngineStarter
 
 
 class NullDaemon(NamedTuple):
-    """Where it listens, and its front process."""
+    """The socket and the front process of a daemon."""
 
     socket: Path
     pid: int
@@ -27,7 +27,7 @@ class NullDaemon(NamedTuple):
 
 @contextmanager
 def null_daemon(model: str, *, slots: int, step_ms: float) -> Iterator[NullDaemon]:
-    """A daemon in a process and a folder of its own."""
+    """Run a daemon in a new process, with a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="llmd-null-") as name:
         folder = Path(name)
         homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE")}

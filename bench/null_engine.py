@@ -1,4 +1,4 @@
-"""An engine process on the null device: ``python -m bench.null_engine --step-ms MS --slots N --fd N``."""
+"""Runs an engine on the null device: ``python -m bench.null_engine --step-ms MS --cache FOLDER --fd N``."""
 
 from __future__ import annotations
 

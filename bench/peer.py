@@ -1,4 +1,4 @@
-"""llama.cpp as every measurement uses it: its builds, its environment, and models in its form."""
+"""llama.cpp for all measurements: its builds, its environment, and models as GGUF files."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ ROOT = Path(__file__).parents[1]
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 PEER_BUILDS = ROOT / ".bench-llama-cpp"
 PEER_SERVER = PEER_BUILDS / "native" / "llama-server"
-"""That of the build which most measurements use."""
+"""The server of the build that most measurements use."""
 
 
 def peer_version() -> str:
-    """That of the package that it was built from."""
+    """Return the version of the package that llama.cpp was built from."""
     return (PEER_BUILDS / "version").read_text().strip()
 
 
 def peer_environment(build: str) -> dict[str, str]:
-    """What tells llama-cpp-python which build to take."""
+    """Return the variables that select a build for llama-cpp-python."""
     return {"LLAMA_CPP_LIB_PATH": str(PEER_BUILDS / build)}
 
 
 def waiting_environment(waiting: str) -> dict[str, str]:
-    """What tells its threads how to wait for each other: ``default`` (OpenMP's: they spin a while) or ``passive``.
+    """Return the variables for the wait policy of its threads: ``default`` (OpenMP's: spin a while) or
+    ``passive``.
 
-    ``active`` would spin on while the other side is measured.
+    With ``active`` they would keep spinning while the other side is measured.
     """
     return {} if waiting == "default" else {"OMP_WAIT_POLICY": waiting}
 
 
 def run_peer(module: str, *arguments: str) -> str:
-    """What a module prints in the peer's environment.
+    """Run a module in the peer's environment and return its output.
 
     Raises:
-        RuntimeError: it fails; with the end of what it said.
+        RuntimeError: it failed; the message has the end of its standard error.
     """
     done = subprocess.run(
         [str(PEER_PYTHON), "-m", module, *arguments],
@@ -50,7 +51,7 @@ def run_peer(module: str, *arguments: str) -> str:
 
 
 def make_gguf(directory: Path, kind: str, file: Path) -> Path:
-    """A checkpoint as a GGUF file of one of llama.cpp's types, unless that is there and no older than the weights."""
+    """Convert a checkpoint to a GGUF file of a llama.cpp type, unless the file is up to date."""
     weights = directory / "model.safetensors"
     if not file.exists() or file.stat().st_mtime < weights.stat().st_mtime:
         run_peer("bench.gguf_file", str(directory), str(file), kind)

@@ -1,6 +1,7 @@
-"""The machine's own limits, in a process of its own: ``python -m bench.probe BYTES THREADS``; see `bench.worker`.
+"""Measures the machine's limits in a separate process: ``python -m bench.probe BYTES THREADS``; see
+`bench.worker`.
 
-The loops are ``probe.cpp``, built for the processor that runs them.
+The loops are in ``probe.cpp``, compiled for the CPU that runs them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from bench.worker import answer
 
 SOURCE = Path(__file__).with_name("probe.cpp")
 WAYS = tuple((ahead, streams) for ahead in (0, 512, 1024, 2048, 4096) for streams in (1, 2, 4))
-"""How a thread may read: bytes that it prefetches ahead, and streams; which is best depends on the processor."""
+"""Ways to read: prefetch distance in bytes and number of streams. The best one depends on the CPU."""
 PEAKS = {"AVX2": "probe_avx2", "VNNI": "probe_vnni", "AMX": "probe_amx"}
 
 
 class Probe:
-    """Reads memory of a size again and again, and multiplies integers."""
+    """Measures reading a block of memory and multiplying integers."""
 
     def __init__(self, library: ctypes.CDLL, num_bytes: int, threads: int) -> None:
         library.probe_memory.restype = ctypes.c_void_p
@@ -38,16 +39,18 @@ class Probe:
         self._best = sorted(WAYS, key=rates.__getitem__)[-2:]
 
     def read(self) -> float:
-        """Bytes per second, the better of the two best ways of reading."""
+        """Return bytes per second with the better of the two best ways to read."""
         return max(self._read(*way) for way in self._best)
 
     def integers(self) -> dict[str, float]:
-        """Operations per second of 8-bit integers by instruction set; those that this processor lacks left out."""
+        """Return 8-bit integer operations per second by instruction set; those that this CPU lacks are
+        omitted.
+        """
         rates = {name: max(probe() for _ in range(3)) for name, probe in self._functions.items()}
         return {name: rate for name, rate in rates.items() if rate}
 
     def ways(self) -> list[tuple[int, int]]:
-        """The two best."""
+        """Return the two best ways to read."""
         return list(self._best)
 
     def _read(self, ahead: int, streams: int) -> float:
@@ -63,7 +66,7 @@ class Probe:
 
 
 def build(folder: Path) -> ctypes.CDLL:
-    """Compile the loops for this processor."""
+    """Compile the loops for this CPU."""
     path = folder / "probe.so"
     command = ["c++", "-std=c++17", "-O3", "-march=native", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, "-o", str(path), str(SOURCE)], check=True)

@@ -1,4 +1,4 @@
-"""Keeps the page of a measurement with the other results, if it is whole."""
+"""Saves the page of a complete measurement with the other results."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def publish(subject: str, page: str, disturbed: DisturbedError | None) -> None:
-    """Print a page and write it to the results of today.
+    """Print a page and save it in the results under today's date.
 
-    A measurement that was ``disturbed`` is printed as far as it came, and is no result: the program ends with 1.
+    A ``disturbed`` measurement is printed as far as it got, but not saved; the program exits with 1.
     """
     print(page)
     if disturbed is not None:

@@ -1,6 +1,7 @@
-"""Rounds that count: those in which other processes left the processors alone.
+"""Repeats rounds that other processes disturbed.
 
-A peer whose threads spin loses many times more to a neighbour than it takes: such a round says nothing about either side.
+A peer with spinning threads loses far more time to another process than that process uses, so such a round
+says nothing about either side.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import Protocol, TypeVar
 from bench.machine import Occupation, adopt_orphans
 
 SHARE_OF_OTHERS = 0.05
-"""Share of the processors' time that other processes may have in a round that counts."""
+"""Share of the CPU time that other processes may use in a counted round."""
 TICKS_OF_OTHERS = 4
-"""Clock ticks that they may always have: both terms of the difference are counted in ticks, for each process of a side."""
+"""Clock ticks that others may always use: both terms of the difference have a resolution of ticks."""
 MOST_THROWN_OUT = 10
-"""Rounds of one figure that may be repeated before the measurement gives up."""
+"""Rounds of one measure that may be repeated before the measurement is aborted."""
 T = TypeVar("T")
 
 
 class Watch(Protocol):
-    """A `bench.machine.Occupation`: processor time in seconds since it was made, and the share that others had of it."""
+    """The interface of `bench.machine.Occupation`: available CPU seconds, and the share that others used."""
 
     def available_s(self) -> float: ...
 
@@ -31,12 +32,12 @@ class Watch(Protocol):
 
 
 class DisturbedError(RuntimeError):
-    """Other processes worked in too many rounds for a figure."""
+    """Other processes disturbed too many rounds."""
 
 
 @dataclass
 class Tally:
-    """The share of the processors that others had in each round, of those that count and of those thrown out."""
+    """The share of the CPU time that others used in each counted round and in each discarded round."""
 
     counted: list[float] = field(default_factory=list)
     thrown_out: list[float] = field(default_factory=list)
@@ -51,7 +52,7 @@ class Tally:
 
 
 class QuietRounds:
-    """Takes rounds until enough of them were quiet, and counts the others."""
+    """Runs rounds until enough of them were quiet, and counts the others."""
 
     def __init__(self, watch: Callable[[], Watch] = Occupation) -> None:
         adopt_orphans()
@@ -59,12 +60,12 @@ class QuietRounds:
         self._watch = watch
 
     def take(self, title: str, measure: Callable[[int], T], wanted: int, *, warm_up: bool = True) -> list[T]:
-        """What ``measure`` returns in each quiet round, after one that warms up and never counts.
+        """Return the result of ``measure`` for each quiet round, after a warm-up round that never counts.
 
-        It is given the number of the round, 0 while it warms up; a round that is repeated keeps its number.
+        ``measure`` gets the number of the round, 0 for the warm-up; a repeated round keeps its number.
 
         Raises:
-            DisturbedError: more than `MOST_THROWN_OUT` rounds were thrown out.
+            DisturbedError: more than `MOST_THROWN_OUT` rounds were discarded.
         """
         if warm_up:
             measure(0)
@@ -91,5 +92,5 @@ class QuietRounds:
 
 
 def is_quiet(share: float, available_s: float) -> bool:
-    """Whether a round of ``available_s`` seconds of processor time counts in which others had this ``share``."""
+    """Whether a round with ``available_s`` CPU seconds counts if others used this ``share``."""
     return share <= max(SHARE_OF_OTHERS, TICKS_OF_OTHERS / os.sysconf("SC_CLK_TCK") / available_s)

@@ -1,4 +1,4 @@
-"""The two servers that are measured beside each other, each a process of its own."""
+"""Starts the two servers that are compared."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ START_LIMIT_S = 120.0
 
 @dataclass(frozen=True)
 class Server:
-    """A server that is ready."""
+    """A running server."""
 
     name: str
     url: str
     pid: int
 
     def cpu_s(self) -> float:
-        """Processor time of the process and of those that it started, until now."""
+        """Return the CPU time of the process and its descendants so far."""
         return family_cpu_s(self.pid)
 
     def resident_bytes(self) -> int:
-        """Memory of the process and of those that it started; pages that they share count once."""
+        """Return the memory of the process and its descendants; shared pages count once."""
         return sum(_proportional_bytes(pid) for pid in family(self.pid))
 
 
 @contextmanager
 def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_len: int) -> Iterator[Server]:
-    """The daemon with its CPU backend and quantised weights; its caches lie in the folder."""
+    """Run the daemon on the CPU backend with quantised weights, with its caches in the folder."""
     port = free_port()
     command = [*llmd_command(port, model, slots=slots, context_len=context_len), "--quant", quant]
     with _running("llmd", command, port, "/ready", environment_below(folder) | {"LLMD_ADDR": ""}) as server:
@@ -51,7 +51,7 @@ def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_le
 def llama_server(
     program: Path, gguf: Path, *, slots: int, context_len: int, threads: int, waiting: str
 ) -> Iterator[Server]:
-    """llama.cpp's server; ``waiting`` is how its threads wait for each other (`bench.peer`)."""
+    """Run llama.cpp's server; ``waiting`` is the wait policy of its threads (`bench.peer`)."""
     port = free_port()
     command = llama_command(program, port, gguf, slots=slots, context_len=context_len, threads=threads)
     environment = os.environ | waiting_environment(waiting)
@@ -60,7 +60,7 @@ def llama_server(
 
 
 def llmd_command(port: int, *models: Path, slots: int, context_len: int) -> list[str]:
-    """Start the daemon with its CPU backend."""
+    """Return the command of the daemon on the CPU backend."""
     return [
         *(sys.executable, "-m", "llmd.cli.main", "serve", *map(str, models), "--addr", f"127.0.0.1:{port}"),
         *("--device", "cpu", "--slots", str(slots), "--max-ctx", str(context_len)),
@@ -70,10 +70,11 @@ def llmd_command(port: int, *models: Path, slots: int, context_len: int) -> list
 def llama_command(
     program: Path, port: int, gguf: Path, *, slots: int, context_len: int, threads: int
 ) -> list[str]:
-    """Start llama.cpp's server: a slot of its own for each request at once, flash attention, continuous batching.
+    """Return the command of llama.cpp's server, with one slot per request, flash attention and continuous
+    batching.
 
-    Its cache of idle slots in main memory is off: it would copy what no prompt of the load asks for again. Prefixes
-    are still found in the slots themselves.
+    Its RAM cache of idle slots is off: it would copy prompts that never come again. Prefixes in slots are
+    still reused.
     """
     return [
         *(str(program), "--model", str(gguf), "--host", "127.0.0.1", "--port", str(port)),
@@ -110,26 +111,26 @@ def wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return an unused port."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it and they have started."""
+    """Return a process and its descendants."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for text in lists for child in text.read_text().split()]
     return [pid, *(member for child in children for member in family(child))]
 
 
 def family_cpu_s(pid: int) -> float:
-    """Processor time of a process and of those that it started, until now, whether they still run or have ended."""
+    """Return the CPU time of a process and its running and ended descendants so far."""
     return sum(processor_seconds(member) or 0.0 for member in family(pid))
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time of a process alone; nothing of one that has just ended, since its parent has it."""
+    """Return the CPU time of one process; 0 if it has just ended, because its parent has the time then."""
     return processor_seconds(pid, with_children=False) or 0.0
 
 

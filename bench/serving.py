@@ -1,7 +1,7 @@
-"""The daemon and llama.cpp's server under the same load, in turn: ``python -m bench.serving [SHAPE]``.
+"""Compares the daemon and llama.cpp's server under the same load: ``python -m bench.serving [SHAPE]``.
 
-``make bench-serve`` builds what it needs first. Both servers run throughout and only one is asked at a time; the load is
-``llmd bench serve``, in a process of its own.
+``make bench-serve`` builds what it needs first. Both servers run throughout, and only one gets requests at a
+time. The load is ``llmd bench serve``, in a separate process.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ CONTEXT_LEN = 1024
 
 @dataclass(frozen=True)
 class Workload:
-    """A load with its title and the options of ``llmd bench serve`` that make it."""
+    """A load: its title and its options of ``llmd bench serve``."""
 
     title: str
     options: tuple[str, ...]
     num_prompts: int
 
     def scaled(self, scale: float) -> Workload:
-        """The same with fewer requests, or more."""
+        """Return the workload with a scaled number of requests."""
         return Workload(self.title, self.options, max(1, round(self.num_prompts * scale)))
 
 
@@ -69,9 +69,11 @@ WORKLOADS = (
     ),
 )
 QUANT, KIND = "q8_g32", "Q8_0"
-"""The same format under two names: a float16 scale for 32 weights of 8 bits, 8.5 bits a weight, and the same error."""
+"""The same format under two names: 8-bit weights with a float16 scale for 32, 8.5 bits per weight, same
+error.
+"""
 Load = Callable[[Server, int], dict[str, Any]]
-"""Puts the load of a seed on a server; returns what was measured."""
+"""Runs the load of a seed on a server and returns the result."""
 Rounds = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
@@ -103,10 +105,10 @@ def main() -> None:
 
 
 def measure(found: Measured, shape: Shape, workloads: Sequence[Workload], threads: int, rounds: int) -> None:
-    """Fill in what is measured.
+    """Run the measurement and fill in ``found``.
 
     Raises:
-        DisturbedError: other processes worked in too many rounds; what was measured before is there.
+        DisturbedError: other processes disturbed too many rounds; ``found`` has the results so far.
     """
     model, gguf = prepare(shape)
     found.errors = measure_errors(found.quant, KIND, model)
@@ -127,24 +129,24 @@ def measure(found: Measured, shape: Shape, workloads: Sequence[Workload], thread
 
 
 def prepare(shape: Shape) -> tuple[Path, Path]:
-    """The model as a directory with a tokenizer, and as a GGUF file."""
+    """Return the model as a directory with a tokenizer and as a GGUF file."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     write_tokenizer(shape.vocab, directory)
     return directory, gguf_of(directory, KIND)
 
 
 def open_peer(gguf: Path, threads: int, waiting: str) -> AbstractContextManager[Server]:
-    """llama.cpp's server on the model."""
+    """Run llama.cpp's server on the model."""
     return llama_server(
         PEER_SERVER, gguf, slots=SLOTS, context_len=CONTEXT_LEN, threads=threads, waiting=waiting
     )
 
 
 def best_waiting(gguf: Path, threads: int, put: Load, seeds: Iterator[int]) -> str:
-    """How the peer's threads should wait for each other here: it gets the way that serves it best.
+    """Return the wait policy with which the peer is fastest on this machine.
 
-    Threads that spin are faster on a machine of their own, and many times slower where anything else wants a processor:
-    a trial in which others worked does not count.
+    Spinning threads are faster on an idle machine, and many times slower if anything else needs a CPU, so a
+    disturbed trial does not count.
     """
     rates = {}
     for waiting in ("default", "passive"):
@@ -159,14 +161,14 @@ def best_waiting(gguf: Path, threads: int, put: Load, seeds: Iterator[int]) -> s
 
 
 def seeds_of(num_loads: int) -> list[Iterator[int]]:
-    """Seeds of the rounds of each load: no prompt comes twice, which a cache would know."""
+    """Return the seeds of each load's rounds. They are all different, so that no prompt is in a cache."""
     return [iter(range(first, first + 1000)) for first in range(0, num_loads * 1000, 1000)]
 
 
 def interleave(
     title: str, ours: Server, peer: Server, seeds: Iterator[int], put: Load, quiet: QuietRounds, rounds: int
 ) -> Rounds:
-    """Quiet rounds of (ours, peer), each with a seed of its own; who goes first changes each time."""
+    """Return quiet rounds of (ours, peer), each with its own seed. The order alternates."""
 
     def measure(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
         seed = next(seeds)
@@ -179,7 +181,7 @@ def interleave(
 
 
 def load(workload: Workload, model: Path, server: Server, seed: int) -> dict[str, Any]:
-    """Put a load on a server; returns the result of ``llmd bench serve``, and ``server_cpu_s`` that the server took."""
+    """Run a load; return the result of ``llmd bench serve`` and the server's CPU time, ``server_cpu_s``."""
     command = [
         *(sys.executable, "-m", "llmd.cli.main", "bench", "serve", "--json", "--base-url", server.url),
         *("--tokenizer", str(model), "--num-prompts", str(workload.num_prompts), "--seed", str(seed)),

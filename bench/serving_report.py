@@ -1,4 +1,4 @@
-"""The result of the serving benchmark as a page."""
+"""Formats the result of the serving benchmark as a page."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ TIMES = {
 
 @dataclass
 class Measured:
-    """A whole measurement, or what there is of one: rounds and how many counted by workload, memory in bytes by server,
-    errors of both formats by kind of weights, and what it was taken on and with.
-    """
+    """A complete or partial measurement."""
 
     shape: str
     machine: str
@@ -42,12 +40,15 @@ class Measured:
     peer_waiting: str = "default"
     errors: Sequence[WeightErrors] = ()
     results: dict[str, Rounds] = field(default_factory=dict)
+    """Rounds by workload."""
     tallies: dict[str, Tally] = field(default_factory=dict)
+    """Counted and discarded rounds by workload."""
     memory: Mapping[str, int] = field(default_factory=dict)
+    """Bytes by server."""
 
 
 def report(measured: Measured) -> str:
-    """The page of a measurement."""
+    """Return the page of a measurement."""
     quant, kind = measured.quant, measured.kind
     lines = [
         f"# {measured.shape} under load: the daemon ({quant}) beside llama.cpp's server ({kind})",
@@ -75,7 +76,7 @@ def report(measured: Measured) -> str:
 
 
 def row(name: str, key: str, rounds: Rounds, *, is_rate: bool) -> str:
-    """A figure of both sides, and how they compare."""
+    """Format a measure of both sides and their ratio."""
     mine, theirs = ([side[key] for side in sides] for sides in zip(*rounds, strict=True))
     ratios = [a / b if is_rate else b / a for a, b in zip(mine, theirs, strict=True)]
     return (
@@ -85,7 +86,7 @@ def row(name: str, key: str, rounds: Rounds, *, is_rate: bool) -> str:
 
 
 def counted(rounds: Rounds) -> str:
-    """How much was asked in each round, and what the client took of a processor while it did."""
+    """Say how large the rounds were, and how much CPU time the client used."""
     ours, theirs = rounds[0]
     shares = [
         max(side["client_cpu_s"] / side["duration"] for side in sides) for sides in zip(*rounds, strict=True)

@@ -1,4 +1,4 @@
-"""Shapes of models that are measured with random weights, each as one of the families that both sides know."""
+"""Shapes of models for measurements with random weights, in architectures that both sides support."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CLASSES = {"llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM", "phi3": "P
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder: ``qwen3`` normalises queries and keys by head, ``phi3`` has its projections fused."""
+    """A decoder. ``qwen3`` normalises queries and keys per head; ``phi3`` has fused projections."""
 
     name: str
     hidden: int
@@ -29,10 +29,10 @@ class Shape:
     rotary: float = 1.0
 
     def with_layers(self, layers: int) -> Self:
-        """The same with so many layers, as a shape of its own.
+        """Return the shape with another number of layers and its own name.
 
         Raises:
-            ValueError: there are none.
+            ValueError: ``layers`` is below 1.
         """
         if layers < 1:
             raise ValueError(f"a model of {layers} layers: give it 1 or more")
@@ -40,23 +40,23 @@ class Shape:
 
     @property
     def kv_token_bytes(self) -> int:
-        """Bytes of a token's keys and values in float16."""
+        """KV bytes of a token in float16."""
         return 2 * 2 * self.layers * self.kv_heads * self.head_dim
 
     @property
     def products(self) -> int:
-        """Weights that each token is multiplied by, those of the head left out."""
+        """Weights that each token is multiplied by, without the head."""
         return sum(
             math.prod(dims) for name, dims in self.tensors().items() if len(dims) == 2 and ".layers." in name
         )
 
     @property
     def head_products(self) -> int:
-        """Weights that each token is multiplied by whose logits are wanted."""
+        """Weights of the head, which multiply each token that needs logits."""
         return self.vocab * self.hidden
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Checkpoint tensors by Hugging Face name."""
+        """Return the shapes of the checkpoint tensors by Hugging Face name."""
         shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab, self.hidden)}
         for layer in range(self.layers):
             at = f"model.layers.{layer}."
@@ -94,7 +94,7 @@ class Shape:
         }
 
     def config(self) -> dict[str, object]:
-        """``config.json``."""
+        """Return the content of ``config.json``."""
         return {
             "architectures": [_CLASSES[self.family]],
             "model_type": self.family,

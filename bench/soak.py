@@ -1,8 +1,8 @@
-"""A daemon that is kept full for a long time: ``python -m bench.soak --minutes 30``.
+"""Keeps a daemon fully loaded for a long time: ``python -m bench.soak --minutes 30``.
 
-The guide on the CPU backend, more clients than slots and a KV pool too small for all of them, requests of every kind and
-dialect (`bench.soak_mix`). First come requests that fill what a daemon bounds by number. Then nothing may grow:
-`bench.soak_report` judges the second third against the last.
+Runs the guide on the CPU backend with more clients than slots, a KV pool too small for all of them, and
+requests of every kind and API (`bench.soak_mix`). The first requests fill all stores with a maximum number of
+entries. After that nothing may grow: `bench.soak_report` compares the last third with the second.
 """
 
 from __future__ import annotations
@@ -37,20 +37,22 @@ SETTINGS = {
 CLIENTS = 64
 EVERY_S, LEAST_LOOKS = 5.0, 60
 FEWEST_LOOKS = 9
-"""What a trend over the last two thirds can be told from."""
+"""Minimum samples for a trend over the last two thirds."""
 FILLED = 1300
-"""Requests before the soak, so that 1000 responses are kept, which is as many as the daemon keeps."""
+"""Requests before the soak, so that the daemon stores its maximum of 1000 responses."""
 SETTLE_S = 120.0
 
 
 class Plan(Struct, frozen=True):
-    """How long, how many at once, how often is looked, what requests are drawn from, and how many come before."""
+    """The parameters of a soak."""
 
     seconds: float
     clients: int
     every_s: float
+    """Sampling interval."""
     seed: int
     fill: int
+    """Requests before the soak."""
 
 
 def main() -> None:
@@ -74,7 +76,7 @@ def main() -> None:
 
 
 def soak(home: Home, plan: Plan) -> Soaked:
-    """Keep a daemon full, then let it come to rest."""
+    """Load a daemon, then wait until it is idle."""
     home.environment.update(SETTINGS)
     with home.serve(MODEL) as served:
         target = Target(UnixAddress(home.socket), MODEL)
@@ -89,7 +91,7 @@ def soak(home: Home, plan: Plan) -> Soaked:
 
 
 async def load(target: Target, front_pid: int, clients: Clients, plan: Plan) -> list[Sample]:
-    """Run the clients, and look again and again meanwhile: on a busy machine for longer, until that was often enough."""
+    """Run the clients and take samples; on a busy machine run longer, until there are enough samples."""
     began, samples = time.monotonic(), list[Sample]()
 
     def seconds() -> float:

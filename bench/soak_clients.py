@@ -1,4 +1,4 @@
-"""Clients of a soak: so many at once, each with its next request as soon as the last has ended."""
+"""The clients of a soak. Each sends its next request as soon as the last has ended."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from bench.soak_mix import Asked, Kind
 
 READ_BYTES = 1 << 14
 KEPT_SHARE = 0.5
-"""Of requests that come on a connection which is kept."""
+"""Share of requests that keep their connection open."""
 LATE_S = (0.5, 4.0)
-"""How long a slow reader takes nothing."""
+"""How long a slow reader waits before it reads."""
 
 
 class Clients:
-    """What they asked for, and what went wrong.
+    """Concurrent clients and their results.
 
     Attributes:
-        ended: requests that ended as they should, by kind.
-        faults: what ended otherwise, in words.
-        compared: answers that were held against an earlier one to the same request.
+        ended: requests that ended as expected, by kind.
+        faults: descriptions of all others.
+        compared: answers that were compared with an earlier one to the same request.
     """
 
     def __init__(self, socket: Path, model: str, mix: Mapping[str, Kind], seed: int) -> None:
@@ -42,11 +42,11 @@ class Clients:
 
     @property
     def num_asked(self) -> int:
-        """Requests that have ended in either way."""
+        """Requests that have ended, as expected or not."""
         return self.ended.total() + len(self.faults)
 
     async def run(self, count: int, ends: Callable[[], bool]) -> None:
-        """Ask with so many clients until ``ends`` says so; requests that run then are read to their ends."""
+        """Run ``count`` clients until ``ends`` returns true; running requests are finished."""
         async with asyncio.TaskGroup() as group:
             for place in range(count):
                 group.create_task(self._ask(Random(self._seed + place), ends), name=f"client {place}")
@@ -63,7 +63,7 @@ class Clients:
         asked = kind.make(random)
         try:
             fault = await self._conduct(session, random, asked, kind.behaves)
-        except aiohttp.ClientConnectorError:  # nobody is there any more
+        except aiohttp.ClientConnectorError:  # the daemon is gone
             raise
         except (aiohttp.ClientError, asyncio.IncompleteReadError) as error:
             fault = repr(error)
@@ -75,7 +75,7 @@ class Clients:
     async def _conduct(
         self, session: aiohttp.ClientSession, random: Random, asked: Asked, behaves: str
     ) -> str:
-        """Ask, and behave as is wanted; returns what was wrong."""
+        """Send a request and behave as its kind requires; return what was wrong, or an empty text."""
         if behaves == "leaves at once":
             await self._leave_at_once(session, random, asked)
             return ""
@@ -102,7 +102,7 @@ class Clients:
             yield response
 
     async def _leave_at_once(self, session: aiohttp.ClientSession, random: Random, asked: Asked) -> None:
-        """Go before there is a reply, as a rule while the request still waits."""
+        """Disconnect before there is a response, usually while the request is still queued."""
 
         async def ask() -> None:
             async with self._asked(session, random, asked):
@@ -114,7 +114,9 @@ class Clients:
         await asyncio.wait([task])
 
     def judge(self, asked: Asked, content: bytes) -> str:
-        """What is wrong with a reply: it is not whole, or not what the same request got before."""
+        """Return what is wrong with a response: it is incomplete, or differs from an earlier one to the same
+        request.
+        """
         if asked.end not in content[-4096:]:
             return f"ends with {content[-300:]!r}"
         if asked.name:
@@ -126,6 +128,6 @@ class Clients:
 
 
 def text_of(stream: bytes) -> str:
-    """The text of a streamed completion."""
+    """Return the text of a streamed completion."""
     events = [line[6:] for line in stream.splitlines() if line.startswith(b"data: {")]
     return "".join(choice["text"] for event in events for choice in json.loads(event)["choices"])

@@ -1,4 +1,4 @@
-"""What a daemon takes while it is soaked, from /proc and from its own metrics."""
+"""Samples the resources of a daemon during a soak, from /proc and its metrics."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from tests.chaos.fault_clients import Target
 
 
 class Use(Struct, frozen=True):
-    """What processes take: bytes that are resident, their share of what others have too, those that no file backs."""
+    """The resources of some processes."""
 
     processes: int = 0
     resident: int = 0
     proportional: int = 0
+    """Resident bytes, with shared pages divided among their processes."""
     anonymous: int = 0
+    """Resident bytes that no file backs."""
     descriptors: int = 0
     threads: int = 0
 
 
 class Sample(Struct, frozen=True):
-    """A moment: seconds since the start, processes by what they are, and the daemon's metrics by name."""
+    """The resources at one time (seconds since the start), and the daemon's metrics by name."""
 
     at_s: float
     front: Use
@@ -35,7 +37,7 @@ class Sample(Struct, frozen=True):
 
 
 def sample(target: Target, front_pid: int, at_s: float) -> Sample:
-    """Look now."""
+    """Take a sample."""
     (row,) = json.loads(target.get("/llmd/ps"))["models"]
     engine_pid = row["engine_pid"]
     others = [pid for pid in family(front_pid) if pid not in {front_pid, engine_pid}]
@@ -43,7 +45,7 @@ def sample(target: Target, front_pid: int, at_s: float) -> Sample:
 
 
 def metrics_of(target: Target) -> dict[str, float]:
-    """Those of llmd that have one value for each model; the outcomes of requests apart."""
+    """Return llmd's metrics with one value per model, and the request counts by outcome."""
     found = {}
     for metric in text_string_to_metric_families(target.get("/metrics").decode()):
         for one in metric.samples:
@@ -53,7 +55,7 @@ def metrics_of(target: Target) -> dict[str, float]:
 
 
 def use(pids: list[int]) -> Use:
-    """What these processes take together; one that has just ended takes nothing."""
+    """Return the sum of the processes' resources; a process that has just ended counts as nothing."""
     uses = [found for pid in pids if (found := _of(Path(f"/proc/{pid}"))) is not None]
     return Use(**{name: sum(getattr(one, name) for one in uses) for name in Use.__struct_fields__})
 
@@ -70,7 +72,7 @@ def _of(process: Path) -> Use | None:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """The numbers of ``Name:  12 kB`` lines."""
+    """Parse the numbers in ``Name:  12 kB`` lines."""
     pairs = (line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
     words = ((name, rest.split()) for name, rest in pairs)
     return {name: int(rest[0]) for name, rest in words if rest and rest[0].isdecimal()}

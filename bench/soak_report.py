@@ -1,4 +1,4 @@
-"""What a soak has shown, and whether anything grew."""
+"""Formats the result of a soak, and judges whether anything grew."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from bench.soak_levels import Sample
 from bench.trend import Trend, means, trend
 
 PARTS = 20
-"""Means that the slope is fitted to: long enough each to know little of the one before."""
+"""Number of means that the slope is fitted to; each is long enough to be nearly independent of the last."""
 NOISE = 0.01
-"""What a figure may vary by from a third to the next, as a share of itself…"""
+"""How much a measure may vary between thirds, as a share of itself…"""
 LEAST_NOISE = {"MiB": 1.0, "": 2.0}
 """…and at least, by its unit."""
 
 
 class Soaked(Struct, frozen=True):
-    """A soak: what was looked at under load and once at rest, requests that ended well by kind, what went wrong, how many
-    answers were held against an earlier one, and how many requests came before.
-    """
+    """The result of a soak."""
 
     samples: list[Sample]
+    """Taken under load."""
     last: Sample
+    """Taken at rest, after the load."""
     ended: Mapping[str, int]
+    """Requests that ended as expected, by kind."""
     faults: list[str]
     compared: int
+    """Answers that were compared with an earlier one."""
     filled: int
+    """Requests before the soak."""
 
 
 class Figure(Struct, frozen=True):
-    """Something that must not grow, with its unit; not judged where it depends on other programs."""
+    """A measure that must not grow. It is not judged if it depends on other programs."""
 
     name: str
     unit: str
@@ -43,7 +46,7 @@ class Figure(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """A figure's means in each third, and its slope per hour over the last two."""
+    """The means of a measure in each third, and its slope per hour over the last two thirds."""
 
     figure: Figure
     thirds: tuple[float, float, float]
@@ -51,7 +54,9 @@ class Judged(Struct, frozen=True):
 
     @property
     def grows(self) -> bool:
-        """Whether the last third is above the second by more than noise, and the slope is surely above zero."""
+        """Whether the last third exceeds the second by more than noise, and the slope is significantly
+        positive.
+        """
         _, second, third = self.thirds
         noise = max(LEAST_NOISE[self.figure.unit], NOISE * second)
         return self.figure.is_judged and third - second > noise and self.slope.low > 0
@@ -75,12 +80,12 @@ FIGURES = (
 
 
 def judged(samples: Sequence[Sample]) -> list[Judged]:
-    """Every figure."""
+    """Judge every measure."""
     return [judge(samples, figure) for figure in FIGURES]
 
 
 def judge(samples: Sequence[Sample], figure: Figure) -> Judged:
-    """A figure's thirds and slope."""
+    """Judge one measure."""
     values = [figure.of(one) for one in samples]
     first, second, third = means(values, 3)
     hours, later = [one.at_s / 3600 for one in samples][len(samples) // 3 :], values[len(samples) // 3 :]
@@ -89,7 +94,7 @@ def judge(samples: Sequence[Sample], figure: Figure) -> Judged:
 
 
 def faults_of(soaked: Soaked) -> list[str]:
-    """What must not be: growth, answers that are wrong, blocks that are in use when nothing runs."""
+    """Return what went wrong: growth, wrong answers, requests or KV blocks left at rest."""
     last = soaked.last.metrics
     at_rest = {name: last[name] for name in ("requests_running", "requests_waiting", "kv_blocks_used")}
     grown = [one.figure.name for one in judged(soaked.samples) if one.grows]
@@ -101,7 +106,7 @@ def faults_of(soaked: Soaked) -> list[str]:
 
 
 def report(soaked: Soaked, settings: Mapping[str, str], clients: int) -> str:
-    """What goes to the results."""
+    """Return the page for the results."""
     samples, last = soaked.samples, soaked.last.metrics
     waiting = [one.metrics["requests_waiting"] for one in samples]
     chosen = ", ".join(f"{name}={value}" for name, value in settings.items())

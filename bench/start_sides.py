@@ -1,4 +1,4 @@
-"""Both sides of `bench.starts`: how each is started on a model, made to forget it, and asked to load it where it runs."""
+"""The two sides of `bench.starts`: how each starts on a model, forgets it, and loads it while running."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from llmd_backend_cpu.plugin import TEST_ISA
 
 CONTEXT_LEN = 1024
 FIRST_ID = 256
-"""Of the tokens of `bench.vocabulary` that are pairs of letters."""
+"""The first token of `bench.vocabulary` that is a pair of letters."""
 PROMPT_LEN = 8
 ISAS = ("avx2",)
-"""Instruction sets that a comparison may be limited to; the peer has a build of the same name for each."""
+"""Instruction sets to which a comparison can be limited; the peer has a build with the same name for each."""
 
 
 class StartSide(Protocol):
-    """What a side of a comparison of starts does."""
+    """A side of a comparison of starts."""
 
     name: str
 
@@ -34,12 +34,14 @@ class StartSide(Protocol):
         ...
 
     def forget(self) -> None:
-        """Let the next start be the first: nothing is made of the model yet, and its file must come from the disk."""
+        """Make the next start a first start: without cached results, and with the model's file read from the
+        disk.
+        """
         ...
 
 
 class Prompts:
-    """Prompts of eight tokens that begin alike in no two of some hundred rounds."""
+    """Prompts of eight tokens; the first tokens of 200 consecutive prompts are all different."""
 
     def __init__(self) -> None:
         self._firsts = itertools.count()
@@ -50,7 +52,9 @@ class Prompts:
 
 
 class Llmd:
-    """The daemon on a checkpoint directory or a GGUF file. ``folder`` has its caches; ``isa`` limits its instruction set."""
+    """The daemon on a checkpoint or a GGUF file; ``folder`` is for its caches, ``isa`` limits the instruction
+    set.
+    """
 
     name = "llmd"
 
@@ -73,7 +77,7 @@ class Llmd:
 
     @contextmanager
     def unloaded(self) -> Iterator[Launched]:
-        """A daemon that knows the model, has nothing of it in memory, and is at rest."""
+        """Run an idle daemon that has cached the model and unloaded it."""
         with self.launch() as daemon:
             daemon.first_token_s(Prompts().draw())
             unload(daemon)
@@ -87,7 +91,7 @@ class Llmd:
 
 
 class LlamaCpp:
-    """llama.cpp's server on a GGUF file, without the pass that warms it up: its first token comes earlier so."""
+    """llama.cpp's server on a GGUF file, without its warm-up pass, which would delay the first token."""
 
     name = "llama.cpp"
 
@@ -106,16 +110,16 @@ class LlamaCpp:
         drop_cached(self._file)
 
     def load_s(self) -> float:
-        """Seconds until the library, in a process that has imported it, has loaded the model and computed a token."""
+        """Return the time to load the model and compute a token in a process with the library imported."""
         with open_peer(self._file, self._build, self._threads) as side:
             return started(side).first_token_s
 
 
 def unload(daemon: Launched) -> None:
-    """Do what ``llmd stop MODEL`` does."""
+    """Unload the model, like ``llmd stop MODEL``."""
     daemon.post("/llmd/stop", {"model": MODEL})
 
 
 def write_back() -> None:
-    """Let what is not on the disk yet not slow down what is read next."""
+    """Write pending data to the disk, so that it does not slow down the next read."""
     os.sync()

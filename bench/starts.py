@@ -1,4 +1,4 @@
-"""From a command to the first token, beside llama.cpp's server: ``python -m bench.starts [SHAPE] [--pairs LIST]``.
+"""Compares the time to the first token with llama.cpp's: ``python -m bench.starts [SHAPE] [--pairs LIST]``.
 
 ``make bench-starts`` builds what it needs first. METHODOLOGY.md says what is measured and how.
 """
@@ -27,7 +27,7 @@ from bench.vocabulary import write_tokenizer
 from bench.weight_errors import compare_errors, gguf_of
 
 FILE = "file"
-"""In place of a format: llmd runs the peer's own GGUF file."""
+"""Instead of a format: llmd runs the peer's GGUF file."""
 PAIRS = f"{FILE}:Q4_0,{FILE}:Q4_K_M,{FILE}:Q8_0,q4:Q4_0,q8_wide:Q8_0"
 Seconds = dict[str, float]
 
@@ -48,7 +48,7 @@ def main() -> None:
     disturbed: DisturbedError | None = None
     measured = measure(shape, arguments.pairs, arguments.rounds, threads, arguments.isa)
     try:
-        found.extend(measured)  # what came before an error stays
+        found.extend(measured)  # keeps the results before an error
     except DisturbedError as error:
         disturbed = error
     file = f"starts-{shape.name}-{arguments.isa}" if arguments.isa else f"starts-{shape.name}"
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def read_pairs(text: str) -> list[tuple[str, str]]:
-    """Pairs as they are written on the command line."""
+    """Parse the pairs of the command line."""
     pairs = [word.partition(":") for word in text.split(",")]
     if not all(ours and kind for ours, _, kind in pairs):
         raise argparse.ArgumentTypeError(f"{text}: write FORMAT:TYPE, such as q4:Q4_0, or {FILE}:TYPE")
@@ -66,7 +66,7 @@ def read_pairs(text: str) -> list[tuple[str, str]]:
 def measure(
     shape: Shape, pairs: Sequence[tuple[str, str]], rounds: int, threads: int, isa: str | None = None
 ) -> Iterator[PairStarts | OwnStart]:
-    """The starts of each pair, then those of the daemon alone."""
+    """Measure the starts of each pair, then those of the daemon without a model."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     write_tokenizer(shape.vocab, directory)
     for number, (ours, kind) in enumerate(pairs):
@@ -81,7 +81,7 @@ def measure(
 
 
 def pair_starts(llmd: Llmd, peer: LlamaCpp, rounds: int) -> Iterator[Starts]:
-    """First starts, later ones, and loading where a daemon runs."""
+    """Measure first starts, later starts, and loading in a running daemon."""
     yield taken("first start, command to first token", rounds, first_starts([llmd, peer]))
     yield taken("later start, command to first token", rounds, later_starts([llmd, peer]))
     with llmd.unloaded() as daemon:
@@ -89,14 +89,14 @@ def pair_starts(llmd: Llmd, peer: LlamaCpp, rounds: int) -> Iterator[Starts]:
 
 
 def taken(title: str, rounds: int, measure_round: Callable[[int], Seconds]) -> Starts:
-    """Quiet rounds of one kind of start."""
+    """Measure quiet rounds of one kind of start."""
     quiet = QuietRounds()
     found = quiet.take(title, measure_round, rounds)
     return Starts(title, {name: [one[name] for one in found] for name in ("llmd", "llama.cpp")}, quiet.tally)
 
 
 def first_starts(sides: Sequence[StartSide]) -> Callable[[int], Seconds]:
-    """Starts of servers that have forgotten the model."""
+    """Return a round of starts of servers that have forgotten the model."""
     prompts = Prompts()
 
     def measure_round(number: int) -> Seconds:
@@ -112,7 +112,7 @@ def first_starts(sides: Sequence[StartSide]) -> Callable[[int], Seconds]:
 
 
 def later_starts(sides: Sequence[StartSide]) -> Callable[[int], Seconds]:
-    """Starts of servers that know the model. In the round that warms up they may finish what they write for the next."""
+    """Return a round of starts with warm caches. In the warm-up round the servers may finish writing them."""
     prompts = Prompts()
 
     def measure_round(number: int) -> Seconds:
@@ -129,7 +129,7 @@ def later_starts(sides: Sequence[StartSide]) -> Callable[[int], Seconds]:
 
 
 def loads(llmd: Llmd, daemon: Launched, peer: LlamaCpp) -> Callable[[int], Seconds]:
-    """Loading and a first token in a running daemon, and in a process that has imported the peer's library."""
+    """Return a round of loads with a first token, in a running daemon and in the peer's library."""
     prompts = Prompts()
 
     def of_daemon() -> float:
@@ -148,7 +148,7 @@ def loads(llmd: Llmd, daemon: Launched, peer: LlamaCpp) -> Callable[[int], Secon
 
 
 def own_start(llmd: Llmd, rounds: int) -> OwnStart:
-    """The daemon without a model, until its port listens."""
+    """Measure the daemon without a model until its port listens."""
 
     def measure_round(_: int) -> float:
         with llmd.launch_empty() as daemon:

@@ -1,4 +1,4 @@
-"""The result of `bench.starts` as a page."""
+"""Formats the result of `bench.starts` as a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.quiet import Tally
 
 @dataclass(frozen=True)
 class Starts:
-    """Seconds of one kind of start by side, in each round that counts."""
+    """Seconds of one kind of start by side, in each counted round."""
 
     title: str
     seconds: Mapping[str, Sequence[float]]
@@ -20,27 +20,27 @@ class Starts:
 
 @dataclass(frozen=True)
 class PairStarts:
-    """The starts of llmd, from a format that it quantises to or from the peer's file, beside those of a type of llama.cpp.
-
-    ``bits`` of a weight by side, where they differ.
-    """
+    """The starts of llmd and of llama.cpp."""
 
     ours: str
+    """The format that llmd quantises to, or the peer's file."""
     kind: str
+    """The type of llama.cpp."""
     bits: Mapping[str, float] | None
+    """Bits per weight by side; None for the same file."""
     starts: Sequence[Starts]
 
 
 @dataclass(frozen=True)
 class OwnStart:
-    """Seconds until the daemon listens, without a model, in each round that counts."""
+    """Seconds until the daemon listens, without a model, in each counted round."""
 
     seconds: Sequence[float]
     tally: Tally
 
 
 def page(shape: str, machine: str, peer_version: str, found: Sequence[PairStarts | OwnStart]) -> str:
-    """The whole page; METHODOLOGY.md says how to read it."""
+    """Return the whole page; METHODOLOGY.md explains it."""
     lines = [
         f"# {shape}: starts of llmd beside llama.cpp",
         "",
@@ -55,7 +55,7 @@ def page(shape: str, machine: str, peer_version: str, found: Sequence[PairStarts
 
 
 def pair_lines(pair: PairStarts) -> Iterator[str]:
-    """The section of a pair."""
+    """Yield the section of a pair."""
     yield f"## {heading(pair)}"
     yield ""
     yield "| | llmd, s | llama.cpp, s | ratio | rounds thrown out |"
@@ -71,7 +71,7 @@ def pair_lines(pair: PairStarts) -> Iterator[str]:
 
 
 def heading(pair: PairStarts) -> str:
-    """What each side starts from."""
+    """Return the heading of a pair: what each side starts from."""
     if pair.bits is None:
         return f"The same GGUF file in {pair.kind}"
     mine, theirs = pair.bits.values()
@@ -79,7 +79,7 @@ def heading(pair: PairStarts) -> str:
 
 
 def own_lines(found: OwnStart) -> Iterator[str]:
-    """The section of the daemon alone."""
+    """Yield the section of the daemon without a model."""
     yield "## The daemon's own start"
     yield ""
     yield (
@@ -89,5 +89,5 @@ def own_lines(found: OwnStart) -> Iterator[str]:
 
 
 def thrown_out(tally: Tally) -> str:
-    """How many rounds did not count, of all."""
+    """Format the number of discarded rounds, of all."""
     return f"{len(tally.thrown_out)} of {len(tally.thrown_out) + len(tally.counted)}"

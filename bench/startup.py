@@ -1,8 +1,8 @@
-"""How fast llmd starts, and what the front takes: ``python -m bench.startup``.
+"""Measures how fast llmd starts and how much memory the front uses: ``python -m bench.startup``.
 
-Measures on this machine, in folders of its own: ``llmd --version``, ``llmd --help`` and ``llmd ps``; a daemon without
-a model until it is ready (`/ready` answers 200 from then on) and its resident memory; the same with a model. Each is
-the median of several runs in fresh processes; the first run of each warms the file cache and is not counted.
+Measures in temporary folders: ``llmd --version``, ``llmd --help`` and ``llmd ps``; a daemon without a model
+until it is ready (`/ready` answers 200) and its resident memory; the same with a model. Each is the median of
+several runs in fresh processes; the first run of each warms the file cache and is not counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RUNS = 5
 
 
 def main() -> None:
-    """Print one JSON object; with an argument, also serve that model."""
+    """Print one JSON object. With an argument, also serve that model."""
     with tempfile.TemporaryDirectory(prefix="llmd-startup-") as folder:
         environment = environment_below(Path(folder))
         results = {
@@ -39,26 +39,26 @@ def main() -> None:
 
 
 def environment_below(folder: Path) -> dict[str, str]:
-    """Variables that keep caches and sockets in one folder."""
+    """Return variables that put caches and sockets into one folder."""
     homes = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "STATE", "CACHE")}
     return os.environ | homes | {"XDG_RUNTIME_DIR": str(folder), "LLMD_ADDR": f"unix:{folder}/llmd.sock"}
 
 
 def median(measure: Callable[[], float]) -> float:
-    """The median of several measurements after one that is not counted."""
+    """Return the median of several measurements after a warm-up."""
     measure()
     return round(statistics.median(measure() for _ in range(RUNS)), 3)
 
 
 def command_s(environment: Mapping[str, str], *arguments: str) -> float:
-    """How long a command takes from start to end."""
+    """Return the run time of a command."""
     began = time.perf_counter()
     subprocess.run((*LLMD, *arguments), env=environment, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
 def serving(environment: Mapping[str, str], *models: str) -> dict[str, float]:
-    """Seconds until a daemon is ready, and the resident memory of its front then and after ten seconds."""
+    """Measure the time until a daemon is ready, and the resident memory of its front then and 10 s later."""
 
     def ready_s() -> float:
         with daemon(environment, *models) as (_, elapsed_s):
@@ -67,7 +67,7 @@ def serving(environment: Mapping[str, str], *models: str) -> dict[str, float]:
     ready = median(ready_s)
     with daemon(environment, *models) as (pid, _):
         first = resident_bytes(pid)
-        time.sleep(10)  # devices are measured after start
+        time.sleep(10)  # devices are benchmarked after the start
         later = resident_bytes(pid)
     return {
         "ready_s": ready,
@@ -78,7 +78,7 @@ def serving(environment: Mapping[str, str], *models: str) -> dict[str, float]:
 
 @contextmanager
 def daemon(environment: Mapping[str, str], *models: str) -> Iterator[tuple[int, float]]:
-    """A daemon, and how long it took to say that it is ready."""
+    """Run a daemon; yield its process and the time until it was ready."""
     began = time.perf_counter()
     with subprocess.Popen((*LLMD, "serve", *models), env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -91,7 +91,7 @@ def daemon(environment: Mapping[str, str], *models: str) -> Iterator[tuple[int, 
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of one process."""
+    """Return the resident memory of one process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 

@@ -1,8 +1,9 @@
-"""How long tokenizing a long prompt keeps the daemon's event loop busy: ``python -m bench.tokenizing``.
+"""Measures how long tokenizing a long prompt blocks the daemon's event loop: ``python -m bench.tokenizing``.
 
-A client asks `/health` back to back on one connection; the longest of its waits bounds how long the loop stood still.
-Rounds in which a prompt of 20,000 tokens is tokenized alternate with rounds without one, which show what the machine
-alone does. The prompt is longer than the model's window, so that nothing but tokenizing happens before it is refused.
+A client requests `/health` back to back on one connection; its longest wait bounds how long the loop was
+blocked. Rounds that tokenize a prompt of 20,000 tokens alternate with rounds without one, which show the
+machine's own delays. The prompt is longer than the model's window, so that it is only tokenized and then
+refused.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ SENTENCE = "How do I see which devices the daemon has found, and how fast is eac
 
 
 def main() -> None:
-    """Print one JSON object, times in milliseconds."""
+    """Print one JSON object; times are in milliseconds."""
     body = request_body()
     with tempfile.TemporaryDirectory(prefix="llmd-tokenizing-") as folder:
         environment = environment_below(Path(folder)) | {"LLMD_ADDR": "{}:{}".format(*ADDRESS)}
         with daemon(environment, "guide"):
-            time.sleep(10)  # devices are measured after start
+            time.sleep(10)  # devices are benchmarked after the start
             busy, quiet, whole = zip(*(one_round(body) for _ in range(ROUNDS)), strict=True)
     waits = {"while_tokenizing": busy, "without": quiet, "until_refused": whole}
     print(
@@ -44,14 +45,14 @@ def main() -> None:
 
 
 def request_body() -> bytes:
-    """A completion request of at least ``TOKENS`` tokens."""
+    """Return a completion request of at least ``TOKENS`` tokens."""
     tokenizer = Tokenizer.from_file(str(guide_directory() / "tokenizer.json"))
     prompt = SENTENCE * (TOKENS // len(tokenizer.encode(SENTENCE).ids) + 1)
     return json.dumps({"model": "guide", "prompt": prompt, "max_tokens": 1}).encode()
 
 
 def one_round(body: bytes) -> tuple[float, float, float]:
-    """The longest wait while the prompt was tokenized, the longest in a time as long without, and that time."""
+    """Return the longest wait during tokenizing, the longest in an equal time without it, and that time."""
     began = time.perf_counter()
     asking = threading.Thread(target=ask, args=(body,))
     asking.start()
@@ -62,7 +63,7 @@ def one_round(body: bytes) -> tuple[float, float, float]:
 
 
 def ask(body: bytes) -> None:
-    """Send the prompt, which is too long."""
+    """Send the prompt and check that it is refused as too long."""
     connection = HTTPConnection(*ADDRESS)
     connection.request("POST", "/v1/completions", body, {"content-type": "application/json"})
     response = connection.getresponse()
@@ -72,7 +73,7 @@ def ask(body: bytes) -> None:
 
 
 def longest_wait(goes_on: Callable[[], bool]) -> float:
-    """The longest of the waits for `/health` while something goes on, in milliseconds."""
+    """Return the longest wait for `/health` in milliseconds, while ``goes_on`` returns true."""
     connection, waits = HTTPConnection(*ADDRESS), [0.0]
     connection.connect()
     while goes_on():
@@ -85,7 +86,7 @@ def longest_wait(goes_on: Callable[[], bool]) -> float:
 
 
 def summary(values: tuple[float, ...]) -> dict[str, float]:
-    """Median and range."""
+    """Return the median and the maximum."""
     return {"median_ms": round(statistics.median(values), 2), "max_ms": round(max(values), 2)}
 
 

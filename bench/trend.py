@@ -1,4 +1,4 @@
-"""Whether a figure grows with time."""
+"""Fits a linear trend with a confidence interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 
 class Trend(Struct, frozen=True):
-    """The slope of a straight line through points, per unit of x, with the interval that holds it with 95 % confidence."""
+    """The slope of a fitted line per unit of x, with its 95 % confidence interval."""
 
     slope: float
     low: float
@@ -20,10 +20,10 @@ class Trend(Struct, frozen=True):
 
 
 def trend(x: Sequence[float], y: Sequence[float]) -> Trend:
-    """Fit by least squares. Points are taken to be independent: give means of parts that are long enough.
+    """Fit a line by least squares. The points must be independent, such as means of long enough parts.
 
     Raises:
-        ValueError: fewer than four points.
+        ValueError: there are fewer than four points.
     """
     freedom = len(x) - 2
     if freedom < 2:
@@ -37,7 +37,8 @@ def trend(x: Sequence[float], y: Sequence[float]) -> Trend:
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """Of Student's distribution, to 2 in a hundred from two degrees of freedom on, to 1 in 10 000 from nine.
+    """Return a quantile of Student's t distribution, within 2 % from 2 degrees of freedom, within 0.01 % from
+    9.
 
     Source: Abramowitz and Stegun 1964, "Handbook of Mathematical Functions", 26.7.5.
     """
@@ -52,6 +53,6 @@ def t_quantile(share: float, freedom: int) -> float:
 
 
 def means(values: Sequence[float], parts: int) -> list[float]:
-    """The means of so many equal parts of a series, in order; what is left over at its end counts to no part."""
+    """Return the means of ``parts`` equal parts of a series, in order; a remainder at the end is ignored."""
     length = len(values) // parts
     return [statistics.fmean(values[place * length : (place + 1) * length]) for place in range(parts)]

@@ -1,7 +1,9 @@
-"""A vocabulary for random models that both sides read alike: byte-level BPE over syllables of letters.
+"""A vocabulary for random models that both sides tokenize the same way: byte-level BPE over sequences of
+letters.
 
-After the 256 bytes come pairs of letters, then triples, then fours, each the merge of what stands before its last letter
-with that letter; the last id is the end of a turn. Text of any kind has tokens, and every token but that one is text.
+After the 256 bytes there are pairs, triples and quadruples of letters, each a merge of the sequence without
+its last letter and that letter. The last id ends a turn. Any text can be tokenized, and every token except
+the last is text.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ NUM_BYTES = 256
 
 
 def byte_signs() -> list[str]:
-    """The character that byte-level BPE writes for each byte: itself where printable, else one from U+0100 on."""
+    """Return byte-level BPE's character for each byte: itself if printable, else one from U+0100 on."""
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]
 
 
 def merges(size: int) -> list[tuple[str, str]]:
-    """The merges of a vocabulary of a size, in order; each makes the token after those before it."""
+    """Return the merges of a vocabulary of that size, in the order of the tokens that they make."""
     return list(islice(_merges(), size - NUM_BYTES - 1))
 
 
@@ -35,7 +37,7 @@ def _merges() -> Iterator[tuple[str, str]]:
 
 
 def tokens(size: int) -> list[str]:
-    """Every token of a vocabulary of a size, as byte-level BPE writes it."""
+    """Return all tokens of a vocabulary of that size, in byte-level BPE's characters."""
     return [*byte_signs(), *(left + right for left, right in merges(size)), END]
 
 

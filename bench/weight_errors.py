@@ -1,6 +1,7 @@
-"""What a format of llmd and a type of llama.cpp lose of the same weights, for several kinds of weights.
+"""Compares the errors of a format of llmd and a type of llama.cpp for several kinds of weights.
 
-No random weights stand for all: outlying channels favour formats that keep outliers apart, so that trained weights come first.
+Random weights are not representative: outlier channels favour formats that store outliers separately. So
+trained weights come first.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ TRAINED = "trained, of the built-in model `guide`"
 SAMPLE = Shape(
     "sample", hidden=512, layers=16, heads=8, kv_heads=2, head_dim=64, ffn=1024, vocab=4096, context=1024
 )
-"""SampledToken in a second. As deep as a real model, since llama.cpp chooses the types of some matrices by the place of their layer."""
+"""Written within a second. As deep as a real model, as llama.cpp chooses some types by the position of the
+layer.
+"""
 
 
 @dataclass(frozen=True)
 class WeightErrors:
-    """Squared error over the squares of the weights (NMSE) and bits a weight, of a kind of weights, by side."""
+    """NMSE (squared error over the squares of the weights) and bits per weight by side, for a kind of
+    weights.
+    """
 
     weights: str
     errors: Mapping[str, float]
@@ -34,14 +39,14 @@ class WeightErrors:
 
 
 def measure_errors(quant: Format, kind: str, timed: Path) -> list[WeightErrors]:
-    """The errors of a format and a type, of trained weights, of random ones, and of those of the ``timed`` directory."""
+    """Measure the errors for trained weights, random weights, and the weights of the ``timed`` directory."""
     return [
         compare_errors(title, directory, quant, kind) for title, directory in sorts_of_weights(timed).items()
     ]
 
 
 def sorts_of_weights(timed: Path) -> dict[str, Path]:
-    """Directories of every kind of weights, by title."""
+    """Return the directories of every kind of weights by title."""
     random = {
         one.title: write_checkpoint(SAMPLE, checkpoint_directory(SAMPLE, one), one)
         for one in (GAUSSIAN, STUDENT_T5)
@@ -50,7 +55,7 @@ def sorts_of_weights(timed: Path) -> dict[str, Path]:
 
 
 def compare_errors(title: str, directory: Path, quant: Format, kind: str) -> WeightErrors:
-    """The errors of both sides on one directory, of the codes that they compute with."""
+    """Measure the errors of both sides on one directory, for the codes that they compute with."""
     facts = json.loads(run_peer("bench.gguf_quality", str(directory), str(gguf_of(directory, kind))))
     return WeightErrors(
         title,
@@ -60,12 +65,12 @@ def compare_errors(title: str, directory: Path, quant: Format, kind: str) -> Wei
 
 
 def gguf_of(directory: Path, kind: str) -> Path:
-    """A checkpoint as a file of a type of llama.cpp."""
+    """Convert a checkpoint to a GGUF file of a llama.cpp type."""
     return make_gguf(directory, kind, MODELS / f"{directory.name}.{kind}.gguf")
 
 
 def error_table(quant: str, kind: str, found: Sequence[WeightErrors]) -> Iterator[str]:
-    """Lines of a page."""
+    """Yield the table of errors."""
     yield f"| error of the weights (NMSE) | llmd {quant} | bits | llama.cpp {kind} | bits | llmd / llama.cpp |"
     yield "|---|---|---|---|---|---|"
     for one in found:

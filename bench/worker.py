@@ -1,7 +1,7 @@
-"""The sides are processes of their own, so that their thread pools never meet; only one works at a time.
+"""Runs each side in its own process, so that their thread pools are separate; only one works at a time.
 
-A request is a line of JSON with the name of a method and its arguments, an answer what the method returned. The first line
-that a side prints has its facts, such as ``load_s``.
+A request is a line of JSON with the name of a method and its arguments; the answer is what the method
+returned. The first line that a side prints has its facts, such as ``load_s``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from typing import Any, Protocol, Self
 
 
 class Model(Protocol):
-    """What a side answers. Logits are float32 ``[len(tokens), vocab]`` in a file of numpy's."""
+    """The methods of a side. Logits are float32 ``[len(tokens), vocab]`` in a NumPy file."""
 
     def open(self, prompts: list[list[int]], room: int) -> float:
-        """Prefill sequences that may grow by ``room`` tokens, until each has its first token; returns seconds."""
+        """Prefill sequences that may grow by ``room`` tokens until each has its first token; return the
+        seconds.
+        """
         ...
 
     def decode(self, count: int) -> float:
-        """Give each open sequence that many tokens more, greedily; returns seconds."""
+        """Decode ``count`` more tokens for each open sequence, greedily; return the seconds."""
         ...
 
     def close(self) -> None:
-        """Forget the open sequences."""
+        """Drop the open sequences."""
         ...
 
     def logits(self, tokens: list[int], path: str) -> None:
@@ -37,7 +39,7 @@ class Model(Protocol):
 
 
 def answer(target: object, facts: Mapping[str, Any]) -> None:
-    """Answer requests on standard input until it ends."""
+    """Answer requests on standard input until it is closed."""
     print(json.dumps(facts), flush=True)
     for line in sys.stdin:
         method, arguments = json.loads(line)
@@ -49,14 +51,14 @@ def answer(target: object, facts: Mapping[str, Any]) -> None:
 
 
 def resident_bytes() -> dict[str, int]:
-    """Resident memory of this process that no file backs (``anonymous``), and pages of files (``file``)."""
+    """Return the resident memory of this process: ``anonymous``, and ``file`` for pages of files."""
     fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     kib = {name: int(fields[name].split()[0]) for name in ("RssAnon", "RssFile", "RssShmem")}
     return {"anonymous": 1024 * (kib["RssAnon"] + kib["RssShmem"]), "file": 1024 * kib["RssFile"]}
 
 
 class Side:
-    """A side as the runner sees it."""
+    """A side, controlled by the runner."""
 
     def __init__(
         self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
@@ -76,7 +78,7 @@ class Side:
             raise
 
     def call(self, method: str, *arguments: object) -> Any:
-        """What a method of the side returns."""
+        """Call a method of the side and return its result."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([method, arguments]) + "\n")
         self._process.stdin.flush()

@@ -1,8 +1,7 @@
 """``python -m tools.native_warnings COMPILER``: check the native core for warnings, without output files.
 
 Any warning is an error. Each unit is compiled for the machine of its instruction set. Units for another
-machine need
-Debian's cross compiler (for clang, its headers); without it they are reported and skipped.
+machine need Debian's cross compiler (for clang, its headers); without it they are reported and skipped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """``make setup``: installs everything for building and testing llmd, from a bare system Python.
 
 Runs on the system's Python with only the standard library, after ``tools.system_packages``. Steps whose
-inputs have
-not changed are skipped, so a second run takes well under a second and needs no network.
+inputs have not changed are skipped, so a second run takes well under a second and needs no network.
 """
 
 from __future__ import annotations

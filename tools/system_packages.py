@@ -1,8 +1,7 @@
 """Installs the system packages that the workspace needs, on Debian and its derivatives.
 
 Runs in a separate process, because apt may replace the Python that runs it. An outdated Python can run this
-module
-far enough to report that it is too old.
+module far enough to report that it is too old.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def apt_command() -> list[str] | None:
 
 def explain(packages: list[SystemPackage]) -> str:
     """Return a message for a user who must install packages by hand."""
-    lines = ["setup: these packages are missing and could not be installed:"]
+    lines = [f"setup: {sys.executable} needs these packages, which could not be installed:"]
     for package in packages:
         weight = "needed for" if package.is_required else "optional, for"
         lines.append(f"  {package.name:<22} {weight} {package.purpose}")

@@ -1,4 +1,4 @@
-"""A tiny shape of each family."""
+"""Tiny shapes, one of each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random weights of each kind are drawn as stated, and logits have something to lose."""
+"""Random weights have the stated distributions, and logits are spread like a trained model's."""
 
 from __future__ import annotations
 

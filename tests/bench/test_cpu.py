@@ -1,4 +1,4 @@
-"""A whole comparison makes a page. A second llmd stands in for the peer, which tests do not need."""
+"""A full comparison makes a page. A second llmd replaces the peer, so that tests do not need llama.cpp."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         file: Path, build: str, threads: int, _kv_type: str = "F16", waiting: str = "default"
     ) -> Side:
         model = file if file.is_dir() else directory
-        room = replace(Room.for_profile(PROFILE, SHAPE), token_bytes=8192)  # also for the guide's
+        room = replace(Room.for_profile(PROFILE, SHAPE), token_bytes=8192)  # enough for the guide, too
         side = open_llmd(model, None, tmp_path / "cache", room, threads)
         side.name = f"llama.cpp {build}" if waiting == "default" else f"llama.cpp {build}, {waiting}"
         return side

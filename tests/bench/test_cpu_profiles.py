@@ -1,4 +1,4 @@
-"""A profile is pinned, and whoever overrides it is told so."""
+"""A profile is pinned, and overrides give warnings."""
 
 from __future__ import annotations
 

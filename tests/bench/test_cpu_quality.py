@@ -1,4 +1,4 @@
-"""Divergences and errors are those of their definitions, on the codes that llmd computes with."""
+"""Divergences and errors match their definitions, for the codes that llmd computes with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.bench.families import FAMILIES
 
 
 class Echo:
-    """Writes each token as a logit."""
+    """A side that writes each token as a logit."""
 
     name = "echo"
 
@@ -76,7 +76,7 @@ def test_the_error_of_weights_is_that_of_their_codes(tmp_path: Path) -> None:
             values = to_float32(bits)[:256]
             error += float(((dequantize(quantize(values, "q8")) - values).astype(np.float64) ** 2).sum())
             total += float((values.astype(np.float64) ** 2).sum())
-        # Fused matrices are cut before rows are taken, so that not quite the same are looked at.
+        # Fused matrices are split before rows are selected, so the compared rows differ slightly.
         assert math.isclose(weight_error(directory, "q8"), error / total, rel_tol=0.05)
 
 
@@ -90,7 +90,7 @@ def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
     for shape in FAMILIES:
         directory = write_checkpoint(shape, tmp_path / shape.name)
         count = read_bytes(directory, "q8")
-        rows = count - (shape.products + shape.head_products)  # a byte a weight, and scales
+        rows = count - (shape.products + shape.head_products)  # a byte per weight, plus scales
         assert 2 / 64 <= rows / (shape.products + shape.head_products) <= 2 / 32
         num_weights = shape.products + shape.head_products
         assert math.isclose(bits_per_weight(directory, "q8"), 8 * count / num_weights)

@@ -1,4 +1,4 @@
-"""The page compares with the faster build, round by round, and says what its figures are worth."""
+"""The page compares with the faster build, round by round, and reports disturbed rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sides take turns on the same prompts, each goes first, and the round that warms up does not count."""
+"""Sides take turns on the same prompts, each goes first in turn, and the warm-up does not count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROFILE = replace(QUICK, prompt=40, depths=(200,), batches=(1, 3), rounds=2, ste
 
 
 class Recorder:
-    """Answers with the seconds that a table has, and writes down what it was asked."""
+    """A side that answers with the seconds in a table and records its calls."""
 
     def __init__(self, name: str, log: list[tuple[str, str, Any]], seconds: float = 1.0) -> None:
         self.name = name
@@ -28,7 +28,7 @@ class Recorder:
 
 
 class Bench:
-    """Two sides and a probe that write what they are asked into one log."""
+    """Two sides and a probe that record their calls in one log."""
 
     def __init__(self, quiet: QuietRounds | None = None) -> None:
         self.log: list[tuple[str, str, Any]] = []

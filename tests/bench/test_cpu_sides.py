@@ -1,4 +1,4 @@
-"""Our side is the engine itself: it prefills, decodes what is open, and starts as the page says."""
+"""Our side is the real engine: it prefills, decodes open sequences, and starts as the page says."""
 
 from __future__ import annotations
 

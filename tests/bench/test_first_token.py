@@ -1,4 +1,4 @@
-"""The client waits for the port, asks again while a server loads, and says what a server answered instead of a token."""
+"""The client waits for the port, retries while a server loads, and reports unexpected responses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 
 
 def loading(port: int, refusals: int, status: int = 200) -> list[str]:
-    """A server that answers the first ``refusals`` requests with 503, and later ones with ``status``."""
+    """Return the command of a server that answers ``refusals`` requests with 503, then with ``status``."""
     return [sys.executable, "-c", LOADING, str(port), str(refusals), str(status)]
 
 
@@ -70,7 +70,7 @@ def test_the_processor_time_of_a_daemon_that_has_ended_is_still_its_own(tmp_path
     shape = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=1000)
     model = write_checkpoint(shape, tmp_path / "tiny")
     write_tokenizer(shape.vocab, model)
-    before_s = sum(os.times()[2:4])  # of children that have ended
+    before_s = sum(os.times()[2:4])  # of ended children
     with Llmd(model, None, tmp_path, 1).launch() as daemon:
         daemon.first_token_s(Prompts().draw())
         used_s = daemon.cpu_s()

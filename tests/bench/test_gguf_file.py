@@ -1,4 +1,4 @@
-"""What the peer reads is the checkpoint, in its names and its order of rows."""
+"""The peer's file has the checkpoint's weights, with the peer's names and order of rows."""
 
 from __future__ import annotations
 

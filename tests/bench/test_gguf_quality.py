@@ -1,4 +1,4 @@
-"""A file of the weights themselves has no error, one of others has, and bytes are those that a token reads."""
+"""A file with the same weights has no error, one with others has; the bytes are those that a token reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time inside of the device and around it are told apart."""
+"""Time inside the device and around it is measured separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds differ in their instruction sets alone, and AMX is compiled so that it works."""
+"""Builds differ only in their instruction sets, and AMX is compiled so that it works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The peer is built at the pinned version, and a build that fails is told."""
+"""The peer is built from the pinned version, and a failed build is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner of the loop's cost measures what it says; the figures themselves belong to `bench/results`."""
+"""The benchmark measures what it says; its results belong in `bench/results`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_answers_arrive_from_a_daemon_on_the_null_device(monkeypatch: pytest.Mon
     monkeypatch.setattr(loop_cost, "ANSWER_LEN", 20)
     measured = loop_cost.measure(2, 0.0, 1.0)
     assert isinstance(measured["arrives"], dict)
-    # No more than that: where this process reads the first byte late, more than the device makes seems to arrive.
+    # No upper bound: if this process reads the first byte late, more seems to arrive than is generated.
     assert measured["arrives"]["median"] > 0
     assert isinstance(measured["cpu"], dict)
     assert {"front_cpu", "engine_cpu", "client_cpu"} < measured["cpu"].keys()

@@ -1,4 +1,4 @@
-"""The page says what was measured on, and how much of it others had."""
+"""The machine is described, and the CPU time of other processes is measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPUS = len(os.sched_getaffinity(0))
         (2.0 * CPUS, 0.0, 1.0),
         (2.0 * CPUS, 1.5 * CPUS, 0.25),
         (0.5 * CPUS, 0.5 * CPUS, 0.0),
-        (0.5 * CPUS, 0.6 * CPUS, 0.0),  # the two are counted in ticks of their own
+        (0.5 * CPUS, 0.6 * CPUS, 0.0),  # both are counted in separate ticks
     ],
 )
 def test_own_work_is_not_that_of_others(busy_s: float, own_s: float, share: float) -> None:

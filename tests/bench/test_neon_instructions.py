@@ -1,4 +1,4 @@
-"""Loops found in listings of objdump."""
+"""Loops are found in objdump listings."""
 
 from __future__ import annotations
 

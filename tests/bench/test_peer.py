@@ -1,4 +1,4 @@
-"""What the peer's environment is asked reaches it, and what it says of a failure reaches the person."""
+"""The peer's environment gets its arguments, and its error messages reach the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe is compiled here and measures something of this machine."""
+"""The probe compiles on this machine and measures plausible rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.probe import WAYS, Probe, build
 FLAGS = {"AVX2": "avx2", "VNNI": "avx512_vnni", "AMX": "amx_int8"}
 PLAUSIBLE_READS = (1e8, 1e13)
 PLAUSIBLE_OPERATIONS = (1e9, 1e16)
-"""Per second, of machines between the slowest and ten times the fastest that there are: a wrong unit is beyond them."""
+"""Per second, from the slowest machine to ten times the fastest: a wrong unit is outside this range."""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Probe:
 
 
 class Rates:
-    """A library of loops with known rates, in place of the compiled one: each call of a loop is slower than the one before."""
+    """A fake library of loops with known rates: each call of a loop is slower than the one before."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -45,7 +45,7 @@ class Rates:
 
 
 class _Function:
-    """What `ctypes` has for a function of a library."""
+    """Replaces a function of a `ctypes` library."""
 
     def __init__(self, call: Callable[..., float]) -> None:
         self._call = call
@@ -75,5 +75,5 @@ def test_integer_rates_are_of_what_the_processor_has(probe: Probe) -> None:
     rates = probe.integers()
     flags = Path("/proc/cpuinfo").read_text().split()
     known = {name for name, flag in FLAGS.items() if flag in flags}
-    assert known - {"AMX"} <= set(rates) <= known  # a system may refuse tiles to a process
+    assert known - {"AMX"} <= set(rates) <= known  # the system may deny AMX tiles to a process
     assert all(PLAUSIBLE_OPERATIONS[0] < rate < PLAUSIBLE_OPERATIONS[1] for rate in rates.values())

@@ -1,4 +1,4 @@
-"""A whole page is kept; one that is not is printed, says so, and ends the program with an error."""
+"""A complete page is saved; an incomplete one is printed, says so, and the program exits with an error."""
 
 from __future__ import annotations
 

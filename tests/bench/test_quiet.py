@@ -1,4 +1,4 @@
-"""Rounds in which others worked are repeated with the same number, counted, and never endlessly."""
+"""Disturbed rounds are repeated with the same number and counted, up to a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The serving benchmark takes turns, and its load is answered by the real daemon."""
+"""The servers take turns, and the real daemon answers the load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OURS, PEER = Server("ours", "http://127.0.0.1:1", 1), Server("peer", "http://127
 
 
 class Load:
-    """Answers with what it was asked, and writes it down."""
+    """A load that returns and records its arguments."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []

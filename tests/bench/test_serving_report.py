@@ -1,4 +1,4 @@
-"""The page compares round by round; ratios above one say that llmd is better, for rates and for times."""
+"""The page compares round by round; a ratio above 1 means that llmd is better, for rates and times."""
 
 from __future__ import annotations
 

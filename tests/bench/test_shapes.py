@@ -1,4 +1,4 @@
-"""Shapes are models that llmd loads, and their sizes are those of the models they stand for."""
+"""llmd can load the shapes, and their sizes match the models that they represent."""
 
 from __future__ import annotations
 

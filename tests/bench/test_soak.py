@@ -1,4 +1,4 @@
-"""A short soak: every kind of request is answered by the real daemon, and nothing is held at its end."""
+"""In a short soak the real daemon answers every kind of request and is idle at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What grows is found, what only varies is not, and whatever went wrong is told."""
+"""Growth is detected, noise is not, and all faults are reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def samples(front: list[Use]) -> list[Sample]:
 
 
 def noisy(level: float, slope: float) -> list[Use]:
-    """360 looks at a process of so many MiB, which gets so many more from each to the next."""
+    """Return 360 samples of a process with ``level`` MiB, which grows by ``slope`` MiB per sample."""
     random = Random(1)
     return [
         Use(anonymous=round(MIB * (level + slope * place + random.gauss(0, 0.5)))) for place in range(360)

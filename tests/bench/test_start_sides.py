@@ -1,4 +1,4 @@
-"""llmd starts from its cache, forgets it, and loads again in a daemon that has unloaded the model."""
+"""llmd starts from its cache, forgets it, and loads again after the daemon has unloaded the model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_running_daemon_loads_the_model_again_and_again(llmd: Llmd) -> None:
             daemon.ask(prompts.draw())
             unload(daemon)
         with pytest.raises(RuntimeError, match="/llmd/stop with 404"):
-            unload(daemon)  # it is unloaded, so that the next request loads it
+            unload(daemon)  # so that the next request loads it
 
 
 def test_a_daemon_starts_without_a_model(llmd: Llmd) -> None:

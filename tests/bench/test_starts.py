@@ -1,4 +1,4 @@
-"""Sides start in turn, forget before a first start, and finish what they write before the later ones."""
+"""Sides take turns, forget the model before a first start, and finish writing before later starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.bench.watches import Watch, scripted
 
 
 class Recorder:
-    """A side that writes down what it is asked, as does the server that it starts."""
+    """A side that records its calls, and those of the server that it starts."""
 
     def __init__(self, name: str, log: list[str]) -> None:
         self.name = name

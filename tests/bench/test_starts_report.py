@@ -1,4 +1,4 @@
-"""The page says how many times as long llmd takes, what each side starts from, and which rounds did not count."""
+"""The page shows the ratio of the times, what each side starts from, and the discarded rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary of random models is a real one: the daemon's tokenizer reads and writes it."""
+"""The vocabulary of random models works with the daemon's tokenizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors are those of the codes that each side computes with, of trained weights first."""
+"""Errors are measured for the codes that each side computes with, for trained weights first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.bench.families import LLAMA
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], list[WeightErrors]]:
-    """The peer's file is written in bf16, which its own quantiser is not needed for, and read by its own reader."""
+    """Write the peer's file in bf16, which needs no quantiser, and read it with the peer's reader."""
 
     def make_gguf(directory: Path, _kind: str, file: Path) -> Path:
         write_gguf(directory, file)
@@ -42,7 +42,7 @@ def test_trained_weights_come_first_and_those_that_are_timed_last(
     assert [one.weights for one in found] == [TRAINED, GAUSSIAN.title, STUDENT_T5.title, TIMED.title]
     assert all(one.errors["llama.cpp"] == 0 and one.bits["llama.cpp"] == 16 for one in found)
     gauss, heavy = found[1].errors["llmd"], found[2].errors["llmd"]
-    assert 0.004 < gauss < heavy  # docs/formats.md: 0.0051 of Gaussian weights
+    assert 0.004 < gauss < heavy  # docs/formats.md: 0.0051 for Gaussian weights
     assert gauss < 0.006
     assert found[1].bits["llmd"] == pytest.approx(4.4375, abs=0.01)
 

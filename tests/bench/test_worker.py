@@ -1,4 +1,4 @@
-"""A side answers by name of method, tells what it takes, and its end is told."""
+"""A side answers calls by method name, reports its memory, and an early exit is reported."""
 
 from __future__ import annotations
 

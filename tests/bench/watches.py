@@ -1,4 +1,4 @@
-"""Stand in for the occupation of a machine, which in a test depends on who else works."""
+"""Fake occupation of a machine: in a test the real one would depend on other processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 
 class Watch:
-    """Says that others had a share of so many seconds of processor time."""
+    """A watch with a fixed share of others and fixed available CPU seconds."""
 
     def __init__(self, share: float = 0.0, available_s: float = 10.0) -> None:
         self._share, self._available_s = share, available_s
@@ -19,6 +19,6 @@ class Watch:
 
 
 def scripted(*shares: float) -> Callable[[], Watch]:
-    """Watches of one round after the other."""
+    """Return a factory of watches with these shares, one per round."""
     left: Iterator[float] = iter(shares)
     return lambda: Watch(next(left))

@@ -64,10 +64,8 @@ class Client:
     """A client of one daemon, and a context manager that closes it.
 
     Each call opens its own connection, so threads may share a client. Without ``host`` it uses the daemon
-    that
-    ``LLMD_HOST`` names, else the first that answers: on the user's socket, the system's socket, then TCP. If
-    the
-    settings define where the user's daemon listens, it looks there instead.
+    that ``LLMD_HOST`` names, else the first that answers: on the user's socket, the system's socket, then
+    TCP. If the settings define where the user's daemon listens, it looks there instead.
     """
 
     def __init__(self, host: str | None = None, *, settings: Settings | None = None) -> None:

@@ -1,8 +1,7 @@
 """Computes the measures of a load as ``vllm bench serve`` defines them.
 
 TTFT is the time to the first output, ITL the times between outputs, E2EL the time to the end of the answer.
-TPOT is
-(E2EL - TTFT) / (tokens - 1); an answer with one token has no TPOT. Failed requests are only counted.
+TPOT is (E2EL - TTFT) / (tokens - 1); an answer with one token has no TPOT. Failed requests are only counted.
 """
 
 from __future__ import annotations

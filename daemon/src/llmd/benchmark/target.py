@@ -53,8 +53,8 @@ class Target(Struct, frozen=True):
         """Return a connector without a connection limit: the load limits the concurrency.
 
         Each request has its own connection: servers close idle ones at any time, and a request in flight
-        would be lost.
-        ``ca_file`` has CA certificates for a server whose certificate the system does not trust.
+        would be lost. ``ca_file`` has CA certificates for a server whose certificate the system does not
+        trust.
         """
         if self.socket is not None:
             return aiohttp.UnixConnector(str(self.socket), limit=0, force_close=True)

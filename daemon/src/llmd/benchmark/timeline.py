@@ -69,8 +69,8 @@ class Timeline:
     """Reads a stream of OpenAI's chat or completions API.
 
     A chunk counts as output if it has text or a piece of a tool call; chunks that only open or close an
-    answer do
-    not. In an answer without any text (only control tokens) the first chunk counts as the first output.
+    answer do not. In an answer without any text (only control tokens) the first chunk counts as the first
+    output.
     """
 
     def __init__(self, prompt_len: int, start_s: float) -> None:

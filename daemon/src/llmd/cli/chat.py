@@ -58,8 +58,7 @@ def command(
     """Chat with a model. Type `/help` to list the chat commands.
 
     MODEL defaults to the loaded model if exactly one is loaded, else to `guide`. If no daemon is running, one
-    is
-    started and left running.
+    is started and left running.
     """
     client = connect(host, timeout_s, config_file, start=not no_start)
     model = named(model) if model else default_model(client)

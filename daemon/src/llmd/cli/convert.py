@@ -43,11 +43,9 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
     """Convert SOURCE (a name that `llmd list` shows, a directory or a GGUF file) to TARGET.
 
     If TARGET ends in .gguf, the result is one GGUF file for llama.cpp and others. Otherwise it is a directory
-    for
-    transformers, with safetensors weights, the configuration and the tokenizer. A conversion that would
-    change
-    what the model computes is refused. Weights keep their format if TARGET supports it; a directory has no
-    quantised formats.
+    for transformers, with safetensors weights, the configuration and the tokenizer. A conversion that would
+    change what the model computes is refused. Weights keep their format if TARGET supports it; a directory
+    has no quantised formats.
     """
     from llmd.conversion.convert import convert
 

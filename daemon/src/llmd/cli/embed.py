@@ -52,8 +52,7 @@ def command(
     """Print the embedding of each text, one per line.
 
     MODEL is an embedding model: a name that `llmd list` shows, a directory, or a GGUF file. Without TEXTS,
-    each
-    line of standard input is a text. If no daemon is running, one is started and left running.
+    each line of standard input is a text. If no daemon is running, one is started and left running.
     """
     asked = [valid(text) for text in texts] or lines_of(sys.stdin)
     fields = {} if dimensions is None else {"dimensions": dimensions}

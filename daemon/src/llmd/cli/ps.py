@@ -104,7 +104,6 @@ COLUMNS = (
 @client_options
 def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
     """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
-    requests,
-    tokens/s, and the time until each is unloaded if no request arrives.
+    requests, tokens/s, and the time until each is unloaded if no request arrives.
     """
     show(View(**view), "models", connect(host, timeout_s, config_file).ps(), COLUMNS)

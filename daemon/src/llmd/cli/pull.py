@@ -52,10 +52,9 @@ def command(
     """Download MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
 
     Only the files that llmd needs are downloaded: configuration, tokenizer, template and safetensors weights.
-    With
-    ORG/NAME:QUANT, or if the repository has no safetensors, llmd downloads the GGUF file of that quantisation
-    (Q4_K_M by default) instead. Each file is verified by its hash. An interrupted pull resumes where it
-    stopped. If a daemon is running, it does the download, unless --hub is given.
+    With ORG/NAME:QUANT, or if the repository has no safetensors, llmd downloads the GGUF file of that
+    quantisation (Q4_K_M by default) instead. Each file is verified by its hash. An interrupted pull resumes
+    where it stopped. If a daemon is running, it does the download, unless --hub is given.
     """
     settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
     must_answer = settings.config.client.host is not None

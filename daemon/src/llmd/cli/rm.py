@@ -27,8 +27,7 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Remove models that were pulled, copied or derived, by their full names.
 
     Files that another model needs are kept, and a loaded model is not removed. Files that llmd did not
-    download
-    are never deleted.
+    download are never deleted.
     """
     directories = read_settings(None).directories
     store = build_store(directories)

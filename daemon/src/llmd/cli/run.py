@@ -56,10 +56,8 @@ def command(
     """Answer one prompt and exit.
 
     MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Piped standard input is
-    appended
-    to PROMPT; without PROMPT, or if PROMPT is `-`, standard input is the prompt. On a terminal without a
-    PROMPT
-    this is `llmd chat`. If no daemon is running, one is started and left running.
+    appended to PROMPT; without PROMPT, or if PROMPT is `-`, standard input is the prompt. On a terminal
+    without a PROMPT this is `llmd chat`. If no daemon is running, one is started and left running.
     """
     text = whole_prompt(prompt, sys.stdin)
     if text is None:

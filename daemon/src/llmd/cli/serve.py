@@ -62,10 +62,9 @@ def command(
     """Serve models over HTTP and a Unix socket.
 
     MODEL is `guide`, a name that `llmd list` shows, a directory, or a GGUF file. Other models that `llmd
-    list`
-    shows are loaded when a request names them. When the daemon is ready, it prints one line with its
-    addresses.
-    On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it at once.
+    list` shows are loaded when a request names them. When the daemon is ready, it prints one line with its
+    addresses. On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it
+    at once.
     """
     settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
     if detach:

@@ -21,8 +21,7 @@ class WordWrap:
     """Takes a text in pieces and returns what to show. A word is held back until it is complete.
 
     Fenced and indented code is not wrapped. Nor is a word wider than the terminal: the terminal breaks it,
-    and it
-    can still be copied in one piece.
+    and it can still be copied in one piece.
     """
 
     def __init__(self, width: Callable[[], int]) -> None:

@@ -60,8 +60,7 @@ def parse_address(text: str, origin: str = "the address") -> Address:
     """Parse an address.
 
     The forms are ``HOST``, ``PORT``, ``HOST:PORT``, ``http://HOST:PORT``, ``https://HOST:PORT``,
-    ``unix:PATH`` and
-    ``unix:///PATH``. A port without a host is a port of 127.0.0.1.
+    ``unix:PATH`` and ``unix:///PATH``. A port without a host is a port of 127.0.0.1.
 
     Raises:
         ConfigError: the text has another form; the message names ``origin``.

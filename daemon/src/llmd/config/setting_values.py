@@ -129,8 +129,7 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[UnknownVariable]:
     """Yield the variables that have the prefix of settings but are not settings.
 
     Unlike an unknown name in a file, they are not an error: a variable may be for another version of llmd, or
-    for
-    another program with the same prefix.
+    for another program with the same prefix.
     """
     keys = _variables()
     for variable, text in environ.items():

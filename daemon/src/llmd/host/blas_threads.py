@@ -11,7 +11,6 @@ def keep_blas_single_threaded() -> None:
     """Limit the library to one thread in this process. Call this before NumPy is imported.
 
     More threads would spin for 40 ms after they start, when a daemon on two processors has none to spare, and
-    the
-    sums of the reference device would depend on their number.
+    the sums of the reference device would depend on their number.
     """
     os.environ.update(dict.fromkeys(VARIABLES, "1"))

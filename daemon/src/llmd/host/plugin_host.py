@@ -29,9 +29,8 @@ class PluginHost:
     """Plugins by kind, and the devices that they find. Not thread-safe.
 
     A plugin that fails in any phase is disabled, and the others continue; requesting a disabled plugin by
-    name
-    raises its error. Plugins are imported only when needed. ``trial`` is the dotted name of a function that
-    tests a device in the child process of its probe (`llmd.host.jobs.Probe`).
+    name raises its error. Plugins are imported only when needed. ``trial`` is the dotted name of a function
+    that tests a device in the child process of its probe (`llmd.host.jobs.Probe`).
     """
 
     def __init__(

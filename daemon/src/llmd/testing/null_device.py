@@ -1,9 +1,8 @@
 """A device that implements the contract with simulated step times and computes nothing.
 
 A step takes ``step_s`` seconds of the caller's clock. The logits of a row depend only on its position: the
-token
-``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks have no effect. Violations of the
-contract are refused, and submitted steps are recorded.
+token ``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks have no effect. Violations of
+the contract are refused, and submitted steps are recorded.
 """
 
 from __future__ import annotations
@@ -120,8 +119,7 @@ class NullStage:
     """See `llmd.api.Stage`.
 
     ``submitted`` has (rows, position of each sequence's last row) for every step. ``idle_s`` is the time
-    between the
-    end of a step and the submission of the next.
+    between the end of a step and the submission of the next.
     """
 
     def __init__(

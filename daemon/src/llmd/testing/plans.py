@@ -26,8 +26,7 @@ class TinyModel(msgspec.Struct, frozen=True):
     """The sizes of the small model. Odd layers have windowed attention, even layers full attention.
 
     The sizes are unusual on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is not
-    a
-    multiple of a vector length, a partial rotation.
+    a multiple of a vector length, a partial rotation.
     """
 
     layers: int = 4

@@ -1,8 +1,7 @@
 """Runs sequences on a device under different schedules, and collects the results by row.
 
 The same rows can run in one batch, one by one or in chunks, with other block placements, or split over
-stages. A
-row is identified by (sequence, position), so the outcomes of different schedules can be compared.
+stages. A row is identified by (sequence, position), so the outcomes of different schedules can be compared.
 """
 
 from __future__ import annotations

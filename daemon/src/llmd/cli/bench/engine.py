@@ -40,9 +40,8 @@ def command(
     """Measure how long a device would wait for the engine loop.
 
     This needs no model: a null device takes a fixed time for each step and returns meaningless tokens. IDLE
-    is the
-    time that the device waits between two steps, as a share of a step; LOOP is the CPU time of the loop per
-    step.
+    is the time that the device waits between two steps, as a share of a step; LOOP is the CPU time of the
+    loop per step.
     """
     from llmd.api.samplers import SamplingParams
     from llmd.benchmark.engine_loop import LoopCost, measure_loop

@@ -43,10 +43,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Benchmark a server under load and report the latencies and throughput that its clients see.
 
     Options, metric definitions and result keys match `vllm bench serve`. Without --base-url, a temporary
-    daemon is
-    started with --model and the `llmd serve` options after `--`, and stopped at the end. Ctrl-C ends the load
-    and
-    shows the results so far.
+    daemon is started with --model and the `llmd serve` options after `--`, and stopped at the end. Ctrl-C
+    ends the load and shows the results so far.
     """
     from llmd.benchmark.measurement import measure
     from llmd.benchmark.report import result, table, without_details

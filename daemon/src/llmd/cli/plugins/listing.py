@@ -47,8 +47,7 @@ def command(**view: Any) -> None:
     """List installed plugins: what each provides, its state, and why any are not used.
 
     --json lists every name that a plugin provides. Nothing is imported: the states are from the last run of
-    the
-    daemon or of `llmd doctor`.
+    the daemon or of `llmd doctor`.
     """
     from llmd.host.listing import known_states
     from llmd.host.old_keys import with_old_keys

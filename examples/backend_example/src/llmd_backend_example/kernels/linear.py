@@ -1,12 +1,10 @@
 """``outs[i] = x @ weights[i].T + biases[i]``: the op that takes nearly all the time.
 
 Layout: the weights ``[out, in]`` of the op are stacked in one float32 matrix. Queries, keys and values are
-then one product, which reads ``x`` once.
-Launch: one BLAS call for all rows of the step. With one row (decode) it is bound by memory bandwidth; with
-many rows (prefill) it computes on all cores.
-Tolerance: float32 sums in BLAS's order, NMSE about 1e-14. The order depends on the number of rows, so the
-last
-bits of a row differ between a batch and the row alone: the device must not claim `row_exact`.
+then one product, which reads ``x`` once. Launch: one BLAS call for all rows of the step. With one row
+(decode) it is bound by memory bandwidth; with many rows (prefill) it computes on all cores. Tolerance:
+float32 sums in BLAS's order, NMSE about 1e-14. The order depends on the number of rows, so the last bits of a
+row differ between a batch and the row alone: the device must not claim `row_exact`.
 """
 
 from __future__ import annotations
