@@ -292,7 +292,7 @@ def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
     if named:
         return (parse_address(named, "the host" if host else settings.origins["client.host"].source),)
     source = settings.origins["server.addr"].source
-    given = [parse_address(text, source) for text in settings.config.server.addr]
+    given = [parse_address(text, source) for text in settings.config.server.listen.addr]
     listening = given or [UnixAddress(settings.directories.user_socket), DEFAULT_TCP]
     return (
         *(address for address in listening if isinstance(address, UnixAddress)),

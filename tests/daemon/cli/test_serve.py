@@ -170,16 +170,16 @@ def test_who_may_ask_and_how_long_answers_may_go_on_are_flags(
         "2",
     )
     server = settings_of(llmd, monkeypatch, *flags).config.server
-    assert server.spare_engine
-    assert (server.allow_host, server.allow_origin) == (("box",), ("http://a", "http://b"))
-    assert server.drain_s == 2.0
+    assert server.models.spare_engine
+    assert (server.listen.allow_host, server.listen.allow_origin) == (("box",), ("http://a", "http://b"))
+    assert server.limits.drain_s == 2.0
 
 
 def test_a_spare_engine_is_kept_unless_the_flag_says_no(
     llmd: Llmd, monkeypatch: pytest.MonkeyPatch, home: Home
 ) -> None:
     for flag, kept in (("--spare-engine", True), ("--no-spare-engine", False)):
-        assert settings_of(llmd, monkeypatch, flag).config.server.spare_engine is kept
+        assert settings_of(llmd, monkeypatch, flag).config.server.models.spare_engine is kept
         monkeypatch.undo()
         with home.serve(flag) as served:
             assert len(engines_of(served.process.pid)) == int(kept)

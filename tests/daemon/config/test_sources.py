@@ -57,8 +57,8 @@ def test_a_model_has_settings_of_every_section_beside_those_of_all(directories: 
     text = "[server]\ntool_parser = 'none'\n[models.guide]\nkeep_alive = '1h'\nkv_memory = '1MiB'\n"
     write(directories.user_config, text)
     found = load_settings(environ={}, directories=directories).of_model("guide")
-    assert (found.server.keep_alive, found.engine.kv_memory) == (3600.0, 1 << 20)
-    assert (found.server.tool_parser, found.server.reasoning_parser) == ("none", "auto")
+    assert (found.server.models.keep_alive, found.engine.kv_memory) == (3600.0, 1 << 20)
+    assert (found.server.models.tool_parser, found.server.models.reasoning_parser) == ("none", "auto")
 
 
 def test_every_setting_has_an_origin_and_a_name_of_its_own(directories: Directories) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import Struct, inspect
 
-from llmd.config.schema import ClientConfig, EngineConfig, ServerConfig
+from llmd.config.schema import ClientConfig, EngineConfig, LimitsConfig, ListenConfig, ModelsConfig
 from llmd.config.values import decode, expected_form
 
 
@@ -33,23 +33,23 @@ def test_refuses_what_is_no_byte_size(text: object) -> None:
 
 @pytest.mark.parametrize(("raw", "seconds"), [("10m", 600), (90, 90), ("-1", -1)])
 def test_reads_durations_with_their_units(raw: object, seconds: float) -> None:
-    assert decoded(ServerConfig, "keep_alive", raw) == seconds
+    assert decoded(ModelsConfig, "keep_alive", raw) == seconds
 
 
 @pytest.mark.parametrize("raw", ["soon", "1e12", 1e12])
 def test_refuses_what_is_no_duration(raw: object) -> None:
     with pytest.raises(ValueError, match=r".*"):
-        decoded(ServerConfig, "keep_alive", raw)
+        decoded(ModelsConfig, "keep_alive", raw)
 
 
 def test_reads_lists_from_comma_separated_text() -> None:
-    assert decoded(ServerConfig, "addr", "a:1, unix:/x,") == ("a:1", "unix:/x")
-    assert decoded(ServerConfig, "addr", ["a:1"]) == ("a:1",)
+    assert decoded(ListenConfig, "addr", "a:1, unix:/x,") == ("a:1", "unix:/x")
+    assert decoded(ListenConfig, "addr", ["a:1"]) == ("a:1",)
 
 
 def test_reads_numbers_and_booleans_from_text() -> None:
     assert decoded(EngineConfig, "slots", "3") == 3
-    assert decoded(ServerConfig, "no_auth", "true") is True
+    assert decoded(ListenConfig, "no_auth", "true") is True
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (EngineConfig, "activations", "one of f32, int8"),
         (EngineConfig, "kv_memory", "a number of bytes, such as 8GiB"),
         (EngineConfig, "device", "text"),
-        (ServerConfig, "drain_s", "a number of at least 0"),
-        (ServerConfig, "ping_s", "a number above 0"),
-        (ServerConfig, "keep_alive", "seconds or a duration such as 1h30m"),
+        (LimitsConfig, "drain_s", "a number of at least 0"),
+        (LimitsConfig, "ping_s", "a number above 0"),
+        (ModelsConfig, "keep_alive", "seconds or a duration such as 1h30m"),
         (ClientConfig, "timeout_s", "a number above 0 and at most 86400"),
-        (ServerConfig, "no_auth", "true or false"),
-        (ServerConfig, "addr", "a list or comma-separated values"),
+        (ListenConfig, "no_auth", "true or false"),
+        (ListenConfig, "addr", "a list or comma-separated values"),
     ],
 )
 def test_says_in_words_what_is_expected(section: type[Struct], name: str, form: str) -> None:

@@ -114,7 +114,7 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
     from llmd.server.engines.engine_starter import EngineStarter
 
     command = engine_command(settings.directories.cache)
-    async with EngineStarter(command, keeps_spare=settings.config.server.spare_engine) as engines:
+    async with EngineStarter(command, keeps_spare=settings.config.server.models.spare_engine) as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal

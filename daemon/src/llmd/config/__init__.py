@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llmd.config.addresses import Address, TcpAddress, UnixAddress, parse_address
 from llmd.config.directories import Directories
-from llmd.config.schema import ClientConfig, Config, EngineConfig, RegistryConfig, ServerConfig
+from llmd.config.schema import ClientConfig, Config, EngineConfig, LimitsConfig, RegistryConfig, ServerConfig
 from llmd.config.setting_values import Origin, setting_name
 from llmd.config.sources import Settings, load_settings
 
@@ -17,6 +17,7 @@ __all__ = [
     "Config",
     "Directories",
     "EngineConfig",
+    "LimitsConfig",
     "Origin",
     "RegistryConfig",
     "ServerConfig",

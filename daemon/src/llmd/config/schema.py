@@ -1,6 +1,8 @@
-"""Every setting of llmd. A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the
-line ``max_ctx = …`` under ``[engine]`` of ``config.toml``; names are unique over all sections. What holds for each model
-may also stand under ``[models."NAME"]``, for that model alone.
+"""Every setting of llmd.
+
+A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the line ``max_ctx = …`` in the table
+``[engine]`` of ``config.toml``. Names are unique over all tables. Settings of `PER_MODEL` may also be in a table
+``[models."NAME"]``, for that model only.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Seconds = Annotated[float, Meta(ge=0)]
+PositiveSeconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
 ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
 """Written as an integer or with a unit: ``8GiB``, ``500MB``."""
@@ -17,106 +20,138 @@ Duration = Annotated[float, Meta(le=1e9, extra={"unit": "duration"})]
 """Seconds, written as a number or as ``90s``, ``10m``, ``1h30m``."""
 
 
-class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the daemon listens and whom it answers.
-
-    ``addr`` empty means the user's socket and 127.0.0.1:8642. ``allow_host`` and ``allow_origin`` add to the
-    names of this machine. ``drain_s`` is how long running requests may go on after SIGTERM, ``ping_s`` the silence
-    after which a stream gets a comment, ``buffer_tokens`` how far a stream may run ahead of a slow reader.
-
-    ``no_auth`` serves the network without API keys, ``require_key`` demands one on loopback too (behind a proxy that
-    others reach). ``tls_cert`` and ``tls_key`` are the files of the certificate for ``https://…`` addresses.
-
-    ``max_queue`` sequences may wait for a model beside those that run; ``max_queue_tokens`` bounds the prompt tokens of
-    all of them, ``max_queue_per_key`` those of one API key. A request must end within ``request_timeout_s``.
-
-    ``max_connections`` clients may be connected. A connection ends where the headers or the body of a request do not come
-    in time, where its client takes nothing of what is sent to it for ``write_timeout_s``, and where nothing is asked for
-    ``idle_timeout_s``, which is longer than what proxies keep.
-    ``keep_alive`` is how long a model stays loaded after its last request, negative for ever. ``max_memory`` bounds
-    weights, KV pools and steps of all models together; None is what the machine had available when the daemon started.
-    ``spare_engine`` keeps an engine process started ahead, so that the next model begins to load at once.
-
-    ``tool_parser`` and ``reasoning_parser`` read calls and reasoning in answers: ``auto`` takes those that the model's
-    template asks for, ``none`` leaves them text. ``otlp_endpoint`` is the URL of a collector of OpenTelemetry that gets a
-    trace of each request, such as ``http://127.0.0.1:4318/v1/traces``.
-    """
+class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the daemon listens, and who may use it."""
 
     addr: tuple[str, ...] = ()
+    """Addresses to listen on; empty: the user's socket and 127.0.0.1:8642."""
     allow_host: tuple[str, ...] = ()
+    """Names that the ``Host`` header may have, besides those of this machine."""
     allow_origin: tuple[str, ...] = ()
+    """Origins of web pages that may use the daemon, besides pages of this machine."""
     no_auth: bool = False
+    """Serve the network without API keys."""
     require_key: bool = False
+    """Require an API key on loopback too, for a daemon behind a proxy."""
     tls_cert: str | None = None
+    """File of the certificate for ``https://…`` addresses."""
     tls_key: str | None = None
+    """File of the certificate's private key."""
+
+
+class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How large requests may be, and how long connections, requests and the shutdown may take."""
+
     max_body: ByteSize = 64 << 20
-    drain_s: Seconds = 30.0
-    ping_s: Annotated[float, Meta(gt=0)] = 15.0
-    buffer_tokens: Count = 1024
-    max_queue: Annotated[int, Meta(ge=0)] = 512
-    max_queue_tokens: Count | None = None
-    max_queue_per_key: Count | None = None
+    """Size of a request body."""
     max_connections: Count = 4096
-    headers_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
-    body_timeout_s: Annotated[float, Meta(gt=0)] = 300.0
-    write_timeout_s: Annotated[float, Meta(gt=0)] = 300.0
-    idle_timeout_s: Annotated[float, Meta(gt=0)] = 3630.0
-    request_timeout_s: Annotated[float, Meta(gt=0)] | None = None
+    """Clients that may be connected at a time."""
+    headers_timeout_s: PositiveSeconds = 30.0
+    """Time for the headers of a request to arrive."""
+    body_timeout_s: PositiveSeconds = 300.0
+    """Time for the body of a request to arrive."""
+    write_timeout_s: PositiveSeconds = 300.0
+    """Time for a client to read something of what is sent to it."""
+    idle_timeout_s: PositiveSeconds = 3630.0
+    """Time for the next request of a connection, longer than proxies keep one open."""
+    request_timeout_s: PositiveSeconds | None = None
+    """Time for a request to be answered completely; None: no limit."""
+    ping_s: PositiveSeconds = 15.0
+    """Silence after which a stream gets a comment, so that nobody takes it for dead."""
+    drain_s: Seconds = 30.0
+    """Time that running requests get after SIGTERM."""
+
+
+class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may wait for a model."""
+
+    max_queue: Annotated[int, Meta(ge=0)] = 512
+    """Sequences that may wait for one model, besides those that run."""
+    max_queue_tokens: Count | None = None
+    """Prompt tokens of all sequences of one model; None: no limit."""
+    max_queue_per_key: Count | None = None
+    """Sequences of one API key that may run or wait for one model; None: no limit."""
+    buffer_tokens: Count = 1024
+    """Tokens that an answer may be ahead of a slow reader before it is paused."""
+
+
+class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long models stay loaded, and how their answers are read."""
+
     keep_alive: Duration = 300.0
+    """How long a model stays loaded after its last request; negative: forever."""
     max_memory: ByteSize | None = None
+    """Weights, KV pools and step buffers of all models together; None: the memory available at startup."""
     spare_engine: bool = True
+    """Keep an engine process started, so that the next model begins to load at once."""
     tool_parser: str = "auto"
+    """What reads tool calls in answers: ``auto`` chooses by the model's template, ``none`` leaves them as text."""
     reasoning_parser: str = "auto"
+    """What reads reasoning in answers, with the same values."""
+
+
+class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """The table ``[server]``; the settings of its parts are all in this one table."""
+
+    listen: ListenConfig = ListenConfig()
+    limits: LimitsConfig = LimitsConfig()
+    queue: QueueConfig = QueueConfig()
+    models: ModelsConfig = ModelsConfig()
     otlp_endpoint: str | None = None
+    """URL of an OpenTelemetry collector that gets a trace of each request, such as ``http://127.0.0.1:4318/v1/traces``."""
 
 
 class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How models are loaded and run.
-
-    ``split`` such as ``0-3=cpu,4-7=reference`` chains devices by inclusive layer numbers. ``kv_memory`` bounds
-    the KV pools, ``kv_spool`` what a model that is unloaded when idle keeps of its prefix cache on disk, 0 for nothing;
-    ``weight_cache`` what the weights of all models may take there as devices lay them out.
-    ``max_ctx`` None is the longest window that the model states. ``prefill_chunk`` is how many prompt tokens a step
-    carries at most. ``activations`` is how rows are held that quantised weights multiply: rounded to int8, or as they are. ``threads`` is how many threads compute on this machine's processors, None for what the device finds best.
-    """
+    """How models are loaded and run."""
 
     device: str = "auto"
+    """Name of a device; ``auto`` takes the fastest."""
     split: str | None = None
+    """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``."""
     threads: Count | None = None
+    """Threads that compute on this machine's processors; None: the device chooses."""
     max_ctx: Count | None = None
+    """Longest prompt and answer in tokens; None: the model's maximum."""
     slots: Count = 8
+    """Sequences that run at a time."""
     prefill_chunk: Count = 256
+    """Most prompt tokens in one step."""
     quant: str | None = None
+    """Format that weights are quantised to; None: as they are stored."""
     activations: Literal["int8", "f32"] = "int8"
+    """Format of the rows that quantised weights are multiplied with."""
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
+    """Format of the KV cache."""
     kv_memory: ByteSize | None = None
+    """Size of the KV pools; None: half of the free memory after loading."""
     kv_spool: ByteSize = 1 << 30
+    """How much of its prefix cache a model keeps on disk when it is unloaded because it is idle; 0: nothing."""
     weight_cache: ByteSize = 16 << 30
+    """Disk space for the weights of all models in the layout of their devices."""
 
 
 class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where models are pulled from: the address of a hub, None for ``HF_ENDPOINT``, else the public one."""
+    """Where models are pulled from."""
 
     hub: str | None = None
+    """Address of a hub; None: ``HF_ENDPOINT``, else the public hub."""
 
 
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How commands find the daemon: ``host`` None tries the user's socket, the system's, then TCP.
-
-    ``api_key`` is sent with every request. ``ca_file`` holds the certificates that vouch for an ``https://…`` daemon,
-    where the system does not know them.
-
-    ``timeout_s`` is how long it may be silent, a day at most: sockets cannot wait for ever longer times.
-    """
+    """How commands find the daemon."""
 
     host: str | None = None
+    """Address of the daemon; None: the user's socket, the system's, then 127.0.0.1:8642."""
     api_key: str | None = None
+    """Sent with every request."""
     ca_file: str | None = None
+    """Certificates that sign that of an ``https://…`` daemon, if the system does not know them."""
     timeout_s: Annotated[float, Meta(gt=0, le=86400)] = 600.0
+    """How long the daemon may be silent; at most a day, because sockets cannot wait any longer."""
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):
-    """All sections."""
+    """All tables of ``config.toml``."""
 
     server: ServerConfig = ServerConfig()
     engine: EngineConfig = EngineConfig()
@@ -125,4 +160,4 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PER_MODEL = (*EngineConfig.__struct_fields__, "keep_alive", "tool_parser", "reasoning_parser")
-"""The settings that a model may have for itself."""
+"""The settings that may be different for one model."""

@@ -164,14 +164,28 @@ def _last_part(name: str) -> str:
 
 def setting_fields() -> dict[str, inspect.Field]:
     """Return each setting's type and default by ``section.name``."""
-    sections = inspect.type_info(Config)
-    assert isinstance(sections, inspect.StructType)
     return {
         f"{section.name}.{field.name}": field
-        for section in sections.fields
+        for section in struct_fields(Config)
         if isinstance(section.type, inspect.StructType)
-        for field in section.type.fields
+        for field in _flat_fields(section.type.cls)
     }
+
+
+def struct_fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:
+    """Return the fields of a struct with their types."""
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return info.fields
+
+
+def _flat_fields(section: type[Struct]) -> Iterator[inspect.Field]:
+    """The settings of a section and of its parts."""
+    for field in struct_fields(section):
+        if isinstance(field.type, inspect.StructType):
+            yield from _flat_fields(field.type.cls)
+        else:
+            yield field
 
 
 def setting_name(key: str, model: str | None) -> str:

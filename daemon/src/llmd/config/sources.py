@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from llmd.api.errors import ConfigError
 from llmd.config.directories import Directories
@@ -21,6 +21,7 @@ from llmd.config.setting_values import (
     setting_fields,
     setting_name,
     setting_values,
+    struct_fields,
     unknown_variables,
 )
 from llmd.config.values import decode, expected_form
@@ -92,7 +93,7 @@ def _convert(given: SettingValue) -> Any:
     section, _, name = given.key.partition(".")
     value, source = given.origin.value, given.origin.source
     try:
-        part = decode(_section_type(section), name, field.type, value)
+        part = decode(_owner(type(getattr(Config(), section)), name), name, field.type, value)
     except (msgspec.ValidationError, ValueError) as error:
         called = setting_name(given.key, given.model)
         raise ConfigError(
@@ -102,8 +103,12 @@ def _convert(given: SettingValue) -> Any:
     return getattr(part, name)
 
 
-def _section_type(section: str) -> type[Struct]:
-    return type(getattr(Config(), section))
+def _owner(section: type[Struct], name: str) -> type[Struct]:
+    """The section, or the part of it, that has a setting."""
+    if name in section.__struct_fields__:
+        return section
+    parts = [field.type.cls for field in struct_fields(section) if isinstance(field.type, inspect.StructType)]
+    return next(part for part in parts if name in part.__struct_fields__)
 
 
 def _build(values: Mapping[str, Origin]) -> Config:
@@ -111,6 +116,16 @@ def _build(values: Mapping[str, Origin]) -> Config:
     for key, origin in values.items():
         section, _, name = key.partition(".")
         sections.setdefault(section, {})[name] = origin.value
-    return msgspec.convert(
-        {section: _section_type(section)(**fields) for section, fields in sections.items()}, Config
+    return Config(
+        **{section: _filled(type(getattr(Config(), section)), fields) for section, fields in sections.items()}
     )
+
+
+def _filled(kind: type[Struct], values: Mapping[str, Any]) -> Any:
+    """A section or a part of one, with its settings among ``values``."""
+    parts = {
+        field.name: _filled(field.type.cls, values)
+        for field in struct_fields(kind)
+        if isinstance(field.type, inspect.StructType)
+    }
+    return kind(**parts, **{name: values[name] for name in kind.__struct_fields__ if name in values})

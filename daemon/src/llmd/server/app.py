@@ -66,7 +66,7 @@ class RequestHandler:
         begin_record(record)
         self._service.metrics.begin(record)
         try:
-            record.limit(self._service.config.request_timeout_s)
+            record.limit(self._service.config.limits.request_timeout_s)
             record.limit(asked_timeout_s(request.headers))
             response = await self._answer(request)
         except asyncio.CancelledError:
@@ -104,7 +104,7 @@ class RequestHandler:
             case LlmdError():
                 return problem_of(error)
             case web.HTTPRequestEntityTooLarge():
-                return problems.too_large(self._service.config.max_body)
+                return problems.too_large(self._service.config.limits.max_body)
             case _ if (memory := as_memory_error(error)) is not None:
                 return problem_of(memory)
             case _:
@@ -162,8 +162,8 @@ def build_app(
         return await request_handler(request)
 
     # Not a route: paths with a line break, `OPTIONS *` and CONNECT match no pattern.
-    app = web.Application(client_max_size=service.config.max_body, middlewares=[every_request])
-    app[BODY_TIMEOUT_S] = service.config.body_timeout_s
+    app = web.Application(client_max_size=service.config.limits.max_body, middlewares=[every_request])
+    app[BODY_TIMEOUT_S] = service.config.limits.body_timeout_s
     app.on_response_prepare.append(request_handler.add_headers)
     return app
 

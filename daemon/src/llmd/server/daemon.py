@@ -118,10 +118,12 @@ class Daemon:
         self._traces = open_traces(server.otlp_endpoint, version()) if server.otlp_endpoint else None
         self._metrics = Metrics(self._traces.tell if self._traces else None)
         keys = KeyFile(settings.directories.keys)
-        self._access = Access(keys, no_auth=server.no_auth, require_key=server.require_key)
+        self._access = Access(keys, no_auth=server.listen.no_auth, require_key=server.listen.require_key)
         self._addresses = listening_addresses(settings)
-        self._origins = allowed_origins(server.allow_origin, settings.origins["server.allow_origin"].source)
-        self._certificate = certificate_for(self._addresses, server.tls_cert, server.tls_key)
+        self._origins = allowed_origins(
+            server.listen.allow_origin, settings.origins["server.allow_origin"].source
+        )
+        self._certificate = certificate_for(self._addresses, server.listen.tls_cert, server.listen.tls_key)
 
     def shut_down(self) -> None:
         """Refuse new requests and wait for those in flight; called a second time, end at once."""
@@ -152,7 +154,7 @@ class Daemon:
         addresses = self._addresses
         for variable in self._settings.unknown:
             logger.warning("unknown_variable", extra={"variable": variable.name, "hint": variable.hint})
-        check_exposure(addresses, protected=server.no_auth or self._access.has_keys)
+        check_exposure(addresses, protected=server.listen.no_auth or self._access.has_keys)
         check_parsers(self._host.parsers(), self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
@@ -166,8 +168,8 @@ class Daemon:
             manager = ModelManager(
                 self._loader(threads, renderer, checker),
                 self._measurer(plugins),
-                MemoryBudget(server.max_memory, available_bytes),
-                keep_alive_s=lambda name: self._settings.of_model(name).server.keep_alive,
+                MemoryBudget(server.models.max_memory, available_bytes),
+                keep_alive_s=lambda name: self._settings.of_model(name).server.models.keep_alive,
             )
             table = ModelTable(self._store, self._aliases, manager)
             pulls = Pulls(self._pull_command())
@@ -218,7 +220,7 @@ class Daemon:
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
         await service.pulls.close(shutting_down())  # requested again, they resume
-        limit_s = self._settings.config.server.drain_s
+        limit_s = self._settings.config.server.limits.drain_s
         await unless(self._ending, service.activity.drain(limit_s), "draining")
         if check is not None:
             check.stop()
@@ -258,13 +260,13 @@ class Daemon:
             lease = self._store.pulled_models.lease(directory)
             files = directory if lease is None else directory.resolve()
             message = load_message(files, config.engine)
-            server = config.server
-            limits = QueueLimits(server.max_queue, server.max_queue_per_key, server.max_queue_tokens)
+            queue = config.server.queue
+            limits = QueueLimits(queue.max_queue, queue.max_queue_per_key, queue.max_queue_tokens)
             supervisor = Supervisor(
                 name,
                 message,
                 engines,
-                buffer_tokens=server.buffer_tokens,
+                buffer_tokens=queue.buffer_tokens,
                 limits=limits,
                 admit=admit,
                 metrics=self._metrics.of_model(name),

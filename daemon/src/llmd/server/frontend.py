@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from llmd.api.plugins import Dialect
-from llmd.config import ServerConfig
+from llmd.config import LimitsConfig
 from llmd.server.app import build_app
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import Certificate
@@ -32,17 +32,17 @@ async def serve_http(
 ) -> AsyncIterator[None]:
     """Serve requests until the block ends."""
     config = service.config
-    raise_descriptor_limit(2 * config.max_connections)
+    raise_descriptor_limit(2 * config.limits.max_connections)
     dialects = tuple(dialects)
     routes = RouteTable(route for dialect in dialects for route in dialect.routes())
     shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
-    guards = Guards(socket.gethostname(), frozenset(config.allow_host), origins)
+    guards = Guards(socket.gethostname(), frozenset(config.listen.allow_host), origins)
     app = build_app(service, routes, shapes, guards, access)
-    async with http_server(app, listeners, certificate, _limits(config)):
+    async with http_server(app, listeners, certificate, _limits(config.limits)):
         yield
 
 
-def _limits(config: ServerConfig) -> ConnectionLimits:
+def _limits(config: LimitsConfig) -> ConnectionLimits:
     return ConnectionLimits(
         config.max_connections, config.headers_timeout_s, config.write_timeout_s, config.idle_timeout_s
     )

@@ -44,7 +44,7 @@ class Listener(Struct, frozen=True):
 def listening_addresses(settings: Settings) -> tuple[Address, ...]:
     """Return the configured addresses; by default, the user's socket and loopback."""
     source = settings.origins["server.addr"].source
-    given = tuple(parse_address(text, f"addr from {source}") for text in settings.config.server.addr)
+    given = tuple(parse_address(text, f"addr from {source}") for text in settings.config.server.listen.addr)
     return given or (UnixAddress(settings.directories.user_socket), DEFAULT_TCP)
 
 

@@ -17,7 +17,7 @@ PARSERS: Mapping[str, Reads] = {"server.tool_parser": "calls", "server.reasoning
 
 def parser_choice(parsers: Mapping[str, Parser], config: Config) -> ParserChoice:
     """Return the parsers that read the answers of a model with this configuration."""
-    return ParserChoice(parsers, config.server.tool_parser, config.server.reasoning_parser)
+    return ParserChoice(parsers, config.server.models.tool_parser, config.server.models.reasoning_parser)
 
 
 def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:

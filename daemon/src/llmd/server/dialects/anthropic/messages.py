@@ -79,7 +79,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
 async def _stream(
     request: web.Request, service: Service, prepared: PreparedRequest, shape: MessageShape
 ) -> web.StreamResponse:
-    ping_s = service.config.ping_s
+    ping_s = service.config.limits.ping_s
     async with EventStream(request, prepared.headers(), ping_s, named=True, ping=PING) as events:
         ready, generation = await prepared.start()
         async with generation:

@@ -42,7 +42,7 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
 
 
 async def _stream(request: web.Request, service: Service, answering: Reply) -> web.StreamResponse:
-    async with EventStream(request, answering.prepared.headers(), service.config.ping_s) as events:
+    async with EventStream(request, answering.prepared.headers(), service.config.limits.ping_s) as events:
         ready, generation = await answering.prepared.start()
         shape = _shape(answering, ready, generation)
         async with generation:

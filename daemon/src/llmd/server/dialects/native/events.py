@@ -28,7 +28,7 @@ async def events(request: web.Request, service: Service) -> web.StreamResponse:
     after = last_seen(request.headers.get(LAST_EVENT, ""))
     async with (
         service.snapshots.watch(after) as watcher,
-        NumberedEvents(request, HEADERS, service.config.ping_s, PING) as stream,
+        NumberedEvents(request, HEADERS, service.config.limits.ping_s, PING) as stream,
     ):
         if after is None:
             await stream.send(Event.of(feed.last, "snapshot", await service.snapshots.snapshot()))

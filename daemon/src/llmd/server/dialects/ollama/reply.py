@@ -36,7 +36,7 @@ async def write_reply(request: web.Request, service: Service, answering: Reply) 
     """Answer a parsed request."""
     headers = answering.prepared.headers()
     if answering.stream:
-        async with LineStream(request, headers, service.config.ping_s) as stream:
+        async with LineStream(request, headers, service.config.limits.ping_s) as stream:
             await _run(answering, stream.send, stream.response.headers)
             await stream.end()
         return stream.response

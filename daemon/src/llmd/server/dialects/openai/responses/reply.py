@@ -45,7 +45,7 @@ class Reply:
         )
 
     async def _stream(self, request: web.Request, service: Service) -> web.StreamResponse:
-        headers, ping_s = self._prepared.headers(), service.config.ping_s
+        headers, ping_s = self._prepared.headers(), service.config.limits.ping_s
         async with EventStream(request, headers, ping_s, named=True, failed=self._failed) as events:
             ready, generation, response = await self._start()
             events.response.headers.update(truncation_header(generation.request.truncated_tokens))
