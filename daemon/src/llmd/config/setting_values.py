@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import re
 import tomllib
@@ -162,6 +163,7 @@ def _last_part(name: str) -> str:
     return name.rpartition(".")[2].removeprefix(PREFIX)
 
 
+@functools.cache
 def setting_fields() -> dict[str, inspect.Field]:
     """Return each setting's type and default by ``section.name``."""
     return {
@@ -172,6 +174,7 @@ def setting_fields() -> dict[str, inspect.Field]:
     }
 
 
+@functools.cache
 def struct_fields(kind: type[Struct]) -> tuple[inspect.Field, ...]:
     """Return the fields of a struct with their types."""
     info = inspect.type_info(kind)
