@@ -56,6 +56,12 @@ def test_makers_of_the_model_come_before_ollamas_defaults_and_the_request_before
     assert (choice.temperature, choice.top_k, choice.top_p) == (0.8, 40, 0.9)
 
 
+def test_tokens_can_be_biased_forbidden_and_allowed_as_elsewhere() -> None:
+    sampling = read(logit_bias={"65": 2}, bad_words=["no"], allowed_token_ids=[65, 66]).sampling
+    assert (sampling.logit_bias, sampling.bad_words) == (((65, 2.0),), ("no",))
+    assert sampling.allowed_ids == (65, 66)
+
+
 def test_samplers_are_those_of_llama_cpp() -> None:
     sampling = read(mirostat=2, mirostat_tau=4.0, typical_p=0.9, repeat_last_n=-1).sampling
     assert sampling.mirostat is not None
