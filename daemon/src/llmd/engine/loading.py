@@ -77,7 +77,7 @@ class _Placed(msgspec.Struct, frozen=True):
     spec: StageSpec
     device: Device
     program: Program
-    parts: LoadedWeights
+    weights: LoadedWeights
 
 
 def load_model(
@@ -206,9 +206,9 @@ def _place(
         packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
         source = CheckpointSource(model.checkpoint, packing, quantizer)
-        parts = device.load(program, source, partial(_report_progress, report, phase))
-        stack.callback(parts.close)
-        placed.append(_Placed(spec, device, program, parts))
+        weights = device.load(program, source, partial(_report_progress, report, phase))
+        stack.callback(weights.close)
+        placed.append(_Placed(spec, device, program, weights))
     model.checkpoint.release()
     return placed
 
@@ -264,10 +264,10 @@ def _budget(
 ) -> KVBudget:
     """Size the KV pools for ``kv_memory``, by default half of the free memory of the fullest device."""
     block_bytes = [
-        sum(p.parts.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
+        sum(p.weights.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
         for group in plan.groups
     ]
-    free = min(p.parts.free_bytes() for p in placed)
+    free = min(p.weights.free_bytes() for p in placed)
     return plan_kv(
         plan.groups,
         block_bytes,
@@ -285,9 +285,9 @@ def _build_pipeline(
     stages, kv_bytes = [], []
     for one in placed:
         blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
-        stages.append(one.parts.stage(blocks, stage_limits))
+        stages.append(one.weights.stage(blocks, stage_limits))
         stack.callback(stages[-1].close)
-        kv_bytes.append({group: one.parts.kv_bytes(group, load.kv_dtype) for group in blocks})
+        kv_bytes.append({group: one.weights.kv_bytes(group, load.kv_dtype) for group in blocks})
     return Pipeline(stages, kv_bytes)
 
 
@@ -325,7 +325,7 @@ def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
 
 def _report(load: Load, one: _Placed, budget: KVBudget, max_rows: int) -> StageReport:
     groups = [group.id for group in one.program.groups if group.layers]
-    kv_bytes = sum(budget.num_blocks[g] * one.parts.kv_bytes(g, load.kv_dtype) for g in groups)
+    kv_bytes = sum(budget.num_blocks[g] * one.weights.kv_bytes(g, load.kv_dtype) for g in groups)
     weights = sum(weight_bytes(weight) for weight in one.program.weights)
     return StageReport(
         one.device.info.name,
