@@ -273,6 +273,16 @@ def test_a_fork_copies_the_block_that_both_go_on_in() -> None:
     assert pager.copies().size == 0
 
 
+def test_tables_are_as_wide_as_the_longest_of_their_sequences() -> None:
+    pager = make_pager()
+    for sequence, tokens in ((1, 20), (2, 50)):
+        assert pager.open(sequence, list(range(tokens)), None, spare=0) == 0
+        assert pager.prepare(sequence, min(tokens, CHUNK))
+    assert [table.shape for table in pager.tables([1])] == [(1, 2), (1, 2)]
+    assert [table.shape for table in pager.tables([1, 2])] == [(2, 3), (2, 3)]
+    assert all(table.flags.c_contiguous for table in pager.tables([1, 2]))
+
+
 def test_a_failed_step_is_planned_anew_with_its_copies() -> None:
     pager = make_pager()
     run(pager, 1, list(range(40)))

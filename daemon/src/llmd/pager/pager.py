@@ -256,9 +256,14 @@ class Pager:
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
-        """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group."""
-        rows = [self._owned[sequence_id].row for sequence_id in sequence_ids]
-        return tuple(table[rows] for table in self._tables)
+        """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group.
+
+        ``width`` is the number of blocks of the longest of them, not that of the context window.
+        """
+        owned = [self._owned[sequence_id] for sequence_id in sequence_ids]
+        rows = [one.row for one in owned]
+        widths = [max((one.end[index] for one in owned), default=0) for index in range(len(self._tables))]
+        return tuple(table[rows, :width] for table, width in zip(self._tables, widths, strict=True))
 
     def check_integrity(self) -> None:
         """Assert that reference counts match tables and copies, and that each pool is consistent."""
