@@ -1,10 +1,15 @@
-"""JSON objects after a schema: the request names fields and gives their values, the answer is the object."""
+"""JSON objects for a schema: the request names fields and gives their values, the answer is the object.
+
+records.toml has the wordings.
+"""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -30,74 +35,22 @@ PLAIN_TYPES = {
     "number": ("number", "decimal", "float", "a number", "a decimal number"),
     "boolean": ("boolean", "bool", "true or false", "a boolean", "true/false"),
 }
-ORDERS = (
-    "make", "write", "give me", "return", "create", "produce", "build", "output", "generate", "print", "answer with", "fill in", "reply with", "i need", "format this as",
-    "turn this into", "extract", "convert this to", "put this into", "respond with", "show me", "please write", "can you make", "construct", "compose", "i want", "i'd like",
-    "could you write", "would you make", "please give me", "please return", "can i have", "let me have", "encode this as", "express this as", "transform this into", "draft", "emit",
-    "send back", "send me", "get me", "prepare", "assemble", "form", "render", "represent this as", "save this as", "store this as", "parse this into", "rewrite this as",
-    "change this to", "summarize this as", "we need", "my script needs", "the api expects", "translate this to", "provide", "deliver", "kindly create", "help me write",
-)  # fmt: skip
-OBJECTS = (
-    "a JSON object", "a JSON object", "JSON", "JSON", "json", "a json object", "one JSON object", "a JSON record", "valid JSON", "an object in JSON", "json data", "a JSON document",
-    "a single JSON object", "a small JSON object", "a json record", "plain JSON", "strict JSON", "pure JSON", "some JSON", "JSON output", "a JSON entry", "a JSON dictionary",
-    "a JSON structure", "the JSON", "the JSON object", "a json", "a flat JSON object", "compact JSON", "a json dict", "an object", "well-formed JSON", "raw json",
-)  # fmt: skip
-# Behind an order, and on their own. `@` is where the fields or the schema go; `{key}` and `{type}` are a field's.
-LISTS = (
-    ("with the fields @", "{key} ({type})", ", "), ("with fields @", "{key}", ", "), ("with @", "{key} as {type}", " and "), ("with the keys @", "{key}", " and "), ("like {@}", "{key}: {type}", ", "),
-    ("containing @", "{key}: {type}", ", "), ("having @", "{key} of type {type}", " and "), ("(properties @)", "{key}:{type}", ", "), ("with @", "{key}", ", "), ("with @", "{key}", " and "),
-    ("that has the keys @", "{key}", ", "), ("that has @", "{key} ({type})", " and "), ("whose keys are @", "{key}", ", "), ("with exactly these fields: @", "{key}", ", "), ("using the keys @", "{key}", ", "),
-    ("with only @", "{key}", " and "), ("with the properties @", "{key} ({type})", ", "), ("with the members @", "{key}, {type}", "; "), ("in the form {@}", '"{key}": {type}', ", "),
-    ("shaped like {@}", '"{key}": "{type}"', ", "), ("of the shape {@}", "{key}: {type}", ", "), ("including @", "{key}", ", "), ("with these keys: @", "{key} - {type}", "; "),
-    ("where @", "{key} is {type}", " and "), ("in which @", "{key} is {type}", ", "), ("(@)", "{key}", ", "), ("(@)", "{key} {type}", ", "), ("with the keys @", '"{key}"', ", "), ("with `@`", "{key}", "`, `"),
-    ("that consists of @", "{key} ({type})", ", "), ("with attributes @", "{key}", ", "), ("which contains @", "{key}", " and "), ("with columns @", "{key}", ", "),
-)  # fmt: skip
-OWN_LISTS = (
-    ("{@}", '"{key}": {type}', ", "), ("fields: @", "{key} ({type})", ", "), ("fields: @", "{key}", ", "), ("keys: @", "{key}", ", "), ("the keys are @", "{key}", " and "), ("the fields are @", "{key} ({type})", ", "),
-    ("properties: @", "{key}: {type}", ", "), ("format: {@}", '"{key}": {type}', ", "), ("shape: {@}", "{key}: {type}", ", "), ("template: {@}", '"{key}": ...', ", "), ("@", "{key}: {type}", "\n"), ("fields:\n@", "- {key} ({type})", "\n"),
-    ("structure: {@}", '"{key}": "{type}"', ","), ("types: @", "{key} {type}", ", "), ("i need these keys: @", "{key}", ", "), ("the object has @", "{key} ({type})", " and "), ("use the keys @", "{key}", ", "), ("type: {@}", "{key}: {type}", "; "),
-)  # fmt: skip
-SCHEMAS = (
-    "for this schema: @", "that fits the schema @", "schema @", "for the schema @", "matching @", "that matches this JSON schema: @", "valid under @", "according to the schema @", "following this schema @",
-    "which validates against @", "that obeys @", "conforming to @", "by this schema: @", "as described by @", "with this JSON Schema: @", "(schema: @)", "under the schema\n@",
-)  # fmt: skip
-OWN_SCHEMAS = (
-    "schema: @", "schema:\n@", "JSON schema: @", "@", "the schema is @", "here is the schema: @", "my schema: @", "use this schema: @", "given the schema @", "json schema\n@", "follow this schema: @",
-    "response format: @", "this is my JSON Schema: @",
-)  # fmt: skip
-DATA = ("", "", "", "", "", "", "data: ", "values: ", "input: ", "text: ", "here is the data: ", "the values: ", "facts: ", "the data is ", "content: ", "info: ", "details: ", "record: ", "from this: ", "it says: ")  # fmt: skip
-TAILS = (
-    "only the JSON", "no other text", "nothing else", "JSON only", "only JSON please", "just the JSON", "no explanation", "no comments", "without any other text", "just the object", "no prose", "and nothing more",
-    "do not explain", "answer with the object alone", "no extra keys", "thanks", "please", "raw JSON, no text around it", "don't add anything", "keep the values as they are", "no markdown", "reply in JSON only",
-)  # fmt: skip
-# How a request gives the values: the form of one, and what stands between them.
-FORMS = (
-    ("{key} is {value}", ", "), ("{key} is {value}", " and "), ("{key} {value}", ", "), ("{key} {value}", "; "), ("{key}: {value}", ", "), ("{key}: {value}", "; "), ("{key}: {value}", "\n"), ("- {key}: {value}", "\n"),
-    ("{key} = {value}", ", "), ("{key} = {value}", "; "), ("{key}={value}", ", "), ("{key}={value}", " "), ("{key}={value}", "&"), ("{key}={value}", "; "), ("{key}={value}", "\n"), ("the {key} is {value}", ", "),
-    ("the {key} is {value}", " and "), ("{key} of {value}", ", "), ("{key} of {value}", " and "), ("{value} for {key}", ", "), ("its {key} is {value}", " and "), ("{value} is the {key}", ", "), ("{value} is the {key}", " and "),
-    ("{key} should be {value}", ", "), ("{key} should be {value}", " and "), ("{key}: {value}", " | "), ("{key} - {value}", ", "), ("{key} -> {value}", ", "), ("{key} => {value}", ", "), ("{key} equals {value}", " and "),
-    ("{key} ({value})", ", "), ("{value} ({key})", ", "), ("set {key} to {value}", ", "), ("set {key} to {value}", " and "), ("use {value} as {key}", ", "), ("use {value} for the {key}", " and "), ("{value} as the {key}", ", "),
-    ("the {key} was {value}", ". "), ("the {key} is {value}", ". "), ("my {key} is {value}", " and "), ("our {key} is {value}", ", "), ("{key} must be {value}", ", "), ("a {key} of {value}", " and "), ("{key}, {value}", "; "),
-    ("put {value} in {key}", ", "), ("{key}:{value}", " "), ("{key}:{value}", ","), ("for {key} take {value}", ", "), ("<{key}>{value}</{key}>", ""), ("--{key} {value}", " "),
-)  # fmt: skip
-TABLES = (" | ", ", ", ",", "\t", "; ", ";")
-# What a sentence says of its subject; any other key has a form by its type.
-TOLD = {
-    "age": ("is {value}", "is {value} years old", "turned {value}"), "city": ("lives in {value}", "is from {value}", "comes from {value}"), "country": ("lives in {value}", "comes from {value}"), "town": ("lives in {value}",),
-    "village": ("lives in {value}",), "home": ("lives in {value}",), "hometown": ("grew up in {value}",), "birthplace": ("was born in {value}",), "job": ("works as a {value}", "is a {value}"), "profession": ("works as a {value}",),
-    "role": ("works as {value}",), "company": ("works for {value}",), "department": ("works in {value}",), "team": ("plays for {value}", "is in team {value}"), "hobby": ("likes {value}",), "sport": ("plays {value}",),
-    "language": ("speaks {value}",), "pet": ("owns a {value}",), "instrument": ("plays the {value}",), "birth_year": ("was born in {value}",), "year_of_birth": ("was born in {value}",), "children": ("has {value} children",),
-    "price": ("costs {value}", "sells for {value}"), "cost": ("costs {value}",), "total_price": ("costs {value} in all",), "weight": ("weighs {value}",), "weight_kg": ("weighs {value} kg",), "height": ("is {value} tall",),
-    "height_m": ("is {value} m tall",), "length": ("is {value} long",), "width": ("is {value} wide",), "depth": ("is {value} deep",), "color": ("is {value}", "is painted {value}"), "colour": ("is {value}",), "material": ("is made of {value}",),
-    "pages": ("has {value} pages",), "page_count": ("has {value} pages",), "seats": ("has {value} seats",), "wheels": ("has {value} wheels",), "rooms": ("has {value} rooms",), "doors": ("has {value} doors",), "floor": ("is on floor {value}",),
-    "population": ("has {value} inhabitants",), "stock": ("has {value} in stock",), "points": ("has {value} points", "scored {value} points"), "score": ("scored {value}",), "goals": ("scored {value} goals",), "rank": ("is number {value}",),
-    "email": ("writes from {value}",), "phone": ("can be called at {value}",), "birthday": ("was born on {value}",), "salary": ("earns {value}",), "speed": ("drives {value} an hour",), "port": ("listens on port {value}",), "title": ("is called {value}",),
-    "location": ("is in {value}",), "destination": ("goes to {value}",), "origin": ("comes from {value}",), "office": ("works in {value}",), "has_wifi": ("says {value} for {key}",), "has_garden": ("says {value} for {key}",), "capital": ("has the capital {value}",), "status": ("is {value}",), "brand": ("is made by {value}",),
-}  # fmt: skip
-TOLD_BY_TYPE = {
-    "string": ("has the {key} {value}", "has {value} as {key}", "has {key} {value}"), "integer": ("has {value} as {key}", "shows {value} for {key}", "has {key} {value}"),
-    "number": ("shows {value} for {key}", "has {value} as {key}", "has {key} {value}"), "boolean": ("has {key} {value}", "has {key} set to {value}", "has {value} for {key}"),
-}  # fmt: skip
+
+_WORDINGS: dict[str, Any] = tomllib.loads(
+    (Path(__file__).parent / "records.toml").read_text(encoding="utf-8")
+)
+ORDERS: list[str] = _WORDINGS["orders"]
+OBJECTS: list[str] = _WORDINGS["objects"]
+LISTS: list[list[str]] = _WORDINGS["lists"]
+OWN_LISTS: list[list[str]] = _WORDINGS["own_lists"]
+SCHEMAS: list[str] = _WORDINGS["schemas"]
+OWN_SCHEMAS: list[str] = _WORDINGS["own_schemas"]
+DATA: list[str] = _WORDINGS["data"]
+TAILS: list[str] = _WORDINGS["tails"]
+FORMS: list[list[str]] = _WORDINGS["forms"]
+TABLES: list[str] = _WORDINGS["tables"]
+TOLD: dict[str, list[str]] = _WORDINGS["told"]
+TOLD_BY_TYPE: dict[str, list[str]] = _WORDINGS["told_by_type"]
 
 
 @dataclass(frozen=True)
@@ -156,9 +109,7 @@ def json_schema(fields: list[Field], *, indent: int | None = None, compact: bool
     return json.dumps(schema, indent=indent, separators=(",", ":") if compact else None)
 
 
-def _schema(
-    fields: list[Field], lists: tuple[tuple[str, str, str], ...], schemas: tuple[str, ...], random: Random
-) -> str:
+def _schema(fields: list[Field], lists: list[list[str]], schemas: list[str], random: Random) -> str:
     if random.random() < 0.3:
         indent = 2 if random.random() < 0.1 else None
         text = json_schema(fields, indent=indent, compact=not indent and random.random() < 0.35)

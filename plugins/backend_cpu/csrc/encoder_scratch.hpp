@@ -21,7 +21,6 @@ class EncoderScratch {
     BlockTable table() const { return {table_.data(), width_}; }
     // The index of each row within its sequence, regardless of its position in the text.
     const int32_t* positions() const { return positions_.data(); }
-    int64_t bytes() const { return static_cast<int64_t>(memory_.size()); }
 
   private:
     Buffer memory_;

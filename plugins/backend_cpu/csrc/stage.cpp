@@ -213,10 +213,4 @@ void Stage::apply_masks(size_t ticket, const uint32_t* masks, int64_t words) {
     weights_.pool.run(run, &job);
 }
 
-int64_t Stage::buffer_bytes() const {
-    size_t total = 0;
-    for (const Buffer& buffer : memory_) total += buffer.size();
-    return static_cast<int64_t>(total) + encoder_.bytes();
-}
-
 }  // namespace llmd

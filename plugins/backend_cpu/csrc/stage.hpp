@@ -31,9 +31,6 @@ class Stage {
     // The blocks of keys and values, for use between steps.
     KvPools& pools() { return pools_; }
 
-    // Bytes of a stage's buffers, without the KV pools.
-    int64_t buffer_bytes() const;
-
   private:
     struct Ticket {
         Outputs outputs;

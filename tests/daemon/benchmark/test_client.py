@@ -13,7 +13,7 @@ from aiohttp import web
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.benchmark.client import BenchmarkClient, ServedName
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.benchmark.target import CHAT, COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
 from tests.serving.certificates.pairs import FIRST, SECOND

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from llmd.benchmark.load import Run, run_load
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Run, Sample, run_load
 from llmd.benchmark.timeline import Outcome
 
 SAMPLES = [Sample(f"prompt {i}", i, 1) for i in range(12)]

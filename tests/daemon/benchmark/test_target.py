@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.benchmark.target import CHAT, COMPLETIONS, Endpoint, Target
 
 SAMPLE = Sample("Hello", 2, 7)

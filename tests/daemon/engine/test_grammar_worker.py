@@ -21,11 +21,12 @@ from llmd.engine.grammar_messages import (
     Forget,
     Fork,
     FromGrammars,
+    MaskMemory,
     Ready,
     ToGrammars,
+    new_mask_memory,
 )
 from llmd.engine.grammar_worker import GrammarWorker
-from llmd.engine.mask_memory import MaskMemory, new_mask_memory
 from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.matcher import Matcher
 from llmd.process.channel import Channel

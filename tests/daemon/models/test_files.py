@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from llmd.api.errors import CheckpointError
-from llmd.models.files import file_size, is_named, open_file, read_bytes, stamps
+from llmd.models.files import SETTLED_NS, file_size, is_named, open_file, read_bytes, stamps
 
 
 def test_reads_a_whole_file(tmp_path: Path) -> None:
@@ -74,6 +75,8 @@ def test_the_size_is_that_of_now(tmp_path: Path) -> None:
 def test_stamps_tell_a_file_from_what_it_was(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"a")
+    then = time.time_ns() - 2 * SETTLED_NS
+    os.utime(path, ns=(then, then))
     first = stamps([path])
     assert stamps([path]) == first
     path.write_bytes(b"ab")
@@ -81,3 +84,9 @@ def test_stamps_tell_a_file_from_what_it_was(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(CheckpointError, match="cannot be read: No such file"):
         stamps([path])
+
+
+def test_stamps_of_a_file_that_was_just_written_never_match(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"a")
+    assert stamps([path]) != stamps([path])

@@ -20,9 +20,9 @@ def test_known_contents_are_found_after_the_block_is_free() -> None:
     pool.remember(block, b"key")
     pool.give_back([block])
     assert pool.find(b"key") == block
-    assert (pool.num_free, pool.num_cached) == (2, 1)
+    assert (pool.num_free, len(pool._cached)) == (2, 1)
     assert pool.share(block) == block
-    assert (pool.num_free, pool.num_cached) == (1, 0)
+    assert (pool.num_free, len(pool._cached)) == (1, 0)
     pool.check_integrity()
 
 
@@ -54,7 +54,7 @@ def test_of_two_blocks_with_the_same_contents_one_is_known() -> None:
     pool.remember(first, b"key")
     pool.remember(second, b"key")
     pool.give_back([first, second])
-    assert (pool.find(b"key"), pool.num_cached) == (first, 1)
+    assert (pool.find(b"key"), len(pool._cached)) == (first, 1)
     pool.check_integrity()
 
 

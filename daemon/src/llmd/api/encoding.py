@@ -61,25 +61,17 @@ class EncodedProgram(msgspec.Struct, frozen=True):
     """``[n]``."""
     floats: NDArray[np.float64]
     """``[m]``: parameters that the records refer to."""
-    starts: NDArray[np.int64]
-    """``[instructions + 1]``: index into ``records`` of each instruction, and their length."""
 
 
 def encode(program: Program) -> EncodedProgram:
     """Encode the instructions of a program in the layout of this module."""
     records: list[int] = []
     floats: list[float] = []
-    starts = [0]
     for instruction in program.instructions:
         records.append(len(instruction.ops))
         for slotted in instruction.ops:
             _append_op(program, slotted, records, floats)
-        starts.append(len(records))
-    return EncodedProgram(
-        np.array(records, np.int64),
-        np.array(floats, np.float64),
-        np.array(starts, np.int64),
-    )
+    return EncodedProgram(np.array(records, np.int64), np.array(floats, np.float64))
 
 
 def _append_op(program: Program, slotted: SlottedOp, records: list[int], floats: list[float]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.benchmark.target import Endpoint, Target
 from llmd.benchmark.timeline import Outcome, Timeline, error_message
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from llmd.benchmark.load import Sample
 from llmd.benchmark.random_prompts import RandomShape, random_samples
-from llmd.benchmark.sample import Sample
 from llmd.benchmark.sharegpt import sharegpt_samples
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 

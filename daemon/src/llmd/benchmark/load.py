@@ -9,8 +9,19 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
-from llmd.benchmark.sample import Sample
 from llmd.benchmark.timeline import Outcome
+
+
+class Sample(Struct, frozen=True):
+    """One request of a load: a prompt and the length of its answer."""
+
+    prompt: str | tuple[int, ...]
+    """Text or token ids."""
+    prompt_len: int
+    """In tokens."""
+    output_len: int
+    """Maximum length of the answer in tokens."""
+
 
 Ask = Callable[[Sample, int, float], Awaitable[Outcome]]
 """Sends a sample, given the sample, its index and its arrival time."""

@@ -15,9 +15,8 @@ from llmd.api.errors import NotFoundError
 from llmd.benchmark.arrivals import Traffic, arrival_times
 from llmd.benchmark.client import BenchmarkClient, ServedName
 from llmd.benchmark.data_set import DataSet, RandomData
-from llmd.benchmark.load import Run, run_load
+from llmd.benchmark.load import Run, Sample, run_load
 from llmd.benchmark.report import ReportHeader
-from llmd.benchmark.sample import Sample
 from llmd.benchmark.target import COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
 from llmd.chat.tokenizers.tokenizer import Tokenizer

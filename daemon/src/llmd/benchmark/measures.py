@@ -23,7 +23,6 @@ METRICS = {
     "client_queue_time": "Time in the Client's Queue",
     "e2el_including_client_queue": "End-to-end Latency with the Client's Queue",
 }
-GOODPUT_METRICS = ("ttft", "tpot", "e2el")
 
 
 class Figures(Struct, frozen=True):

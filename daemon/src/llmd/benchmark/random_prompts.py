@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 TRIES = 10

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 # vLLM's limits, so that results are comparable.

@@ -12,7 +12,7 @@ import aiohttp
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
-from llmd.benchmark.sample import Sample
+from llmd.benchmark.load import Sample
 from llmd.config import UnixAddress, parse_address
 
 COMPLETIONS, CHAT = "openai", "openai-chat"

@@ -51,13 +51,13 @@ def _find(path: Path) -> Stamps | None:
 
 @functools.lru_cache(maxsize=64)
 def _read_templates(stated: Stamps) -> Mapping[str, str]:
-    file = stated[0][0]
+    file = stated[0].path
     return _templates(read_gguf_metadata(file), file)
 
 
 @functools.lru_cache(maxsize=64)
 def _read_fills_in(stated: Stamps) -> bool:
-    tokens = read_gguf_metadata(stated[0][0]).get(f"{PREFIX}tokens", [])
+    tokens = read_gguf_metadata(stated[0].path).get(f"{PREFIX}tokens", [])
     known = frozenset(tokens) if isinstance(tokens, list) else frozenset[str]()
     return form_of(known.__contains__) is not None
 

@@ -1,13 +1,19 @@
-"""What an engine and its grammar process say to each other, in the frames of `llmd.process.frames`.
+"""Messages between an engine and its grammar process, in the frames of `llmd.process.frames`, and the memory
+that both map for masks.
 
-The process sends `Ready` once, then `Compiled` for each `Compile`, when that is done, and `Filled` for each `Fill`.
+The process sends `Ready` once, then `Compiled` for each completed `Compile`, and `Filled` for each `Fill`.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
+
 import msgspec
+import numpy as np
 
 from llmd.api.messages import Grammar
+from llmd.grammar.masks import Masks
 
 
 class Compile(msgspec.Struct, frozen=True, tag=True):
@@ -66,3 +72,28 @@ class Filled(msgspec.Struct, frozen=True, tag=True):
 
 ToGrammars = Compile | Fork | Forget | Fill
 FromGrammars = Ready | Compiled | Filled
+
+
+class MaskMemory:
+    """Masks, uint32 ``[rows, ceil(vocab / 32)]``, in memory that is mapped from a descriptor."""
+
+    def __init__(self, descriptor: int, vocab_size: int) -> None:
+        """Map all rows of the file; the descriptor may be closed afterwards."""
+        shared = np.frombuffer(mmap.mmap(descriptor, 0), np.uint32)
+        self._masks = shared.reshape(-1, mask_words(vocab_size))
+
+    def first(self, count: int) -> Masks:
+        """Return a view of the first ``count`` masks."""
+        return self._masks[:count]
+
+
+def mask_words(vocab_size: int) -> int:
+    """Return the number of words in a mask."""
+    return -(-vocab_size // 32)
+
+
+def new_mask_memory(rows: int, vocab_size: int) -> int:
+    """Return a descriptor of memory for ``rows`` masks, allocated on first write. The caller closes it."""
+    descriptor = os.memfd_create("masks")
+    os.truncate(descriptor, rows * mask_words(vocab_size) * np.uint32().itemsize)
+    return descriptor

@@ -13,8 +13,16 @@ import msgspec
 
 from llmd.api.errors import EngineCrashedError
 from llmd.api.messages import PackedVocabulary, Vocabulary
-from llmd.engine.grammar_messages import BoundRow, Compiled, Fill, Filled, FromGrammars, Ready
-from llmd.engine.mask_memory import MaskMemory, new_mask_memory
+from llmd.engine.grammar_messages import (
+    BoundRow,
+    Compiled,
+    Fill,
+    Filled,
+    FromGrammars,
+    MaskMemory,
+    Ready,
+    new_mask_memory,
+)
 from llmd.grammar.masks import Masks
 from llmd.process.channel import Channel
 from llmd.process.worker import start_python

@@ -19,9 +19,18 @@ import msgspec
 
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Vocabulary
-from llmd.engine.grammar_messages import Compile, Compiled, Fill, Filled, Forget, Fork, Ready, ToGrammars
+from llmd.engine.grammar_messages import (
+    Compile,
+    Compiled,
+    Fill,
+    Filled,
+    Forget,
+    Fork,
+    MaskMemory,
+    Ready,
+    ToGrammars,
+)
 from llmd.engine.log_lines import log_to_stderr
-from llmd.engine.mask_memory import MaskMemory
 from llmd.grammar.compiler import GrammarCompiler
 from llmd.grammar.masks import MaskFiller, MaskRow
 from llmd.grammar.matcher import Matcher

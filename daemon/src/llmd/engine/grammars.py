@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import GrammarError, LlmdError
 from llmd.api.messages import PackedVocabulary, Submit, Vocabulary
-from llmd.engine.grammar_messages import BoundRow, Compile, Forget, Fork
+from llmd.engine.grammar_messages import BoundRow, Compile, Forget, Fork, mask_words
 from llmd.engine.grammar_process import GrammarProcess
-from llmd.engine.mask_memory import mask_words
 from llmd.grammar.masks import Masks
 from llmd.scheduler.sequence import Sequence as Running
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from llmd.api.errors import CheckpointError
+
+SETTLED_NS = 2_000_000_000
+"""A more recently written file could change again without a new modification time."""
+
+_unsettled = itertools.count(1)
 
 
 def is_named(path: Path) -> bool:
@@ -32,17 +39,36 @@ def list_names(directory: Path) -> list[str]:
         ) from error
 
 
-Stamps = tuple[tuple[Path, int, int], ...]
+class Stamp(NamedTuple):
+    """A version of a file: two equal stamps mean that the file has not changed in between."""
+
+    path: Path
+    device: int
+    inode: int
+    num_bytes: int
+    modified_ns: int
+    unsettled: int
+    """0; another number for each stamp of a file that was just written, so that such stamps never match."""
+
+
+Stamps = tuple[Stamp, ...]
+
+
+def stamp_of(path: Path, status: os.stat_result) -> Stamp:
+    """Return the stamp of a file with this status."""
+    is_settled = time.time_ns() - status.st_mtime_ns >= SETTLED_NS
+    number = 0 if is_settled else next(_unsettled)
+    return Stamp(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, number)
 
 
 def stamps(paths: Iterable[Path]) -> Stamps:
-    """Return each file with its size and modification time in nanoseconds, to detect changes.
+    """Return the stamp of each file.
 
     Raises:
         CheckpointError: a file is missing, or its status cannot be read.
     """
     try:
-        return tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
+        return tuple(stamp_of(path, path.stat()) for path in paths)
     except OSError as error:
         raise CheckpointError(
             f"cannot be read: {error.strerror}",

@@ -29,11 +29,6 @@ class BlockPool:
         """Number of blocks that can be taken: empty and cached ones."""
         return len(self._empty) + len(self._cached)
 
-    @property
-    def num_cached(self) -> int:
-        """Number of cached blocks."""
-        return len(self._cached)
-
     def references(self, block: int) -> int:
         """Return how many sequences use a block."""
         return self._references[block]

@@ -10,9 +10,10 @@ from typing import BinaryIO
 import gguf
 import pytest
 
+from llmd.models.files import SETTLED_NS
 from llmd.models.gguf import last_header
 from llmd.models.gguf.header import Header, read_header
-from llmd.models.gguf.last_header import SETTLED_NS, LastHeader
+from llmd.models.gguf.last_header import LastHeader
 
 
 def write(path: Path, name: str) -> Path:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
 
 from llmd.api import LlmdError
@@ -47,6 +49,19 @@ def test_a_configuration_is_read_anew_when_the_file_is_another(tmp_path: Path) -
     assert source.read_config()["num_hidden_layers"] == 3
     write_gguf(tiny_model("llama2-mha"), path)
     assert source.read_config()["num_hidden_layers"] == 4
+
+
+def test_a_configuration_of_a_file_that_was_just_written_is_not_cached(tmp_path: Path) -> None:
+    path = write_gguf(tiny_model("llama-f16"), tmp_path / "m.gguf")
+    source, written_ns = GgufSource(path), path.stat().st_mtime_ns
+    assert source.read_config()["rms_norm_eps"] != 0.25
+    size, content = path.stat().st_size, path.read_bytes()
+    key = b"llama.attention.layer_norm_rms_epsilon"
+    place = content.index(key) + len(key) + 4
+    path.write_bytes(content[:place] + np.float32(0.25).tobytes() + content[place + 4 :])
+    os.utime(path, ns=(written_ns, written_ns))  # as if within one tick of the file system's clock
+    assert path.stat().st_size == size
+    assert source.read_config()["rms_norm_eps"] == 0.25
 
 
 @pytest.mark.parametrize("config", [bert(), roberta()], ids=["bert", "roberta"])

@@ -94,5 +94,5 @@ class _Stated(msgspec.Struct, frozen=True):
 @functools.lru_cache(maxsize=64)
 def _read(files: Stamps) -> _Stated:
     """Read and cache the configuration: it is needed often, and its header contains the whole vocabulary."""
-    with GgufModel.open(path for path, _, _ in files) as model:
+    with GgufModel.open(file.path for file in files) as model:
         return _Stated(architecture_name(model.metadata), read_config(model), pooling(model.metadata))

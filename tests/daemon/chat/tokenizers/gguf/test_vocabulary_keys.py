@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tiktoken
+import tokenizers
 
 from llmd.api.errors import TokenizerError
 from llmd.builtin.guide import guide_directory
 from llmd.chat.tokenizers.gguf.gguf_tokenizer import load_gguf_tokenizer
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
-from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
+from llmd.chat.tokenizers.gguf.vocabulary_keys import merges_of, vocabulary_keys
+from llmd.chat.tokenizers.token_bytes import ByteLevelPieces
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
 from tests.serving.model import write_model
@@ -28,6 +32,8 @@ KINDS = {
     "sentencepiece_gemma": "t5",
 }
 TEXTS = ("Größe 你好 🦙🏽 \t\r\n\n  ½ 'S 1234567 Hello  World", "a", " a  b", "it's\nx", "<s>", "")
+LONGER = (b"ab", b"bc", b"abc", b"aa", b"aaaa", b"abca", b"ca", b"bb")
+RANKS = {token: rank for rank, token in enumerate([*(bytes([byte]) for byte in range(256)), *LONGER])}
 
 
 def written(tokenizer: Tokenizer, size: int | None = None) -> tuple[dict[str, Any], Tokenizer]:
@@ -98,3 +104,22 @@ def test_a_tokenizer_that_merges_nothing_is_refused(tmp_path: Path) -> None:
     source = load_tokenizer(write_model(tmp_path))
     with pytest.raises(TokenizerError, match="has no merges"):
         vocabulary_keys(source, source.vocab_size)
+
+
+def test_pairs_stand_in_the_order_of_what_they_make() -> None:
+    assert list(merges_of(RANKS)) == [
+        (b"a", b"b"), (b"b", b"c"), (b"a", b"bc"), (b"ab", b"c"), (b"a", b"a"), (b"aa", b"aa"),
+        (b"ab", b"ca"), (b"abc", b"a"), (b"c", b"a"), (b"b", b"b"),
+    ]  # fmt: skip
+
+
+def test_random_texts_are_cut_as_by_tiktoken() -> None:
+    signs = ByteLevelPieces().written
+    vocab = {signs(token): rank for token, rank in RANKS.items()}
+    merges = [(signs(left), signs(right)) for left, right in merges_of(RANKS)]
+    bpe = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocab, merges=merges, ignore_merges=True))
+    theirs = tiktoken.Encoding("m", pat_str=r"[\s\S]+", mergeable_ranks=RANKS, special_tokens={})
+    draw = random.Random(5)
+    for _ in range(500):
+        text = "".join(draw.choices("abc", k=draw.randint(1, 12)))
+        assert bpe.encode(text).ids == theirs.encode(text), text

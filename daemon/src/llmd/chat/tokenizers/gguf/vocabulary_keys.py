@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,6 @@ import numpy as np
 from llmd.api.errors import TokenizerError
 from llmd.chat.tokenizers.gguf.pre_tokenizer_names import name_of, pre_tokenizer_name
 from llmd.chat.tokenizers.gguf.pre_tokenizers import PreTokenizer
-from llmd.chat.tokenizers.gguf.rank_merges import merges_of
 from llmd.chat.tokenizers.gguf.sentencepiece_model import Algorithm, SentencePieceModel
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
 from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer
@@ -125,6 +124,17 @@ def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
     specials = tokenizer.vocabulary.specials
     tokens |= {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
     return _byte_level(name_of(PreTokenizer((tokenizer.pattern,), whole_words=True)), merges), tokens
+
+
+def merges_of(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield every pair of tokens that form a token, ordered by the rank of that token.
+
+    tiktoken merges the lowest rank first; other libraries need such a list.
+    """
+    for token in sorted(ranks, key=ranks.__getitem__):
+        halves = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
+        pairs = [(left, right) for left, right in halves if left in ranks and right in ranks]
+        yield from sorted(pairs, key=lambda pair: (ranks[pair[0]], ranks[pair[1]]))
 
 
 def _byte_level(name: str | None, merges: Iterable[tuple[str, ...]]) -> Keys:

@@ -1,4 +1,4 @@
-"""``POST /v1/messages`` and ``/v1/messages/count_tokens``."""
+"""``POST /v1/messages`` and ``/v1/messages/count_tokens``, and Claude Code's probe ``GET /api/hello``."""
 
 from __future__ import annotations
 
@@ -101,6 +101,11 @@ async def count(request: web.Request, service: Service) -> web.Response:
     fields = RequestFields(await read_object(request))
     asked, question = fields.text("model"), read_request(fields)
     return json_response({"input_tokens": await count_tokens(request, service, asked, question.prompt)})
+
+
+async def hello(_request: web.Request, service: Service) -> web.Response:
+    """Answer Claude Code's connectivity check: 200 as long as the process answers at all."""
+    return json_response({"message": f"llmd {service.version}"})
 
 
 def read_request(fields: RequestFields) -> MessagesRequest:

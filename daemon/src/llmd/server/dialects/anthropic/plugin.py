@@ -17,10 +17,10 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.anthropic import hello, messages
+    from llmd.server.dialects.anthropic import messages
 
     return [
         Route("POST", "/v1/messages", messages.answer),
         Route("POST", "/v1/messages/count_tokens", messages.count),
-        Route("GET", "/api/hello", hello.hello, probe=True, right="none"),
+        Route("GET", "/api/hello", messages.hello, probe=True, right="none"),
     ]

@@ -12,9 +12,8 @@ from llmd.chat.model_text import ModelText
 from llmd.chat.rerankers.reranker import relevance
 from llmd.requests.ending import EndChoice
 from llmd.requests.sampling import SamplingChoice
-from llmd.server.dialects.rerank.documents import cut
+from llmd.server.dialects.rerank.documents import Scores, cut
 from llmd.server.dialects.rerank.request import RerankRequest
-from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.generation import Generation, GenerationRequest
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.request_record import RequestRecord

@@ -1,4 +1,4 @@
-"""Documents as the model gets them, truncated if the request limits their length."""
+"""The documents of a request and their scores, for both kinds of reranker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,25 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
 class Documents(Struct, frozen=True):
-    """The texts of documents, in order."""
+    """Documents as the model gets them: truncated if the request limits their length."""
 
     texts: tuple[str, ...]
+    """In the order of the request."""
     truncated_tokens: int = 0
     """Tokens that were cut off, in total."""
+
+
+class Scores(Struct, frozen=True):
+    """The scores of a request's documents."""
+
+    relevance: list[float]
+    """Relevance of each document; higher is better."""
+    prompt_tokens: int
+    """Tokens of all prompts together."""
+    truncated_tokens: int
+    """Tokens that were cut off the documents."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the request that this kind of reranker ignores."""
 
 
 def cut(tokenizer: Tokenizer, documents: Sequence[str], most: int | None) -> Documents:

@@ -11,9 +11,8 @@ from llmd.api.messages import EmbedText
 from llmd.chat.rerankers.reranker import logistic
 from llmd.chat.tokenizers.pairs import TokenPair
 from llmd.requests.fields import BadRequestError
-from llmd.server.dialects.rerank.documents import cut
+from llmd.server.dialects.rerank.documents import Scores, cut
 from llmd.server.dialects.rerank.request import RerankRequest
-from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.embedding import vectors_of
 from llmd.server.models.served_model import ReadyModel
 from llmd.server.request_record import RequestRecord

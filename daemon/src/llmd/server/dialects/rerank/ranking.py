@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from llmd.requests.embedding import not_finite
 from llmd.server.dialects.rerank.answers import Answers, ask_about
+from llmd.server.dialects.rerank.documents import Scores
 from llmd.server.dialects.rerank.pairs import Pairs, join_pairs
 from llmd.server.dialects.rerank.request import RerankRequest
-from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.prepared_request import reply_headers, wait_for
 from llmd.server.models.derived_model import AnsweringModel
 from llmd.server.models.served_model import ReadyModel

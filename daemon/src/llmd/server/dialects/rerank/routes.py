@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from llmd.requests.fields import RequestFields
+from llmd.server.dialects.rerank.documents import Scores
 from llmd.server.dialects.rerank.ranking import Ranking
 from llmd.server.dialects.rerank.request import RerankRequest, read_request
-from llmd.server.dialects.rerank.scores import Scores
 from llmd.server.generation.prepared_request import truncation_header
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of

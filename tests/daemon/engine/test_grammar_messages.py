@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from llmd.engine.mask_memory import MaskMemory, mask_words, new_mask_memory
+from llmd.engine.grammar_messages import MaskMemory, mask_words, new_mask_memory
 
 
 @pytest.mark.parametrize(("vocab_size", "words"), [(1, 1), (32, 1), (33, 2), (151_936, 4748)])
