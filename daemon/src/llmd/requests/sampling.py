@@ -147,7 +147,9 @@ class SamplingChoice(Struct, frozen=True):
     xtc: Xtc | None = None
     mirostat: Mirostat | None = None
     samplers: tuple[StageName, ...] | None = None
-    """The samplers that run, in their order; None: all of them in `DEFAULT_ORDER`."""
+    """The samplers that run, in their order; None: all of them in ``default_order``."""
+    default_order: tuple[SamplerName, ...] = DEFAULT_ORDER
+    """The order that clients of this API expect if a request has none."""
     repeat_last_n: int | None = None
     """How many last tokens of prompt and output the penalties look at. None: the repetition penalty looks at prompt and
     output, the others at the output."""
@@ -199,7 +201,7 @@ class SamplingChoice(Struct, frozen=True):
 
     def _order(self) -> tuple[SamplerName, ...]:
         if self.samplers is None:
-            return DEFAULT_ORDER
+            return self.default_order
         return tuple(cast("SamplerName", name) for name in self.samplers if name not in ("penalties", "dry"))
 
 

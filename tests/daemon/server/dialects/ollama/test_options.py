@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from llmd.api.samplers import OLLAMA_ORDER
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.requests.named_tokens import ALL_TOKENS
@@ -60,6 +61,14 @@ def test_tokens_can_be_biased_forbidden_and_allowed_as_elsewhere() -> None:
     sampling = read(logit_bias={"65": 2}, bad_words=["no"], allowed_token_ids=[65, 66]).sampling
     assert (sampling.logit_bias, sampling.bad_words) == (((65, 2.0),), ("no",))
     assert sampling.allowed_ids == (65, 66)
+
+
+def test_samplers_run_in_the_order_of_ollama_unless_the_request_has_another() -> None:
+    assert read().sampling.params(GenerationDefaults(), 0, 0).order == OLLAMA_ORDER
+    assert read(samplers=["min_p", "top_k"]).sampling.params(GenerationDefaults(), 0, 0).order == (
+        "min_p",
+        "top_k",
+    )
 
 
 def test_samplers_are_those_of_llama_cpp() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from llmd.api.messages import Grammar
+from llmd.api.samplers import LLAMA_CPP_ORDER
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.grammar.closed_objects import close_objects
@@ -137,7 +138,9 @@ def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
 
 
 def _sampling(fields: RequestFields) -> SamplingChoice:
-    choice = read_sampling(fields, changed=CHANGED, without=("logit_bias",))
+    choice = structs.replace(
+        read_sampling(fields, changed=CHANGED, without=("logit_bias",)), default_order=LLAMA_CPP_ORDER
+    )
     if choice.top_p == 0.0:  # the smallest nucleus that there is
         return structs.replace(choice, top_k=1, top_p=1.0)
     return choice

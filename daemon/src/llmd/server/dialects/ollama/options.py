@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
+from llmd.api.samplers import OLLAMA_ORDER
 from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.requests.ending import EndChoice
 from llmd.requests.fields import RequestFields
@@ -63,7 +64,7 @@ def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> Samp
 
 
 def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
-    choice = read_sampling(options, logprobs, changed=CHANGED)
+    choice = structs.replace(read_sampling(options, logprobs, changed=CHANGED), default_order=OLLAMA_ORDER)
     if choice.top_p == 0.0:  # the smallest nucleus that there is
         return structs.replace(choice, top_k=1, top_p=1.0)
     return choice
