@@ -1,4 +1,4 @@
-"""Prompts of three kinds, options, and where answers end."""
+"""The three kinds of prompts, the options, and when answers end."""
 
 from __future__ import annotations
 

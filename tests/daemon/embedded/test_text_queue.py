@@ -1,4 +1,4 @@
-"""Texts of several threads, and engines that embed."""
+"""Several threads embed texts with one engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the vectors that an engine found."""
+"""An engine's output becomes the vectors that a request wants."""
 
 from __future__ import annotations
 
