@@ -1,7 +1,7 @@
 """A small grammar of sentences.
 
-``(a|b)`` is a choice, ``<name>`` a list of words from a lexicon, ``[slot]`` a value that is drawn anew for every
-sentence. A pattern can be sampled, and turned into a regular expression that matches whatever it can make.
+``(a|b)`` is a choice, ``<name>`` a list of words from a lexicon, ``[slot]`` a value that is sampled for every sentence.
+A pattern can be sampled, and converted to a regular expression that matches all its sentences.
 """
 
 from __future__ import annotations

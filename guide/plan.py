@@ -29,7 +29,7 @@ class Plan:
     kept: float = 0.0
 
     def done(self, step: int, seconds: float) -> float:
-        """Share of training, 0 to 1, that is done after so many steps and seconds."""
+        """Return the share of training, 0 to 1, that is done after this many steps and seconds."""
         return min(1.0, seconds / (60 * self.minutes) if self.minutes else step / self.steps)
 
     def rate_at(self, step: int, done: float) -> float:

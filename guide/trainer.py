@@ -23,8 +23,9 @@ HERE = Path(__file__).parent
 
 @dataclass
 class Progress:
-    """What a checkpoint holds beside weights and optimiser states. ``seconds`` are those since training began, without the time
-    between a run that was cut short and the next.
+    """What a checkpoint contains in addition to weights and optimiser states.
+
+    ``seconds`` is the time since training began, without the time between an interrupted run and the next.
     """
 
     step: int = 0

@@ -55,7 +55,7 @@ def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tupl
 
 
 class KillAt:
-    """Kills the engine, or what ``victim`` names, each time that so many pieces have come in all."""
+    """Kills the engine, or the process that ``victim`` returns, at each of these numbers of received pieces."""
 
     def __init__(
         self, daemon: RunningDaemon, *counts: int, victim: Callable[[RunningDaemon], int] | None = None

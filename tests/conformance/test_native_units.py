@@ -23,7 +23,7 @@ from tests.instruction_sets import TESTED
 
 RecordProperty = Callable[[str, object], None]
 
-pytestmark = pytest.mark.timeout(1200)  # compiles the kernels anew, once for each state of their sources
+pytestmark = pytest.mark.timeout(1200)  # recompiles the kernels once for each state of their sources
 
 CROSS = "aarch64-linux-gnu-g++"
 # Calls instead of inline checks: the unrolled kernels compile in half the time, and in 0.85 of that without an analysis that
@@ -188,7 +188,7 @@ def replay_emulated(cpu: str, isas: Sequence[str], cases: Sequence[Path]) -> lis
 
 
 def replay(command: Sequence[str], cases: Sequence[Path]) -> list[str]:
-    """The units that replayed the cases, half of them beside the other."""
+    """Replay the cases in two processes, half of them in each; return the units that ran them."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         one, other = pool.map(partial(_replayed, command), (cases[::2], cases[1::2]))
     assert one == other

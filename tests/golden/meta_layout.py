@@ -81,7 +81,7 @@ def meta_name(name: str) -> str:
 
 
 def _interleaved(name: str, stored: Array, config: Mapping[str, Any]) -> Array:
-    """Rows of a head: the first of each pair lie before the second where halves are rotated, beside it here."""
+    """Return a head's rows with each rotated pair interleaved; the stored layout has the two halves one after the other."""
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(name.split(".")[-2])
     if heads is None:
         return stored

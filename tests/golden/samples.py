@@ -7,7 +7,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / ".llama-cpp-samples"
 TEMPLATES = FOLDER / "templates"
 VOCABULARIES = FOLDER / "vocabularies"
-FIX = f"remove {FOLDER} and run `make setup`, which fetches it anew"
+FIX = f"remove {FOLDER} and run `make setup`, which fetches it again"
 
 
 def named(path: Path) -> Path:

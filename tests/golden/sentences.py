@@ -25,7 +25,7 @@ NAME = "sentences"
 
 @dataclass(frozen=True)
 class SentenceCase:
-    """What the files beside a model say, and how its vectors are asked for."""
+    """The settings in the files next to a model, and the fields of a request for its vectors."""
 
     name: str
     pooling: str

@@ -29,7 +29,7 @@ BOUND_OF_BLOCKS = 1e-3
 NORMS_LOSE_BITS = ("gemma2", "gemma3")
 """Norms of f32, to which files of Gemma add 1."""
 OWN_KEYS = {"general.type", "general.name", "general.file_type", "{}.vocab_size"}
-"""What is written beside the keys that tests/golden/gguf_layout.py takes from llama.cpp's converter."""
+"""Keys that are written in addition to those that tests/golden/gguf_layout.py takes from llama.cpp's converter."""
 MORE_KEYS = {
     "gemma3": {"gemma3.rope.freq_base_swa"},
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},

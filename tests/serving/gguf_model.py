@@ -12,7 +12,7 @@ from tests.golden.models.tiny import TinyModel
 from tests.serving.model import BOS, CONTEXT_LEN, SPECIALS, TEMPLATE, TURN_END, byte_signs
 
 EXTRA = "\u0100\u0100"
-"""Two zero bytes, the only token that is merged: a vocabulary without merges is none."""
+"""Two zero bytes, the only merged token: a vocabulary without merges is invalid."""
 KINDS = [1] * 256 + [3] * len(SPECIALS) + [1]
 
 

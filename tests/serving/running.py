@@ -51,7 +51,7 @@ class RunningDaemon(Struct, frozen=True):
         return self.directories.user_socket
 
     def shut_down(self) -> None:
-        """GetReport it to end, as SIGTERM does."""
+        """Ask the daemon to shut down, as SIGTERM does."""
         self.loop.call_soon_threadsafe(self.daemon.shut_down)
 
 

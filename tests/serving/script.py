@@ -58,7 +58,7 @@ def _tokens(request_id: int, text: str, max_tokens: int) -> list[TokenOutput]:
 
 
 def write_thinker(directory: Path, *, context_len: int) -> Path:
-    """A model whose template knows reasoning, so that it is told apart in its answers."""
+    """Write a model whose template knows reasoning, so that its answers separate reasoning from text."""
     write_model(directory, context_len=context_len)
     template = TEMPLATE + "{# <think></think> #}"
     config = {"bos_token": "<s>", "eos_token": "<|im_end|>", "chat_template": template}

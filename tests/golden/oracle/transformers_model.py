@@ -32,7 +32,7 @@ def build(case: TinyModel) -> PreTrainedModel:
 def fix_rope(model: PreTrainedModel, context_len: int) -> None:
     """Resolve length-dependent frequencies as transformers would for a sequence of ``context_len`` tokens.
 
-    Transformers picks them anew as a sequence grows; an engine fixes them once, so that cached keys stay valid.
+    Transformers recomputes them as a sequence grows; an engine fixes them once, so that cached keys stay valid.
     """
     for module in model.modules():
         if getattr(module, "rope_type", None) in LENGTH_DEPENDENT:

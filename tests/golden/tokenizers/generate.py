@@ -1,6 +1,6 @@
 """Makes a small tokenizer of each kind and what transformers encodes with it.
 
-    python -m tests.golden.tokenizers.generate            compute anew and compare with the committed files
+    python -m tests.golden.tokenizers.generate            recompute and compare with the committed files
     python -m tests.golden.tokenizers.generate --write    write them
 
 Runs in the oracle environment: transformers 4.57.6, tokenizers 0.22.2, sentencepiece 0.2.3, tiktoken 0.14.0,
