@@ -42,7 +42,8 @@ OBJECTS = (
     "a single JSON object", "a small JSON object", "a json record", "plain JSON", "strict JSON", "pure JSON", "some JSON", "JSON output", "a JSON entry", "a JSON dictionary",
     "a JSON structure", "the JSON", "the JSON object", "a json", "a flat JSON object", "compact JSON", "a json dict", "an object", "well-formed JSON", "raw json",
 )  # fmt: skip
-# Behind an order, and on their own. `@` is where the fields or the schema go; `{key}` and `{type}` are a field's.
+# Behind an order, and on their own.
+# `@` is where the fields or the schema go; `{key}` and `{type}` are a field's.
 LISTS = (
     ("with the fields @", "{key} ({type})", ", "), ("with fields @", "{key}", ", "), ("with @", "{key} as {type}", " and "), ("with the keys @", "{key}", " and "), ("like {@}", "{key}: {type}", ", "),
     ("containing @", "{key}: {type}", ", "), ("having @", "{key} of type {type}", " and "), ("(properties @)", "{key}:{type}", ", "), ("with @", "{key}", ", "), ("with @", "{key}", " and "),

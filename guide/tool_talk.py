@@ -1,4 +1,6 @@
-"""Conversations in which tools are offered: calls, answers after their results, and answers without a call."""
+"""Conversations in which tools are offered:
+calls, answers after their results, and answers without a call.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from guide.turns import Turn
 JOINTS = (" and ", ". ", ", and ", " and then ", "; ", ". Also ")
 # These do what the guide can do itself; if they are offered, the guide is not asked to do it.
 ARITHMETIC = {"add", "multiply"}
-# These may answer questions about the world; if they are offered, no question is asked that the guide must refuse.
+# These may answer questions about the world;
+# if they are offered, no question is asked that the guide must refuse.
 KNOWING = {"websearch", "news", "country", "weather", "forecast", "clock", "recipe", "translate", "route", "distance", "stock", "currency", "units", "music", "product"}  # fmt: skip
 Ask = Callable[[Random], tuple[str, Call]]
 
@@ -22,8 +25,8 @@ Ask = Callable[[Random], tuple[str, Call]]
 class ToolTalk:
     """Draws conversations with tools.
 
-    ``unaided`` draws a turn that no tool is for, ``outside`` one that asks for what the guide does not know. ``refusal``
-    answers requests for a tool that is not offered.
+    ``unaided`` draws a turn that no tool is for, ``outside`` one that asks for what the guide does not know.
+    ``refusal`` answers requests for a tool that is not offered.
     """
 
     def __init__(

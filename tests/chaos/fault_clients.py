@@ -1,4 +1,6 @@
-"""Clients that behave badly, as many as are wanted, and what a daemon takes meanwhile. `bench.faults` has them by the hundred."""
+"""Clients that behave badly, as many as are wanted, and what a daemon takes meanwhile.
+`bench.faults` has them by the hundred.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ GARBAGE = (
 
 
 class Levels(Struct, frozen=True):
-    """The resources of the daemon: bytes and descriptors of the front and of the engine (0 if there is no engine), and KV
-    blocks (-1 if the engine does not report them).
+    """The resources of the daemon: bytes and descriptors of the front and of the engine (0 if there is no
+    engine), and KV blocks (-1 if the engine does not report them).
     """
 
     front_bytes: int
@@ -53,7 +55,9 @@ class Levels(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """A daemon in another process, on a Unix socket: that has small buffers, so that slow readers are felt."""
+    """A daemon in another process, on a Unix socket:
+    that has small buffers, so that slow readers are felt.
+    """
 
     address: Address
     model: str
@@ -86,7 +90,9 @@ class Target(Struct, frozen=True):
             return connection.getresponse().read()
 
     def settled(self, before: Levels, limit_s: float = 60.0) -> Levels:
-        """What it takes once nothing runs and no connection is left; the last look where that does not come."""
+        """What it takes once nothing runs and no connection is left;
+        the last look where that does not come.
+        """
         deadline = time.monotonic() + limit_s
         while True:
             now = self.levels()
@@ -125,7 +131,9 @@ def head(length: int, headers: Mapping[str, str] | None = None) -> bytes:
 async def slow_readers(
     target: Target, count: int, fields: Mapping[str, Any], meanwhile: Callable[[], Any]
 ) -> int:
-    """Open ``count`` streams, read nothing until ``meanwhile`` has returned, and return how many then complete."""
+    """Open ``count`` streams, read nothing until ``meanwhile`` has returned,
+    and return how many then complete.
+    """
     may_read = asyncio.Event()
     begun = asyncio.Semaphore(0)
 
@@ -148,7 +156,9 @@ async def slow_readers(
 
 
 async def leavers(target: Target, count: int, fields: Mapping[str, Any]) -> None:
-    """Run ``count`` clients that disconnect in the middle of their stream, each a little later than the one before."""
+    """Run ``count`` clients that disconnect in the middle of their stream,
+    each a little later than the one before.
+    """
 
     async def leave(place: int) -> None:
         async with target.connection() as (reader, writer):
@@ -221,7 +231,9 @@ def answers(target: Target, streams: int, tokens: int) -> list[str]:
 
 
 class EngineKiller:
-    """Kills the engine with SIGKILL at most every ``every_s`` seconds, once it has generated ``tokens`` tokens."""
+    """Kills the engine with SIGKILL at most every ``every_s`` seconds,
+    once it has generated ``tokens`` tokens.
+    """
 
     def __init__(self, target: Target, every_s: float, tokens: int) -> None:
         self.kills = 0

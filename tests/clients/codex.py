@@ -1,7 +1,7 @@
 """What Codex 0.169 sends: the exact fields of its requests, items and tools, with our own texts.
 
-The form of the tools depends on the model name: functions and a namespace for an unknown model, additional custom
-tools for others, and all tools as one input item for the newest.
+The form of the tools depends on the model name: functions and a namespace for an unknown model, additional
+custom tools for others, and all tools as one input item for the newest.
 """
 
 from __future__ import annotations

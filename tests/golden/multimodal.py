@@ -20,7 +20,9 @@ RANK = 2
 
 
 def write_phi4_multimodal(case: TinyModel, directory: Path) -> Path:
-    """As Microsoft publishes it: an adapter for vision and one for speech at every linear layer, and encoders."""
+    """As Microsoft publishes it: an adapter for vision and one for speech at every linear layer,
+    and encoders.
+    """
     tensors: dict[str, Any] = {"model.embed_tokens_extend.image_embed.glb_GN": np.ones((1, 1, 8), np.float32)}
     for name, stored in draw_tensors(case):
         module = name.removesuffix(".weight")

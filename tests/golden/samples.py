@@ -1,4 +1,6 @@
-"""Samples of real models that `make setup` fetches: vocabularies with the tokens expected of them, and chat templates."""
+"""Samples of real models that `make setup` fetches:
+vocabularies with the tokens expected of them, and chat templates.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Texts that sentence-transformers has embedded with the model that tests serve: whole directories, not only tensors."""
+"""Texts that sentence-transformers has embedded with the model that tests serve:
+whole directories, not only tensors.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fifteen real vocabularies cut text into the tokens that their models were trained with.
 
-Next to each are texts with the ids from the original tokenizer. As in llama.cpp's test of them (test-tokenizer-0), no
-special token is added, and special tokens in the text are not parsed.
+Next to each are texts with the ids from the original tokenizer. As in llama.cpp's test of them
+(test-tokenizer-0), no special token is added, and special tokens in the text are not parsed.
 """
 
 from __future__ import annotations

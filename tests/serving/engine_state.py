@@ -37,6 +37,8 @@ def report(daemon: RunningDaemon) -> dict[str, Any]:
 
 
 def wait_until(daemon: RunningDaemon, **expected: int) -> None:
-    """Poll until the engine's counters have these values; the test's time limit ends a wait that never does."""
+    """Poll until the engine's counters have these values;
+    the test's time limit ends a wait that never does.
+    """
     while {name: report(daemon)[name] for name in expected} != expected:
         pass

@@ -17,7 +17,9 @@ KINDS = [1] * 256 + [3] * len(SPECIALS) + [1]
 
 
 def write_gguf_model(path: Path, *, seed: int = 3, changes: Mapping[str, Any] | None = None) -> Path:
-    """Write what `write_model` writes with one extra special token; returns the file. ``changes`` as in `write_gguf`."""
+    """Write what `write_model` writes with one extra special token; returns the file.
+    ``changes`` as in `write_gguf`.
+    """
     tokens = [*byte_signs(), *SPECIALS, EXTRA]
     config = llama(vocab_size=len(tokens), max_position_embeddings=CONTEXT_LEN, eos_token_id=TURN_END)
     keys: dict[str, Any] = {

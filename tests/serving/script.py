@@ -1,4 +1,5 @@
-"""Answers word for word: the engine's tokens are replaced by those of a text, and all that reads them stays real.
+"""Answers word for word: the engine's tokens are replaced by those of a text,
+and all that reads them stays real.
 
 The models of these tests are random: none of them thinks or calls a tool.
 """

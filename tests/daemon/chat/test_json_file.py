@@ -24,7 +24,7 @@ def test_file_larger_than_any_tokenizer_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
-    with pytest.raises(ModelError, match=f"huge.json: larger than the {MAX_FILE_BYTES} bytes"):
+    with pytest.raises(ModelError, match=f"huge.json: larger than {MAX_FILE_BYTES} bytes"):
         read_file(path, error=ModelError)
 
 

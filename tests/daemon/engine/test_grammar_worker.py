@@ -144,7 +144,9 @@ def test_masks_are_filled_while_a_grammar_is_compiled(
 
 
 def test_a_process_that_cannot_compile_ends() -> None:
-    """An error that no grammar caused: the engine sees that the process ended, and no request gets the error."""
+    """An error that no grammar caused:
+    the engine sees that the process ended, and no request gets the error.
+    """
     script = (
         "import sys; from llmd.engine import grammar_worker as worker;"
         "worker.GrammarCompiler.compile = None; worker.main(*map(int, sys.argv[1:]))"

@@ -259,7 +259,7 @@ def test_the_end_of_the_process_is_told_by_the_step_that_needs_it(make: MakeCore
     while core.report().output_tokens < num_tokens:
         core.step()
     os.kill(grammar_pid(core), signal.SIGKILL)
-    with pytest.raises(EngineCrashedError, match="follows grammars"):
+    with pytest.raises(EngineCrashedError, match="grammar process exited"):
         run_until(core, 1)
 
 
@@ -311,7 +311,9 @@ def test_masks_are_filled_for_bound_rows_alone() -> None:
 
 
 def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
-    """Each reading of the clock advances host time: a step that is submitted after a wait finds the device idle."""
+    """Each reading of the clock advances host time:
+    a step that is submitted after a wait finds the device idle.
+    """
     clock = Clock()
     core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
     drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}

@@ -46,11 +46,12 @@ from llmd.requests.model_kind import check_generates, embedding_of
 
 
 class Engine:
-    """One model on one device, in this process. Create it with `load`; as a context manager it frees everything.
+    """One model on one device, in this process.
+    Create it with `load`; as a context manager it frees everything.
 
     Threads may share an engine: concurrent requests run in one batch. On the reference backend, logits are
-    bit-identical in every batch only if NumPy's BLAS uses one thread (``OPENBLAS_NUM_THREADS=1``), as in the daemon's
-    engines.
+    bit-identical in every batch only if NumPy's BLAS uses one thread (``OPENBLAS_NUM_THREADS=1``), as in the
+    daemon's engines.
     """
 
     def __init__(self, name: str, text: ModelText, model: LoadedModel, resources: ExitStack) -> None:
@@ -81,11 +82,12 @@ class Engine:
             device: a name that ``llmd devices`` shows; ``auto`` selects the best usable one.
             max_ctx: context window in tokens; None: the longest that the model supports.
             kv_memory: bytes of the KV cache; None: half of the memory that is free after loading.
-            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading; None keeps
-                the checkpoint's formats.
-            activations: the form of the rows that quantised weights multiply: rounded to ``int8``, or ``f32``.
-            kv_dtype: the format of the KV cache: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of ``f16``) or
-                ``int4`` (a third of it, with some loss of quality).
+            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading;
+                None keeps the checkpoint's formats.
+            activations: the form of the rows that quantised weights multiply: rounded to ``int8``, or
+                ``f32``.
+            kv_dtype: the format of the KV cache: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of
+                ``f16``) or ``int4`` (a third of it, with some loss of quality).
             threads: number of compute threads on a CPU; None: the number that a measurement finds fastest.
 
         Raises:
@@ -148,8 +150,8 @@ class Engine:
     ) -> Generated:
         """Answer a question or a conversation, or continue a list of token ids.
 
-        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False; an exception
-        that it raises also ends the answer and propagates. To continue raw text, call
+        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False; an
+        exception that it raises also ends the answer and propagates. To continue raw text, call
         ``generate(engine.tokenize(text))``.
 
         Raises:
@@ -182,14 +184,15 @@ class Engine:
         dimensions: int | None = None,
         prompt_name: str | None = None,
     ) -> NDArray[np.float32]:
-        """Return the vectors of texts, or of lists of token ids: float32 ``[texts, dimensions]``, owned by the caller.
+        """Return the vectors of texts, or of lists of token ids:
+        float32 ``[texts, dimensions]``, owned by the caller.
 
-        The vector of a text is bit-identical whether the text is embedded alone or with others. ``dimensions`` and
-        ``prompt_name`` mean the same as in a request (docs/embeddings.md).
+        The vector of a text is bit-identical whether the text is embedded alone or with others.
+        ``dimensions`` and ``prompt_name`` mean the same as in a request (docs/embeddings.md).
 
         Raises:
-            RequestError: the model does not embed, or a text or option cannot be used; `ContextLengthError` if a text
-                is too long.
+            RequestError: the model does not embed, or a text or option cannot be used; `ContextLengthError`
+                if a text is too long.
             MemoryBudgetError: the KV pool is too small for a text.
         """
         embedding = embedding_of(self._name, self._loaded)
@@ -224,7 +227,9 @@ class Engine:
         return self._tokens.forward(np.asarray(token_ids(ids), np.int64))
 
     def stats(self) -> Report:
-        """Return the counters since loading or `reset_stats`, and the number of running requests. Times in seconds."""
+        """Return the counters since loading or `reset_stats`, and the number of running requests.
+        Times in seconds.
+        """
         return self._queue.report()
 
     def reset_stats(self) -> None:

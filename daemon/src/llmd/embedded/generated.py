@@ -23,13 +23,16 @@ Callback = Callable[[str, int, float], object]
 class GenerationOptions(SamplingOptions, EndOptions, GrammarOptions, SearchOptions, total=False):
     """Options of an answer. If an option is absent or None, the value that the model's authors chose applies.
 
-    Options have the names, ranges and meaning of request fields (docs/sampling.md, docs/structured-output.md), with
-    these differences: ``max_tokens`` is at least 1, and without it the answer may fill the context window; token ids
-    in ``logit_bias`` are integers; NumPy numbers and arrays are allowed.
+    Options have the names, ranges and meaning of request fields (docs/sampling.md,
+    docs/structured-output.md), with these differences: ``max_tokens`` is at least 1, and without it the
+    answer may fill the context window; token ids in ``logit_bias`` are integers; NumPy numbers and arrays are
+    allowed.
     """
 
     system: str | None
-    """The system message before a question. Not allowed with a conversation, which contains its system message."""
+    """The system message before a question.
+    Not allowed with a conversation, which contains its system message.
+    """
 
 
 class GeneratedToken(Struct, frozen=True):
@@ -39,8 +42,9 @@ class GeneratedToken(Struct, frozen=True):
     """
 
     text: str
-    """The text that can be shown so far: empty while a character or a possible stop string is incomplete, then the
-    text of several tokens."""
+    """The text that can be shown so far:
+    empty while a character or a possible stop string is incomplete, then the text of several tokens.
+    """
     id: int
     logprob: float
     """Natural-log probability before temperature."""
@@ -55,8 +59,9 @@ class Generated(Struct, frozen=True):
     token_ids: tuple[int, ...]
     """All sampled tokens, including a stop token."""
     finish: Finish
-    """What ended the answer: ``stop``: the model or a stop string; ``length``: ``max_tokens`` or the context window;
-    ``cancelled``: the callback."""
+    """What ended the answer: ``stop``: the model or a stop string; ``length``:
+    ``max_tokens`` or the context window; ``cancelled``: the callback.
+    """
     prompt_tokens: int
     output_tokens: int
     tokens_per_s: float | None

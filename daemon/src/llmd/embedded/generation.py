@@ -19,7 +19,8 @@ from llmd.requests.sampling import SamplingChoice
 
 
 def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[int, ...]:
-    """Return the token ids of a prompt. The chat template applies to a question or a conversation, not to token ids.
+    """Return the token ids of a prompt.
+    The chat template applies to a question or a conversation, not to token ids.
 
     Raises:
         TemplateError: the model has no chat template, or it is broken.

@@ -65,7 +65,9 @@ def read_options(options: GenerationOptions) -> RequestOptions:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: NumPy numbers and arrays, tuples, sets, and mappings with integer keys."""
+    """Convert a value to JSON types: NumPy numbers and arrays, tuples, sets,
+    and mappings with integer keys.
+    """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):

@@ -1,4 +1,6 @@
-"""Requests of several callers in one engine core: the caller that needs a token runs a step for all requests."""
+"""Requests of several callers in one engine core:
+the caller that needs a token runs a step for all requests.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class TokenQueue:
         self._knows_vocabulary = False
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Set the vocabulary for grammars. Call it before the first request with a grammar; later calls do nothing."""
+        """Set the vocabulary for grammars.
+        Call it before the first request with a grammar; later calls do nothing.
+        """
         with self._taken():
             if not self._knows_vocabulary:
                 self._core.set_vocabulary(vocabulary)
@@ -80,7 +84,8 @@ class TokenQueue:
                     return self._waiting[request_id].popleft()
 
     def cancel(self, request_id: int) -> None:
-        """Forget a request, which may have ended. If another caller has the turn, this happens before the next turn.
+        """Forget a request, which may have ended.
+        If another caller has the turn, this happens before the next turn.
 
         Never blocks: the garbage collector may close abandoned streams at any time, even within a step.
         """
@@ -116,7 +121,9 @@ class TokenQueue:
 
     @contextmanager
     def _taken(self) -> Iterator[None]:
-        """Take one turn. The thread that waits for it holds ``_door``, so that no thread gets two turns in a row."""
+        """Take one turn. The thread that waits for it holds ``_door``,
+        so that no thread gets two turns in a row.
+        """
         with self._door:
             self._turn.acquire()
         try:

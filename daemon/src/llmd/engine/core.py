@@ -1,4 +1,6 @@
-"""The body of the engine loop: admit, plan, run one step, sample. Used by the engine process and by `llmd.Engine`."""
+"""The body of the engine loop: admit, plan, run one step, sample.
+Used by the engine process and by `llmd.Engine`.
+"""
 
 from __future__ import annotations
 
@@ -96,9 +98,11 @@ class EngineCore:
         """Queue a request.
 
         Raises:
-            RequestError: it can never run: a token is outside the vocabulary, it is too long, or it has nothing to do.
+            RequestError: it can never run: a token is outside the vocabulary, it is too long, or it has
+                nothing to do.
             MemoryBudgetError: the KV pool is too small for it, even when empty.
-            GrammarError: it has a grammar, but no vocabulary was set. `step` reports a grammar that does not compile.
+            GrammarError: it has a grammar, but no vocabulary was set. `step` reports a grammar that does not
+                compile.
         """
         self._admission.check(submit)
         was_idle, arrival = not self.busy, next(self._arrivals)
@@ -131,7 +135,8 @@ class EngineCore:
             self._grammars.close(sequence_id)
 
     def step(self) -> Output:
-        """Finish a step and return its tokens. If the device queues steps, the next step is then already in flight.
+        """Finish a step and return its tokens.
+        If the device queues steps, the next step is then already in flight.
 
         Raises:
             DeviceError: a device failed. All sequences are as they were after the last completed step.
@@ -195,14 +200,18 @@ class EngineCore:
         )
 
     def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
-        """Launch a step. If that fails, the next `step` raises the error, so that the tokens just sampled are not lost."""
+        """Launch a step. If that fails, the next `step` raises the error,
+        so that the tokens just sampled are not lost.
+        """
         try:
             self._in_flight = following.launch(self._pipeline, tokens)
         except LlmdError as error:
             self._failure = error
 
     def _mask(self, behind: InFlightStep) -> None:
-        """Send a queued step the masks that depend on the step before it. The next `step` raises the error of a failure."""
+        """Send a queued step the masks that depend on the step before it.
+        The next `step` raises the error of a failure.
+        """
         try:
             behind.mask_behind()
         except LlmdError as error:
@@ -277,7 +286,8 @@ class EngineCore:
 
         Raises:
             RequestError: no tokens, too many, or one outside the vocabulary.
-            MemoryBudgetError: the KV pool is too small, or running requests occupy the blocks that are needed.
+            MemoryBudgetError: the KV pool is too small, or running requests occupy the blocks that are
+                needed.
         """
         return self._forward(token_ids)
 

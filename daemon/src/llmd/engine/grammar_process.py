@@ -23,10 +23,11 @@ WORKER = "llmd.engine.grammar_worker"
 
 
 class GrammarProcess:
-    """``python -m llmd.engine.grammar_worker``. Only the engine loop's thread uses it; it blocks only for masks.
+    """``python -m llmd.engine.grammar_worker``.
+    Only the engine loop's thread uses it; it blocks only for masks.
 
-    A separate process, because llguidance holds the GIL while it loads a vocabulary, half a second for 150,000 tokens:
-    in a thread of the engine, that would stall every running stream.
+    A separate process, because llguidance holds the GIL while it loads a vocabulary, half a second for
+    150,000 tokens: in a thread of the engine, that would stall every running stream.
 
     Every method raises `EngineCrashedError` once the process has exited by itself.
     """
@@ -56,7 +57,8 @@ class GrammarProcess:
         if self._unsent is None:
             self._send(message)
         else:
-            # The process reads nothing until it has loaded the vocabulary, and a full socket would block the loop.
+            # The process reads nothing until it has loaded the vocabulary,
+            # and a full socket would block the loop.
             self._unsent.append(message)
 
     def compiled(self) -> list[Compiled]:

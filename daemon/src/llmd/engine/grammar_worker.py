@@ -1,7 +1,7 @@
 """The grammar process of an engine: ``python -m llmd.engine.grammar_worker SOCKET VOCABULARY MASKS SIZE``.
 
-The first three arguments are inherited file descriptors: a socket, the vocabulary as msgpack, and the shared memory
-for masks. SIZE is the number of tokens. The process ends when the engine does.
+The first three arguments are inherited file descriptors: a socket, the vocabulary as msgpack, and the shared
+memory for masks. SIZE is the number of tokens. The process ends when the engine does.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from llmd.grammar.matcher import Matcher
 from llmd.process.channel import Channel
 
 MASK_THREADS = 4
-# Every running stream waits for masks, so the thread that fills them must get the GIL back quickly from the thread that
-# compiles grammars.
+# Every running stream waits for masks, so the thread that fills them must get the GIL back quickly from the
+# thread that compiles grammars.
 _SWITCH_INTERVAL_S = 1e-4
 
 log = logging.getLogger(__name__)
@@ -46,12 +46,15 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     with socket.socket(fileno=socket_fd) as sock:
         channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
         GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()
-    # Do not wait for a grammar that is being compiled: a restart of the engine waits until all its processes have ended.
+    # Do not wait for a grammar that is being compiled:
+    # a restart of the engine waits until all its processes have ended.
     os._exit(0)
 
 
 class GrammarWorker:
-    """Compiles in a second thread, so that a slow grammar delays only requests that wait for their own grammar."""
+    """Compiles in a second thread, so that a slow grammar delays only
+    requests that wait for their own grammar.
+    """
 
     def __init__(
         self, channel: Channel[ToGrammars], vocabulary: Vocabulary, vocab_size: int, masks: MaskMemory
@@ -90,7 +93,9 @@ class GrammarWorker:
                 self._send(Filled(self._fill(message)))
 
     def _compile(self, message: Compile) -> Matcher:
-        """Return a matcher that has accepted the answer's existing output, and report the result to the engine."""
+        """Return a matcher that has accepted the answer's existing output,
+        and report the result to the engine.
+        """
         reply = Compiled(message.sequence_id)
         try:
             matcher = self._compiler.compile(message.grammar)

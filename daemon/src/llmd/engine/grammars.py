@@ -37,8 +37,8 @@ class PendingMasks(msgspec.Struct, frozen=True):
 class Grammars:
     """The grammars of one engine core. Only the engine loop's thread uses it.
 
-    A separate process compiles them and fills masks. There, a matcher follows the tokens of each request and survives
-    preemption. After a resubmission, a new matcher is fed the output so far.
+    A separate process compiles them and fills masks. There, a matcher follows the tokens of each request and
+    survives preemption. After a resubmission, a new matcher is fed the output so far.
     """
 
     def __init__(self, vocab_size: int, max_rows: int) -> None:
@@ -71,7 +71,8 @@ class Grammars:
         stop = submit.stop
         if self._process is None:
             raise GrammarError("the engine knows no vocabulary", hint="send it before the first grammar")
-        # The masks allow stop ids when the grammar is complete, regardless of ``ignore_eos`` and ``min_tokens``.
+        # The masks allow stop ids when the grammar is complete,
+        # regardless of ``ignore_eos`` and ``min_tokens``.
         stop_ids = stop.stop_ids or self._end_ids
         if not stop_ids:
             raise GrammarError(
@@ -84,7 +85,9 @@ class Grammars:
         self._waiting[submit.request_id] = _Bound(sequence, submit.stop.min_tokens, len(sequence.tokens))
 
     def fork(self, parent_id: int, child: Running) -> None:
-        """Give a forked sequence its parent's grammar state, if the parent has one. No mask of the parent is pending."""
+        """Give a forked sequence its parent's grammar state, if the parent has one.
+        No mask of the parent is pending.
+        """
         if (bound := self._bound.get(parent_id)) is not None:
             self._told.tell(Fork(parent_id, child.request_id))
             self._bound[child.request_id] = msgspec.structs.replace(bound, sequence=child)
@@ -135,14 +138,17 @@ class Grammars:
         return PendingMasks(masked, bound)
 
     def filled(self, pending: PendingMasks) -> Masks:
-        """Wait for masks, which are valid until the next `fill`. Requests without a mask are marked as failed."""
+        """Wait for masks, which are valid until the next `fill`.
+        Requests without a mask are marked as failed.
+        """
         masks, failed = self._told.filled(len(pending.sequences))
         for place, reason in failed.items():
             self._fail(pending.sequences[place].request_id, reason)
         return masks
 
     def refuse_empty(self, pending: PendingMasks, best: NDArray[np.float32]) -> None:
-        """Fail the requests that forbid, for example by biases of -100, every token that their grammar allows.
+        """Fail the requests that forbid, for example by biases of -100,
+        every token that their grammar allows.
 
         ``best`` is the largest edited logit of each output row: minus infinity if no token can be sampled.
         """

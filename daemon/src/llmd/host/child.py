@@ -1,7 +1,7 @@
 """The child process that describes, probes and benchmarks plugins: ``python -m llmd.host.child``.
 
-Reads one `Job` from standard input. Writes answers as frames to the original standard output; everything that the
-plugin and its toolkit print goes to standard error.
+Reads one `Job` from standard input. Writes answers as frames to the original standard output; everything that
+the plugin and its toolkit print goes to standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ Trial = Callable[[Device], list[str]]
 
 
 def main() -> None:
-    """Run the job from standard input. Never returns: a driver's clean-up at exit must not undo the result."""
+    """Run the job from standard input.
+    Never returns: a driver's clean-up at exit must not undo the result.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)

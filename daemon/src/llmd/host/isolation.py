@@ -1,4 +1,6 @@
-"""Runs a job in a child process: whatever a driver does there, the caller gets answers or an error with the reason."""
+"""Runs a job in a child process: whatever a driver does there,
+the caller gets answers or an error with the reason.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from llmd.process.frames import FrameDecoder, FrameError
 from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
-# How long after its time limit a child ends by itself, if this process was killed and the system does not end the child.
+# How long after its time limit a child ends by itself,
+# if this process was killed and the system does not end the child.
 ORPHAN_S = 5.0
 
 
@@ -52,7 +55,9 @@ def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
 def _communicate(
     child: subprocess.Popen[bytes], job: bytes, limit: TimeLimit
 ) -> tuple[bytes, TimeSpent | None]:
-    """Return the child's output, and the time it took if that exceeded the limit. Kills the child's process group."""
+    """Return the child's output, and the time it took if that exceeded the limit.
+    Kills the child's process group.
+    """
     began = time.monotonic()
     spent = TimeSpent(0.0, 0.0)
     unsent: bytes | None = job
@@ -91,7 +96,9 @@ def _decoded(output: bytes) -> list[Answer]:
 def overrun_error(
     limit: TimeLimit, spent: TimeSpent, load: MachineLoad, step: Began, task: Probe | Measure
 ) -> PluginError:
-    """Return why a child was killed: it computed or waited too long, or other processes left it too little time."""
+    """Return why a child was killed: it computed or waited too long,
+    or other processes left it too little time.
+    """
     if spent.wall_s < limit.wall_s:
         used = f"it used {spent.processor_s:.1f} s of processor time while it {step.doing}"
         return PluginError(f"{used}; the limit is {limit.processor_s:g} s", hint=_fix(task, step))
@@ -125,7 +132,8 @@ def _last_begun(answers: list[Answer]) -> Began:
 def _fix(task: Probe | Measure, step: Began) -> str:
     """Return the hint for a child that crashed or hung."""
     if step.doing == IMPORTED:
-        # All commands import plugins in their own process, `llmd doctor` too: a crash on import would crash them.
+        # All commands import plugins in their own process, `llmd doctor` too:
+        # a crash on import would crash them.
         return f"uninstall {task.plugin.distribution}; report it to its authors"
     return _advice(step.driver)
 

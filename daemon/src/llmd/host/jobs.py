@@ -15,8 +15,9 @@ class Probe(msgspec.Struct, frozen=True, tag=True):
 
     plugin: PluginName
     trial: str
-    """The dotted name (``package.module:function``) of a function that gets an opened device and returns a sentence for
-    each fault; empty: devices are only opened."""
+    """The dotted name (``package.module:function``) of a function that gets an opened device and returns a
+    sentence for each fault; empty: devices are only opened.
+    """
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):

@@ -1,4 +1,6 @@
-"""Time limits of child processes, in processor time, because a busy machine gives a process little of each second."""
+"""Time limits of child processes, in processor time,
+because a busy machine gives a process little of each second.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ class TimeSpent(msgspec.Struct, frozen=True):
 class TimeLimit(msgspec.Struct, frozen=True):
     """Limits after which a child process is killed.
 
-    Several threads together use more than a second of processor time per second, so a child is also never killed
-    before ``processor_s`` seconds of wall time have passed.
+    Several threads together use more than a second of processor time per second, so a child is also never
+    killed before ``processor_s`` seconds of wall time have passed.
     """
 
     processor_s: float
@@ -77,7 +79,9 @@ def processor_seconds(process_id: int, *, with_children: bool = True) -> float |
 
 
 def delayed_seconds(process_id: int) -> float:
-    """Return how long the most delayed thread of a process has waited for a processor; 0 if the system does not say."""
+    """Return how long the most delayed thread of a process has waited for a processor;
+    0 if the system does not say.
+    """
     try:
         threads = [path.read_text() for path in Path(f"/proc/{process_id}/task").glob("*/schedstat")]
     except OSError:  # a thread has just ended

@@ -1,4 +1,5 @@
-"""A child process for work that may not terminate: it answers one request at a time, within time and memory limits.
+"""A child process for work that may not terminate:
+it answers one request at a time, within time and memory limits.
 
 The child's side is `llmd.process.serve`.
 """
@@ -20,7 +21,9 @@ from llmd.process.limits import TimeLimit, TimeSpent, processor_seconds
 STARTUP_LIMIT_S = 30.0
 """A start takes 0.1 s, but far longer on a machine that is busy with inference."""
 PATIENCE = 15
-"""A request times out after this many times its processor-time limit in wall time, however little the child computed."""
+"""A request times out after this many times its processor-time limit in wall time,
+however little the child computed.
+"""
 
 
 class WorkerLostError(Exception):
@@ -82,8 +85,8 @@ class Worker:
         ``limit_s`` is processor time, so that requests do not fail only because the machine is busy.
 
         Raises:
-            TimeoutError: no complete reply arrived within ``limit_s`` of processor time, or `PATIENCE` times that in
-                wall time.
+            TimeoutError: no complete reply arrived within ``limit_s`` of processor time, or `PATIENCE` times
+                that in wall time.
             WorkerLostError: the process ended without a reply.
             ReplyTooLongError: the reply is longer than allowed.
         """
@@ -154,14 +157,14 @@ def start_python(
 ) -> subprocess.Popen[bytes]:
     """Start ``python -m MODULE ARGUMENTS`` with no environment variables except PYTHONPATH.
 
-    ``pipe`` becomes its standard input and output, and its standard error is discarded; without ``pipe`` it has no
-    input and shares our standard output and error. It inherits ``descriptors``.
+    ``pipe`` becomes its standard input and output, and its standard error is discarded; without ``pipe`` it
+    has no input and shares our standard output and error. It inherits ``descriptors``.
 
     Raises:
         OSError: the process cannot be started.
     """
-    # No environment, so that code that escapes its sandbox finds no API keys there. -P: do not import from the working
-    # directory.
+    # No environment, so that code that escapes its sandbox finds no API keys there.
+    # -P: do not import from the working directory.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         stdin=subprocess.DEVNULL if pipe is None else pipe.fileno(),

@@ -1,4 +1,6 @@
-"""Fields of a beam search, with vLLM's names and the ``early_stopping`` of transformers. `llmd.Engine` shares some."""
+"""Fields of a beam search, with vLLM's names and the ``early_stopping`` of transformers.
+`llmd.Engine` shares some.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ MAX_LENGTH_PENALTY = 10.0
 NARROWING: Mapping[str, Collection[float]] = {
     name: reader.off for name, reader in READERS.items() if isinstance(reader, Number) and reader.narrows
 } | {"temperature": (0.0, 1.0)}  # 0 takes the best token, like a search
-"""Fields that restrict which tokens are sampled, with the values that change nothing. A search does not sample."""
+"""Fields that restrict which tokens are sampled, with the values that change nothing.
+A search does not sample.
+"""
 
 
 class SearchOptions(TypedDict, total=False):
     """Options of a beam search in `llmd.Engine`."""
 
     beam_width: int | None
-    """Search for the likeliest answer with this many beams instead of sampling. Tokens arrive only at the end."""
+    """Search for the likeliest answer with this many beams instead of sampling.
+    Tokens arrive only at the end.
+    """
     length_penalty: float | None
     """The score of an answer is divided by its length to the power of this."""
     early_stopping: bool | Literal["never"] | None
@@ -30,7 +36,8 @@ class SearchOptions(TypedDict, total=False):
 
 
 def read_beams(fields: RequestFields, n: int) -> BeamParams | None:
-    """Read a search with ``best_of`` beams, else ``n``, that returns the best ``n``; None: the request wants sampling.
+    """Read a search with ``best_of`` beams, else ``n``, that returns the best ``n``; None:
+    the request wants sampling.
 
     Raises:
         BadRequestError: a field is out of range, or asks for something that a search cannot do.

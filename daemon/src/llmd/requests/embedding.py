@@ -89,7 +89,8 @@ def to_tokens(reader: Reader, request: EmbeddingRequest) -> list[Fitted]:
 
     Raises:
         ContextLengthError: a text is too long and must not be cut.
-        RequestError: a text has no tokens or a token outside the vocabulary, or the model has no prompt of that name.
+        RequestError: a text has no tokens or a token outside the vocabulary, or the model has no prompt of
+            that name.
     """
     window = min(reader.window, request.window or reader.window)
     prompt = prompt_of(reader.embedding, request.prompt_name)
@@ -126,7 +127,7 @@ def _tokens(reader: Reader, request: EmbeddingRequest, text: MixedText, window: 
         raise RequestError("a text has no tokens", param=request.param, hint="send at least one character")
     if max(ids) >= reader.vocab_size:
         raise RequestError(
-            f"a text has the token id {max(ids)}, but the last id of the vocabulary is {reader.vocab_size - 1}",
+            f"a text has the token id {max(ids)}, but the vocabulary ends at {reader.vocab_size - 1}",
             param=request.param,
             hint="use the tokenizer of this model",
         )

@@ -1,7 +1,8 @@
-"""Reads the fields of a request body one by one; fields that are never read are reported as ignored in the reply.
+"""Reads the fields of a request body one by one;
+fields that are never read are reported as ignored in the reply.
 
-Rules of every dialect: null means absent, a number or boolean may be given as a string, and the error for a value out of
-range names the range.
+Rules of every dialect: null means absent, a number or boolean may be given as a string, and the error for a
+value out of range names the range.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ class BadRequestError(RequestError):
 
 
 class RequestFields:
-    """Reads a JSON object. Errors name the field; ``prefix`` is put before the names of a nested object's fields."""
+    """Reads a JSON object. Errors name the field;
+    ``prefix`` is put before the names of a nested object's fields.
+    """
 
     def __init__(self, body: Mapping[str, Any], prefix: str = "") -> None:
         self._values = {name: value for name, value in body.items() if value is not None}

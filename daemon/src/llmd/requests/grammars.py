@@ -1,5 +1,5 @@
-"""Fields that constrain an answer: ``response_format``, vLLM's ``structured_outputs`` and older ``guided_*``, and
-llama.cpp's ``grammar`` and ``json_schema``.
+"""Fields that constrain an answer: ``response_format``, vLLM's ``structured_outputs`` and older ``guided_*``,
+and llama.cpp's ``grammar`` and ``json_schema``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ Encode = Callable[[str], Sequence[int]]
 
 
 def read_mixed_texts(fields: RequestFields, name: str, most: int) -> tuple[MixedText, ...]:
-    """Read a text, token ids, a mix of both, ``{"prompt_string": text}``, or a list of at most ``most`` such inputs.
+    """Read a text, token ids, a mix of both, ``{"prompt_string":
+    text}``, or a list of at most ``most`` such inputs.
 
     A list that contains a token id is one input; any other list is a list of inputs.
 
@@ -33,7 +34,9 @@ def read_mixed_texts(fields: RequestFields, name: str, most: int) -> tuple[Mixed
 
 
 def encode_mixed(text: MixedText, whole: Encode, part: Encode) -> tuple[int, ...]:
-    """Return the tokens of an input. ``whole`` encodes a text at its beginning, ``part`` a text after other items."""
+    """Return the tokens of an input. ``whole`` encodes a text at its beginning,
+    ``part`` a text after other items.
+    """
     if isinstance(text, str):
         return tuple(whole(text))
     ids: list[int] = []

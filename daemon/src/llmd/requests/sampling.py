@@ -1,6 +1,7 @@
 """The sampling fields, declared once for every API, for `llmd.Engine` and for docs/sampling.md.
 
-To add a sampler, declare its parameter in `llmd.api.samplers` and its field here, and implement it in `llmd.sampling`.
+To add a sampler, declare its parameter in `llmd.api.samplers` and its field here, and implement it in
+`llmd.sampling`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def _read_bias(fields: RequestFields, name: str) -> tuple[tuple[int, float], ...
 class SamplingOptions(TypedDict, total=False):
     """Sampling fields of a request, also options of `llmd.Engine`; each with its type and its reader.
 
-    If a field is absent or None, the value that the model's authors chose applies; if they chose none, it is off.
+    If a field is absent or None, the value that the model's authors chose applies; if they chose none, it is
+    off.
     """
 
     seed: Annotated[int | None, Number(-ANY_SEED, ANY_SEED, whole=True)]
@@ -149,8 +151,9 @@ class SamplingChoice(Struct, frozen=True):
     samplers: tuple[StageName, ...] | None = None
     """The samplers that run, in their order; None: all of them in `DEFAULT_ORDER`."""
     repeat_last_n: int | None = None
-    """How many last tokens of prompt and output the penalties look at. None: the repetition penalty looks at prompt and
-    output, the others at the output."""
+    """How many last tokens of prompt and output the penalties look at. None: the repetition penalty looks at
+    prompt and output, the others at the output.
+    """
     dry: DryChoice | None = None
     bad_words: tuple[str, ...] = ()
     allowed_ids: tuple[int, ...] = ()
@@ -174,7 +177,9 @@ class SamplingChoice(Struct, frozen=True):
     def params(
         self, defaults: GenerationDefaults, seed: int, choice: int, tokens: NamedTokens = NO_TOKENS
     ) -> SamplingParams:
-        """Return the parameters for the engine: the request's values, else the defaults of the model's authors."""
+        """Return the parameters for the engine:
+        the request's values, else the defaults of the model's authors.
+        """
         values = {name: self._value(name, defaults) for name in _SAME_NAME}
         left_out = () if self.samplers is None else [name for name in _SWITCHED if name not in self.samplers]
         for name in left_out:
@@ -190,7 +195,9 @@ class SamplingChoice(Struct, frozen=True):
         )
 
     def drawn_seed(self) -> int:
-        """Return the request's seed, which may be of any size, reduced to 64 bits; without a seed, a random one."""
+        """Return the request's seed, which may be of any size, reduced to 64 bits;
+        without a seed, a random one.
+        """
         return secrets.randbits(SEED_BITS) if self.seed is None else self.seed % (1 << SEED_BITS)
 
     def _value(self, name: str, defaults: GenerationDefaults) -> Any:
@@ -215,7 +222,9 @@ _SWITCHED: Mapping[StageName, tuple[str, ...]] = {
     "dry": (),
     "temperature": ("temperature",),
 }
-"""Parameters that are off if the list of samplers lacks the sampler. The others are off because nothing reads them."""
+"""Parameters that are off if the list of samplers lacks the sampler.
+The others are off because nothing reads them.
+"""
 
 
 def read_sampling(

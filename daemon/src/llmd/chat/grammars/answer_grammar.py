@@ -1,4 +1,6 @@
-"""The grammars of one model's answers: the vocabulary that the engine needs, and the check of each grammar."""
+"""The grammars of one model's answers:
+the vocabulary that the engine needs, and the check of each grammar.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class ModelGrammars:
         marks = () if reasoning is None else (reasoning.begin, reasoning.end)
         single = {tokenizer.token_id(mark) for mark in marks} - {None}
         specials = {token.token_id for token in tokenizer.vocabulary.specials}
-        # A reasoning mark that is a single token is a control token, even if the tokenizer's files call it text.
+        # A reasoning mark that is a single token is a control token,
+        # even if the tokenizer's files call it text.
         self._control_ids = tuple(sorted(one for one in specials | single if one is not None))
 
     @property
@@ -64,9 +67,11 @@ class ModelGrammars:
     def behind(
         self, grammar: Grammar | None, marks: ReasoningMarks, *, is_open: bool, budget: int | None = None
     ) -> Grammar | None:
-        """Return the grammar of an answer that may begin with at most ``budget`` tokens of reasoning; None: no constraint.
+        """Return the grammar of an answer that may begin with at most ``budget`` tokens of reasoning; None:
+        no constraint.
 
-        ``grammar`` constrains the text after the reasoning. ``is_open``: the prompt already opens the reasoning.
+        ``grammar`` constrains the text after the reasoning. ``is_open``: the prompt already opens the
+        reasoning.
         """
         end = self._mark(marks.end)
         if grammar is None and (budget is None or isinstance(end, str)):

@@ -1,7 +1,7 @@
 """The process that test-compiles grammars: ``python -m llmd.chat.grammars.check_worker MEMORY_BYTES``.
 
-A schema of a hundred bytes can keep a compiler busy for hours (``multipleOf`` of a large prime). If a grammar does
-not compile in time, this process is killed and the grammar never reaches an engine.
+A schema of a hundred bytes can keep a compiler busy for hours (``multipleOf`` of a large prime). If a grammar
+does not compile in time, this process is killed and the grammar never reaches an engine.
 """
 
 from __future__ import annotations

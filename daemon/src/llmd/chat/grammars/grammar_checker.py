@@ -25,8 +25,8 @@ MAX_REPLY_BYTES = 1 << 20
 class GrammarChecker:
     """Compiles grammars in one process with time and memory limits, started by the first check. Thread-safe.
 
-    Checks run one at a time. Results are cached, since an application sends the same few grammars repeatedly. Wait for
-    a check in ``threads``: in a shared thread pool, many slow grammars would block unrelated work.
+    Checks run one at a time. Results are cached, since an application sends the same few grammars repeatedly.
+    Wait for a check in ``threads``: in a shared thread pool, many slow grammars would block unrelated work.
     """
 
     def __init__(

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-# A prompt of a million tokens has about 4 MB: a template that renders more than this limit is in an endless loop.
+# A prompt of a million tokens has about 4 MB:
+# a template that renders more than this limit is in an endless loop.
 MAX_REPLY_BYTES = 64 << 20
 
 FailureKind = Literal["syntax", "refused", "sandbox", "memory", "runtime"]

@@ -1,7 +1,7 @@
 """Renders chat templates, which turn conversations into prompts, in a separate process.
 
-Templates come with models and are untrusted programs. They run in jinja2's immutable sandbox, in one process that is
-killed when it exceeds its time or memory limit; the next render starts a new one.
+Templates come with models and are untrusted programs. They run in jinja2's immutable sandbox, in one process
+that is killed when it exceeds its time or memory limit; the next render starts a new one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class TemplateRefusedError(RequestError):
 
 
 class TemplateRenderer:
-    """Renders chat templates in one process, started by the first render. Thread-safe: renders run one at a time.
+    """Renders chat templates in one process, started by the first render.
+    Thread-safe: renders run one at a time.
 
     ``clock`` gives the local time that templates may write into a prompt.
     """
@@ -88,11 +89,12 @@ class TemplateRenderer:
         continue_final_message: bool = False,
         extra: Mapping[str, Any] | None = None,
     ) -> RenderedPrompt:
-        """Return the prompt of a conversation. Blocks for up to the time limit; from asyncio, call it in a thread.
+        """Return the prompt of a conversation.
+        Blocks for up to the time limit; from asyncio, call it in a thread.
 
-        System messages that the template refuses are merged into the first one, or into the first user message.
-        ``extra`` holds additional variables (``chat_template_kwargs``). ``continue_final_message`` leaves the last
-        message open, so that the model continues it.
+        System messages that the template refuses are merged into the first one, or into the first user
+        message. ``extra`` holds additional variables (``chat_template_kwargs``). ``continue_final_message``
+        leaves the last message open, so that the model continues it.
 
         Raises:
             RequestError: the messages are malformed (``param`` names the field) or the template refuses them.

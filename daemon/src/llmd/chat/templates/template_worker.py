@@ -1,4 +1,5 @@
-"""The process that renders untrusted chat templates: ``python -m llmd.chat.templates.template_worker MEMORY_BYTES``.
+"""The process that renders untrusted chat templates:
+``python -m llmd.chat.templates.template_worker MEMORY_BYTES``.
 
 The only third-party packages it imports are jinja2 and msgspec, so that a restart takes a tenth of a second.
 """

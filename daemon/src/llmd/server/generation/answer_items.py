@@ -1,6 +1,7 @@
 """The parts of an answer as items: a text, a run of reasoning or a tool call, one open at a time.
 
-Dialects that number the parts of an answer (Anthropic's blocks, OpenAI's output items) build their events from these.
+Dialects that number the parts of an answer (Anthropic's blocks, OpenAI's output items) build their events
+from these.
 """
 
 from __future__ import annotations

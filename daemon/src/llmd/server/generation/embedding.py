@@ -82,7 +82,9 @@ class PreparedEmbedding(Struct, frozen=True):
 
 
 async def vectors_of(ready: ReadyModel, texts: Sequence[EmbedText], record: RequestRecord) -> list[bytes]:
-    """Return the vector of each text in the engine's bytes. If the caller stops waiting, pending texts are cancelled."""
+    """Return the vector of each text in the engine's bytes.
+    If the caller stops waiting, pending texts are cancelled.
+    """
     vectors = [b""] * len(texts)
     with closing(ready.supervisor.embed(texts, record)) as mailbox:
         for _ in texts:

@@ -85,7 +85,8 @@ class Generation:
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
-            RequestError: a prompt or a stop string is empty, or a prompt or bias names a token outside the vocabulary.
+            RequestError: a prompt or a stop string is empty, or a prompt or bias names a token outside the
+                vocabulary.
         """
         self.window = min(window, request.window or window)
         for prompt in request.prompts:
@@ -177,13 +178,17 @@ class Generation:
             self._stream.cancel(index)
 
     def _count_cached(self, stream: TokenStream | Mailbox[BeamOutput], index: int) -> None:
-        """Count a prompt's cached tokens only for its first choice: the other choices find what that one computed."""
+        """Count a prompt's cached tokens only for its first choice:
+        the other choices find what that one computed.
+        """
         if index in self._unbegun:
             self._unbegun.remove(index)
             self.usage.cached_tokens += stream.cached_tokens.get(index, 0)
 
     def _feed(self, index: int, token: TokenOutput) -> Piece | None:
-        """Return the next piece of an answer; if requested, the first piece has the logprobs of the prompt."""
+        """Return the next piece of an answer;
+        if requested, the first piece has the logprobs of the prompt.
+        """
         if self.request.end.max_tokens == 0:  # only the prompt is scored
             return Piece("", finish="length", prompt=token.prompt)
         answer = self._answers[index]
@@ -241,7 +246,7 @@ def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
         raise RequestError("the prompt has no tokens", param=param, hint="send at least one token")
     if max(prompt) >= vocab_size:
         raise RequestError(
-            f"the prompt has the token id {max(prompt)}, but the last id of the vocabulary is {vocab_size - 1}",
+            f"the prompt has the token id {max(prompt)}, but the vocabulary ends at {vocab_size - 1}",
             param=param,
             hint="use the tokenizer of this model",
         )
@@ -253,7 +258,7 @@ def _check_ids(sampling: SamplingChoice, vocab_size: int) -> None:
         largest = max(ids, default=0)
         if largest >= vocab_size:
             raise RequestError(
-                f"{param} names the token id {largest}, but the last id of the vocabulary is {vocab_size - 1}",
+                f"{param} names the token id {largest}, but the vocabulary ends at {vocab_size - 1}",
                 param=param,
                 hint="use the tokenizer of this model",
             )

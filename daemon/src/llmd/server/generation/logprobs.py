@@ -13,7 +13,9 @@ LEAST_LOGPROB = -9999.0
 
 
 def logprob_entries(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> list[dict[str, Any]]:
-    """Return an entry for each token: ``token``, ``logprob``, ``bytes``, and its alternatives as ``top_logprobs``."""
+    """Return an entry for each token: ``token``, ``logprob``, ``bytes``,
+    and its alternatives as ``top_logprobs``.
+    """
     return [
         _entry(tokenizer, token.token_id, token.logprob)
         | {"top_logprobs": [_entry(tokenizer, other.token_id, other.logprob) for other in token.top]}

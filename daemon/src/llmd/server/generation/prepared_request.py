@@ -60,7 +60,8 @@ class PreparedRequest(Struct, frozen=True):
 async def wait_for(
     model: AnsweringModel, prepare: Callable[[ReadyModel], Awaitable[Prepared]]
 ) -> tuple[ReadyModel, Prepared]:
-    """Take a place in the queue, wait for the model, and prepare the request. The caller keeps the model in use.
+    """Take a place in the queue, wait for the model, and prepare the request.
+    The caller keeps the model in use.
 
     Raises:
         LlmdError: the model cannot answer, not this request, or not in time.

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 
 class Timing(Struct):
-    """Monotonic times in nanoseconds: when the sequences were submitted, and when the first and latest token arrived.
+    """Monotonic times in nanoseconds: when the sequences were submitted,
+    and when the first and latest token arrived.
 
     Each is 0 until it happens; the durations of a request without tokens are 0.
     """

@@ -54,7 +54,9 @@ def read_anthropic_sampling(fields: RequestFields) -> SamplingChoice:
 
 
 def read_end(fields: RequestFields) -> EndChoice:
-    """Read when an answer ends. The API requires ``max_tokens``; if it is absent, `DEFAULT_MAX_TOKENS` applies."""
+    """Read when an answer ends. The API requires ``max_tokens``;
+    if it is absent, `DEFAULT_MAX_TOKENS` applies.
+    """
     limit = fields.integer("max_tokens", 0, MAX_TOKENS)
     return EndChoice(
         max_tokens=DEFAULT_MAX_TOKENS if limit is None else limit,

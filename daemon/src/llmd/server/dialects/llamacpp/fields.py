@@ -125,7 +125,9 @@ def read_grammar(fields: RequestFields) -> Grammar | None:
 
 
 def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
-    """Read pairs of a token id or text and a number to add to its logit; false forbids it. An object maps ids to numbers."""
+    """Read pairs of a token id or text and a number to add to its logit; false forbids it.
+    An object maps ids to numbers.
+    """
     value = fields.value("logit_bias") or []
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list) or not all(

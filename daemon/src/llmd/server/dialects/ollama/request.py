@@ -106,7 +106,9 @@ def read_logprobs(fields: RequestFields) -> int | None:
 
 
 def read_format(fields: RequestFields) -> Grammar | None:
-    """Read ``json`` or a schema, whose objects allow no undeclared properties; an empty text means no format."""
+    """Read ``json`` or a schema, whose objects allow no undeclared properties;
+    an empty text means no format.
+    """
     value = fields.value("format")
     if value in (None, ""):
         return None

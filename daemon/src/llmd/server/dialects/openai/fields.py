@@ -1,4 +1,5 @@
-"""Request fields that chat and completions share: the supported ones, and those refused unless they change nothing.
+"""Request fields that chat and completions share:
+the supported ones, and those refused unless they change nothing.
 
 Every other field is accepted and named in ``x-llmd-ignored``.
 """

@@ -98,7 +98,9 @@ def read_max_tool_calls(fields: RequestFields) -> int | None:
 
 
 def read_logprobs(fields: RequestFields) -> int | None:
-    """How many alternatives each token comes with; None: no logprobs. ``include`` may ask for those of tokens alone."""
+    """How many alternatives each token comes with; None: no logprobs.
+    ``include`` may ask for those of tokens alone.
+    """
     top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
     wanted = fields.value("include") or []
     if not isinstance(wanted, list):
