@@ -92,7 +92,7 @@ def test_a_model_does_what_it_was_made_for_alone(embedder: Engine, engine: Engin
     assert "Engine.embed" in caught.value.hint
     with pytest.raises(RequestError, match="and cannot generate"):
         embedder.forward([1, 2])
-    with pytest.raises(RequestError, match="it cannot embed"):
+    with pytest.raises(RequestError, match="and cannot embed"):
         engine.embed("Hello")
 
 
