@@ -1,4 +1,4 @@
-"""Clients that behave badly, as many as are wanted, and what a daemon takes meanwhile.
+"""Clients that behave badly, in any number, and the resources that a daemon uses meanwhile.
 `bench.faults` has them by the hundred.
 """
 
@@ -55,15 +55,13 @@ class Levels(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """A daemon in another process, on a Unix socket:
-    that has small buffers, so that slow readers are felt.
-    """
+    """A daemon in another process, on a Unix socket, whose small buffers make slow readers noticeable."""
 
     address: Address
     model: str
 
     def levels(self) -> Levels:
-        """What it takes now."""
+        """Return the resources in use now."""
         found = {
             (sample.name, sample.labels.get("process", "")): int(sample.value)
             for family in text_string_to_metric_families(self.get("/metrics").decode())
@@ -90,9 +88,7 @@ class Target(Struct, frozen=True):
             return connection.getresponse().read()
 
     def settled(self, before: Levels, limit_s: float = 60.0) -> Levels:
-        """What it takes once nothing runs and no connection is left;
-        the last look where that does not come.
-        """
+        """Return the resources once nothing runs and no descriptors are left over, or after the limit."""
         deadline = time.monotonic() + limit_s
         while True:
             now = self.levels()

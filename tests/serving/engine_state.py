@@ -19,7 +19,7 @@ from tests.serving.running import MODEL, RunningDaemon
 def asked(
     daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """A request whose reply nobody has waited for yet."""
+    """A request whose reply has not been awaited yet."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
     connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)

@@ -54,7 +54,7 @@ def send(
     *,
     unix: bool = False,
 ) -> Reply:
-    """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+    """Send one request on a new connection; a body that is not bytes is sent as JSON."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
     connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)

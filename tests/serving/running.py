@@ -56,7 +56,7 @@ class RunningDaemon(Struct, frozen=True):
 
 
 def directories_below(root: Path, cache: Path | None = None) -> Directories:
-    """Folders of a user whom nobody else is; ``cache`` may be shared."""
+    """Return the directories of a temporary user; ``cache`` may be shared."""
     return Directories(
         config=root / "config",
         data=root / "data",

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, typed at as a user would."""
+"""A program on a pseudo-terminal, with input as a user would type it."""
 
 from __future__ import annotations
 
