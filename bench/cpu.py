@@ -26,7 +26,7 @@ from bench.shapes import SHAPES, Shape
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.cpu")
     parser.add_argument("shape", nargs="?", default="llama-1b", choices=SHAPES)
-    parser.add_argument("--layers", type=int, help="have so many of them instead, where all would take hours")
+    parser.add_argument("--layers", type=int, help="use only this many layers, if all would take hours")
     add_options(parser)
     arguments = parser.parse_args()
     try:

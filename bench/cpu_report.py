@@ -63,7 +63,7 @@ def page(
     """Return the whole page; METHODOLOGY.md explains it."""
     pinned = ", ".join(f"{field.name} {shown(getattr(profile, field.name))}" for field in fields(profile))
     lines = [
-        f"# {shape.name} on the CPU: llmd beside llama.cpp",
+        f"# {shape.name} on the CPU: llmd compared with llama.cpp",
         "",
         f"{machine}. llama-cpp-python {version}, flash attention, {profile.kv} KV on both sides.",
         f"Profile: {pinned}.",
@@ -86,7 +86,7 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
     """Yield the lines on speed, starts and memory."""
     names = list(found.rounds[0].rates)
     sets = "" if found.isa is None else f", {found.isa} alone"
-    yield f"## {section.quant} beside {section.kind}{sets}"
+    yield f"## {section.quant} compared with {section.kind}{sets}"
     yield ""
     yield f"| | {' | '.join(names)} | ratio | of read | {' | '.join(f'of {name}' for name in found.peaks)} |"
     yield "|---" * (len(names) + 3 + len(found.peaks)) + "|"
@@ -152,7 +152,7 @@ def rates_and_ratio(rounds: Rounds) -> list[str]:
 def beside_work(section: Section, found: BesideWork) -> Iterator[str]:
     """Yield the lines on both sides next to other work, in a separate table: it does not measure speed."""
     names = list(found.rounds[0].rates)
-    yield f"### Robustness of {section.quant} and {section.kind} beside other work"
+    yield f"### Robustness of {section.quant} and {section.kind} next to other work"
     yield ""
     yield "Another process, started for this, keeps one processor busy. These ratios say what a busy machine costs each side, not how"
     yield "fast it is; they stand in no other table. `passive`: llama.cpp's threads wait for each other without spinning."

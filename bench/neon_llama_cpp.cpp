@@ -1,4 +1,4 @@
-// Calls one of llama.cpp's kernels for repacked weights, so many times: NAME ROWS TIMES. For
+// Calls one of llama.cpp's kernels for repacked weights TIMES times. Arguments: NAME ROWS TIMES. For
 // bench.neon_instructions.
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Multiplies rows of one op with weights of a format, so many times: FORMAT ROWS TIMES. For
+// Multiplies ROWS rows with weights of a format TIMES times. Arguments: FORMAT ROWS TIMES. For
 // bench.neon_instructions.
 
 #include <cstdlib>

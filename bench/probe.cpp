@@ -1,7 +1,7 @@
-// What this machine can do at most: memory read by plain loops, integer products in registers alone.
+// The peak performance of this machine: memory read by plain loops, and integer products in registers only.
 //
 // Built by `bench.probe` as a shared library for the processor it runs on. Every loop runs on as many threads
-// as the measurements beside it; rates count from when all have started to when the last has ended.
+// as the benchmarks use; rates cover the time from when all have started until the last has ended.
 
 #include <sys/mman.h>
 
@@ -185,8 +185,8 @@ void* probe_memory(std::size_t bytes) {
     return memory;
 }
 
-// Bytes a second, each thread reading a stretch of its own in so many streams (1, 2 or 4), and prefetching so
-// many bytes ahead.
+// Returns bytes per second. Each thread reads its own part of the memory in `streams` streams (1, 2 or 4) and
+// prefetches `ahead` bytes ahead.
 double probe_read(const void* memory, std::size_t bytes, int threads, int ahead, int streams) {
     std::size_t share = bytes / sizeof(Line) / threads;
     const Reader one = streams == 1 ? reader<1>(ahead) : streams == 2 ? reader<2>(ahead) : reader<4>(ahead);

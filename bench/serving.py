@@ -80,7 +80,9 @@ Rounds = list[tuple[dict[str, Any], dict[str, Any]]]
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.serving")
     parser.add_argument("shape", nargs="?", default="llama-100m", choices=SHAPES)
-    parser.add_argument("--quant", default=QUANT, help=f"format of llmd beside {KIND} (default {QUANT})")
+    parser.add_argument(
+        "--quant", default=QUANT, help=f"llmd's format, compared with {KIND} (default {QUANT})"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="share of the requests of each load")
     arguments = parser.parse_args()

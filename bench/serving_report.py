@@ -51,7 +51,7 @@ def report(measured: Measured) -> str:
     """Return the page of a measurement."""
     quant, kind = measured.quant, measured.kind
     lines = [
-        f"# {measured.shape} under load: the daemon ({quant}) beside llama.cpp's server ({kind})",
+        f"# {measured.shape} under load: the daemon ({quant}) compared with llama.cpp's server ({kind})",
         "",
         measured.machine,
         f"`llmd serve --quant {quant} --slots {measured.slots}` (CPU backend, f16 KV) and `llama-server` of llama-cpp-python",
@@ -94,6 +94,6 @@ def counted(rounds: Rounds) -> str:
     return (
         f"{ours['num_prompts']} requests a round; first round: llmd {ours['total_input_tokens']} tokens in,"
         f" {ours['total_output_tokens']} out, llama-server {theirs['total_input_tokens']} in,"
-        f" {theirs['total_output_tokens']} out. The client took at most {100 * shares[0]:.1f} % of a processor beside"
-        f" llmd, {100 * shares[1]:.1f} % beside llama-server."
+        f" {theirs['total_output_tokens']} out. The client took at most {100 * shares[0]:.1f} % of a processor with"
+        f" llmd, {100 * shares[1]:.1f} % with llama-server."
     )

@@ -42,7 +42,7 @@ class OwnStart:
 def page(shape: str, machine: str, peer_version: str, found: Sequence[PairStarts | OwnStart]) -> str:
     """Return the whole page; METHODOLOGY.md explains it."""
     lines = [
-        f"# {shape}: starts of llmd beside llama.cpp",
+        f"# {shape}: starts of llmd compared with llama.cpp",
         "",
         machine,
         f"`llmd serve` (CPU backend) and `llama-server` of llama-cpp-python {peer_version} (flash attention, no warm-up pass), one slot",
@@ -75,7 +75,8 @@ def heading(pair: PairStarts) -> str:
     if pair.bits is None:
         return f"The same GGUF file in {pair.kind}"
     mine, theirs = pair.bits.values()
-    return f"{pair.ours} ({mine:.2f} bits a weight) from a checkpoint, beside a GGUF file in {pair.kind} ({theirs:.2f})"
+    ours = f"{pair.ours} ({mine:.2f} bits a weight) from a checkpoint"
+    return f"{ours}, compared with a GGUF file in {pair.kind} ({theirs:.2f})"
 
 
 def own_lines(found: OwnStart) -> Iterator[str]:

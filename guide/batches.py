@@ -20,7 +20,9 @@ ANSWER_LIMITS = (None, 14, 14)
 
 @dataclass(frozen=True)
 class Batch:
-    """Token ids, int16 [batch, length], padded with 0; ``own``, bool of the same shape, marks the guide's own tokens."""
+    """Token ids, int16 [batch, length], padded with 0;
+    ``own``, bool of the same shape, marks the guide's own tokens.
+    """
 
     ids: NDArray[np.int16]
     own: NDArray[np.bool_]

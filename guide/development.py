@@ -1,4 +1,6 @@
-"""What the development questions tell while training: a score to watch, and how sure the guide may be of itself."""
+"""What the development questions tell while training:
+a score to watch, and how sure the guide may be of itself.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ TEMPERATURES = torch.arange(0.8, 3.0, 0.1)
 
 
 def development_score(model: Guide, encoder: Encoder, book: Book) -> float:
-    """Share of the questions whose answer is the likeliest token at every place, so that greedy decoding gives it."""
+    """Share of the questions whose answer is the likeliest token at every place,
+    so that greedy decoding gives it.
+    """
     outcomes = development_outcomes(model, encoder, book)
     return sum(right for _, right in outcomes) / len(outcomes)
 
@@ -33,7 +37,9 @@ def development_outcomes(model: Guide, encoder: Encoder, book: Book) -> list[tup
 
 
 def development_temperature(model: Guide, encoder: Encoder, book: Book) -> float:
-    """The temperature at which the answers are likeliest (Guo et al. 2017, "On Calibration of Modern Neural Networks")."""
+    """The temperature at which the answers are likeliest (Guo et al. 2017, "On
+    Calibration of Modern Neural Networks").
+    """
     losses = torch.zeros(len(TEMPERATURES))
     for logits, targets, own in _answers(model, encoder, book):
         for i, temperature in enumerate(TEMPERATURES):
@@ -44,7 +50,9 @@ def development_temperature(model: Guide, encoder: Encoder, book: Book) -> float
 
 @torch.no_grad()
 def _answers(model: Guide, encoder: Encoder, book: Book) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Logits [batch, length, vocab], the ids that should follow, and which of these are an answer's, both [batch, length]."""
+    """Logits [batch, length, vocab], the ids that should follow, and which of these are an answer's,
+    both [batch, length].
+    """
     turns = [Turn(question.ask, question.answer(book)) for question in read(DEVELOPMENT)]
     examples = [encoder.example(Conversation("", (turn,)), loose=False) for turn in turns]
     for start in range(0, len(examples), 32):

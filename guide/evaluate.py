@@ -75,7 +75,7 @@ def score_tools(
 
 
 def report(scores: dict[str, Score], wrong: list[Wrong], weights: Path) -> None:
-    """Print the scores and write them down beside the digest of the weights that they belong to."""
+    """Print the scores and save them with the digest of the weights that they belong to."""
     for kind, counts in scores.items():
         print(f"{kind:>12}: {counts}")
     content = {

@@ -1,7 +1,7 @@
 """A small grammar of sentences.
 
-``(a|b)`` is a choice, ``<name>`` a list of words from a lexicon, ``[slot]`` a value that is drawn anew for every
-sentence. A pattern can be sampled, and turned into a regular expression that matches whatever it can make.
+``(a|b)`` is a choice, ``<name>`` a list of words from a lexicon, ``[slot]`` a value that is sampled for every
+sentence. A pattern can be sampled, and converted to a regular expression that matches all its sentences.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ class Pattern:
         return "".join(_item(item, random, slot) for item in random.choice(self.branches))
 
     def regex(self, hole: str = "", slots: Mapping[str, str] = SLOT_REGEX) -> str:
-        """Source of a regular expression that matches the normal forms of all sentences; ``@`` matches ``hole``, and a slot
-        what ``slots`` says of it.
+        """Source of a regular expression that matches the normal forms of all sentences; ``@`` matches
+        ``hole``, and a slot what ``slots`` says of it.
         """
         branches = ("".join(_item_regex(item, hole, slots) for item in branch) for branch in self.branches)
         return f"(?:{'|'.join(branches)})"
 
 
 def parse(text: str, words: Mapping[str, str]) -> Pattern:
-    """Read one pattern; ``<name>`` is looked up in ``words``. Raises KeyError for a name that is not there."""
+    """Read one pattern; ``<name>`` is looked up in ``words``.
+    Raises KeyError for a name that is not there.
+    """
     pattern, rest = _choice([match.group() for match in _TOKEN.finditer(text)], words)
     if rest:
         raise ValueError(f"unbalanced parenthesis in {text!r}")

@@ -1,5 +1,5 @@
-"""Tools with made-up names and keys: what they do and take stands in their definitions alone, so that reading these, and
-copying from them, is learned and not the tools.
+"""Tools with made-up names and keys: what they do and take stands in their definitions alone, so that reading
+these, and copying from them, is learned and not the tools.
 """
 
 from __future__ import annotations

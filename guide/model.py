@@ -116,8 +116,9 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _products(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Causal attention of query [batch, heads, length, head_dim] to fewer heads of keys and values, as plain matrix products: on
-    a processor, at these lengths, they are faster than the fused kernel and its 16-bit backward.
+    """Causal attention of query [batch, heads, length, head_dim] to fewer heads of keys and values, as plain
+    matrix products: on a processor, at these lengths, they are faster than the fused kernel and its 16-bit
+    backward.
     """
     batch, heads, length, width = query.shape
     group = heads // key.shape[1]

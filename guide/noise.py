@@ -33,7 +33,9 @@ def wrap(text: str, book: Book, random: Random) -> str:
 
 
 def spoil(text: str, kept: Iterable[str], random: Random) -> str:
-    """Drop, insert, swap and misspell words, then choose capitals and marks; words with a value of ``kept`` stay."""
+    """Drop, insert, swap and misspell words, then choose capitals and marks;
+    words with a value of ``kept`` stay.
+    """
     words = text.split()
     safe = [not any(value in word for value in kept if value) for word in words]
     for change, chance in (

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Plan:
-    """One stage of training. ``log`` and ``checkpoint`` name its files; ``first_block`` is the seed of its first text, and
-    ``block`` the number of conversations from one seed; ``minutes``, where given, replace ``steps``; ``kept`` is the share of the weights that it began from in those that
-    it ends with.
+    """One stage of training. ``log`` and ``checkpoint`` name its files; ``first_block`` is the seed of its
+    first text, and ``block`` the number of conversations from one seed; ``minutes``, where given, replace
+    ``steps``; ``kept`` is the share of the weights that it began from in those that it ends with.
     """
 
     log: str = "training-log.csv"
@@ -29,12 +29,12 @@ class Plan:
     kept: float = 0.0
 
     def done(self, step: int, seconds: float) -> float:
-        """Share of training, 0 to 1, that is done after so many steps and seconds."""
+        """Return the share of training, 0 to 1, that is done after this many steps and seconds."""
         return min(1.0, seconds / (60 * self.minutes) if self.minutes else step / self.steps)
 
     def rate_at(self, step: int, done: float) -> float:
-        """Learning rate when a share ``done`` of training is: rise, plateau, and a fall that is steep at first (Hägele et al.
-        2024, "1-sqrt").
+        """Learning rate when a share ``done`` of training is:
+        rise, plateau, and a fall that is steep at first (Hägele et al. 2024, "1-sqrt").
         """
         fallen = max(0.0, 1 - (1 - done) / self.decay)
         return self.rate * min(1.0, (step + 1) / self.warmup, 1 - fallen**0.5)

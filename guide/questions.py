@@ -12,7 +12,7 @@ from guide.slots import EXIT_CODES
 from guide.topics import OUTSIDE, Book
 
 HERE = Path(__file__).parent
-RETIRED = "retired"  # an earlier evaluation, known to whoever wrote part of the training wordings
+RETIRED = "retired"  # an earlier evaluation, known to the authors of some of the training wordings
 APART = (OUTSIDE, RETIRED)
 EVALUATION = tuple(HERE / "eval" / f"{name}.jsonl" for name in ("llmd", "smalltalk", "sums", "json", *APART))
 DEVELOPMENT = (HERE / "eval" / "development.jsonl",)

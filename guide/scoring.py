@@ -17,8 +17,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def is_right(question: Question, answer: str, book: Book) -> bool:
-    """A sum must end with its result; an object must fit its schema and hold the values asked for; any other answer
-    must hold all required strings of its topic and none that distinguishes another topic.
+    """A sum must end with its result; an object must fit its schema and hold the values asked for; any other
+    answer must hold all required strings of its topic and none that distinguishes another topic.
     """
     if question.sum:
         return _last_word(answer) == _last_word(question.answer(book))
@@ -32,7 +32,9 @@ def is_right(question: Question, answer: str, book: Book) -> bool:
 
 
 def foreign(topic: Topic, question: Question, book: Book) -> set[str]:
-    """Required strings of other topics, up to their first slot, that the right answer does not hold itself."""
+    """Required strings of other topics, up to their first slot,
+    that the right answer does not hold itself.
+    """
     right = question.answer(book)
     texts = {
         text.partition("[")[0]

@@ -200,8 +200,8 @@ def held_out(a: int, sign: str, b: int) -> bool:
 
 
 def solution(a: int, sign: str, b: int) -> str:
-    """The guide's answer, worked in steps so that it is computed and not remembered: a product counts up, a sum or
-    difference takes tens before ones, a negative difference is turned around.
+    """The guide's answer, worked in steps so that it is computed and not remembered: a product counts up, a
+    sum or difference takes tens before ones, a negative difference is turned around.
     """
     if sign == "*":
         steps = " ".join(str(b * i) for i in range(1, a + 1))

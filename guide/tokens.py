@@ -59,9 +59,9 @@ class Encoder:
     def example(
         self, conversation: Conversation, *, loose: bool, longest_answer: int | None = None
     ) -> Example:
-        """Ids of a whole conversation; ``loose`` cuts questions with dropout, if their answers are recited: what is copied into
-        an answer has the same tokens in both. ``longest_answer`` ends the conversation early inside its last answer, if that
-        is recited.
+        """Ids of a whole conversation; ``loose`` cuts questions with dropout, if their answers are recited:
+        what is copied into an answer has the same tokens in both. ``longest_answer`` ends the conversation
+        early inside its last answer, if that is recited.
         """
         ids: list[int] = []
         answer: list[bool] = []

@@ -16,7 +16,9 @@ _CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 
 @dataclass(frozen=True)
 class ToolQuestion:
-    """One request. ``calls`` are what it takes, none where no tool fits; after ``results`` the answer tells ``holds``."""
+    """One request. ``calls`` are what it takes, none where no tool fits;
+    after ``results`` the answer tells ``holds``.
+    """
 
     ask: str
     tools: list[dict[str, Any]]

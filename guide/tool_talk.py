@@ -1,4 +1,6 @@
-"""Conversations in which tools are offered: calls, answers after their results, and answers without a call."""
+"""Conversations in which tools are offered:
+calls, answers after their results, and answers without a call.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ from guide.tools import Offer, load_families
 from guide.turns import Turn
 
 JOINTS = (" and ", ". ", ", and ", " and then ", "; ", ". Also ")
-# These answer what the guide can do itself; where they are offered, it is not asked to.
+# These do what the guide can do itself; if they are offered, the guide is not asked to do it.
 ARITHMETIC = {"add", "multiply"}
-# These may answer questions about the world; beside them, none is asked that is to be refused.
+# These may answer questions about the world;
+# if they are offered, no question is asked that the guide must refuse.
 KNOWING = {"websearch", "news", "country", "weather", "forecast", "clock", "recipe", "translate", "route", "distance", "stock", "currency", "units", "music", "product"}  # fmt: skip
 Ask = Callable[[Random], tuple[str, Call]]
 
@@ -22,8 +25,8 @@ Ask = Callable[[Random], tuple[str, Call]]
 class ToolTalk:
     """Draws conversations with tools.
 
-    ``unaided`` draws a turn that no tool is for, ``outside`` one that asks for what the guide does not know. ``refusal``
-    answers requests for a tool that is not offered.
+    ``unaided`` draws a turn that no tool is for, ``outside`` one that asks for what the guide does not know.
+    ``refusal`` answers requests for a tool that is not offered.
     """
 
     def __init__(
@@ -33,7 +36,7 @@ class ToolTalk:
         self._unaided, self._outside, self._refusal = unaided, outside, refusal
 
     def draw(self, random: Random, admits: Callable[[str], bool]) -> tuple[str, list[Turn]]:
-        """The text that tells of the tools, and turns whose questions are all admitted."""
+        """Return the text that describes the tools, and turns whose questions are all admitted."""
         offers = self._offers(random)
         turns: list[Turn] = []
         for _ in range(random.choices((1, 2, 3), (50, 33, 17))[0]):

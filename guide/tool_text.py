@@ -1,7 +1,8 @@
-"""How tools, calls and results stand in the guide's text: the form of Hermes for calls, signatures for definitions.
+"""How tools, calls and results stand in the guide's text:
+the form of Hermes for calls, signatures for definitions.
 
-A signature is a fourth as long as the JSON of a definition, and the guide's window is short. The chat template
-(`guide.tokens`) writes the same.
+A signature is a fourth as long as the JSON of a definition, and the guide's window is short. The chat
+template (`guide.tokens`) writes the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ Call = tuple[str, dict[str, Any]]
 
 
 def told(functions: Iterable[dict[str, Any]]) -> str:
-    """What the system message says of tools; a function has OpenAI's ``name``, ``description`` and ``parameters``."""
+    """What the system message says of tools;
+    a function has OpenAI's ``name``, ``description`` and ``parameters``.
+    """
     return "\n".join(("Tools:", *map(signature, functions)))
 
 

@@ -19,8 +19,8 @@ KINDS = ("want", "noun", "ask", "free", "keys")
 
 @dataclass(frozen=True)
 class Topic:
-    """One answer. ``slots`` are the values that it shows when the question names none; ``weight`` says how often it is
-    drawn beside the others.
+    """One answer. ``slots`` are the values that it shows if the question names none; ``weight`` says how
+    often it is sampled relative to the others.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Train the guide: ``python -m guide.train [--continue] [--device NAME] [--minutes N]``.
 
-Without ``--continue`` it trains new weights; with it, the weights that llmd ships are trained further. The tokenizer that llmd
-ships stays, unless ``--new-tokenizer`` asks for one. Trains on a GPU where torch finds one. Resumes from build/guide when a run
-was cut short. Ends by writing the model directory that llmd ships.
+Without ``--continue`` it trains new weights; with it, the weights that llmd ships are trained further. The
+tokenizer that llmd ships stays, unless ``--new-tokenizer`` asks for one. Trains on a GPU where torch finds
+one. Resumes from build/guide when a run was cut short. Ends by writing the model directory that llmd ships.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ HERE = Path(__file__).parent
 
 @dataclass
 class Progress:
-    """What a checkpoint holds beside weights and optimiser states. ``seconds`` are those since training began, without the time
-    between a run that was cut short and the next.
+    """What a checkpoint contains in addition to weights and optimiser states.
+
+    ``seconds`` is the time since training began, without the time between an interrupted run and the next.
     """
 
     step: int = 0
@@ -35,7 +36,9 @@ class Progress:
 
 
 class Trainer:
-    """Model, optimisers and progress of one run. The network computes in bf16; the optimisers keep f32 weights."""
+    """Model, optimisers and progress of one run.
+    The network computes in bf16; the optimisers keep f32 weights.
+    """
 
     def __init__(self, plan: Plan, shape: Shape, device: torch.device) -> None:
         torch.manual_seed(plan.seed)
@@ -107,8 +110,8 @@ class Trainer:
 
     @torch.no_grad()
     def blend(self) -> None:
-        """Mix the weights that training began from into those that it ended with, so that what was known is forgotten less
-        (WiSE-FT, Wortsman et al. 2022).
+        """Mix the weights that training began from into those that it ended with, so that what was known is
+        forgotten less (WiSE-FT, Wortsman et al. 2022).
         """
         if self.plan.kept:
             for name, weight in self.master.checkpoint():

@@ -16,7 +16,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Conversation:
-    """Turns after an optional system prompt, which also tells of tools."""
+    """Turns after an optional system prompt, which also describes the tools."""
 
     system: str
     turns: tuple[Turn, ...]

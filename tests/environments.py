@@ -25,7 +25,9 @@ class Environment:
     prefix: Path
 
     def run(self, program: str, *arguments: str) -> str:
-        """What a program of the environment prints; fails with its errors where it ends with another status than 0."""
+        """What a program of the environment prints;
+        fails with its errors where it ends with another status than 0.
+        """
         return self._run(self.prefix / "bin" / program, *arguments)
 
     def _run(self, program: Path, *arguments: str) -> str:
@@ -63,8 +65,8 @@ def wheelhouse() -> Path:
 
 @pytest.fixture(scope="session")
 def new_environment(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) -> EnvironmentFactory:
-    """Makes an environment that holds what its arguments require and no pip of its own, as uv makes them; tests may
-    change it.
+    """Makes an environment that holds what its arguments require and no pip of its own, as uv makes them;
+    tests may change it.
     """
 
     def make(*requirements: str) -> Environment:

@@ -1,7 +1,7 @@
 """Which instruction sets the CPU backend was tested on: a processor without one has no tests of it.
 
-Tests say so by ``record_property(TESTED, isa)``. The end of a run names the sets that were tested, and those that were not.
-``LLMD_TEST_ISAS=avx512,amx`` makes a run fail where the processor lacks one of them.
+Tests say so by ``record_property(TESTED, isa)``. The end of a run names the sets that were tested, and those
+that were not. ``LLMD_TEST_ISAS=avx512,amx`` makes a run fail where the processor lacks one of them.
 """
 
 from __future__ import annotations

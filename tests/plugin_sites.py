@@ -32,7 +32,9 @@ class Site:
         return self.plugins()
 
     def install_project(self, project: Path) -> list[PluginName]:
-        """What installing a project does that matters here: its modules and its metadata come into the folder."""
+        """What installing a project does that matters here:
+        its modules and its metadata come into the folder.
+        """
         settings = tomllib.loads((project / "pyproject.toml").read_text())["project"]
         sources = project / "src" if (project / "src").is_dir() else project
         for path in sources.rglob("*.py"):

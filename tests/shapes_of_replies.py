@@ -12,7 +12,9 @@ CHECKED = "tests.serving.checked_replies"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """Ask for mistakes once the test is done; where no daemon ran there are none, and nothing is imported."""
+    """Check the recorded replies after the test.
+    If no daemon ran, there are none, and nothing is imported.
+    """
     try:
         yield
     finally:

@@ -1,7 +1,8 @@
 """Checks that definitions and files have no name that was replaced by a plainer one.
 
-`REPLACED` lists, for a package or module, names that nothing defined in it may have, each with the name that it got.
-A name is only refused there: a ``Place`` elsewhere may be a good name. ``x.py`` is a module, ``x/`` a package.
+`REPLACED` lists, for a package or module, names that nothing defined in it may have, each with the name that
+it got. A name is only refused there: a ``Place`` elsewhere may be a good name. ``x.py`` is a module, ``x/`` a
+package.
 """
 
 from __future__ import annotations

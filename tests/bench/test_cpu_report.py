@@ -105,7 +105,7 @@ def test_robustness_stands_apart_with_the_ratio_to_the_best_way_of_waiting() -> 
     )
     section = replace(SECTION, beside=BesideWork([rounds], Tally([0.01], [])))
     text = page(SHAPE, QUICK, (), "2030-01-01, a CPU", "1.2.3", [section])
-    before, _, apart = text.partition("### Robustness of q4 and Q4_0 beside other work")
+    before, _, apart = text.partition("### Robustness of q4 and Q4_0 next to other work")
     assert "| decode, 1 at once | 20.0 | 0.5 | 10.0 | **2.00** |" in apart
     assert "decode, 1 at once" not in before
     assert "Robustness" not in shown()

@@ -30,7 +30,7 @@ def test_the_ratio_is_the_median_of_the_rounds_and_above_one_where_llmd_is_bette
 def test_what_was_asked_and_what_the_client_took_is_told() -> None:
     text = counted(ROUNDS)
     assert text.startswith("32 requests a round; first round: llmd 100 tokens in, 50 out")
-    assert text.endswith("at most 2.0 % of a processor beside llmd, 3.0 % beside llama-server.")
+    assert text.endswith("at most 2.0 % of a processor with llmd, 3.0 % with llama-server.")
 
 
 def measured(**changed: Any) -> Measured:
@@ -49,7 +49,7 @@ def measured(**changed: Any) -> Measured:
 def test_the_page_has_a_table_for_each_workload() -> None:
     text = report(measured())
     assert text.startswith(
-        "# tiny under load: the daemon (q8_g32) beside llama.cpp's server (Q8_0)\n\ntoday\n"
+        "# tiny under load: the daemon (q8_g32) compared with llama.cpp's server (Q8_0)\n\ntoday\n"
     )
     assert (text.count("\n## "), text.count("| mean TTFT, ms |")) == (2, 2)
     assert "llmd 3 MiB" in text

@@ -14,14 +14,14 @@ OWN = OwnStart([0.5, 0.6, 0.9], TALLY)
 
 def test_the_ratio_is_that_of_the_rounds_and_above_one_where_llmd_takes_longer() -> None:
     text = page("tiny", "today", "1.2", [SAME_FILE])
-    assert text.startswith("# tiny: starts of llmd beside llama.cpp\n\ntoday\n")
+    assert text.startswith("# tiny: starts of llmd compared with llama.cpp\n\ntoday\n")
     assert "| first start | 3.00 | 2.00 | **1.50** (1.00–4.00) | 1 of 4 |" in text
 
 
 def test_what_each_side_starts_from_is_told_with_its_bits() -> None:
     text = page("tiny", "today", "1.2", [SAME_FILE, OTHER_BITS])
     assert "## The same GGUF file in Q4_0\n" in text
-    assert "## q4 (4.44 bits a weight) from a checkpoint, beside a GGUF file in Q4_0 (4.63)\n" in text
+    assert "## q4 (4.44 bits a weight) from a checkpoint, compared with a GGUF file in Q4_0 (4.63)\n" in text
 
 
 def test_the_daemons_own_start_stands_apart() -> None:

@@ -19,7 +19,8 @@ def test_noise_alone_has_no_slope_that_is_sure() -> None:
 
 
 def test_the_interval_is_that_of_the_books() -> None:
-    # y = 0, 0, 1, 1 over 0 to 3: slope 0.4, residuals 0.2 in squares, error 0.2 ** 0.5 / 2 / 5 ** 0.5, t(0.975, 2) = 4.303.
+    # y = 0, 0, 1, 1 over 0 to 3: slope 0.4, residuals 0.2 in squares, error 0.2 ** 0.5 / 2 / 5 ** 0.5,
+    # t(0.975, 2) = 4.303.
     found = trend(range(4), [0, 0, 1, 1])
     assert found.slope == pytest.approx(0.4)
     assert found.high - found.slope == pytest.approx(4.303 * (0.1 / 5) ** 0.5, rel=0.01)

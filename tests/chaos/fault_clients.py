@@ -1,4 +1,6 @@
-"""Clients that behave badly, as many as are wanted, and what a daemon takes meanwhile. `bench.faults` has them by the hundred."""
+"""Clients that behave badly, in any number, and the resources that a daemon uses meanwhile.
+`bench.faults` has them by the hundred.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ GARBAGE = (
 
 
 class Levels(Struct, frozen=True):
-    """What the daemon takes: bytes and descriptors of the front and of the engine (0 while there is none), and KV blocks
-    (-1 while the engine does not say).
+    """The resources of the daemon: bytes and descriptors of the front and of the engine (0 if there is no
+    engine), and KV blocks (-1 if the engine does not report them).
     """
 
     front_bytes: int
@@ -53,13 +55,13 @@ class Levels(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """A daemon in another process, on a Unix socket: that has small buffers, so that slow readers are felt."""
+    """A daemon in another process, on a Unix socket, whose small buffers make slow readers noticeable."""
 
     address: Address
     model: str
 
     def levels(self) -> Levels:
-        """What it takes now."""
+        """Return the resources in use now."""
         found = {
             (sample.name, sample.labels.get("process", "")): int(sample.value)
             for family in text_string_to_metric_families(self.get("/metrics").decode())
@@ -86,7 +88,7 @@ class Target(Struct, frozen=True):
             return connection.getresponse().read()
 
     def settled(self, before: Levels, limit_s: float = 60.0) -> Levels:
-        """What it takes once nothing runs and no connection is left; the last look where that does not come."""
+        """Return the resources once nothing runs and no descriptors are left over, or after the limit."""
         deadline = time.monotonic() + limit_s
         while True:
             now = self.levels()
@@ -125,7 +127,9 @@ def head(length: int, headers: Mapping[str, str] | None = None) -> bytes:
 async def slow_readers(
     target: Target, count: int, fields: Mapping[str, Any], meanwhile: Callable[[], Any]
 ) -> int:
-    """So many streams of which nothing is read until ``meanwhile`` is done; returns how many end whole after that."""
+    """Open ``count`` streams, read nothing until ``meanwhile`` has returned,
+    and return how many then complete.
+    """
     may_read = asyncio.Event()
     begun = asyncio.Semaphore(0)
 
@@ -148,7 +152,9 @@ async def slow_readers(
 
 
 async def leavers(target: Target, count: int, fields: Mapping[str, Any]) -> None:
-    """So many clients that leave in the middle of their stream, each after some more of it than the one before."""
+    """Run ``count`` clients that disconnect in the middle of their stream,
+    each a little later than the one before.
+    """
 
     async def leave(place: int) -> None:
         async with target.connection() as (reader, writer):
@@ -162,7 +168,7 @@ async def leavers(target: Target, count: int, fields: Mapping[str, Any]) -> None
 
 
 async def speakers_of_garbage(target: Target, count: int) -> None:
-    """So many connections that send what is no HTTP, or no JSON, and read whatever comes."""
+    """Open ``count`` connections that send invalid HTTP or invalid JSON, and read the replies."""
 
     async def speak(place: int) -> None:
         async with target.connection() as (reader, writer):
@@ -178,7 +184,7 @@ async def speakers_of_garbage(target: Target, count: int) -> None:
 
 
 async def large_body(target: Target, size: int) -> int:
-    """Send a body of so many bytes; returns the status of the reply, 0 where the connection ended before."""
+    """Send a body of ``size`` bytes; return the status of the reply, 0 if the connection ended before."""
     async with target.connection() as (reader, writer):
         answer = asyncio.Task(reader.readline(), name="reply to a large body")
         writer.write(head(size))
@@ -205,7 +211,7 @@ async def header_flood(target: Target, lines: int) -> None:
 
 
 def answers(target: Target, streams: int, tokens: int) -> list[str]:
-    """The texts of so many different requests that run together, greedy and sampled ones by turns."""
+    """Return the texts of ``streams`` different concurrent requests, alternately greedy and sampled."""
     client = Client(str(target.address))
 
     def answer(place: int) -> str:
@@ -221,7 +227,9 @@ def answers(target: Target, streams: int, tokens: int) -> list[str]:
 
 
 class EngineKiller:
-    """Kills the engine with SIGKILL, at most every so often, each once it has made so many tokens."""
+    """Kills the engine with SIGKILL at most every ``every_s`` seconds,
+    once it has generated ``tokens`` tokens.
+    """
 
     def __init__(self, target: Target, every_s: float, tokens: int) -> None:
         self.kills = 0

@@ -1,4 +1,4 @@
-"""Clients that leave: their requests end at once, wherever they are, and nobody else's."""
+"""If a client disconnects, its requests end at once, in whatever state they are, and no others do."""
 
 from __future__ import annotations
 

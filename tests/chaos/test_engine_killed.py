@@ -23,8 +23,8 @@ OnPiece = Callable[[], None]
 
 
 def fields(stream: int) -> dict[str, Any]:
-    """Greedy and sampled requests, whose answers differ; some have samplers with a state or a memory of their own, some
-    search.
+    """Greedy and sampled requests, whose answers differ;
+    some have samplers with a state or a memory of their own, some search.
     """
     sampled: dict[str, Any] = {"temperature": 1.2, "seed": stream}
     remembering = {"mirostat": 2, "mirostat_tau": 4, "dry_multiplier": 0.8, "frequency_penalty": 0.3}
@@ -55,7 +55,9 @@ def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tupl
 
 
 class KillAt:
-    """Kills the engine, or what ``victim`` names, each time that so many pieces have come in all."""
+    """Kills the engine, or the process that ``victim`` returns,
+    at each of these numbers of received pieces.
+    """
 
     def __init__(
         self, daemon: RunningDaemon, *counts: int, victim: Callable[[RunningDaemon], int] | None = None

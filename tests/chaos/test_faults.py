@@ -1,4 +1,6 @@
-"""Bad clients, a daemon in a process of its own, and what it takes afterwards. `python -m bench.faults` does all this at length."""
+"""Bad clients, a daemon in a process of its own, and what it takes afterwards.
+`python -m bench.faults` does all this at length.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 CHAT = "/v1/chat/completions"
-# An answer of so many tokens outlasts every test.
+# An answer of this many tokens takes longer than any test.
 CONTEXT_LEN = 1 << 15
 LONG = {"max_tokens": CONTEXT_LEN, "ignore_eos": True}
 HELLO = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}

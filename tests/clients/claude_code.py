@@ -1,4 +1,6 @@
-"""What Claude Code 2.1 sends: the fields and headers of its requests, a third of their size, with words of our own."""
+"""What Claude Code 2.1 sends: the fields and headers of its requests, a third of their size,
+with words of our own.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def quota() -> dict[str, Any]:
 
 
 def main_request(*turns: dict[str, Any], **changed: Any) -> dict[str, Any]:
-    """A request of the conversation, whole history included; a system message stands after the first question."""
+    """A request of the conversation, whole history included;
+    a system message stands after the first question.
+    """
     return {
         "model": MODEL,
         "messages": [ASKED, AMONG, *turns],

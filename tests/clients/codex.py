@@ -1,7 +1,7 @@
-"""What Codex 0.169 sends: the exact fields of its requests, its items and tools, with words of our own.
+"""What Codex 0.169 sends: the exact fields of its requests, items and tools, with our own texts.
 
-How tools come depends on the model that it believes to speak to: functions and a namespace for one that it does not know,
-custom tools beside them for others, and for the newest all tools as an item of the input.
+The form of the tools depends on the model name: functions and a namespace for an unknown model, additional
+custom tools for others, and all tools as one input item for the newest.
 """
 
 from __future__ import annotations

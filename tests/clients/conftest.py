@@ -26,7 +26,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 @pytest.fixture(scope="session")
 def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon for programs that work by themselves: reasoning told apart, a long window, the names that they ask for.
+    """A daemon for programs that work by themselves:
+    reasoning told apart, a long window, the names that they ask for.
 
     Its other model does not think.
     """

@@ -1,4 +1,6 @@
-"""Replies held against the clients' own types: nothing may be missing, of another type, or unknown to them."""
+"""Replies held against the clients' own types:
+nothing may be missing, of another type, or unknown to them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Responses and their events, held against the types of OpenAI's client and against the shapes of Open Responses."""
+"""Responses and their events, held against the types of OpenAI's client
+and against the shapes of Open Responses.
+"""
 
 from __future__ import annotations
 

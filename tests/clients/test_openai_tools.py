@@ -1,4 +1,6 @@
-"""Tools and reasoning as OpenAI's official client sees them. A random model calls what it must: the grammar makes it."""
+"""Tools and reasoning as OpenAI's official client sees them.
+A random model calls what it must: the grammar makes it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ FIELDS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A model whose template knows tools and reasoning, one whose does not, and one that must think, between tokens."""
+    """A model whose template knows tools and reasoning, one whose does not, and one that must think,
+    between tokens.
+    """
     directories = directories_below(tmp_path_factory.mktemp("tools"))
     write_model(directories.models / MODEL, context_len=1024, template=TOOL_TEMPLATE)
     write_model(directories.models / PLAIN, context_len=2048)
@@ -141,7 +145,9 @@ def test_model_that_need_not_call_may_write_text(client: openai.OpenAI) -> None:
 def test_call_of_the_models_own_choice_is_bound_and_so_is_the_answer_without_one(
     client: openai.OpenAI, bias: int, calls: int
 ) -> None:
-    """The answer may be ``z``: a bias makes the random model write that, or anything else, which can only be a call."""
+    """The answer may be ``z``: a bias makes the random model write that, or anything else,
+    which can only be a call.
+    """
     answer = client.chat.completions.create(
         messages=ASKED,
         tools=TOOLS,

@@ -1,4 +1,6 @@
-"""Design sections 5 and 6 tried on null devices: two stages, two tickets in flight, a sliding-window group."""
+"""Design sections 5 and 6 tried on null devices:
+two stages, two tickets in flight, a sliding-window group.
+"""
 
 from __future__ import annotations
 

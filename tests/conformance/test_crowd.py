@@ -1,4 +1,6 @@
-"""Sixty-four streams of every kind at once, in a pool that preempts dozens of times: each gives what it gives alone."""
+"""Sixty-four streams of every kind at once, in a pool that preempts dozens of times:
+each gives what it gives alone.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ SAMPLINGS = (
 
 
 def streams(*, cached: bool) -> list[Submit]:
-    """Requests of mixed lengths; some share a prefix, some a whole prompt, some end early, some are urgent."""
+    """Requests of mixed lengths; some share a prefix, some a whole prompt, some end early,
+    some are urgent.
+    """
     generator = np.random.default_rng(7)
     vocab = TinyModel().vocab
     stem = generator.integers(0, vocab, 60).tolist()
@@ -92,7 +96,9 @@ Tokens = dict[int, list[object]]
 def crowd(
     core: EngineCore, requests: list[Submit], leaving: Mapping[int, int] = MappingProxyType({})
 ) -> tuple[Tokens, Counter[int]]:
-    """All at once, a few of them arriving later, some cancelled on the way; also how often each began to run."""
+    """All at once, a few of them arriving later, some cancelled on the way;
+    also how often each began to run.
+    """
     tokens: defaultdict[int, list[object]] = defaultdict(list)
     begun: Counter[int] = Counter()
     arriving = list(requests)

@@ -1,4 +1,6 @@
-"""Weights of few blocks, from a file or quantised while they load, are read, packed and multiplied on every device."""
+"""Weights of few blocks, from a file or quantised while they load, are read,
+packed and multiplied on every device.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The instruction-set units of the CPU backend replay the conformance cases: under sanitizers, and emulated."""
+"""The instruction-set units of the CPU backend replay the conformance cases:
+under sanitizers, and emulated.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ from tests.instruction_sets import TESTED
 
 RecordProperty = Callable[[str, object], None]
 
-pytestmark = pytest.mark.timeout(1200)  # compiles the kernels anew, once for each state of their sources
+pytestmark = pytest.mark.timeout(1200)  # recompiles the kernels once for each state of their sources
 
 CROSS = "aarch64-linux-gnu-g++"
-# Calls instead of inline checks: the unrolled kernels compile in half the time, and in 0.85 of that without an analysis that
-# only optimises.
+# Calls instead of inline checks: the unrolled kernels compile in half the time, and in 0.85 of that without
+# an analysis that only optimises.
 SANITIZERS = (
     "-O1",
     "-fno-tree-pta",
@@ -36,8 +38,9 @@ SANITIZERS = (
     "--param=asan-instrumentation-with-call-threshold=0",
 )
 THREAD_SANITIZER = ("-O1", "-g1", "-fsanitize=thread")
-# Weights are unpacked by one kernel whatever their format, slowly, and the cases of tables have every format of it: these
-# are a plain one, one that has minimums, one of two levels, one with a book and one with outliers.
+# Weights are unpacked by one kernel whatever their format, slowly, and the cases of tables have every format
+# of it: these are a plain one, one that has minimums, one of two levels, one with a book and one with
+# outliers.
 UNPACKED = {"q4_0", "q4_g32", "q6_k", "iq4_nl", "q8_wide"}
 # Zeros are left out by a kernel for each kind of codes: a format of each.
 LEFT_OUT = {
@@ -167,7 +170,8 @@ def test_units_share_no_code_with_each_other(isa: str) -> None:
 
 
 def assert_shares_no_code(isa: str, flags: Sequence[str]) -> None:
-    # The linker keeps one copy of a shared inline function: were it the AVX-512 one, older machines would crash.
+    # The linker keeps one copy of a shared inline function:
+    # were it the AVX-512 one, older machines would crash.
     unit = compile_unit("g++", isa, flags)
     symbols = subprocess.run(["nm", "-C", str(unit)], check=True, capture_output=True, text=True).stdout
     weak = [line[19:] for line in symbols.splitlines() if line[17:18] in {"W", "V", "u"}]
@@ -188,7 +192,7 @@ def replay_emulated(cpu: str, isas: Sequence[str], cases: Sequence[Path]) -> lis
 
 
 def replay(command: Sequence[str], cases: Sequence[Path]) -> list[str]:
-    """The units that replayed the cases, half of them beside the other."""
+    """Replay the cases in two processes, half of them in each; return the units that ran them."""
     with ThreadPoolExecutor(max_workers=2) as pool:
         one, other = pool.map(partial(_replayed, command), (cases[::2], cases[1::2]))
     assert one == other

@@ -1,4 +1,4 @@
-"""A small valid Llama directory, written anew for each test that damages or reads it."""
+"""A small valid Llama directory, written separately for each test that damages or reads it."""
 
 from __future__ import annotations
 

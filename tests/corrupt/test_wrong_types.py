@@ -1,4 +1,6 @@
-"""A value of another type, in any field of any small file of a model, is a typed error or harmless, whatever is asked."""
+"""A value of another type, in any field of any small file of a model, is a typed error or harmless,
+whatever is asked.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def content_case(name: str, change: Callable[[dict[str, Any]], object], *mention
 
 
 def beside_case(name: str, files: dict[str, str | bytes], *mentions: str) -> Case:
-    """Other files beside ``tokenizer.json``."""
+    """Return a case with other files next to ``tokenizer.json``."""
 
     def damage(directory: Path) -> None:
         write_files(directory, files)

@@ -32,7 +32,9 @@ def served(home: Home) -> Iterator[Served]:
 
 
 def output_of(*command: str | Path, **environment: str) -> str:
-    """What a program prints that ends well and has nothing to complain about; no proxy leads to this machine."""
+    """What a program prints that ends well and has nothing to complain about;
+    no proxy leads to this machine.
+    """
     variables = os.environ | {"no_proxy": "127.0.0.1"} | environment
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

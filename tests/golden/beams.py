@@ -16,7 +16,9 @@ EARLY: tuple[Early, ...] = (False, True, "never")
 
 @dataclass(frozen=True)
 class BeamCase:
-    """A search after the prompt of a tiny model; fields as in `llmd.api.messages`. ``biases`` are summands of logits by id."""
+    """A search after the prompt of a tiny model; fields as in `llmd.api.messages`.
+    ``biases`` are summands of logits by id.
+    """
 
     model: str
     width: int

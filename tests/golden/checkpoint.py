@@ -39,7 +39,9 @@ def write_checkpoint(case: TinyModel, directory: Path) -> Path:
 
 
 def write_safetensors(path: Path, tensors: Tensors, metadata: Mapping[str, str]) -> None:
-    """Write a safetensors file: header length (u64), JSON header padded to 8 bytes, data; all little-endian."""
+    """Write a safetensors file: header length (u64), JSON header padded to 8 bytes, data;
+    all little-endian.
+    """
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     end = 0
     for name, array in tensors.items():

@@ -1,4 +1,6 @@
-"""Names, shapes and spreads of a tiny encoder's tensors: what transformers would write for its configuration."""
+"""Names, shapes and spreads of a tiny encoder's tensors:
+what transformers would write for its configuration.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ PREFIXES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta."}
 """Model types of encoders, and what classes with a head put before the names of the tensors below it."""
 
 GAINS = {"query": 2.0, "key": 2.0, "classifier": 3.0, "out_proj": 3.0}
-"""Output over input deviation, elsewhere 1: attention is peaked, so that each position and each text counts."""
+"""Output over input deviation, elsewhere 1:
+attention is peaked, so that each position and each text counts.
+"""
 
 
 def encoder_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:

@@ -49,7 +49,9 @@ def write_expected(name: str, expected: Expected) -> None:
 
 
 def read_pooled(name: str) -> tuple[dict[str, NDArray[np.float32]], dict[str, str]]:
-    """The vectors of a model that embeds, float32 ``[texts, hidden]`` for each pooling, and what computed them."""
+    """The vectors of a model that embeds, float32 ``[texts, hidden]`` for each pooling,
+    and what computed them.
+    """
     tensors, versions = read_safetensors(DIRECTORY / f"{name}.safetensors")
     return {pooling: np.asarray(rows, np.float32) for pooling, rows in tensors.items()}, versions
 

@@ -1,4 +1,5 @@
-"""Rewrites a tiny model as a GGUF file, with the keys, names, and order of rows that llama.cpp's converter gives it.
+"""Rewrites a tiny model as a GGUF file, with the keys, names,
+and order of rows that llama.cpp's converter gives it.
 
 Names are those of the ``gguf`` package, which llama.cpp publishes. Source: ``convert_hf_to_gguf.py`` of
 github.com/ggml-org/llama.cpp.
@@ -44,10 +45,11 @@ def write_gguf(
     changes: Mapping[str, Any] | None = None,
     edit: Callable[[Tensors], object] = lambda _tensors: None,
 ) -> Path:
-    """Write the model, its matrices as ``kind``, by default as the case stores them; returns the (first) file.
+    """Write the model, its matrices as ``kind``, by default as the case stores them;
+    returns the (first) file.
 
-    What is no matrix stays float32. Split files have ``num_parts`` parts at least. ``changes`` are other values of keys;
-    those that are None are left out; ``edit`` changes the tensors.
+    What is no matrix stays float32. Split files have ``num_parts`` parts at least. ``changes`` are other
+    values of keys; those that are None are left out; ``edit`` changes the tensors.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     architecture = architecture_of(case.config)

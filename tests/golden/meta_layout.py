@@ -1,4 +1,6 @@
-"""Rewrites a tiny model as Meta or Mistral would publish it: other names, other fields, rotations of neighbours."""
+"""Rewrites a tiny model as Meta or Mistral would publish it:
+other names, other fields, rotations of neighbours.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def mistral_params(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def meta_tensors(case: TinyModel) -> dict[str, Array]:
-    """The tensors under Meta's names; the rows of queries and keys as they lie where neighbours are rotated."""
+    """The tensors under Meta's names; the rows of queries and keys as
+    they lie where neighbours are rotated.
+    """
     return {meta_name(name): _interleaved(name, stored, case.config) for name, stored in draw_tensors(case)}
 
 
@@ -81,7 +85,9 @@ def meta_name(name: str) -> str:
 
 
 def _interleaved(name: str, stored: Array, config: Mapping[str, Any]) -> Array:
-    """Rows of a head: the first of each pair lie before the second where halves are rotated, beside it here."""
+    """Return a head's rows with each rotated pair interleaved;
+    the stored layout has the two halves one after the other.
+    """
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(name.split(".")[-2])
     if heads is None:
         return stored

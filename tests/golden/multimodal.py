@@ -1,4 +1,4 @@
-"""Rewrites a tiny model as the text part of one that also sees or hears, beside tensors that text does not need."""
+"""Rewrites a tiny model as the text part of a multimodal model, with tensors that text does not need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ RANK = 2
 
 
 def write_phi4_multimodal(case: TinyModel, directory: Path) -> Path:
-    """As Microsoft publishes it: an adapter for vision and one for speech at every linear layer, and encoders."""
+    """As Microsoft publishes it: an adapter for vision and one for speech at every linear layer,
+    and encoders.
+    """
     tensors: dict[str, Any] = {"model.embed_tokens_extend.image_embed.glb_GN": np.ones((1, 1, 8), np.float32)}
     for name, stored in draw_tensors(case):
         module = name.removesuffix(".weight")
@@ -45,7 +47,7 @@ def write_phi4_of_transformers(case: TinyModel, directory: Path) -> Path:
 def write_vision_language(
     case: TinyModel, directory: Path, *, architecture: str, below: Rename, tower: Sequence[str]
 ) -> Path:
-    """A vision ``tower`` beside the text model, whose tensors are named by ``below``."""
+    """Add a vision ``tower`` to the text model, whose tensors are renamed with ``below``."""
     tensors: dict[str, Any] = {below(name): stored for name, stored in draw_tensors(case)}
     tensors |= {f"{module}.layers.0.mlp.fc1.weight": np.ones((4, 4), np.float32) for module in tower}
     text = {name: value for name, value in case.config.items() if name != "architectures"}

@@ -54,7 +54,9 @@ def interleave_rope(op: Op) -> Iterator[Op]:
 
 
 def drop_qk_norms(op: Op) -> Iterator[Op]:
-    """Leave queries and keys as they are. The norm goes on in vain: a checkpoint with unused weights is refused."""
+    """Leave queries and keys as they are.
+    The norm goes on in vain: a checkpoint with unused weights is refused.
+    """
     unnormed = isinstance(op, Norm) and op.out in ("q", "k")
     yield msgspec.structs.replace(op, out=f"unused {op.x}") if unnormed and isinstance(op, Norm) else op
 

@@ -15,8 +15,8 @@ from tests.golden.models.tiny import TinyModel
 
 @dataclass(frozen=True)
 class ExpectedRanking:
-    """For each document ``log_odds`` float32 ``[n]`` of its being relevant, and ``lengths`` int32 ``[n]`` of the prompts in
-    tokens. ``versions`` names the programs that computed them.
+    """For each document ``log_odds`` float32 ``[n]`` of its being relevant, and ``lengths`` int32 ``[n]`` of
+    the prompts in tokens. ``versions`` names the programs that computed them.
     """
 
     log_odds: NDArray[np.float32]

@@ -1,4 +1,6 @@
-"""Samples of real models that `make setup` fetches: vocabularies with the tokens expected of them, and chat templates."""
+"""Samples of real models that `make setup` fetches:
+vocabularies with the tokens expected of them, and chat templates.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / ".llama-cpp-samples"
 TEMPLATES = FOLDER / "templates"
 VOCABULARIES = FOLDER / "vocabularies"
-FIX = f"remove {FOLDER} and run `make setup`, which fetches it anew"
+FIX = f"remove {FOLDER} and run `make setup`, which fetches it again"
 
 
 def named(path: Path) -> Path:

@@ -1,4 +1,6 @@
-"""Texts that sentence-transformers has embedded with the model that tests serve: whole directories, not only tensors."""
+"""Texts that sentence-transformers has embedded with the model that tests serve:
+whole directories, not only tensors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ NAME = "sentences"
 
 @dataclass(frozen=True)
 class SentenceCase:
-    """What the files beside a model say, and how its vectors are asked for."""
+    """The settings in the files next to a model, and the fields of a request for its vectors."""
 
     name: str
     pooling: str

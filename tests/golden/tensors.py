@@ -1,4 +1,6 @@
-"""Names, shapes and spreads of a tiny model's tensors: what transformers would write for its configuration."""
+"""Names, shapes and spreads of a tiny model's tensors:
+what transformers would write for its configuration.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,8 @@ def _linear(name: str, shape: Shape, *, biased: bool) -> Iterator[tuple[str, Sha
 def _gains(config: Mapping[str, Any]) -> dict[str, float]:
     """A tied embedding is small, or each token would predict itself; Gemma multiplies it by sqrt(hidden).
 
-    A small residual stream magnifies rounding, so these score a little lower: models of 8-bit weights must pass too.
+    A small residual stream magnifies rounding, so these score a little lower: models of 8-bit weights must
+    pass too.
     """
     if config["model_type"] in GEMMA:
         embedding = {"embed_tokens": 0.06, "norm": 6.0}

@@ -29,7 +29,9 @@ BOUND_OF_BLOCKS = 1e-3
 NORMS_LOSE_BITS = ("gemma2", "gemma3")
 """Norms of f32, to which files of Gemma add 1."""
 OWN_KEYS = {"general.type", "general.name", "general.file_type", "{}.vocab_size"}
-"""What is written beside the keys that tests/golden/gguf_layout.py takes from llama.cpp's converter."""
+"""Keys that are written in addition to those that
+tests/golden/gguf_layout.py takes from llama.cpp's converter.
+"""
 MORE_KEYS = {
     "gemma3": {"gemma3.rope.freq_base_swa"},
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
@@ -64,7 +66,9 @@ def test_a_gguf_file_is_as_llama_cpp_converts_it(
 
 
 def scaling_type(keys: dict[str, Any]) -> str:
-    """The key of the kind of scaling, which the converter leaves out where there are two lists of divisors."""
+    """The key of the kind of scaling, which the converter leaves out
+    where there are two lists of divisors.
+    """
     return f"{keys['general.architecture']}.rope.scaling.type"
 
 

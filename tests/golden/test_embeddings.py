@@ -28,7 +28,7 @@ Embed = Callable[..., NDArray[np.float32]]
 def embed(
     checkpoint: Callable[[TinyModel], Path], architectures: Architectures, open_device: OpenDevice
 ) -> Embed:
-    """Pools texts of a case, in batches of so many, on a device of the given options."""
+    """Return a function that pools the texts of a case in batches, on a device with the given options."""
 
     def run(case: TinyModel, poolings: Sequence[str], batch: int, **options: object) -> NDArray[np.float32]:
         directory = checkpoint(case)

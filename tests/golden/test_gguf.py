@@ -1,4 +1,6 @@
-"""Tiny models in GGUF files answer as in transformers, whose names, keys, norms and order of rows are others."""
+"""Tiny models in GGUF files answer as in transformers, whose names, keys,
+norms and order of rows are others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A daemon answers a conversation from a GGUF file as it does from the directory that the file was made of."""
+"""A daemon answers a conversation from a GGUF file as it does from the
+directory that the file was made of.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ BOUND = 1e-3
 
 
 class Dequantized:
-    """A source that gives q8 weights as codes times scales, exactly, in f32: the reference then has no codes."""
+    """A source that gives q8 weights as codes times scales, exactly, in f32:
+    the reference then has no codes.
+    """
 
     packed = None
 

@@ -22,12 +22,13 @@ from tests.golden.weights import draw_tokens
 TEXT = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8")
 POSITIONS: dict[str, int] = {"cpu": 768, "reference": 64}  # the reference is there to be read, not to be fast
 Float64 = NDArray[np.float64]
-# The mean Kullback-Leibler divergence from f32, in nats. Measured on the built-in model over 768 positions: f16 4e-7, bf16 3e-5,
-# int8 1.7e-4, int4 1.3e-2 (its heads have 32 elements: few for errors to cancel); over 13 documents of this repository int4 is
-# 0.015, from 0.006 to 0.018, and in a conversation with the guide 0.003.
+# The mean Kullback-Leibler divergence from f32, in nats. Measured on the built-in model over 768 positions:
+# f16 4e-7, bf16 3e-5, int8 1.7e-4, int4 1.3e-2 (its heads have 32 elements: few for errors to cancel); over
+# 13 documents of this repository int4 is 0.015, from 0.006 to 0.018, and in a conversation with the guide
+# 0.003.
 MOST: dict[KVDtype, float] = {"f16": 3e-6, "bf16": 2e-4, "int8": 2e-3, "int4": 2e-2}
-# The same of a model of random weights whose head makes it sure of itself, over 1024 positions. Measured: f16 4e-7, bf16 2e-5,
-# int8 2.5e-4, int4 1.5e-2; over the first 512 int4 is 1.9e-2.
+# The same of a model of random weights whose head makes it sure of itself, over 1024 positions. Measured: f16
+# 4e-7, bf16 2e-5, int8 2.5e-4, int4 1.5e-2; over the first 512 int4 is 1.9e-2.
 PEAKED_ENTROPY = 2.5  # nats
 PEAKED_POSITIONS: dict[str, int] = {"cpu": 1024, "reference": 512}
 

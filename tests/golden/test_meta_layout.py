@@ -1,4 +1,6 @@
-"""Tiny models in Meta's and Mistral's own layouts answer as in transformers, whose names and rotations are others."""
+"""Tiny models in Meta's and Mistral's own layouts answer as in transformers,
+whose names and rotations are others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The text part of models that also see or hear answers as the text model, of which transformers made the golden.
+"""The text part of models that also see or hear answers as the text model,
+of which transformers made the golden.
 
 `tests.golden.oracle.check_multimodal` shows that transformers' own classes of such models answer that, too.
 """

@@ -1,7 +1,8 @@
-"""The chat templates of seventy published models render as plain jinja2 renders them, set up as transformers does.
+"""The chat templates of seventy published models render as plain jinja2 renders them,
+set up as transformers does.
 
-That `templates/plain_jinja.py` is set up like it was checked once with transformers 4.57.6 itself: for all of these
-templates and conversations, `apply_chat_template` gave the same texts and errors.
+That `templates/plain_jinja.py` is set up like it was checked once with transformers 4.57.6 itself: for all of
+these templates and conversations, `apply_chat_template` gave the same texts and errors.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ each_device = pytest.mark.parametrize("device", DEVICES)
 def score(
     checkpoint: Callable[[TinyModel], Path], architectures: Architectures, open_device: OpenDevice
 ) -> Score:
-    """The number that a model leaves for each pair of a case, in batches of so many."""
+    """Return a function that scores the pairs of a case in batches."""
 
     def run(
         case: TinyModel,

@@ -1,4 +1,5 @@
-"""A model of the user's own, ``LLMD_TEST_MODEL=DIR make test``: every backend computes on it what the reference does.
+"""A model of the user's own, ``LLMD_TEST_MODEL=DIR make test``:
+every backend computes on it what the reference does.
 
 Collected only where that variable is set (conftest.py).
 """

@@ -1,7 +1,7 @@
 """Fifteen real vocabularies cut text into the tokens that their models were trained with.
 
-Beside each lie texts and the ids that its makers' own tokenizer gave; as in llama.cpp's test of them (test-tokenizer-0), no
-special token is added, and none is read in text.
+Next to each are texts with the ids from the original tokenizer. As in llama.cpp's test of them
+(test-tokenizer-0), no special token is added, and special tokens in the text are not parsed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.golden.samples import FIX, VOCABULARIES, named
 
 NAMES = sorted(path.name.removesuffix(".inp") for path in VOCABULARIES.glob("*.gguf.inp"))
 UNTOLD = sorted({path.name for path in VOCABULARIES.glob("*.gguf")} - set(NAMES))
-"""Vocabularies beside which no ids lie."""
+"""Vocabularies without expected ids."""
 SEPARATOR = "\n__ggml_vocab_test__\n"
 LOSSY = "ggml-vocab-bert-bge.gguf"
 """WordPiece drops spaces and accents."""

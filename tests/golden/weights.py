@@ -2,9 +2,10 @@
 
 Element ``i`` of a tensor comes from word ``i`` of the stream of Philox4x64-10 (Salmon et al. 2011, "Parallel
 Random Numbers: As Easy as 1, 2, 3") whose key is the first 16 bytes, little-endian, of
-SHA-256(``"<seed>:<tensor name>"``). The word is cut into four 16-bit numbers; their sum ``s`` is nearly normal
-(Irwin-Hall), and the element is ``mean + std * (s - 131070) / sqrt((2^32 - 1) / 3)``, in float64, then rounded to
-the checkpoint's dtype. Integers and one multiplication: no library's logarithm decides a bit of it.
+SHA-256(``"<seed>:<tensor name>"``). The word is cut into four 16-bit numbers; their sum ``s`` is nearly
+normal (Irwin-Hall), and the element is ``mean + std * (s - 131070) / sqrt((2^32 - 1) / 3)``, in float64, then
+rounded to the checkpoint's dtype. Integers and one multiplication: no library's logarithm decides a bit of
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tools with made-up names: what is asked for can be called, and only what is asked for is told."""
+"""Tools with made-up names: a requested tool can be called, and answers describe only the requested tool."""
 
 from __future__ import annotations
 

@@ -123,7 +123,9 @@ def test_each_broken_plugin_is_told_with_its_reason_and_the_good_one_works(
 
 
 def assert_serves_meanwhile(user: User) -> None:
-    """A daemon among broken plugins answers on the device that `auto` finds, and refuses one that cannot be used."""
+    """A daemon among broken plugins answers on the device that `auto` finds,
+    and refuses one that cannot be used.
+    """
     host = ("--host", f"unix:{user.environment.prefix / 'llmd.sock'}")
     started = user.llmd("serve", "guide", "--detach", "--addr", host[1])
     assert started.returncode == 0, started.stderr

@@ -1,4 +1,6 @@
-"""Holds every reply of `/v1/responses` that a daemon of this process sends against its shape, whichever client asked."""
+"""Holds every reply of `/v1/responses` that a daemon of this process sends against its shape,
+whichever client asked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _mistakes: list[str] = []
 
 @cache
 def check_replies() -> None:
-    """From now on, read what passes the two places where replies leave: whole at the door, value by value in a stream."""
+    """From now on, read what passes the two places where replies leave:
+    whole at the door, value by value in a stream.
+    """
     answer, send = RequestHandler.__call__, StreamedReply.send
 
     async def checked_answer(self: RequestHandler, request: web.Request) -> web.StreamResponse:

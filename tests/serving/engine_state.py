@@ -19,7 +19,7 @@ from tests.serving.running import MODEL, RunningDaemon
 def asked(
     daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """A request whose reply nobody has waited for yet."""
+    """A request whose reply has not been awaited yet."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
     connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)
@@ -37,6 +37,8 @@ def report(daemon: RunningDaemon) -> dict[str, Any]:
 
 
 def wait_until(daemon: RunningDaemon, **expected: int) -> None:
-    """GetReport until the engine's counters are so; the test's time limit ends what never comes."""
+    """Poll until the engine's counters have these values;
+    the test's time limit ends a wait that never does.
+    """
     while {name: report(daemon)[name] for name in expected} != expected:
         pass

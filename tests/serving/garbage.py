@@ -1,4 +1,4 @@
-"""JSON that nobody would send on purpose, with words that a reader looks for."""
+"""Generates JSON that no client would send on purpose, with keys and values that readers look for."""
 
 from __future__ import annotations
 

@@ -12,12 +12,14 @@ from tests.golden.models.tiny import TinyModel
 from tests.serving.model import BOS, CONTEXT_LEN, SPECIALS, TEMPLATE, TURN_END, byte_signs
 
 EXTRA = "\u0100\u0100"
-"""Two zero bytes, the only token that is merged: a vocabulary without merges is none."""
+"""Two zero bytes, the only merged token: a vocabulary without merges is invalid."""
 KINDS = [1] * 256 + [3] * len(SPECIALS) + [1]
 
 
 def write_gguf_model(path: Path, *, seed: int = 3, changes: Mapping[str, Any] | None = None) -> Path:
-    """Write what `write_model` writes with one extra special token; returns the file. ``changes`` as in `write_gguf`."""
+    """Write what `write_model` writes with one extra special token; returns the file.
+    ``changes`` as in `write_gguf`.
+    """
     tokens = [*byte_signs(), *SPECIALS, EXTRA]
     config = llama(vocab_size=len(tokens), max_position_embeddings=CONTEXT_LEN, eos_token_id=TURN_END)
     keys: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""``llmd`` in processes of its own, as a user runs it, with folders and sockets that nobody else uses."""
+"""Runs ``llmd`` in separate processes, as a user does, with private folders and sockets."""
 
 from __future__ import annotations
 

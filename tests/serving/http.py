@@ -54,7 +54,7 @@ def send(
     *,
     unix: bool = False,
 ) -> Reply:
-    """One request on a connection of its own; a body that is not bytes is sent as JSON."""
+    """Send one request on a new connection; a body that is not bytes is sent as JSON."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
     connection = http.client.HTTPConnection("localhost")
     connection.sock = connected(address)
@@ -83,7 +83,7 @@ def open_stream(
 
 
 def chat(daemon: RunningDaemon, content: str = "Hello", /, **fields: Any) -> Reply:
-    """GetReport the model one thing, greedily and for few tokens unless the fields say otherwise."""
+    """Ask the model one question, with greedy sampling and few tokens unless the fields say otherwise."""
     defaults = {"model": MODEL, "max_tokens": 8, "temperature": 0}
     messages = [{"role": "user", "content": content}]
     return send(daemon, "POST", "/v1/chat/completions", {**defaults, "messages": messages, **fields})

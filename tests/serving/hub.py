@@ -1,5 +1,5 @@
-"""A small model hub on this machine, which speaks the protocol of the public one: metadata, contents by commit,
-redirects of large files, ranges, and whatever can go wrong on the way.
+"""A small model hub on this machine, which speaks the protocol of the public one: metadata, contents by
+commit, redirects of large files, ranges, and whatever can go wrong on the way.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class Repository:
 
 
 class Hub:
-    """What the hub has, what it was asked, and how it misbehaves.
+    """The files of the hub, the requests it got, and how it misbehaves.
 
-    ``cut_after``: bytes after which a connection of that file breaks, one entry for each time it is asked.
-    ``failing``: statuses of the next answers. ``described`` is what it says of every model instead of the truth.
-    ``damaged``: files of which so many answers have a wrong byte. ``hold``: contents wait until the event is set.
+    ``cut_after``: bytes after which the connection for a file breaks, one entry for each request.
+    ``failing``: statuses of the next answers. ``described``: replaces the true description of every model.
+    ``damaged``: files with the number of answers that have a wrong byte. ``hold``: contents wait until the
+    event is set.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 """A tiny random model with a tokenizer and a template: everything that a daemon needs to answer.
 
-Its vocabulary is the 256 bytes and three special tokens, so that every text and every half character can come out.
+Its vocabulary is the 256 bytes and three special tokens, so that every text and every half character can come
+out.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def write_embedding_model(
     pooling: str = "last",
     normalizes: bool = True,
 ) -> Path:
-    """Write a model that embeds, as Qwen3-Embedding is: its texts end with ``<|im_end|>``. Returns its directory."""
+    """Write a model that embeds, as Qwen3-Embedding is: its texts end with ``<|im_end|>``.
+    Returns its directory.
+    """
     config = qwen3(vocab_size=256 + len(SPECIALS), max_position_embeddings=context_len)
     write_checkpoint(TinyModel("embedding", config, seed=seed), directory)
     write_pooling(directory, [pooling], normalizes=normalizes)

@@ -26,8 +26,8 @@ KEEP_ALIVE_S = 300.0
 class BareModel:
     """A model that has no engine. It is admitted as an engine is, and loaded once the test says so.
 
-    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with, ``spooled`` whether it may
-    keep its cache, ``hurried`` whether it was to end at once.
+    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with,
+    ``spooled`` whether it may keep its cache, ``hurried`` whether it was to end at once.
     """
 
     def __init__(

@@ -12,7 +12,9 @@ GREEDY = {"temperature": 0, "num_predict": 8}
 
 
 def ask_chat(daemon: RunningDaemon, content: str = "Hello", /, **fields: Any) -> Reply:
-    """GetReport the model one thing, greedily and for few tokens unless ``options`` say otherwise; not streamed by default."""
+    """Ask the model one question, greedily and for few tokens unless ``options`` say otherwise;
+    not streamed by default.
+    """
     options = {**GREEDY, **fields.pop("options", {})}
     body = {"model": MODEL, "messages": [{"role": "user", "content": content}], "stream": False}
     return send(daemon, "POST", "/api/chat", {**body, "options": options, **fields})

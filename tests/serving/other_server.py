@@ -15,7 +15,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def served(
     site: Callable[..., web.BaseSite], handler: Handler, **where: Any
 ) -> AsyncIterator[web.AppRunner]:
-    """A server that answers every request with the handler, where the site is told."""
+    """Run a server that answers every request with the handler, at the given site."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     runner = web.AppRunner(app, access_log=None)

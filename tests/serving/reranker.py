@@ -1,4 +1,6 @@
-"""A tiny random model that ranks documents: Qwen3 with the files that sentence-transformers writes for such a model."""
+"""A tiny random model that ranks documents:
+Qwen3 with the files that sentence-transformers writes for such a model.
+"""
 
 from __future__ import annotations
 

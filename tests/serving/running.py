@@ -51,12 +51,12 @@ class RunningDaemon(Struct, frozen=True):
         return self.directories.user_socket
 
     def shut_down(self) -> None:
-        """GetReport it to end, as SIGTERM does."""
+        """Ask the daemon to shut down, as SIGTERM does."""
         self.loop.call_soon_threadsafe(self.daemon.shut_down)
 
 
 def directories_below(root: Path, cache: Path | None = None) -> Directories:
-    """Folders of a user whom nobody else is; ``cache`` may be shared."""
+    """Return the directories of a temporary user; ``cache`` may be shared."""
     return Directories(
         config=root / "config",
         data=root / "data",

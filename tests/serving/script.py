@@ -1,4 +1,5 @@
-"""Answers word for word: the engine's tokens are replaced by those of a text, and all that reads them stays real.
+"""Answers word for word: the engine's tokens are replaced by those of a text,
+and all that reads them stays real.
 
 The models of these tests are random: none of them thinks or calls a tool.
 """
@@ -58,7 +59,7 @@ def _tokens(request_id: int, text: str, max_tokens: int) -> list[TokenOutput]:
 
 
 def write_thinker(directory: Path, *, context_len: int) -> Path:
-    """A model whose template knows reasoning, so that it is told apart in its answers."""
+    """Write a model whose template knows reasoning, so that its answers separate reasoning from text."""
     write_model(directory, context_len=context_len)
     template = TEMPLATE + "{# <think></think> #}"
     config = {"bos_token": "<s>", "eos_token": "<|im_end|>", "chat_template": template}

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own, typed at as a user would."""
+"""A program on a pseudo-terminal, with input as a user would type it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Terminal(Struct):
         termios.tcsetwinsize(self.master, (ROWS, columns))
 
     def interrupt(self) -> None:
-        """Ctrl-C, once the program waits: one that comes just before readline waits is seen with the next key alone."""
+        """Ctrl-C, once the program waits: one that comes just before readline
+        waits is seen with the next key alone.
+        """
         deadline = time.monotonic() + LIMIT_S
         while _state(self.process.pid) != "S":
             assert time.monotonic() < deadline, "the program never waits"

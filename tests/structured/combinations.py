@@ -1,4 +1,6 @@
-"""Schemas that combine any keywords at random, over the names and values of `conformity`; the same ones for the same seed."""
+"""Schemas that combine any keywords at random, over the names and values of `conformity`;
+the same ones for the same seed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever keywords a schema combines, its grammar allows what is valid and nothing else, or the schema is refused."""
+"""Whatever keywords a schema combines, its grammar allows what is valid and nothing else,
+or the schema is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every finished answer fits its schema, from the guide and from a random model; every refusal names the feature."""
+"""Every finished answer fits its schema, from the guide and from a random model;
+every refusal names the feature.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,12 @@ from tests.structured.corpus import accepted, problem, refused
 SLOTS = 32
 MAX_TOKENS = 160
 LEAST_FINISHED = 0.8
-"""Fewer would leave too much unsaid: how many answers end within their tokens depends on the weights alone."""
+"""Fewer would leave too much unsaid:
+how many answers end within their tokens depends on the weights alone.
+"""
 BYTES = GrammarCompiler(Vocabulary(tuple(bytes([value]) for value in range(256))), 256)
-# A random model closes a text, or a list by null, as rarely as it writes any other character: these it likes better.
+# A random model closes a text, or a list by null, as rarely as it writes any other character:
+# these it likes better.
 LIKED = tuple(
     (ord(sign), bias)
     for sign, bias in {'"': 6.0, "}": 6.0, "]": 6.0, "n": 5.0, " ": -4.0, "\n": -4.0}.items()

@@ -1,7 +1,8 @@
-"""Each schema of the JSON Schema Test Suite is refused by name, or its grammar allows what is valid and nothing else.
+"""Each schema of the JSON Schema Test Suite is refused by name,
+or its grammar allows what is valid and nothing else.
 
-`suite_exceptions.toml` lists all exceptions with their reasons. One that is listed and none any more fails the test, as does one
-that is not listed.
+`suite_exceptions.toml` lists all exceptions with their reasons. One that is listed and none any more fails
+the test, as does one that is not listed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def user(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folders of a user whom nobody else is; probes are kept for all tests."""
+    """Use the directories of a temporary user; all tests share the cached probes."""
     root = tmp_path_factory.getbasetemp() / "embedded-user"
     for kind in ("DATA", "CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(root / kind.lower()))

@@ -67,7 +67,7 @@ def test_what_the_callback_raises_ends_the_answer(engine: Engine) -> None:
 
     with pytest.raises(KeyError, match="the caller's own") as caught:
         engine.generate(QUESTION, fail, temperature=0)
-    assert caught.tb is not None  # a traceback that is kept keeps the stream too
+    assert caught.tb is not None  # the traceback keeps the stream alive
     assert (engine.stats().running, engine.stats().kv_blocks_used) == (0, 0)
 
 

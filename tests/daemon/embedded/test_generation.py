@@ -1,4 +1,4 @@
-"""Prompts of three kinds, options, and where answers end."""
+"""The three kinds of prompts, the options, and when answers end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_system_stands_before_a_question_and_nothing_else(engine: Engine) -> Non
     plain = engine.generate(QUESTION, max_tokens=1)
     told = engine.generate(QUESTION, max_tokens=1, system="be brief")
     assert told.prompt_tokens > plain.prompt_tokens
-    with pytest.raises(RequestError, match="question alone"):
+    with pytest.raises(RequestError, match="only if the prompt is a question"):
         engine.generate([1, 2], system="be brief")
 
 

@@ -1,4 +1,4 @@
-"""From a name to a loaded model."""
+"""A model is found by name and loaded."""
 
 from __future__ import annotations
 

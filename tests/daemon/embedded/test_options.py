@@ -1,4 +1,4 @@
-"""An engine in the caller's process takes what requests take, and refuses what they are refused for."""
+"""An engine in the caller's process accepts and refuses the same values as a request."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def test_values_may_be_numpys_and_names_of_biases_integers() -> None:
         ({"allowed_token_ids": "A"}, "allowed_token_ids", "a list of token ids"),
         ({"max_tokens": 0}, "max_tokens", "between 1 and"),
         ({"response_format": {"type": "poem"}}, "response_format", "json_schema"),
-        ({"grammar": "x", "json_schema": {}}, "grammar", "both bind"),
-        ({"grammar": Grammar("json_object"), "json_schema": {}}, "grammar", "both bind"),
+        ({"grammar": "x", "json_schema": {}}, "grammar", "both constrain"),
+        ({"grammar": Grammar("json_object"), "json_schema": {}}, "grammar", "both constrain"),
         ({"structured_outputs": {"choices": ["a"]}}, "structured_outputs.choices", "there is no option"),
         ({"beam_width": 17}, "beam_width", "between 1 and 16"),
-        ({"early_stopping": True}, "beam_width", "go with beam_width"),
+        ({"early_stopping": True}, "beam_width", "need beam_width"),
     ],
 )
 def test_what_a_request_would_be_refused_for_is_refused_by_name(

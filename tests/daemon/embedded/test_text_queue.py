@@ -1,4 +1,4 @@
-"""Texts of several threads, and engines that embed."""
+"""Several threads embed texts with one engine."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_a_text_that_is_refused_takes_those_before_it_along(embedder: Engine) ->
 
 
 def test_a_model_does_what_it_was_made_for_alone(embedder: Engine, engine: Engine) -> None:
-    with pytest.raises(RequestError, match="it cannot generate") as caught:
+    with pytest.raises(RequestError, match="and cannot generate") as caught:
         embedder.generate("Hello")
     assert "Engine.embed" in caught.value.hint
-    with pytest.raises(RequestError, match="it cannot generate"):
+    with pytest.raises(RequestError, match="and cannot generate"):
         embedder.forward([1, 2])
-    with pytest.raises(RequestError, match="it cannot embed"):
+    with pytest.raises(RequestError, match="and cannot embed"):
         engine.embed("Hello")
 
 

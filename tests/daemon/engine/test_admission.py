@@ -1,4 +1,4 @@
-"""Requests that could never run are refused, with the numbers."""
+"""Requests that can never run are refused; the message contains the numbers."""
 
 from __future__ import annotations
 

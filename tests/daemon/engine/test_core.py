@@ -1,4 +1,4 @@
-"""Sequences give the same tokens whatever runs beside them, and leave nothing behind."""
+"""Sequences give the same tokens regardless of other running sequences, and free all their resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MakeCore = Callable[..., EngineCore]
 
 
 def step_until(core: EngineCore, tokens: list[int]) -> None:
-    """Step for ever; what was drawn before a failure is in ``tokens``."""
+    """Step for ever; ``tokens`` contains what was sampled before a failure."""
     while True:
         tokens += ids(list(core.step().tokens))
 
@@ -135,9 +135,9 @@ def test_a_request_runs_since_its_first_chunk_was_scheduled(
     monkeypatch.setattr(stage, "submit", take_two_seconds)
     monkeypatch.setattr("llmd.engine.core.time.perf_counter", lambda: now)
     core.submit(submit(1, 20))
-    now += 50.0  # waiting is not running
+    now += 50.0  # waiting time does not count as running time
     (started,) = core.step().started
-    assert 2.0 <= started.running_s <= 4.0, "the step, and the next one where two are on their way"
+    assert 2.0 <= started.running_s <= 4.0, "the step, and the next one if two are in flight"
 
 
 def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:
@@ -221,7 +221,7 @@ def test_a_failed_step_leaves_lengths_unchanged_and_can_be_repeated(
 
         def fail(ticket: Ticket, *_arguments: object) -> None:
             if call == "wait":
-                last.release(ticket)  # as the contract demands
+                last.release(ticket)  # as the contract requires
             raise DeviceError("lost")
 
         patch.setattr(last, call, fail)
@@ -298,7 +298,7 @@ def test_only_allowed_tokens_are_drawn(make_core: MakeCore) -> None:
 
 
 def choices(request: Submit, count: int) -> list[Submit]:
-    """``count`` answers to one prompt."""
+    """Return ``count`` answers to one prompt."""
     return [
         msgspec.structs.replace(
             request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)

@@ -17,9 +17,9 @@ from llmd.engine.grammar_process import GrammarProcess
 END = 128
 VOCABULARY = Vocabulary((*(bytes([value]) for value in range(128)), b"<end>"), (END,), (END,))
 LARGE = Grammar("choice", '["' + "x" * 200_000 + '"]')
-"""Larger than what a socket holds that nobody reads."""
+"""Larger than the buffer of a socket."""
 ENDLESS = Grammar("json_schema", '{"multipleOf": 99999989}')
-"""Compiles for longer than anybody waits."""
+"""Takes longer to compile than any test waits."""
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ def fill_for_ever(process: GrammarProcess) -> None:
 
 
 def test_it_ends_with_the_engine_whatever_it_is_doing() -> None:
-    """As where the engine was killed: nothing is told, the socket closes."""
+    """As if the engine was killed: the socket closes without a message."""
     one = GrammarProcess(VOCABULARY, 129, max_rows=2)
     one.tell(Compile(0, Grammar("regex", "a")))
     one.tell(Compile(1, ENDLESS))
     assert compiled(one, 1) == [Compiled(0)]
-    for _ in range(50):  # and meanwhile the other has begun
+    for _ in range(50):  # the other grammar starts to compile meanwhile
         one.fill([row(0)])
         one.filled(1)
     one._socket.close()

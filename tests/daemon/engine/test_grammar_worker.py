@@ -64,7 +64,7 @@ class Engine:
         return self._received.pop(0)
 
     def allowed(self, *sequences: int, new: tuple[int, ...] = ()) -> list[str]:
-        """The characters that may follow in each sequence, which has these new tokens."""
+        """Return the characters that may follow in each sequence after these new tokens."""
         self.send(Fill(tuple(BoundRow(one, (END,), new, False) for one in sequences)))
         assert self.receive() == Filled({})
         return ["".join(map(chr, ids(mask))) for mask in self._masks.first(len(sequences)).tolist()]
@@ -145,7 +145,9 @@ def test_masks_are_filled_while_a_grammar_is_compiled(
 
 
 def test_a_process_that_cannot_compile_ends() -> None:
-    """An error that is nobody's grammar: the engine sees the end, and hears of no request."""
+    """An error that no grammar caused:
+    the engine sees that the process ended, and no request gets the error.
+    """
     script = (
         "import sys; from llmd.engine import grammar_worker as worker;"
         "worker.GrammarCompiler.compile = None; worker.main(*map(int, sys.argv[1:]))"

@@ -1,4 +1,4 @@
-"""Grammars of requests: each answer matches its own, whatever runs beside it and however often it begins anew."""
+"""Grammars of requests: each answer matches its grammar, regardless of other requests and of preemptions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ REQUESTS = [submit(number, GRAMMARS[number % len(GRAMMARS)]) for number in range
 
 
 def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
-    """The tokens of requests that may all run."""
+    """Return the tokens of requests that can all run at once."""
     tokens: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}
     for request in requests:
         core.submit(request)
@@ -83,7 +83,7 @@ def text(outputs: list[TokenOutput]) -> str:
 
 @pytest.fixture
 def make(make_core: MakeCore) -> MakeCore:
-    """A core that knows its vocabulary."""
+    """Return a core with its vocabulary set."""
 
     def core(**options: object) -> EngineCore:
         made = make_core(**options)
@@ -109,7 +109,7 @@ def test_tokens_are_the_same_alone_in_a_crowd_and_with_preemption(make: MakeCore
     small = make(slots=8, budget_bytes=120_000)
     run(
         small, submit(99, Grammar("regex", "b"))
-    )  # the vocabulary is taken in: those with grammars crowd, too
+    )  # the vocabulary is loaded: requests with grammars compete for slots, too
     crowd = {number: ids(tokens) for number, tokens in run(small, *REQUESTS).items()}
     assert crowd == alone
     assert small.report().preemptions >= 3
@@ -131,7 +131,7 @@ def test_a_resubmitted_request_goes_on_with_the_same_tokens(make: MakeCore) -> N
 
 
 def test_a_draw_beyond_the_candidates_stays_in_the_grammar(make: MakeCore) -> None:
-    """Sixty-four candidates do not hold the ninety digits and letters that are equally likely here."""
+    """Sixty-four candidates cannot contain the ninety digits and letters that are equally likely here."""
     hot = SamplingParams(seed=5, temperature=2.0)
     pattern = Grammar("regex", "[ -~]{40}")
     requests = [msgspec.structs.replace(submit(n, pattern, max_tokens=50), sampling=hot) for n in range(4)]
@@ -259,13 +259,13 @@ def test_the_end_of_the_process_is_told_by_the_step_that_needs_it(make: MakeCore
     while core.report().output_tokens < num_tokens:
         core.step()
     os.kill(grammar_pid(core), signal.SIGKILL)
-    with pytest.raises(EngineCrashedError, match="follows grammars"):
+    with pytest.raises(EngineCrashedError, match="grammar process exited"):
         run_until(core, 1)
 
 
 @contextmanager
 def stopped(core: EngineCore) -> Iterator[None]:
-    """The process of grammars stands still, whatever it was doing."""
+    """Stop the grammar process, whatever it is doing."""
     os.kill(grammar_pid(core), signal.SIGSTOP)
     yield
     os.kill(grammar_pid(core), signal.SIGCONT)
@@ -278,7 +278,7 @@ def grammar_pid(core: EngineCore) -> int:
 
 
 def run_until(core: EngineCore, request_id: int, *requests: Submit) -> list[TokenOutput]:
-    """The tokens of one request, until it ends."""
+    """Return the tokens of one request, until it ends."""
     for request in requests:
         core.submit(request)
     tokens: list[TokenOutput] = []
@@ -311,7 +311,9 @@ def test_masks_are_filled_for_bound_rows_alone() -> None:
 
 
 def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
-    """The host's time passes with each look at the clock: a step that is submitted after a wait finds the device idle."""
+    """Each reading of the clock advances host time:
+    a step that is submitted after a wait finds the device idle.
+    """
     clock = Clock()
     core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
     drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}
@@ -337,7 +339,7 @@ def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
 
 
 class Clock:
-    """Goes on by one second whenever somebody looks."""
+    """A clock that advances by one second at each reading."""
 
     def __init__(self) -> None:
         self._now = 0.0

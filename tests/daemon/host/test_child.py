@@ -1,4 +1,4 @@
-"""What the child answers: every device tried, every result checked."""
+"""The child tests every device and checks every result."""
 
 from __future__ import annotations
 

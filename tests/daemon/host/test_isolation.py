@@ -191,7 +191,7 @@ def test_a_child_ends_with_the_process_that_wants_its_answers(site: Site, tmp_pa
 
 
 def ends(process: int) -> bool:
-    """Whether a process is gone, or goes within seconds: a signal needs a moment to arrive."""
+    """Whether a process ends within seconds: a signal needs a moment to arrive."""
     try:
         handle = os.pidfd_open(process)
     except ProcessLookupError:

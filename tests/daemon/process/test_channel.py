@@ -22,7 +22,7 @@ def from_front(sock: socket.socket) -> Channel[FromFront]:
 
 @pytest.fixture
 def many_descriptors() -> Iterator[None]:
-    """As many open files as a front with more than a thousand clients may have."""
+    """Open as many files as a daemon with more than a thousand clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, BEYOND_SELECT + 1), hard))
     yield

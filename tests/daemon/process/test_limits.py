@@ -1,4 +1,4 @@
-"""A child is ended for what it computes or for not ending, not for how busy the machine is."""
+"""A child is killed for computing or waiting too long, but not because the machine is busy."""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ serve(answer, memory_bytes={memory}, out_of_memory={last})
 
 
 def replies(*requests: int, last: bytes | None = None) -> tuple[list[bytes], int]:
-    """The replies to requests for so many bytes, the first frame left out, and the exit status."""
+    """Return the replies to requests for these numbers of bytes, without the first frame,
+    and the exit status.
+    """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(memory=MEMORY_BYTES, last=last)],
         input=b"".join(frame(str(size).encode()) for size in requests),

@@ -73,5 +73,5 @@ def test_a_process_that_does_not_say_that_it_is_ready_is_lost(
     program.write_text("#!/bin/sh\nprintf '\\001\\000\\000\\000x'\n")
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    with pytest.raises(WorkerLostError, match="other than that it is ready"):
+    with pytest.raises(WorkerLostError, match="first message was not the one"):
         Worker(WORKER, memory_bytes=MEMORY_BYTES, max_reply_bytes=100)

@@ -1,4 +1,4 @@
-"""Beam search over HTTP, under vLLM's names."""
+"""Beam search over HTTP, with vLLM's field names."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def test_what_a_search_does_not_use_is_named_in_the_header(daemon: RunningDaemon
 @pytest.mark.parametrize(
     ("fields", "param", "message"),
     [
-        ({"prompt_logprobs": 1}, "prompt_logprobs", "does not go with use_beam_search"),
-        ({"echo": True, "logprobs": 1}, "echo", "does not go with use_beam_search"),
+        ({"prompt_logprobs": 1}, "prompt_logprobs", "cannot be combined with use_beam_search"),
+        ({"echo": True, "logprobs": 1}, "echo", "cannot be combined with use_beam_search"),
         ({"best_of": 16}, None, "of 16 beams are requested"),
         ({"stop_token_ids": [*range(70)]}, None, "candidates"),
     ],

@@ -1,4 +1,4 @@
-"""What is made of the vectors that an engine found."""
+"""An engine's output becomes the vectors that a request wants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = Embedding(("last",), normalizes=False)
 )
 def test_vectors_that_mean_something_only_whole_are_not_cut(embedding: Embedding, dimensions: int) -> None:
     check_nested(embedding, None)
-    with pytest.raises(BadRequestError, match=f"dimensions {dimensions}") as caught:
+    with pytest.raises(BadRequestError, match=f"{dimensions} dimensions") as caught:
         check_nested(embedding, dimensions)
     assert caught.value.param == "dimensions"
     assert caught.value.hint

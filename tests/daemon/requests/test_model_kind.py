@@ -19,13 +19,13 @@ def test_a_model_is_asked_for_what_it_was_made_for() -> None:
 
 
 def test_another_one_is_refused_by_name() -> None:
-    with pytest.raises(BadRequestError, match="tiny embeds texts, it cannot generate") as embeds:
+    with pytest.raises(BadRequestError, match="tiny embeds texts and cannot generate") as embeds:
         check_generates("tiny", EMBEDS)
-    with pytest.raises(BadRequestError, match="tiny generates text, it cannot embed") as generates:
+    with pytest.raises(BadRequestError, match="tiny generates text and cannot embed") as generates:
         embedding_of("tiny", GENERATES)
-    with pytest.raises(BadRequestError, match="tiny scores pairs of texts, it cannot generate") as chats:
+    with pytest.raises(BadRequestError, match="tiny scores pairs of texts and cannot generate") as chats:
         check_generates("tiny", SCORES)
-    with pytest.raises(BadRequestError, match="tiny scores pairs of texts, it cannot embed") as scores:
+    with pytest.raises(BadRequestError, match="tiny scores pairs of texts and cannot embed") as scores:
         embedding_of("tiny", SCORES)
     for caught in (embeds.value, generates.value, chats.value, scores.value):
         assert (caught.code, caught.param) == ("unsupported_model", "model")

@@ -44,21 +44,25 @@ SCORERS = (
 
 
 def texts(case: TinyModel) -> list[tuple[int, ...]]:
-    """Token ids of the texts of a case; none is the padding token, around which RoBERTa would count positions."""
+    """Token ids of the texts of a case;
+    none is the padding token, around which RoBERTa would count positions.
+    """
     vocab, padding = case.config["vocab_size"], case.config["pad_token_id"]
     drawn = (draw_tokens(case.seed + length, length, vocab) for length in LENGTHS)
     return [tuple(token + 1 if token == padding else token for token in text) for text in drawn]
 
 
 def second_at(case: TinyModel, length: int) -> int | None:
-    """Where the second text of a pair of so many tokens begins; None where the model has one type for both."""
+    """Return where the second text of a pair of ``length`` tokens begins;
+    None if the model has one type for both.
+    """
     return 2 * length // 3 if case.config["type_vocab_size"] > 1 else None
 
 
 def write_pooling(
     directory: Path, poolings: Sequence[str], *, normalizes: bool = True, width: int = 64
 ) -> None:
-    """Write what sentence-transformers writes beside a model."""
+    """Write the files that sentence-transformers adds to a model."""
     kinds = {"": "Transformer", "1_Pooling": "Pooling"} | ({"2_Normalize": "Normalize"} if normalizes else {})
     modules = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}

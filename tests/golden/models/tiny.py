@@ -17,9 +17,9 @@ CONTEXT_LEN = 128
 class TinyModel:
     """One golden case.
 
-    ``config`` is its ``config.json``; ``seed`` names the streams of weights and prompt; ``context_len`` is the
-    engine's context window, which fixes length-dependent RoPE; ``gains`` overrides the spread of tensors by
-    their last name (see `tests.golden.tensors`).
+    ``config`` is its ``config.json``; ``seed`` names the streams of weights and prompt; ``context_len`` is
+    the engine's context window, which fixes length-dependent RoPE; ``gains`` overrides the spread of tensors
+    by their last name (see `tests.golden.tensors`).
     """
 
     name: str
@@ -39,7 +39,8 @@ class TinyModel:
 def config(architecture: str, model_type: str, **fields: Any) -> dict[str, Any]:
     """A ``config.json`` with what every case here shares.
 
-    ``rms_norm_eps`` is large so that a wrong one shows; no end-of-sequence id, so that greedy runs are full length.
+    ``rms_norm_eps`` is large so that a wrong one shows; no end-of-sequence id, so that greedy runs are full
+    length.
     """
     shared: dict[str, Any] = {
         "architectures": [architecture],

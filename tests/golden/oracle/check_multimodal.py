@@ -1,4 +1,5 @@
-"""Asks transformers' models that see or hear for text alone; compares what they say with the goldens of their text models.
+"""Asks transformers' models that see or hear for text alone;
+compares what they say with the goldens of their text models.
 
     python -m tests.golden.oracle.check_multimodal
 
@@ -55,7 +56,9 @@ def with_tower(model_type: str, tower_type: str, case: TinyModel) -> PreTrainedM
 
 
 def fill(model: PreTrainedModel, case: TinyModel) -> None:
-    """Give the text part the weights of the case; each must find its place, and no other may be of the layers."""
+    """Give the text part the weights of the case;
+    each must find its place, and no other may be of the layers.
+    """
     names = model.state_dict().keys()
     below = next(rename for rename in SPELLINGS if rename("model.norm.weight") in names)
     weights = {below(name): torch.from_numpy(as_float32(stored)) for name, stored in draw_tensors(case)}

@@ -2,7 +2,8 @@
 
     python -m tests.golden.oracle.make_beams [--write]
 
-Exit status 1 where they differ, or where double precision would find others: then a case is too close to call.
+Exit status 1 where they differ, or where double precision would find others: then a case is too close to
+call.
 """
 
 from __future__ import annotations

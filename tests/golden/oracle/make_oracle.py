@@ -1,4 +1,5 @@
-"""Computes what every tiny model answers in transformers; compares it with the committed files, or writes them.
+"""Computes what every tiny model answers in transformers;
+compares it with the committed files, or writes them.
 
     python -m tests.golden.oracle.make_oracle [--write] [CASE...]
 

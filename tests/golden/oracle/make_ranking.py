@@ -2,8 +2,8 @@
 
     python -m tests.golden.oracle.make_ranking [--write]
 
-For one that generates, the log of the odds of "y" against "n" behind each prompt, which transformers' own template makes; for
-cross-encoders, the logit of each pair, which transformers' own tokenizer joins.
+For one that generates, the log of the odds of "y" against "n" behind each prompt, which transformers' own
+template makes; for cross-encoders, the logit of each pair, which transformers' own tokenizer joins.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from tests.golden.tensors import as_float32, draw_tensors
 
 
 def build(case: TinyModel) -> PreTrainedModel:
-    """The model of a case without a head or with a classifier; each tensor must find its place, none may be missing."""
+    """The model of a case without a head or with a classifier;
+    each tensor must find its place, none may be missing.
+    """
     fields = {key: value for key, value in case.config.items() if key != "model_type"}
     config = AutoConfig.for_model(case.config["model_type"], **fields)
     scores = case.config["architectures"][0].endswith("ForSequenceClassification")

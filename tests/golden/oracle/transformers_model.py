@@ -15,7 +15,9 @@ LENGTH_DEPENDENT = ("dynamic", "longrope")
 
 
 def build(case: TinyModel) -> PreTrainedModel:
-    """The model of a case with its stored weights; each tensor must find its place and none may be missing."""
+    """The model of a case with its stored weights;
+    each tensor must find its place and none may be missing.
+    """
     fields = {key: value for key, value in case.config.items() if key != "model_type"}
     if fields["hidden_act"] == "fatrelu":  # transformers leaves it to the code of models
         ACT2FN["fatrelu"] = (torch.nn.Threshold, {"threshold": fields["hidden_act_param"], "value": 0.0})
@@ -32,7 +34,8 @@ def build(case: TinyModel) -> PreTrainedModel:
 def fix_rope(model: PreTrainedModel, context_len: int) -> None:
     """Resolve length-dependent frequencies as transformers would for a sequence of ``context_len`` tokens.
 
-    Transformers picks them anew as a sequence grows; an engine fixes them once, so that cached keys stay valid.
+    Transformers recomputes them as a sequence grows; an engine fixes them once, so that cached keys stay
+    valid.
     """
     for module in model.modules():
         if getattr(module, "rope_type", None) in LENGTH_DEPENDENT:

@@ -1,10 +1,11 @@
 """Renders the conversations with every template as transformers' ``apply_chat_template`` does.
 
-    python tests/golden/templates/generate.py            compute anew and compare with expected.json
+    python tests/golden/templates/generate.py            recompute and compare with expected.json
     python tests/golden/templates/generate.py --write    write expected.json
 
-Runs in the oracle environment: transformers 4.57.6, jinja2 3.1.6; torch is not needed. The templates are our own, in the
-style of each family. Where a template refuses a conversation, its message is kept instead of a text.
+Runs in the oracle environment: transformers 4.57.6, jinja2 3.1.6; torch is not needed. The templates are our
+own, in the style of each family. Where a template refuses a conversation, its message is kept instead of a
+text.
 """
 
 from __future__ import annotations

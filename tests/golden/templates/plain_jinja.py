@@ -1,4 +1,6 @@
-"""Chat templates in plain jinja2, set up as the documentation of transformers' ``apply_chat_template`` says."""
+"""Chat templates in plain jinja2, set up as the documentation of
+transformers' ``apply_chat_template`` says.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Makes a small tokenizer of each kind and what transformers encodes with it.
 
-    python -m tests.golden.tokenizers.generate            compute anew and compare with the committed files
+    python -m tests.golden.tokenizers.generate            recompute and compare with the committed files
     python -m tests.golden.tokenizers.generate --write    write them
 
 Runs in the oracle environment: transformers 4.57.6, tokenizers 0.22.2, sentencepiece 0.2.3, tiktoken 0.14.0,
@@ -183,7 +183,9 @@ def encoder_vocab(place: Path) -> Any:
 
 
 def encoder_xlm_roberta(place: Path) -> Any:
-    """XLM-RoBERTa's kind: a unigram model of SentencePiece, normalised, two separators between texts of one type."""
+    """XLM-RoBERTa's kind: a unigram model of SentencePiece, normalised,
+    two separators between texts of one type.
+    """
     rules = place / "rules.tsv"
     rules.write_text("FB01\t66 69\n2167\t56 49 49 49\n3000\t20\n")  # three of NFKC's, which are many
     model = train_sentencepiece(

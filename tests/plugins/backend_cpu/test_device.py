@@ -297,7 +297,7 @@ def test_a_row_of_nan_leaves_other_rows_alone(device: CpuDevice, fmt: str) -> No
     x[1] = np.nan
     mixed = run_rows(stage, x)
     np.testing.assert_array_equal(mixed[[0, 2]], clean[[0, 2]])
-    assert fmt == "q8" or np.isnan(mixed[1]).all(), "as int8, numbers that are none are zeros"
+    assert fmt == "q8" or np.isnan(mixed[1]).all(), "NaN becomes zero in int8"
 
 
 @pytest.mark.parametrize("fmt", ["f32", "bf16"])

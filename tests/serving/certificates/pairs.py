@@ -17,7 +17,7 @@ class Pair(Struct, frozen=True):
     key: str
 
     def copied_to(self, folder: Path) -> Pair:
-        """The same in files of another folder, in place of those that were there."""
+        """Return the same pair as files in another folder, replacing the files there."""
         return Pair(
             shutil.copyfile(self.chain, str(folder / "certificate.pem")),
             shutil.copyfile(self.key, str(folder / "certificate.key")),

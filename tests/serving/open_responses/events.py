@@ -74,7 +74,9 @@ class TextDone(ContentEvent, frozen=True, tag="response.output_text.done"):
 
 
 class ReasoningDelta(ContentEvent, frozen=True, tag="response.reasoning_text.delta"):
-    """OpenAI's own: the specification calls it ``response.reasoning.delta``, which OpenAI's clients do not know."""
+    """OpenAI's own: the specification calls it ``response.reasoning.delta``,
+    which OpenAI's clients do not know.
+    """
 
     delta: str
 

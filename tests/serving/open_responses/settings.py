@@ -46,7 +46,9 @@ class AnyJson(TypedShape, frozen=True, tag="json_object"):
 
 
 class SchemaText(TypedShape, frozen=True, tag="json_schema"):
-    """The specification has null for every ``schema``; OpenAI repeats the request's, and its clients' types require it."""
+    """The specification has null for every ``schema``;
+    OpenAI repeats the request's, and its clients' types require it.
+    """
 
     name: str
     description: str | None

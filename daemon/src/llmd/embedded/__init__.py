@@ -1,1 +1,3 @@
-"""A model in the caller's own process: the engine and the text around it, without daemon and sockets."""
+"""A model in the caller's own process:
+the engine with tokenizer and chat template, without daemon or sockets.
+"""

@@ -1,4 +1,4 @@
-"""`Engine`: load a model into this process, and generate or embed with it."""
+"""`Engine`: loads a model into this process and generates or embeds with it."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ from llmd.requests.model_kind import check_generates, embedding_of
 
 
 class Engine:
-    """One model on one device, in this process. Made by `load`; a context manager that frees everything.
+    """One model on one device, in this process.
+    Create it with `load`; as a context manager it frees everything.
 
-    Threads may share an engine: what they ask at the same time runs in one batch. On the reference backend logits
-    are the same bits in every batch only where NumPy's BLAS has one thread (``OPENBLAS_NUM_THREADS=1``), as it has in
-    the daemon's engines.
+    Threads may share an engine: concurrent requests run in one batch. On the reference backend, logits are
+    bit-identical in every batch only if NumPy's BLAS uses one thread (``OPENBLAS_NUM_THREADS=1``), as in the
+    daemon's engines.
     """
 
     def __init__(self, name: str, text: ModelText, model: LoadedModel, resources: ExitStack) -> None:
@@ -77,21 +78,22 @@ class Engine:
         """Load a model.
 
         Args:
-            path: ``guide``, a stored name, a directory with a model, or a GGUF file.
-            device: a name that ``llmd devices`` shows; ``auto`` takes the best usable one.
-            max_ctx: context window in tokens; None takes the longest that the model states.
-            kv_memory: bytes for keys and values; None takes half of what is free after loading.
-            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading; None keeps
-                the checkpoint's formats.
-            activations: how rows are held that quantised weights multiply: rounded to ``int8``, or ``f32``.
-            kv_dtype: how keys and values are kept: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of ``f16``) or
-                ``int4`` (a third of it, at a price in quality).
-            threads: threads of the CPU that compute; None for as many as are found best.
+            path: ``guide``, the name of a stored model, a model directory, or a GGUF file.
+            device: a name that ``llmd devices`` shows; ``auto`` selects the best usable one.
+            max_ctx: context window in tokens; None: the longest that the model supports.
+            kv_memory: bytes of the KV cache; None: half of the memory that is free after loading.
+            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading;
+                None keeps the checkpoint's formats.
+            activations: the form of the rows that quantised weights multiply: rounded to ``int8``, or
+                ``f32``.
+            kv_dtype: the format of the KV cache: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of
+                ``f16``) or ``int4`` (a third of it, with some loss of quality).
+            threads: number of compute threads on a CPU; None: the number that a measurement finds fastest.
 
         Raises:
             NotFoundError: there is no such model or device.
             ModelError: the model cannot be used; the message names file, tensor and fix.
-            MemoryBudgetError: weights or KV do not fit.
+            MemoryBudgetError: the weights or the KV cache do not fit.
         """
         directories = user_directories()
         stored = find_model(os.fspath(path), directories)
@@ -121,7 +123,7 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Free weights, KV blocks and helper processes. A closed engine may be closed again, not used."""
+        """Free weights, KV blocks and helper processes. A closed engine can be closed again, but not used."""
         self._queue.close()
         self._resources.close()
 
@@ -135,7 +137,7 @@ class Engine:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of weights, of the KV pool and of a step's rows."""
+        """Bytes of the weights, the KV pool and the activations of a step."""
         return sum(stage.size_bytes for stage in self._loaded.stages)
 
     @property
@@ -146,15 +148,16 @@ class Engine:
     def generate(
         self, prompt: Prompt, callback: Callback | None = None, **options: Unpack[GenerationOptions]
     ) -> Generated:
-        """Answer a question or a conversation, or continue token ids.
+        """Answer a question or a conversation, or continue a list of token ids.
 
-        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False; what it raises
-        ends it too, and is raised here. Raw text is continued as ``generate(engine.tokenize(text))``.
+        ``callback(text, id, logprob)`` is called for each token and ends the answer by returning False; an
+        exception that it raises also ends the answer and propagates. To continue raw text, call
+        ``generate(engine.tokenize(text))``.
 
         Raises:
-            RequestError: an option or message cannot be used; `ContextLengthError` where the prompt is too long.
+            RequestError: an option or message cannot be used; `ContextLengthError` if the prompt is too long.
             TemplateError: the model has no chat template.
-            MemoryBudgetError: the KV pool is too small for prompt and ``max_tokens``.
+            MemoryBudgetError: the KV pool is too small for the prompt and ``max_tokens``.
         """
         ids = self._encode(prompt, options)
         tokens: list[GeneratedToken] = []
@@ -168,9 +171,9 @@ class Engine:
         return _whole(len(ids), tokens, times)
 
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Generator[GeneratedToken]:
-        """As `generate`, yielding each token. Closing the generator ends the answer.
+        """Like `generate`, but yield each token. Closing the generator ends the answer.
 
-        What is wrong with the prompt is raised here, the rest by the first ``next``.
+        Errors in the prompt are raised by this call, all others by the first ``next``.
         """
         return self._generate(self._encode(prompt, options), options)
 
@@ -181,14 +184,15 @@ class Engine:
         dimensions: int | None = None,
         prompt_name: str | None = None,
     ) -> NDArray[np.float32]:
-        """Return the vectors of texts, or of lists of token ids: float32 ``[texts, dimensions]``, the caller's own.
+        """Return the vectors of texts, or of lists of token ids:
+        float32 ``[texts, dimensions]``, owned by the caller.
 
-        A text has the same bits alone and among others. ``dimensions`` and ``prompt_name`` are those of a request
-        (docs/embeddings.md).
+        The vector of a text is bit-identical whether the text is embedded alone or with others.
+        ``dimensions`` and ``prompt_name`` mean the same as in a request (docs/embeddings.md).
 
         Raises:
-            RequestError: the model does not embed, or a text or option cannot be used; `ContextLengthError` where a text is
-                too long.
+            RequestError: the model does not embed, or a text or option cannot be used; `ContextLengthError`
+                if a text is too long.
             MemoryBudgetError: the KV pool is too small for a text.
         """
         embedding = embedding_of(self._name, self._loaded)
@@ -206,11 +210,11 @@ class Engine:
         return to_vectors(found, embedding, request)
 
     def tokenize(self, text: str) -> list[int]:
-        """Token ids of a plain text, BOS included where the model has it."""
+        """Return the token ids of a plain text, with BOS if the model uses it."""
         return list(self._text.encode_text(text))
 
     def detokenize(self, ids: Iterable[int]) -> str:
-        """Text of token ids; what is not UTF-8 becomes U+FFFD."""
+        """Return the text of token ids; invalid UTF-8 becomes U+FFFD."""
         return self._text.tokenizer.decode(ids)
 
     def forward(self, ids: Sequence[int]) -> NDArray[np.float32]:
@@ -218,21 +222,23 @@ class Engine:
 
         Raises:
             RequestError: no ids, too many, or one outside the vocabulary.
-            MemoryBudgetError: running requests hold the KV blocks that this needs.
+            MemoryBudgetError: running requests occupy the KV blocks that are needed.
         """
         return self._tokens.forward(np.asarray(token_ids(ids), np.int64))
 
     def stats(self) -> Report:
-        """Counters since loading or `reset_stats`, and what runs now. Times in seconds."""
+        """Return the counters since loading or `reset_stats`, and the number of running requests.
+        Times in seconds.
+        """
         return self._queue.report()
 
     def reset_stats(self) -> None:
-        """Begin counting anew."""
+        """Reset all counters to zero."""
         self._queue.reset_counters()
 
     def _encode(self, prompt: Prompt, options: GenerationOptions) -> tuple[int, ...]:
         check_names(options)
-        # A closed engine's renderer would start its process again, and nobody would end it.
+        # The renderer of a closed engine would start its process again, and nothing would end it.
         self._tokens.check_open()
         return encode(self._text, prompt, options.get("system"))
 
@@ -247,7 +253,7 @@ class Engine:
 
 
 def _whole(prompt_len: int, tokens: Sequence[GeneratedToken], times: Sequence[float]) -> Generated:
-    """The answer that the tokens are; one without a last token was cancelled."""
+    """Join tokens to an answer; without a token that finishes it, the answer was cancelled."""
     finish: Finish = (tokens[-1].finish if tokens else None) or "cancelled"
     elapsed_s = times[-1] - times[0] if times else 0.0
     return Generated(

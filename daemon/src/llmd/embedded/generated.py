@@ -1,4 +1,4 @@
-"""What generating takes and gives."""
+"""The options and results of `Engine.generate`."""
 
 from __future__ import annotations
 
@@ -14,48 +14,55 @@ from llmd.requests.sampling import SamplingOptions
 
 Finish = Literal["stop", "length", "cancelled"]
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
-"""A question, a conversation, or token ids that are continued as they are."""
+"""A question, a conversation, or token ids, which are continued without a chat template."""
 
 Callback = Callable[[str, int, float], object]
-"""Gets text, id and logprob of each token; returning False ends the answer."""
+"""Called with text, id and logprob of each token; returning False ends the answer."""
 
 
 class GenerationOptions(SamplingOptions, EndOptions, GrammarOptions, SearchOptions, total=False):
-    """How an answer is made. An option that is left out or None has the value that the model's makers chose.
+    """Options of an answer. If an option is absent or None, the value that the model's authors chose applies.
 
-    Options have the names, ranges and meaning of request fields (docs/sampling.md, docs/structured-output.md), with these
-    differences: ``max_tokens`` is at least 1, and without it the answer may fill the context window; token ids in
-    ``logit_bias`` are integers; numbers and arrays may be NumPy's.
+    Options have the names, ranges and meaning of request fields (docs/sampling.md,
+    docs/structured-output.md), with these differences: ``max_tokens`` is at least 1, and without it the
+    answer may fill the context window; token ids in ``logit_bias`` are integers; NumPy numbers and arrays are
+    allowed.
     """
 
     system: str | None
-    """Instructions before a question. A conversation has its own."""
+    """The system message before a question.
+    Not allowed with a conversation, which contains its system message.
+    """
 
 
 class GeneratedToken(Struct, frozen=True):
     """One token of an answer.
 
-    ``text`` is what may be shown with it: nothing while a character, or what may become a stop string, is
-    incomplete, and then the text of several tokens. All texts together are the answer. ``logprob`` is the token's
-    natural-log probability before temperature. ``finish`` comes with the last token.
+    The texts of all tokens together are the answer.
     """
 
     text: str
+    """The text that can be shown so far:
+    empty while a character or a possible stop string is incomplete, then the text of several tokens.
+    """
     id: int
     logprob: float
+    """Natural-log probability before temperature."""
     finish: Literal["stop", "length"] | None = None
+    """Set only on the last token."""
 
 
 class Generated(Struct, frozen=True):
-    """An answer. ``token_ids`` are all that were drawn, a stop token included.
-
-    ``tokens_per_s`` is the rate after the first token, None for fewer than two. ``finish`` is ``stop`` (the model or
-    a stop string ended it), ``length`` (``max_tokens`` or the window did) or ``cancelled`` (the callback did).
-    """
+    """An answer."""
 
     text: str
     token_ids: tuple[int, ...]
+    """All sampled tokens, including a stop token."""
     finish: Finish
+    """What ended the answer: ``stop``: the model or a stop string; ``length``:
+    ``max_tokens`` or the context window; ``cancelled``: the callback.
+    """
     prompt_tokens: int
     output_tokens: int
     tokens_per_s: float | None
+    """The rate after the first token; None for fewer than two tokens."""

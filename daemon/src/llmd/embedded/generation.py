@@ -1,4 +1,4 @@
-"""One answer: a prompt in, tokens with their text out."""
+"""Generates one answer: takes a prompt, yields tokens with their text."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from llmd.requests.sampling import SamplingChoice
 
 
 def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[int, ...]:
-    """Make a prompt token ids: a question and a conversation in the model's own form, ids as they are.
+    """Return the token ids of a prompt.
+    The chat template applies to a question or a conversation, not to token ids.
 
     Raises:
         TemplateError: the model has no chat template, or it is broken.
-        RequestError: ``system`` was given for what is no question, or messages are malformed.
+        RequestError: ``system`` was given for a prompt other than a question, or messages are malformed.
     """
     if isinstance(prompt, str):
         instructions = [{"role": "system", "content": system}] if system else []
         return text.encode_chat(ChatPrompt([*instructions, {"role": "user", "content": prompt}]))
     if system is not None:
         raise RequestError(
-            "system goes with a question alone",
+            "system is allowed only if the prompt is a question",
             param="system",
             hint='begin the conversation with {"role": "system", "content": …}',
         )
@@ -40,10 +41,10 @@ def encode(text: ModelText, prompt: Prompt, system: str | None = None) -> tuple[
 
 
 def token_ids(given: Sequence[int]) -> tuple[int, ...]:
-    """Token ids as Python's integers; the caller's may be NumPy's.
+    """Return token ids as Python integers; the caller may pass NumPy integers.
 
     Raises:
-        RequestError: one is no integer.
+        RequestError: one of them is not an integer.
     """
     try:
         return tuple(map(operator.index, given))
@@ -58,11 +59,13 @@ def token_ids(given: Sequence[int]) -> tuple[int, ...]:
 def generate(
     queue: TokenQueue, text: ModelText, window: int, prompt: tuple[int, ...], options: GenerationOptions
 ) -> Generator[GeneratedToken]:
-    """Yield the tokens of an answer; closing the generator frees the request. ``window``: tokens of prompt and answer.
+    """Yield the tokens of an answer. Closing the generator cancels the request.
+
+    ``window`` is the number of tokens that prompt and answer may have together.
 
     Raises:
         ContextLengthError: the prompt leaves no room for an answer.
-        RequestError: an option is out of range, or the prompt has ids outside the vocabulary.
+        RequestError: an option is out of range, or the prompt contains ids outside the vocabulary.
         GrammarError: the grammar cannot be followed.
         MemoryBudgetError: the KV pool is too small.
     """
@@ -94,7 +97,7 @@ def generate(
 
 
 def _sampling(text: ModelText, choice: SamplingChoice) -> SamplingParams:
-    """The sampling that holds: the caller's, else the model's."""
+    """Return the sampling parameters: the caller's values, else the model's defaults."""
     named = (
         choice.tokens(text.tokenizer, text.grammars.vocabulary.tokens) if choice.names_tokens else NO_TOKENS
     )
@@ -102,7 +105,7 @@ def _sampling(text: ModelText, choice: SamplingChoice) -> SamplingParams:
 
 
 def _generated(token: TokenOutput, text: str, finish: str | None) -> GeneratedToken:
-    assert token.logprobs is not None, "they were asked for"
+    assert token.logprobs is not None, "read_options requests them"
     return GeneratedToken(
         text, token.token, token.logprobs.chosen, cast("Literal['stop', 'length'] | None", finish)
     )

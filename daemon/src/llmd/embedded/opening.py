@@ -1,4 +1,4 @@
-"""From what a caller names to a model that is loaded."""
+"""Finds and loads the model that a caller names."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from llmd.registry.stored_model import StoredModel
 
 
 def find_model(name: str, directories: Directories) -> StoredModel:
-    """The model of a name or directory.
+    """Return the model with this name or in this directory.
 
     Raises:
-        NotFoundError: there is none; the message has the nearest names.
+        NotFoundError: there is no such model; the message suggests similar names.
     """
     return Store(directories.models, {"guide": guide_directory()}).find(name, allow_path=True)
 
 
 def user_directories() -> Directories:
-    """The folders of the user who runs this process."""
+    """Return the directories of the user who runs this process."""
     return Directories.of(os.environ)
 
 
 def load_stored(message: Load, cache: Path) -> LoadedModel:
-    """Load with the installed plugins; ``cache`` keeps what probes find.
+    """Load a model with the installed plugins; ``cache`` is the directory that caches the results of probes.
 
     Raises:
-        LlmdError: the model, the device or the memory does not allow it.
+        LlmdError: the model or the device cannot be used, or the memory is too small.
     """
     return loader_for(cache)(message, _unheard)
 
 
 def _unheard(_progress: Loading) -> None:
-    """Nobody watches how far loading is."""
+    """Ignore the progress of loading."""

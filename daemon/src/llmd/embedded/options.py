@@ -1,4 +1,4 @@
-"""What a caller asks of an answer, read as the fields of a request are: the same names, ranges and refusals."""
+"""Reads the options of `Engine.generate` like the fields of a request: same names, ranges and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from llmd.requests.sampling import MAX_TOKENS, SamplingChoice, read_sampling
 
 
 class RequestOptions(Struct, frozen=True):
-    """An answer as it is wanted."""
+    """The options of one answer, checked."""
 
     sampling: SamplingChoice
     end: EndChoice
@@ -28,17 +28,17 @@ class RequestOptions(Struct, frozen=True):
 
 
 def check_names(options: GenerationOptions) -> None:
-    """Refuse an option that does not exist: a misspelt one would be followed by nobody.
+    """Refuse an option that does not exist, so that a misspelt one is not silently ignored.
 
     Raises:
-        RequestError: its name, and the names there are.
+        RequestError: an option is unknown; the hint lists the known ones.
     """
     known = GenerationOptions.__annotations__
     _refuse_unknown([name for name in options if name not in known], tuple(known))
 
 
 def read_options(options: GenerationOptions) -> RequestOptions:
-    """The options as they are wanted; ``system`` is left to the prompt.
+    """Read and check all options except ``system``, which is part of the prompt.
 
     Raises:
         RequestError: a value is out of range, or two options contradict each other.
@@ -52,7 +52,9 @@ def read_options(options: GenerationOptions) -> RequestOptions:
     _refuse_unknown(choice.ignored, ("json", "json_object", "regex", "choice", "grammar"))
     if isinstance(bound, Grammar) and choice.grammar is not None:
         raise RequestError(
-            f"grammar and {choice.param} both bind the answer", param="grammar", hint="give one of them"
+            f"grammar and {choice.param} both constrain the answer",
+            param="grammar",
+            hint="give only one of them",
         )
     return RequestOptions(
         sampling=read_sampling(fields, logprobs=0),
@@ -63,7 +65,9 @@ def read_options(options: GenerationOptions) -> RequestOptions:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: NumPy's numbers and arrays, tuples, and objects by token id are Python's."""
+    """Convert a value to JSON types: NumPy numbers and arrays, tuples, sets,
+    and mappings with integer keys.
+    """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -77,7 +81,9 @@ def _beams(fields: RequestFields) -> BeamParams | None:
         return read_search(fields, width, 1)
     if fields.value("length_penalty") is not None or fields.value("early_stopping") is not None:
         raise RequestError(
-            "length_penalty and early_stopping go with beam_width", param="beam_width", hint="give it, too"
+            "length_penalty and early_stopping need beam_width",
+            param="beam_width",
+            hint="set beam_width, too",
         )
     return None
 

@@ -1,4 +1,4 @@
-"""Texts of several callers in one embedding core, one caller after the other."""
+"""Lets several callers use one embedding core, one after the other."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from llmd.engine.embedding_core import EmbeddingCore
 
 
 class TextQueue:
-    """Thread-safe. Once it is closed, everything raises `LlmdError`: what the core stood on is gone."""
+    """Thread-safe access to an embedding core. After `close`, everything raises `LlmdError`."""
 
     def __init__(self, core: EmbeddingCore) -> None:
         self._open_core: EmbeddingCore | None = core
         self._turn = threading.Lock()
 
     def embed(self, texts: Sequence[tuple[int, ...]]) -> list[bytes]:
-        """What the core pooled of each text, little-endian float32.
+        """Return the pooled vector of each text as little-endian float32.
 
         Raises:
-            RequestError: a text could never run.
-            MemoryBudgetError: the KV pool is too small for one.
+            RequestError: a text can never run.
+            MemoryBudgetError: the KV pool is too small for a text.
             DeviceError: a device failed.
         """
         with self._taken() as core:
@@ -47,7 +47,7 @@ class TextQueue:
             core.reset_counters()
 
     def close(self) -> None:
-        """Stop using the core, after the texts that run."""
+        """Wait for running texts, then stop using the core."""
         with self._turn:
             self._open_core = None
 

@@ -1,4 +1,6 @@
-"""Requests of several callers in one engine core: whoever needs a token runs a step for all."""
+"""Requests of several callers in one engine core:
+the caller that needs a token runs a step for all requests.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from llmd.engine.failures import error_of
 
 
 class TokenQueue:
-    """Thread-safe. Requests that run at the same time share steps, as in the daemon.
+    """Thread-safe access to an engine core. Concurrent requests share steps, as in the daemon.
 
-    Once it is closed, everything but `cancel` raises `LlmdError`: what the core stood on is gone.
+    After `close`, everything except `cancel` raises `LlmdError`.
     """
 
     def __init__(self, core: EngineCore) -> None:
@@ -36,7 +38,9 @@ class TokenQueue:
         self._knows_vocabulary = False
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Take what requests with a grammar need, before the first of them; once is enough."""
+        """Set the vocabulary for grammars.
+        Call it before the first request with a grammar; later calls do nothing.
+        """
         with self._taken():
             if not self._knows_vocabulary:
                 self._core.set_vocabulary(vocabulary)
@@ -53,7 +57,7 @@ class TokenQueue:
         """Queue a request; returns its id.
 
         Raises:
-            RequestError: it could never run.
+            RequestError: it can never run.
             MemoryBudgetError: the KV pool is too small for it.
         """
         with self._taken():
@@ -63,7 +67,7 @@ class TokenQueue:
             return request_id
 
     def next(self, request_id: int) -> TokenOutput:
-        """The next token of a request that has not ended.
+        """Return the next token of a request that has not ended.
 
         Raises:
             DeviceError: a device failed.
@@ -80,9 +84,10 @@ class TokenQueue:
                     return self._waiting[request_id].popleft()
 
     def cancel(self, request_id: int) -> None:
-        """Forget a request, also one that has ended; during another's turn, before the next one.
+        """Forget a request, which may have ended.
+        If another caller has the turn, this happens before the next turn.
 
-        Never waits: the garbage collector ends abandoned streams wherever it runs, also within a step.
+        Never blocks: the garbage collector may close abandoned streams at any time, even within a step.
         """
         self._cancelled.append(request_id)
         if self._turn.acquire(blocking=False):
@@ -92,7 +97,7 @@ class TokenQueue:
                 self._turn.release()
 
     def forward(self, ids: NDArray[np.integer]) -> NDArray[np.float32]:
-        """As `EngineCore.forward`, between two steps."""
+        """Like `EngineCore.forward`; runs between two steps."""
         with self._taken():
             return self._core.forward(ids)
 
@@ -105,18 +110,20 @@ class TokenQueue:
             self._core.reset_counters()
 
     def close(self) -> None:
-        """Stop using the core, after the step that runs."""
+        """Wait for the running step, then stop using the core."""
         with self._taken():
             self._open_core = None
 
     def check_open(self) -> None:
-        """Raises `LlmdError` where it is closed."""
+        """Raise `LlmdError` if the queue is closed."""
         with self._taken():
             _ = self._core
 
     @contextmanager
     def _taken(self) -> Iterator[None]:
-        """One turn. Whoever waits for it holds the door, so that nobody who has just had one is first again."""
+        """Take one turn. The thread that waits for it holds ``_door``,
+        so that no thread gets two turns in a row.
+        """
         with self._door:
             self._turn.acquire()
         try:

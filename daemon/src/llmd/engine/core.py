@@ -1,4 +1,6 @@
-"""The loop's body: admit, plan, run one step, draw tokens. Used by the engine process and in a caller's own."""
+"""The body of the engine loop: admit, plan, run one step, sample.
+Used by the engine process and by `llmd.Engine`.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,11 @@ from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Finish, Sequence
 
 _GRAMMAR_WAIT_S = 0.005
-"""How long an engine that has nothing else to do waits for a grammar before it looks for messages."""
+"""How long an idle engine waits for a grammar before it checks for messages."""
 
 
 class EngineCore:
-    """Sequences of one model. Not thread-safe: one loop owns it."""
+    """Runs the sequences of one model. Not thread-safe: one loop owns it."""
 
     def __init__(
         self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimits
@@ -76,12 +78,12 @@ class EngineCore:
 
     @property
     def pager(self) -> Pager:
-        """Where keys and values lie, to be looked at between steps."""
+        """The pager of the KV cache; read it only between steps."""
         return self._pager
 
     @property
     def busy(self) -> bool:
-        """Whether `step` has something to do."""
+        """Whether `step` has work to do."""
         return self._has_rows or self._grammars.pending
 
     @property
@@ -89,16 +91,18 @@ class EngineCore:
         return bool(self._scheduler.running or self._scheduler.waiting or self._in_flight)
 
     def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
-        """Take what requests with a grammar need, before the first of them."""
+        """Set the vocabulary for grammars. Call it before the first request with a grammar."""
         self._grammars.set_vocabulary(vocabulary)
 
     def submit(self, submit: Submit) -> None:
         """Queue a request.
 
         Raises:
-            RequestError: it could never run: a token outside the vocabulary, too long, nothing to do.
-            MemoryBudgetError: the KV pool is too small for it, however long it waited.
-            GrammarError: it has a grammar, and no vocabulary is known. A bad grammar is told by `step`.
+            RequestError: it can never run: a token is outside the vocabulary, it is too long, or it has
+                nothing to do.
+            MemoryBudgetError: the KV pool is too small for it, even when empty.
+            GrammarError: it has a grammar, but no vocabulary was set. `step` reports a grammar that does not
+                compile.
         """
         self._admission.check(submit)
         was_idle, arrival = not self.busy, next(self._arrivals)
@@ -131,10 +135,11 @@ class EngineCore:
             self._grammars.close(sequence_id)
 
     def step(self) -> Output:
-        """Finish a step; returns the tokens it gave. Where the device queues, the next one is on its way by then.
+        """Finish a step and return its tokens.
+        If the device queues steps, the next step is then already in flight.
 
         Raises:
-            DeviceError: a device failed. Tokens and lengths of all sequences are as after the last step that was done.
+            DeviceError: a device failed. All sequences are as they were after the last completed step.
         """
         if self._failure is not None:
             raise self._rewound()
@@ -170,7 +175,7 @@ class EngineCore:
         )
 
     def _finish(self, step: InFlightStep) -> Output:
-        """Draw the tokens of a step, and launch the next one as early as possible."""
+        """Sample the tokens of a step, and launch the next step as early as possible."""
         following = self._prepare(step) if self._limits.queues else None
         overlap = Overlap.NONE if following is None else self._overlap(following)
         if following and overlap is Overlap.BEHIND:
@@ -195,14 +200,18 @@ class EngineCore:
         )
 
     def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
-        """Launch a step whose failure must not cost the tokens that were just drawn: the next `step` tells of it."""
+        """Launch a step. If that fails, the next `step` raises the error,
+        so that the tokens just sampled are not lost.
+        """
         try:
             self._in_flight = following.launch(self._pipeline, tokens)
         except LlmdError as error:
             self._failure = error
 
     def _mask(self, behind: InFlightStep) -> None:
-        """Let a step that is behind another have the masks that depend on its tokens; a failure is told as of a launch."""
+        """Send a queued step the masks that depend on the step before it.
+        The next `step` raises the error of a failure.
+        """
         try:
             behind.mask_behind()
         except LlmdError as error:
@@ -223,7 +232,7 @@ class EngineCore:
         return finish
 
     def _complete(self, step: InFlightStep, drawn: SampledTokens, finishes: list[Finish | None]) -> Output:
-        """Make what a step wrote valid, free what has ended, and tell of its tokens."""
+        """Commit what a step wrote to the KV cache, free finished requests, and return the step's tokens."""
         self._pager.copied(step.copies)
         for chunk in step.plan.chunks:
             if self._pager.owns(chunk.sequence.request_id):
@@ -235,8 +244,8 @@ class EngineCore:
             if sequence.group or sequence.ended or self._grammars.has_failed(sequence.request_id):
                 continue
             request_id, finish = sequence.request_id, finishes[row]
-            told = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
-            outputs.append(TokenOutput(request_id, drawn.tokens[row], *told, self._scores.pop(request_id)))
+            details = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
+            outputs.append(TokenOutput(request_id, drawn.tokens[row], *details, self._scores.pop(request_id)))
             if finish is not None:
                 self.cancel(request_id)
         beams = self._beams.advance()
@@ -249,7 +258,7 @@ class EngineCore:
         return Output(tuple(outputs), started, self._failed(), beams)
 
     def _failed(self) -> tuple[Failed, ...]:
-        """End the requests whose grammars cannot be followed, or for which a search finds no answer."""
+        """End the requests whose grammar cannot be followed or whose beam search finds no answer."""
         failed = {
             self._beams.owner(sequence_id): error
             for sequence_id, error in self._grammars.failed().items()
@@ -266,7 +275,7 @@ class EngineCore:
         return error
 
     def _rewind(self) -> None:
-        """Forget every step on its way; what it was to compute is planned anew."""
+        """Drop the step in flight; its work is planned again."""
         if self._in_flight is not None:
             self._in_flight.tickets.release()
             self._in_flight = None
@@ -277,7 +286,8 @@ class EngineCore:
 
         Raises:
             RequestError: no tokens, too many, or one outside the vocabulary.
-            MemoryBudgetError: the KV pool is too small, or running requests hold the blocks that this needs.
+            MemoryBudgetError: the KV pool is too small, or running requests occupy the blocks that are
+                needed.
         """
         return self._forward(token_ids)
 

@@ -1,4 +1,4 @@
-"""Errors of an engine as messages, and back."""
+"""Converts errors of an engine to messages and back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def failure(request_id: int | None, error: LlmdError) -> Failed:
 
 
 def error_of(failed: Failed) -> LlmdError:
-    """Return the error that an engine reported, as an object of its class."""
+    """Return the error that an engine reported, as an instance of the original class."""
     known = getattr(errors, failed.error, LlmdError)
     if not (isinstance(known, type) and issubclass(known, LlmdError)):
         known = LlmdError

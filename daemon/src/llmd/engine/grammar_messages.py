@@ -17,15 +17,16 @@ from llmd.grammar.masks import Masks
 
 
 class Compile(msgspec.Struct, frozen=True, tag=True):
-    """Compile a grammar for a sequence, whose answer has the tokens ``output`` already."""
+    """Compile a grammar for a sequence."""
 
     sequence_id: int
     grammar: Grammar
     output: tuple[int, ...] = ()
+    """The tokens that the answer already has."""
 
 
 class Fork(msgspec.Struct, frozen=True, tag=True):
-    """Let a new sequence be where another is in its grammar."""
+    """Copy the grammar state of a sequence for a new sequence."""
 
     parent_id: int
     child_id: int
@@ -38,7 +39,7 @@ class Forget(msgspec.Struct, frozen=True, tag=True):
 
 
 class BoundRow(msgspec.Struct, frozen=True, array_like=True):
-    """A row that needs a mask: as `llmd.grammar.masks.MaskRow`, for the matcher of a sequence."""
+    """A row that needs a mask: `llmd.grammar.masks.MaskRow` with a sequence id instead of a matcher."""
 
     sequence_id: int
     stop_ids: tuple[int, ...]
@@ -47,27 +48,29 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fill(msgspec.Struct, frozen=True, tag=True):
-    """Fill the masks of rows, into the first places of the shared memory."""
+    """Fill the masks of rows, written in order to the start of the shared memory."""
 
     rows: tuple[BoundRow, ...]
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The vocabulary has been taken in."""
+    """The vocabulary has been loaded."""
 
 
 class Compiled(msgspec.Struct, frozen=True, tag=True):
-    """The grammar of a sequence is ready, or cannot be followed: then ``message`` says why."""
+    """The compiler has finished with the grammar of a sequence."""
 
     sequence_id: int
     message: str = ""
+    """Why the grammar cannot be followed; empty: it is ready."""
     hint: str = ""
 
 
 class Filled(msgspec.Struct, frozen=True, tag=True):
-    """The masks are there; ``failed`` says why rows have none, by their place."""
+    """The masks are filled."""
 
     failed: dict[int, str]
+    """The rows without a mask, by index, with the reason."""
 
 
 ToGrammars = Compile | Fork | Forget | Fill

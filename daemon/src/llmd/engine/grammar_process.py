@@ -1,4 +1,4 @@
-"""The engine's side of the process that follows grammars."""
+"""The engine's side of the grammar process."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ WORKER = "llmd.engine.grammar_worker"
 
 
 class GrammarProcess:
-    """``python -m llmd.engine.grammar_worker``. Used by the loop's thread alone, which waits for nothing but masks.
+    """``python -m llmd.engine.grammar_worker``.
+    Only the engine loop's thread uses it; it blocks only for masks.
 
-    It is a process of its own because llguidance holds the interpreter's lock while it takes in a vocabulary, half a
-    second for 150,000 tokens: in a thread of the engine, every running stream would stand still for as long.
+    A separate process, because llguidance holds the GIL while it loads a vocabulary, half a second for
+    150,000 tokens: in a thread of the engine, that would stall every running stream.
 
-    Every method raises `EngineCrashedError` once the process has ended by itself.
+    Every method raises `EngineCrashedError` once the process has exited by itself.
     """
 
     def __init__(self, vocabulary: Vocabulary | PackedVocabulary, vocab_size: int, max_rows: int) -> None:
-        """Start it, for masks of at most ``max_rows`` rows at a time."""
+        """Start the process, with room for the masks of ``max_rows`` rows."""
         masks = new_mask_memory(max_rows, vocab_size)
         try:
             self._masks = MaskMemory(masks, vocab_size)
             self._socket, self._process = _start(vocabulary, masks, vocab_size)
         finally:
             os.close(masks)
-        # Also for those who forget an engine without closing it.
+        # Also ends the process if the engine is dropped without being closed.
         self._end = weakref.finalize(self, _end, self._process, self._socket)
         self._channel = Channel(self._socket, cast("type[FromGrammars]", FromGrammars))
         self._unsent: list[msgspec.Struct] | None = []
@@ -60,33 +61,37 @@ class GrammarProcess:
         return self._process.pid
 
     def tell(self, message: msgspec.Struct) -> None:
-        """Send what has no answer, or `Compile`, whose answer `compiled` gives."""
+        """Send a message that has no reply, or a `Compile`, whose reply `compiled` returns."""
         if self._unsent is None:
             self._send(message)
         else:
-            # Before it has taken in the vocabulary it reads nothing, and a full socket would hold up the loop.
+            # The process reads nothing until it has loaded the vocabulary,
+            # and a full socket would block the loop.
             self._unsent.append(message)
 
     def compiled(self) -> list[Compiled]:
-        """Take what it has said of grammars, without waiting."""
+        """Return the results that have arrived for grammars, without waiting."""
         self._receive(wait=False)
         compiled, self._compiled = self._compiled, []
         return compiled
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until it has said something, at most so long."""
+        """Wait for a message from the process, for at most ``timeout_s`` seconds."""
         if not self._compiled:
             self._channel.wait(timeout_s)
 
     def fill(self, rows: Sequence[BoundRow]) -> None:
-        """Begin to fill the masks of rows of compiled grammars, instead of those that nobody took with `filled`."""
+        """Start to fill the masks of rows; pending masks that were not taken with `filled` are dropped."""
         if self._filling:
             self.filled(0)
         self._send(Fill(tuple(rows)))
         self._filling = True
 
     def filled(self, count: int) -> tuple[Masks, dict[int, str]]:
-        """Wait for as many masks as were begun; they are valid until the next are begun. Also why rows have none."""
+        """Wait for the masks of the last `fill`; they are valid until the next `fill`.
+
+        Also returns the rows without a mask, by index, with the reason.
+        """
         while (filled := self._filled) is None:
             self._receive(wait=True)
         self._filling, self._filled = False, None
@@ -125,7 +130,7 @@ class GrammarProcess:
     def _lost(self) -> EngineCrashedError:
         self._end()
         return EngineCrashedError(
-            f"the process that follows grammars has ended with status {self._process.returncode}",
+            f"the grammar process exited with status {self._process.returncode}",
             hint="see the log; load the model again",
         )
 

@@ -1,7 +1,7 @@
-"""The process that follows grammars for an engine: ``python -m llmd.engine.grammar_worker SOCKET VOCABULARY MASKS SIZE``.
+"""The grammar process of an engine: ``python -m llmd.engine.grammar_worker SOCKET VOCABULARY MASKS SIZE``.
 
-The numbers are inherited descriptors of a socket, of the vocabulary as msgpack, and of the memory for masks; the last
-is the number of tokens. The process ends when the engine does.
+The first three arguments are inherited file descriptors: a socket, the vocabulary as msgpack, and the shared
+memory for masks. SIZE is the number of tokens. The process ends when the engine does.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from llmd.grammar.matcher import Matcher
 from llmd.process.channel import Channel
 
 MASK_THREADS = 4
-# A mask is waited for by every running stream: it gets the interpreter's lock back at once from a grammar that is being
-# prepared.
+# Every running stream waits for masks, so the thread that fills them must get the GIL back quickly from the
+# thread that compiles grammars.
 _SWITCH_INTERVAL_S = 1e-4
 
 log = logging.getLogger(__name__)
 
 
 def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> None:
-    """Serve until the engine has gone."""
-    # The engine decides when this ends; a terminal's Ctrl-C reaches both.
+    """Serve until the engine has ended."""
+    # Ctrl-C in a terminal reaches both processes, but the engine decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log_to_stderr()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -55,12 +55,15 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     with socket.socket(fileno=socket_fd) as sock:
         channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
         GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()
-    # Without waiting for a grammar that is being compiled: who starts the engine anew waits for the end of all its processes.
+    # Do not wait for a grammar that is being compiled:
+    # a restart of the engine waits until all its processes have ended.
     os._exit(0)
 
 
 class GrammarWorker:
-    """A thread compiles, so that a long grammar holds up those that wait for theirs and nobody else."""
+    """Compiles in a second thread, so that a slow grammar delays only
+    requests that wait for their own grammar.
+    """
 
     def __init__(
         self, channel: Channel[ToGrammars], vocabulary: Vocabulary, vocab_size: int, masks: MaskMemory
@@ -74,7 +77,7 @@ class GrammarWorker:
         self._matchers: dict[int, Future[Matcher]] = {}
 
     def serve(self) -> None:
-        """Do what the engine says until it has gone."""
+        """Handle the engine's messages until it has ended."""
         try:
             self._send(Ready())
             while not self._channel.closed:
@@ -99,7 +102,9 @@ class GrammarWorker:
                 self._send(Filled(self._fill(message)))
 
     def _compile(self, message: Compile) -> Matcher:
-        """A matcher behind the output that the answer already has; the engine is told."""
+        """Return a matcher that has accepted the answer's existing output,
+        and report the result to the engine.
+        """
         reply = Compiled(message.sequence_id)
         try:
             matcher = self._compiler.compile(message.grammar)
@@ -109,7 +114,7 @@ class GrammarWorker:
             raise
         except BaseException:
             log.exception("grammar_not_compiled")
-            os._exit(1)  # the engine hears of it, and begins anew
+            os._exit(1)  # the engine notices and restarts
         finally:
             self._send(reply)
         return matcher

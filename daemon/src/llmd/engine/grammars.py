@@ -1,4 +1,4 @@
-"""The grammars of running requests: compiled beside the loop, and their masks filled while the device works."""
+"""The grammars of running requests: compiled outside the loop, with masks filled while the device works."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ class _Bound(msgspec.Struct):
     sequence: Running
     min_tokens: int
     num_seen: int
-    """Tokens of the sequence that its matcher has seen, with the prompt."""
+    """Number of the sequence's tokens that its matcher has seen, including the prompt."""
 
 
 class PendingMasks(msgspec.Struct, frozen=True):
-    """Masks that are being filled for the rows of ``masked``."""
+    """Masks that are being filled."""
 
     masked: list[bool]
+    """Whether each output row gets a mask."""
     sequences: list[Running]
 
 
 class Grammars:
-    """What grammars keep for a core. Used by the loop's thread alone.
+    """The grammars of one engine core. Only the engine loop's thread uses it.
 
-    A process compiles them and fills masks; in it a matcher follows the tokens of each request, and outlives preemptions.
-    After a resubmission it is fed the output anew.
+    A separate process compiles them and fills masks. There, a matcher follows the tokens of each request and
+    survives preemption. After a resubmission, a new matcher is fed the output so far.
     """
 
     def __init__(self, vocab_size: int, max_rows: int) -> None:
-        """At most ``max_rows`` rows are drawn from in a step."""
+        """``max_rows`` is the most rows that a step samples from."""
         self._vocab_size = vocab_size
         self.mask_words = mask_words(vocab_size)
         self._max_rows = max_rows
@@ -52,24 +53,25 @@ class Grammars:
 
     @property
     def pending(self) -> bool:
-        """Whether a request waits for its grammar, or has failed and nobody was told."""
+        """Whether a request waits for its grammar, or has a failure that was not reported yet."""
         return bool(self._waiting or self._failed)
 
     def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
-        """Take the vocabulary that grammars are compiled for, once."""
+        """Set the vocabulary that grammars are compiled for. Call it once."""
         self._end_ids = vocabulary.end_ids
         self._process = GrammarProcess(vocabulary, self._vocab_size, self._max_rows)
 
     def open(self, submit: Submit, arrival: int) -> None:
-        """Let a request wait for its grammar.
+        """Start to compile the grammar of a request, which waits until that is done.
 
         Raises:
-            GrammarError: no vocabulary is known, or nothing could end its answer.
+            GrammarError: no vocabulary was set, or no token can end the answer.
         """
         stop = submit.stop
         if self._process is None:
             raise GrammarError("the engine knows no vocabulary", hint="send it before the first grammar")
-        # The masks allow stop ids where the grammar is complete, whatever ``ignore_eos`` and ``min_tokens`` say.
+        # The masks allow stop ids when the grammar is complete,
+        # regardless of ``ignore_eos`` and ``min_tokens``.
         stop_ids = stop.stop_ids or self._end_ids
         if not stop_ids:
             raise GrammarError(
@@ -82,7 +84,9 @@ class Grammars:
         self._waiting[submit.request_id] = _Bound(sequence, submit.stop.min_tokens, len(sequence.tokens))
 
     def fork(self, parent_id: int, child: Running) -> None:
-        """Bind a sequence that goes on from what another is now, if that is bound; no mask of it is being filled."""
+        """Give a forked sequence its parent's grammar state, if the parent has one.
+        No mask of the parent is pending.
+        """
         if (bound := self._bound.get(parent_id)) is not None:
             self._told.tell(Fork(parent_id, child.request_id))
             self._bound[child.request_id] = msgspec.structs.replace(bound, sequence=child)
@@ -98,10 +102,10 @@ class Grammars:
             self._process.end()
 
     def compiled(self) -> Iterator[Running]:
-        """Take the requests that may run now."""
+        """Take the requests whose grammars are now compiled."""
         for told in self._told.compiled() if self._waiting else ():
             if (bound := self._waiting.pop(told.sequence_id, None)) is None:
-                continue  # it has left
+                continue  # the request has ended
             self._bound[told.sequence_id] = bound
             if told.message:
                 self._failed[told.sequence_id] = GrammarError(told.message, hint=told.hint)
@@ -109,14 +113,14 @@ class Grammars:
                 yield bound.sequence
 
     def failed(self) -> dict[int, LlmdError]:
-        """Take the requests whose grammars cannot be followed, and why."""
+        """Take the requests whose grammars cannot be followed, with the errors."""
         failed, self._failed = self._failed, {}
         for request_id in failed:
             self._forget(request_id)
         return failed
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until some grammar is compiled, at most so long."""
+        """Wait until a grammar is compiled, for at most ``timeout_s`` seconds."""
         if self._waiting:
             self._told.wait(timeout_s)
 
@@ -124,7 +128,7 @@ class Grammars:
         return request_id in self._bound
 
     def fill(self, sequences: Sequence[Running]) -> PendingMasks | None:
-        """Begin to fill the masks of the rows that sequences draw from; None where no grammar binds them."""
+        """Start to fill the masks of the rows of sequences; None if none of them has a grammar."""
         masked = [one.request_id in self._bound for one in sequences]
         if not any(masked):
             return None
@@ -133,16 +137,19 @@ class Grammars:
         return PendingMasks(masked, bound)
 
     def filled(self, pending: PendingMasks) -> Masks:
-        """Wait for masks, valid until the next are begun; requests for which there is none have failed."""
+        """Wait for masks, which are valid until the next `fill`.
+        Requests without a mask are marked as failed.
+        """
         masks, failed = self._told.filled(len(pending.sequences))
         for place, reason in failed.items():
             self._fail(pending.sequences[place].request_id, reason)
         return masks
 
     def refuse_empty(self, pending: PendingMasks, best: NDArray[np.float32]) -> None:
-        """Fail the requests that forbid, by biases of -100 and the like, all that their grammar allows.
+        """Fail the requests that forbid, for example by biases of -100,
+        every token that their grammar allows.
 
-        ``best`` is the largest edited logit of each output row: minus infinity where no token may be drawn.
+        ``best`` is the largest edited logit of each output row: minus infinity if no token can be sampled.
         """
         rows = [row for row, masked in enumerate(pending.masked) if masked]
         for row, sequence in zip(rows, pending.sequences, strict=True):
@@ -153,12 +160,12 @@ class Grammars:
         return request_id in self._failed
 
     def failure(self, request_id: int) -> LlmdError | None:
-        """Why a grammar cannot be followed further, until `failed`."""
+        """Return why a grammar cannot be followed further; None after `failed` has returned it."""
         return self._failed.get(request_id)
 
     @property
     def _told(self) -> GrammarProcess:
-        """The process, where something was told to it."""
+        """The process, which exists once the vocabulary is set."""
         assert self._process is not None
         return self._process
 
@@ -174,7 +181,7 @@ class Grammars:
 
     def _fail(self, request_id: int, reason: str) -> None:
         if request_id not in self._bound:
-            return  # it has ended while a step with it was on its way
+            return  # it ended while a step with it was in flight
         self._failed[request_id] = GrammarError(
             f"the grammar cannot be followed further: {reason}", hint="simplify the grammar"
         )

@@ -41,7 +41,8 @@ Loader = Callable[[Load, Callable[[Loading], None]], LoadedModel]
 
 
 def serve(sock: socket.socket, loader: Loader) -> int:
-    """Load the model that the first message names, then run until the daemon closes ``sock`` or sends `Shutdown`.
+    """Load the model that the first message names,
+    then run until the daemon closes ``sock`` or sends `Shutdown`.
 
     Returns:
         The exit status of the process.

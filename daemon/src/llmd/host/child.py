@@ -1,7 +1,7 @@
 """The child process that describes, probes and benchmarks plugins: ``python -m llmd.host.child``.
 
-Reads one `Job` from standard input. Answers go to what was standard output, each as a frame; whatever the
-plugin and its toolkit print goes to standard error instead.
+Reads one `Job` from standard input. Writes answers as frames to the original standard output; everything that
+the plugin and its toolkit print goes to standard error.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ Trial = Callable[[Device], list[str]]
 
 
 def main() -> None:
-    """Do the job of standard input. Never returns: a driver's clean-up at exit must not undo the result."""
+    """Run the job from standard input.
+    Never returns: a driver's clean-up at exit must not undo the result.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-    signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # its default action ends a hanging driver too
+    signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # SIGALRM kills the process even if the driver hangs
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
         for answer in answers_to(job.task):
@@ -57,28 +59,28 @@ def main() -> None:
 
 
 def end_with_parent() -> None:
-    """Let the system kill this process when its parent has ended: nobody wants its answers then.
+    """Have the system kill this process when its parent ends, since nothing reads its answers then.
 
-    Linux alone; elsewhere the alarm of the job ends it. See prctl(2), PR_SET_PDEATHSIG.
+    Linux only; on other systems the alarm of the job ends it. See prctl(2), PR_SET_PDEATHSIG.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def claim_stdout() -> BinaryIO:
-    """Keep standard output for answers: file descriptor 1 itself goes to standard error from here."""
+    """Reserve standard output for answers: from here on, file descriptor 1 refers to standard error."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return output
 
 
 def answers_to(task: Probe | Measure) -> Iterator[Answer]:
-    """The answers to a task, ending with `Finished` or `Failed`."""
+    """Yield the answers to a task, ending with `Finished` or `Failed`."""
     try:
         yield from probe(task) if isinstance(task, Probe) else measure(task)
     except LlmdError as error:
         yield Failed(error.message, error.hint)
-    except BaseException as error:  # noqa: BLE001 - the door of plugins, in a process that ends with this
+    except BaseException as error:  # noqa: BLE001 - plugins may raise anything, and the process ends after this
         traceback.print_exc()
         yield Failed(
             f"it raised {type(error).__name__}: {error}",
@@ -102,10 +104,10 @@ def probe(task: Probe) -> Iterator[Answer]:
 
 
 def checked_infos(backend: str, returned: object) -> tuple[DeviceInfo, ...]:
-    """What a probe returned, once every field has the type that the contract says.
+    """Return the result of a probe after checking that every field has the type of the contract.
 
     Raises:
-        PluginError: it does not.
+        PluginError: a field has another type.
     """
     try:
         return msgspec.convert(msgspec.to_builtins(returned), tuple[DeviceInfo, ...])
@@ -117,7 +119,7 @@ def checked_infos(backend: str, returned: object) -> tuple[DeviceInfo, ...]:
 
 
 def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) -> DeviceState:
-    """The state of a device after it was opened and tried."""
+    """Open and test a device; return its state."""
     if info.score <= 0:
         return DeviceState(info, backend.name, task.plugin, ok=False, reason=info.reason or "its score is 0")
     wrong = try_device(backend, info, trial)
@@ -127,14 +129,14 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
 
 
 def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:
-    """What is wrong with a device: one device that fails does not take the others with it."""
+    """Return what is wrong with a device. A failure of one device does not affect the others."""
     try:
         device = backend.open(info.name, DeviceOptions())
         try:
             return trial(device) if trial else []
         finally:
             device.close()
-    except Exception as error:  # noqa: BLE001 - the door of plugins
+    except Exception as error:  # noqa: BLE001 - plugins may raise anything
         traceback.print_exc()
         return [f"opening or trying it raised {type(error).__name__}: {error}"]
 
@@ -151,10 +153,10 @@ def measure(task: Measure) -> Iterator[Answer]:
 
 
 def checked_profile(returned: object) -> DeviceProfile:
-    """What a benchmark returned, once it is a profile.
+    """Return the result of a benchmark after checking that it is a profile.
 
     Raises:
-        PluginError: it is not.
+        PluginError: it is not a profile.
     """
     try:
         return msgspec.convert(msgspec.to_builtins(returned), DeviceProfile)

@@ -1,4 +1,6 @@
-"""Runs a job in a child process: whatever a driver does there, this process gets answers or a reason."""
+"""Runs a job in a child process: whatever a driver does there,
+the caller gets answers or an error with the reason.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,21 @@ from llmd.process.frames import FrameDecoder, FrameError
 from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
-# How long after its time limit a child ends by itself, where this process was killed and the system does not end it.
+# How long after its time limit a child ends by itself,
+# if this process was killed and the system does not end the child.
 ORPHAN_S = 5.0
 
 
 class BusyMachineError(PluginError):
-    """A child spent most of its time on waiting for a processor: that says nothing about its plugin."""
+    """A child spent most of its time waiting for a processor, which says nothing about its plugin."""
 
 
 def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
-    """Run a task in a child and return its answers, `Finished` left out.
+    """Run a task in a child and return its answers without `Finished`.
 
     Raises:
-        PluginError: the child crashed, hung, raised, or answered what is no answer; the message says which.
-        BusyMachineError: other processes left it too little time.
+        PluginError: the child crashed, hung, raised, or sent an invalid answer; the message says which.
+        BusyMachineError: other processes left the child too little processor time.
     """
     job = msgspec.msgpack.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
     with tempfile.TemporaryFile() as stderr:
@@ -52,7 +55,9 @@ def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
 def _communicate(
     child: subprocess.Popen[bytes], job: bytes, limit: TimeLimit
 ) -> tuple[bytes, TimeSpent | None]:
-    """What the child wrote until it ended, and the time it took if that was too long; what it started ends with it."""
+    """Return the child's output, and the time it took if that exceeded the limit.
+    Kills the child's process group.
+    """
     began = time.monotonic()
     spent = TimeSpent(0.0, 0.0)
     unsent: bytes | None = job
@@ -61,7 +66,7 @@ def _communicate(
             try:
                 return child.communicate(unsent, limit.wait_s(spent))[0], None
             except subprocess.TimeoutExpired as expired:
-                unsent = None  # communicate() goes on with what it has not sent yet
+                unsent = None  # communicate() continues with the input that it has not sent yet
                 spent = TimeSpent(
                     processor_seconds(child.pid) or 0.0, time.monotonic() - began, delayed_seconds(child.pid)
                 )
@@ -77,7 +82,7 @@ def _communicate(
 
 
 def _decoded(output: bytes) -> list[Answer]:
-    """Return the answers, up to a frame that the child's end cut off.
+    """Return the complete answers; a last frame that was cut off when the child ended is dropped.
 
     Raises:
         PluginError: a complete frame is not an answer.
@@ -85,13 +90,15 @@ def _decoded(output: bytes) -> list[Answer]:
     try:
         return FrameDecoder(cast("type[Answer]", Answer)).feed(output)
     except FrameError as error:
-        raise PluginError(f"it answered something that is no answer: {error}", hint=_advice("")) from error
+        raise PluginError(f"it sent an invalid answer: {error}", hint=_advice("")) from error
 
 
 def overrun_error(
     limit: TimeLimit, spent: TimeSpent, load: MachineLoad, step: Began, task: Probe | Measure
 ) -> PluginError:
-    """Why a child was ended: it computed for too long, it waited, or other processes left it too little time."""
+    """Return why a child was killed: it computed or waited too long,
+    or other processes left it too little time.
+    """
     if spent.wall_s < limit.wall_s:
         used = f"it used {spent.processor_s:.1f} s of processor time while it {step.doing}"
         return PluginError(f"{used}; the limit is {limit.processor_s:g} s", hint=_fix(task, step))
@@ -105,7 +112,7 @@ def overrun_error(
 
 
 def _error(task: Probe | Measure, code: int, answers: list[Answer], stderr: str) -> PluginError:
-    """Why there is no `Finished`."""
+    """Return the error of a child that did not send `Finished`."""
     if answers and isinstance(failed := answers[-1], Failed):
         return PluginError(failed.reason, hint=failed.fix)
     step = _last_begun(answers)
@@ -118,29 +125,30 @@ def _error(task: Probe | Measure, code: int, answers: list[Answer], stderr: str)
 
 
 def _last_begun(answers: list[Answer]) -> Began:
-    """What the child was doing when it ended."""
+    """Return what the child was doing when it ended."""
     return next((answer for answer in reversed(answers) if isinstance(answer, Began)), Began("started"))
 
 
 def _fix(task: Probe | Measure, step: Began) -> str:
-    """What to do about a child that crashed or hung."""
+    """Return the hint for a child that crashed or hung."""
     if step.doing == IMPORTED:
-        # Commands import plugins in their own process, `llmd doctor` too: what ends an import ends them.
+        # All commands import plugins in their own process, `llmd doctor` too:
+        # a crash on import would crash them.
         return f"uninstall {task.plugin.distribution}; report it to its authors"
     return _advice(step.driver)
 
 
 def _signal(number: int) -> str:
-    """Name and meaning of a signal."""
+    """Return the name and meaning of a signal."""
     try:
         name = signal.Signals(number).name
-    except ValueError:  # most real-time signals have none
+    except ValueError:  # most real-time signals have no name
         name = f"signal {number}"
     return f"{name} ({signal.strsignal(number)})"
 
 
 def _tail(stderr: IO[bytes]) -> str:
-    """The last line that the child wrote for people."""
+    """Return the last line of the child's standard error."""
     size = stderr.seek(0, os.SEEK_END)
     stderr.seek(max(0, size - STDERR_TAIL_BYTES))
     lines = stderr.read().decode(errors="replace").strip().splitlines()

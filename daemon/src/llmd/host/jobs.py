@@ -1,4 +1,4 @@
-"""What the host asks of a child process, and what the child answers, in frames."""
+"""Messages between the host and a child process, in frames: one `Job`, then its answers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from llmd.host.states import Summary
 
 
 class Probe(msgspec.Struct, frozen=True, tag=True):
-    """Describe a plugin, find its devices, and try each.
-
-    ``trial`` is the dotted name (``package.module:function``) of a function that gets an opened device and returns
-    a sentence for each thing it does wrong; empty: devices are only opened.
-    """
+    """Describe a plugin, find its devices, and test each."""
 
     plugin: PluginName
     trial: str
+    """The dotted name (``package.module:function``) of a function that gets an opened device and returns a
+    sentence for each fault; empty: devices are only opened.
+    """
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
@@ -31,25 +30,26 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What a child reads: its task, the search path of the process that started it, and when to end by itself."""
+    """The input of a child."""
 
     task: Probe | Measure
     search_path: tuple[str, ...]
+    """``sys.path`` of the process that started the child."""
     alarm_s: float
+    """Seconds after which the child ends by itself."""
 
 
 IMPORTED = "was imported"
-"""What a plugin does first, as `Began.doing` says it."""
+"""`Began.doing` of the first step."""
 
 
 class Began(msgspec.Struct, frozen=True, tag=True):
-    """The child is about to do something that may end it; ``doing`` completes "while it …".
-
-    ``driver`` is that of the backend that does it (`llmd.api.plugins.Backend`).
-    """
+    """The child is about to do something that may crash it."""
 
     doing: str
+    """Completes the phrase "while it …"."""
     driver: str = ""
+    """The driver that the backend uses (`llmd.api.plugins.Backend`)."""
 
 
 class Described(msgspec.Struct, frozen=True, tag=True):
@@ -59,7 +59,7 @@ class Described(msgspec.Struct, frozen=True, tag=True):
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):
-    """A device, tried."""
+    """A device that was tested."""
 
     device: DeviceState
 
@@ -71,14 +71,14 @@ class Measured(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The plugin raised, or returned what the contract does not allow. Nothing follows."""
+    """The plugin raised, or returned something that the contract does not allow. The last answer."""
 
     reason: str
     fix: str
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
-    """Everything was done. Nothing follows."""
+    """The task is complete. The last answer."""
 
 
 Answer = Began | Described | Found | Measured | Failed | Finished

@@ -1,1 +1,1 @@
-"""Child processes: frames of messages, workers with limits, and the time that they use."""
+"""Child processes: message frames, workers with limits, and measuring the time that they use."""

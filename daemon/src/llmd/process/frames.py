@@ -1,4 +1,4 @@
-"""Frames: a 4-byte little-endian length, then the payload, which is msgpack in most of them."""
+"""Frames: a 4-byte little-endian length, then the payload, usually msgpack."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_payload(stream: IO[bytes]) -> bytes | None:
 
 
 class FrameDecoder(Generic[Message]):
-    """Turns received bytes into messages and keeps an incomplete frame until its rest arrives."""
+    """Decodes received bytes to messages and keeps an incomplete frame until the rest arrives."""
 
     def __init__(self, message_type: type[Message]) -> None:
         """``message_type`` is a struct or a union of structs."""

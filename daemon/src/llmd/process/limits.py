@@ -1,4 +1,6 @@
-"""How long a child process may take, in processor time: on a busy machine it gets little of it in each second."""
+"""Time limits of child processes, in processor time,
+because a busy machine gives a process little of each second.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ class TimeSpent(msgspec.Struct, frozen=True):
     """The time that a child process has taken so far."""
 
     processor_s: float
-    """Processor time of all its threads and of the processes that it has waited for."""
+    """Processor time of all its threads, and of its children that ended and were waited for."""
     wall_s: float
     """Time since it was started or got its task."""
     delayed_s: float = 0.0
@@ -27,10 +29,10 @@ class TimeSpent(msgspec.Struct, frozen=True):
 
 
 class TimeLimit(msgspec.Struct, frozen=True):
-    """When a child process is killed.
+    """Limits after which a child process is killed.
 
-    Several threads use more than a second of processor time in each second, so a child is never killed before
-    ``processor_s`` seconds of wall time have passed either.
+    Several threads together use more than a second of processor time per second, so a child is also never
+    killed before ``processor_s`` seconds of wall time have passed.
     """
 
     processor_s: float
@@ -43,7 +45,7 @@ class TimeLimit(msgspec.Struct, frozen=True):
         return spent.wall_s >= self.wall_s or _computed_s(spent) >= self.processor_s
 
     def wait_s(self, spent: TimeSpent) -> float:
-        """Seconds until the limit can be reached: when to look again."""
+        """Return the seconds until the limit can be reached, after which the caller should check again."""
         computing_s = max(self.processor_s - _computed_s(spent), SHORTEST_WAIT_S)
         return max(0.0, min(computing_s, self.wall_s - spent.wall_s))
 
@@ -66,7 +68,7 @@ class MachineLoad(msgspec.Struct, frozen=True):
 def processor_seconds(process_id: int, *, with_children: bool = True) -> float | None:
     """Return the processor time that a process has used; None if the system does not say.
 
-    With children: the time of those that have ended and that it has waited for is included.
+    ``with_children`` includes the time of children that have ended and that the process has waited for.
     """
     try:
         after_name = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
@@ -77,7 +79,9 @@ def processor_seconds(process_id: int, *, with_children: bool = True) -> float |
 
 
 def delayed_seconds(process_id: int) -> float:
-    """Return how long the most delayed thread of a process has waited for a processor; 0 if the system does not say."""
+    """Return how long the most delayed thread of a process has waited for a processor;
+    0 if the system does not say.
+    """
     try:
         threads = [path.read_text() for path in Path(f"/proc/{process_id}/task").glob("*/schedstat")]
     except OSError:  # a thread has just ended

@@ -11,14 +11,16 @@ from typing import IO
 from llmd.process.frames import frame, read_payload
 
 _ORPHAN_LIMIT_S = 60
-"""The parent ends a request that takes too long. If the parent has died, the request ends after so many seconds."""
+"""The parent kills a request that takes too long.
+If the parent has died, this process ends after this many seconds.
+"""
 
 
 def serve(answer: Callable[[bytes], bytes], *, memory_bytes: int, out_of_memory: bytes | None = None) -> None:
     """Answer each request with what ``answer`` returns for its payload.
 
-    ``memory_bytes`` limits the address space. When a request exceeds it, the process ends, after it has sent
-    ``out_of_memory`` if that is given.
+    ``memory_bytes`` limits the address space. If a request exceeds it, the process sends ``out_of_memory``,
+    if given, and ends.
     """
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

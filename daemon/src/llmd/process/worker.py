@@ -1,4 +1,5 @@
-"""A child process for work that may run away: it answers one request at a time, within limits of time and memory.
+"""A child process for work that may not terminate:
+it answers one request at a time, within time and memory limits.
 
 The child's side is `llmd.process.serve`.
 """
@@ -18,9 +19,11 @@ from llmd.process.frames import HEADER_BYTES, frame, payload_length
 from llmd.process.limits import TimeLimit, TimeSpent, processor_seconds
 
 STARTUP_LIMIT_S = 30.0
-"""Starting takes 0.1 s, and far longer on a machine that is busy with inference."""
+"""A start takes 0.1 s, but far longer on a machine that is busy with inference."""
 PATIENCE = 15
-"""A request ends after so many times its limit of processor time, however little of that the child got."""
+"""A request times out after this many times its processor-time limit in wall time,
+however little the child computed.
+"""
 
 
 class WorkerLostError(Exception):
@@ -37,14 +40,14 @@ class ReplyTooLongError(Exception):
 class Worker:
     """``python -m MODULE MEMORY_BYTES``, with frames on its standard input and output.
 
-    Not thread-safe. After any exception it must be ended.
+    Not thread-safe. Call `end` after any exception.
     """
 
     def __init__(self, module: str, *, memory_bytes: int, max_reply_bytes: int) -> None:
         """Start the process and wait until it is ready.
 
         Raises:
-            WorkerLostError: it does not start.
+            WorkerLostError: the process does not start.
         """
         self._max_reply_bytes = max_reply_bytes
         self._socket, theirs = socket.socketpair()
@@ -66,7 +69,7 @@ class Worker:
             raise
         if ready:
             self.end()
-            raise WorkerLostError("it sent something other than that it is ready")
+            raise WorkerLostError("its first message was not the one that says it is ready")
 
     @property
     def pid(self) -> int:
@@ -79,11 +82,12 @@ class Worker:
     def ask(self, payload: bytes, *, limit_s: float) -> bytes:
         """Send a request and return the payload of its reply.
 
-        ``limit_s`` is processor time, so that a busy machine does not make a request fail.
+        ``limit_s`` is processor time, so that requests do not fail only because the machine is busy.
 
         Raises:
-            TimeoutError: there was no complete reply within ``limit_s``, or in `PATIENCE` times that.
-            WorkerLostError: the process ended without one.
+            TimeoutError: no complete reply arrived within ``limit_s`` of processor time, or `PATIENCE` times
+                that in wall time.
+            WorkerLostError: the process ended without a reply.
             ReplyTooLongError: the reply is longer than allowed.
         """
         allowance = _Allowance(self.pid, TimeLimit(limit_s, PATIENCE * limit_s))
@@ -95,7 +99,7 @@ class Worker:
         return self._receive(allowance.remaining_s)
 
     def end(self) -> None:
-        """Kill the process and wait for its end."""
+        """Kill the process and wait until it has ended."""
         self._process.kill()
         self._process.wait()
         self._socket.close()
@@ -135,10 +139,10 @@ class _Allowance:
         self._used_s = processor_seconds(pid)
 
     def remaining_s(self) -> float:
-        """How long to wait before looking again; 0 or less once the time is used up."""
+        """Return how long to wait before checking again; 0 or less once the time is used up."""
         wall_s = time.monotonic() - self._begun
         used_s = processor_seconds(self._pid)
-        # If the system does not say what was used, the clock has to do.
+        # If the system does not report processor time, use wall time.
         processor_s = wall_s if used_s is None or self._used_s is None else used_s - self._used_s
         spent = TimeSpent(processor_s, wall_s)
         return 0.0 if self._limit.is_reached(spent) else self._limit.wait_s(spent)
@@ -151,16 +155,16 @@ def start_python(
     pipe: socket.socket | None = None,
     descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start ``python -m MODULE ARGUMENTS`` with an empty environment, for code that needs nothing of ours.
+    """Start ``python -m MODULE ARGUMENTS`` with no environment variables except PYTHONPATH.
 
-    ``pipe`` becomes its standard input and output, and its standard error goes nowhere; without one it has no input and
-    shares our standard error. It inherits ``descriptors``.
+    ``pipe`` becomes its standard input and output, and its standard error is discarded; without ``pipe`` it
+    has no input and shares our standard output and error. It inherits ``descriptors``.
 
     Raises:
         OSError: the process cannot be started.
     """
-    # No environment: code that breaks out of its sandbox finds no keys there. -P: nothing in the working directory is
-    # imported.
+    # No environment, so that code that escapes its sandbox finds no API keys there.
+    # -P: do not import from the working directory.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
         stdin=subprocess.DEVNULL if pipe is None else pipe.fileno(),

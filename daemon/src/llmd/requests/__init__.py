@@ -1,1 +1,1 @@
-"""What a request or a caller of `llmd.Engine` may ask for: its fields, their ranges, and what they mean."""
+"""The fields of requests and the options of `llmd.Engine`: their names, ranges and meaning."""

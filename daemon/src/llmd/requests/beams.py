@@ -1,4 +1,6 @@
-"""Fields of a beam search, under vLLM's names; ``early_stopping`` is that of transformers. `llmd.Engine` shares some."""
+"""Fields of a beam search, with vLLM's names and the ``early_stopping`` of transformers.
+`llmd.Engine` shares some.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,31 @@ MAX_CHOICES = 16
 MAX_LENGTH_PENALTY = 10.0
 NARROWING: Mapping[str, Collection[float]] = {
     name: reader.off for name, reader in READERS.items() if isinstance(reader, Number) and reader.narrows
-} | {"temperature": (0.0, 1.0)}  # at 0 the best token is taken, as a search does
-"""Fields that narrow what tokens are drawn from, with the values that change nothing. A search draws no tokens."""
+} | {"temperature": (0.0, 1.0)}  # 0 takes the best token, like a search
+"""Fields that restrict which tokens are sampled, with the values that change nothing.
+A search does not sample.
+"""
 
 
 class SearchOptions(TypedDict, total=False):
     """Options of a beam search in `llmd.Engine`."""
 
     beam_width: int | None
-    """Search for the likeliest answer with this many beams and draw nothing. The answer comes whole, at the end."""
+    """Search for the likeliest answer with this many beams instead of sampling.
+    Tokens arrive only at the end.
+    """
     length_penalty: float | None
-    """Exponent of the length by which the score of an answer is divided."""
+    """The score of an answer is divided by its length to the power of this."""
     early_stopping: bool | Literal["never"] | None
     """When the search ends."""
 
 
 def read_beams(fields: RequestFields, n: int) -> BeamParams | None:
-    """A search with ``best_of`` beams, else ``n``, that returns the best ``n``; None where draws are wanted.
+    """Read a search with ``best_of`` beams, else ``n``, that returns the best ``n``; None:
+    the request wants sampling.
 
     Raises:
-        BadRequestError: fields are out of range, or ask for what a search cannot give.
+        BadRequestError: a field is out of range, or asks for something that a search cannot do.
     """
     if not fields.boolean("use_beam_search"):
         return None
@@ -42,28 +49,28 @@ def read_beams(fields: RequestFields, n: int) -> BeamParams | None:
 
 
 def read_search(fields: RequestFields, width: int, best: int) -> BeamParams:
-    """``length_penalty`` and ``early_stopping`` of a search with so many beams.
+    """Read ``length_penalty`` and ``early_stopping`` of a search with ``width`` beams.
 
     Raises:
-        BadRequestError: they are out of range.
+        BadRequestError: one of them is out of range.
     """
     length_penalty = fields.number("length_penalty", -MAX_LENGTH_PENALTY, MAX_LENGTH_PENALTY)
     return BeamParams(width, best, 1.0 if length_penalty is None else length_penalty, _early_stopping(fields))
 
 
 def refuse_scores(beams: BeamParams | None, prompt_logprobs: int | None, param: str) -> None:
-    """Raises `BadRequestError` where the prompt of a search is to be scored."""
+    """Raise `BadRequestError` if a beam search also asks for prompt logprobs."""
     if beams is not None and prompt_logprobs is not None:
         raise BadRequestError(
-            f"{param} does not go with use_beam_search",
+            f"{param} cannot be combined with use_beam_search",
             code="unsupported_parameter",
             param=param,
-            hint="score the prompt in a request of its own",
+            hint="score the prompt in a separate request",
         )
 
 
 def unused_by(beams: BeamParams | None, fields: RequestFields) -> tuple[str, ...]:
-    """Fields that a search has no use for, though they were read."""
+    """Return the fields that were read but have no effect on a search."""
     given = {name: fields.value(name) for name in NARROWING} if beams is not None else {}
     return tuple(
         name

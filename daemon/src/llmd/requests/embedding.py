@@ -1,4 +1,4 @@
-"""Texts to tokens, and what an engine found for them to vectors, for daemons and for `llmd.Engine`."""
+"""Converts texts to tokens and an engine's output to vectors, for the daemon and for `llmd.Engine`."""
 
 from __future__ import annotations
 
@@ -18,43 +18,45 @@ from llmd.requests.mixed_text import MixedText, encode_mixed, read_mixed_texts
 MAX_INPUTS = 2048
 MAX_DIMENSIONS = 1 << 20
 LEAST_NORM = 1e-12
-"""What a vector of zeros is divided by, as in torch."""
+"""Vectors are divided by at least this norm, as in torch."""
 
 Vectors = NDArray[np.float32]
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts, or their tokens just as they are to be read, or both in turn. ``param`` is the field that holds them.
-
-    ``dimensions``: so many of the first numbers of each vector, made length 1 again. ``normalizes`` None: as the makers
-    of the model say. ``truncates``: a text that is too long is cut. ``window`` is how many tokens a text may have here,
-    where that is fewer than the model's own. ``prompt_name``: which of the model's prompts stands before every text; what
-    holds tokens has none.
-    """
+    """A request for the vectors of texts."""
 
     texts: tuple[MixedText, ...]
+    """Texts, or token ids that are used unchanged, or inputs that mix both."""
     dimensions: int | None = None
+    """Return only this many of the first numbers of each vector, normalized to length 1."""
     normalizes: bool | None = None
+    """None: as the model's authors specify."""
     truncates: bool = False
+    """Cut a text that is too long."""
     window: int | None = None
+    """The most tokens of a text, if fewer than the model allows."""
     prompt_name: str | None = None
+    """The model's prompt that is put before every text; inputs with token ids get none."""
     param: str = "input"
+    """The request field that contains the texts."""
 
 
 class Reader(Struct, frozen=True):
-    """What a model reads texts with; ``window`` is the most tokens of one."""
+    """The parts of a model that turn texts into tokens."""
 
     embedding: Embedding
     tokenizer: Tokenizer
     vocab_size: int
     window: int
+    """The most tokens of a text."""
 
 
 def read_inputs(fields: RequestFields, name: str = "input") -> tuple[MixedText, ...]:
-    """What is to be embedded, in any form of `read_mixed_texts`; ``name`` is the field that has it.
+    """Read the inputs to embed from the field ``name``, in any form of `read_mixed_texts`.
 
     Raises:
-        BadRequestError: there is none, one of them is empty, or there are too many.
+        BadRequestError: there are no inputs, too many, or an empty one.
     """
     texts = read_mixed_texts(fields, name, MAX_INPUTS)
     if not all(texts):
@@ -63,33 +65,32 @@ def read_inputs(fields: RequestFields, name: str = "input") -> tuple[MixedText, 
 
 
 def check_nested(embedding: Embedding, dimensions: int | None) -> None:
-    """Refuse to cut vectors whose first numbers mean nothing by themselves.
+    """Refuse ``dimensions`` if the model was not trained for shorter vectors (Matryoshka).
 
     Raises:
-        BadRequestError: the makers of the model do not say that they do, or name other lengths.
+        BadRequestError: the model's authors do not declare support, or list other lengths.
     """
     listed = embedding.nested_dimensions
     if dimensions is None or (embedding.nested and (not listed or dimensions in listed)):
         return
-    lengths = (
-        f"it can give {', '.join(map(str, listed))}" if listed else "its vectors mean something only whole"
-    )
+    lengths = f"it supports {', '.join(map(str, listed))}" if listed else "its vectors cannot be shortened"
     raise BadRequestError(
-        f"dimensions {dimensions}: the model was not made for that, {lengths}",
+        f"the model was not trained for {dimensions} dimensions: {lengths}",
         code="invalid_value",
         param="dimensions",
         hint="leave it out"
         if listed
-        else 'leave it out; a model that was made for it says "is_matryoshka": true in config.json',
+        else 'leave it out; a model trained for it has "is_matryoshka": true in config.json',
     )
 
 
 def to_tokens(reader: Reader, request: EmbeddingRequest) -> list[Fitted]:
-    """The tokens of every text. Blocks.
+    """Return the tokens of every text. Blocks.
 
     Raises:
-        ContextLengthError: a text is too long, and may not be cut.
-        RequestError: a text has no tokens, or one that the model does not know; or there is no prompt of that name.
+        ContextLengthError: a text is too long and must not be cut.
+        RequestError: a text has no tokens or a token outside the vocabulary, or the model has no prompt of
+            that name.
     """
     window = min(reader.window, request.window or reader.window)
     prompt = prompt_of(reader.embedding, request.prompt_name)
@@ -98,7 +99,7 @@ def to_tokens(reader: Reader, request: EmbeddingRequest) -> list[Fitted]:
 
 
 def prompt_of(embedding: Embedding, name: str | None) -> str:
-    """What stands before a text.
+    """Return the prompt that is put before each text.
 
     Raises:
         BadRequestError: the model has no prompt of that name.
@@ -108,7 +109,7 @@ def prompt_of(embedding: Embedding, name: str | None) -> str:
     if name not in embedding.prompts:
         known = ", ".join(embedding.prompts) or "none"
         raise BadRequestError(
-            f"the model has no prompt {name!r}, it has {known}",
+            f"the model has no prompt {name!r}; known prompts: {known}",
             code="invalid_value",
             param="prompt_name",
             hint="leave it out, or write the prompt into the text",
@@ -126,7 +127,7 @@ def _tokens(reader: Reader, request: EmbeddingRequest, text: MixedText, window: 
         raise RequestError("a text has no tokens", param=request.param, hint="send at least one character")
     if max(ids) >= reader.vocab_size:
         raise RequestError(
-            f"a text has the token id {max(ids)}, the vocabulary ends with {reader.vocab_size - 1}",
+            f"a text has the token id {max(ids)}, but the vocabulary ends at {reader.vocab_size - 1}",
             param=request.param,
             hint="use the tokenizer of this model",
         )
@@ -141,11 +142,11 @@ def _cased(reader: Reader, text: str) -> str:
 
 
 def to_vectors(found: Sequence[bytes], embedding: Embedding, request: EmbeddingRequest) -> Vectors:
-    """The vectors as the request wants them. Blocks.
+    """Return the vectors in the form that the request wants. Blocks.
 
     Raises:
-        BadRequestError: they are shorter than ``dimensions``.
-        LlmdError: the model computed numbers that are none.
+        BadRequestError: the vectors are shorter than ``dimensions``.
+        LlmdError: the model computed NaN or infinity.
     """
     vectors = np.stack([np.frombuffer(one, "<f4") for one in found])
     length, wanted = vectors.shape[1], request.dimensions
@@ -163,7 +164,7 @@ def to_vectors(found: Sequence[bytes], embedding: Embedding, request: EmbeddingR
 
 
 def not_finite(what: str) -> LlmdError:
-    """The error of a model that computes what no client could use."""
+    """Return the error for a model that computes NaN or infinity."""
     return LlmdError(
         f"the model computed {what} that are not finite",
         hint="its weights may be damaged: pull it again; or serve it with --kv-dtype f32",
@@ -171,7 +172,7 @@ def not_finite(what: str) -> LlmdError:
 
 
 def normalized(vectors: Vectors) -> Vectors:
-    """Each row with the length 1; zeros stay zeros."""
+    """Scale each row to length 1; zeros stay zeros."""
     norms = np.sqrt(np.sum(np.square(vectors, dtype=np.float64), axis=1, keepdims=True))
     lengths: Vectors = (vectors / np.maximum(norms, LEAST_NORM)).astype(np.float32)
     return lengths

@@ -24,7 +24,7 @@ class EndOptions(TypedDict, total=False):
     stop: str | Sequence[str] | None
     """Texts that end an answer."""
     stop_token_ids: Sequence[int] | None
-    """Tokens that end an answer, besides the model's own."""
+    """Tokens that end an answer, in addition to the model's own."""
     ignore_eos: bool | None
     """The model's own stop tokens do not end an answer."""
     include_stop_str_in_output: bool | None

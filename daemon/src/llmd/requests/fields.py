@@ -1,7 +1,8 @@
-"""Fields of a request body, read one by one; what nobody read was ignored, and the reply says so.
+"""Reads the fields of a request body one by one;
+fields that are never read are reported as ignored in the reply.
 
-Rules of every dialect: null is as good as absent, a number or boolean may be a string, what is out of range is
-refused with the range.
+Rules of every dialect: null means absent, a number or boolean may be given as a string, and the error for a
+value out of range names the range.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ class BadRequestError(RequestError):
     """A request that is refused."""
 
     def __init__(self, message: str, *, code: str, param: str | None = None, hint: str = "") -> None:
-        """``code`` is what the HTTP API calls the reason."""
+        """``code`` is the HTTP API's name of the reason."""
         super().__init__(message, param=param, hint=hint)
         self.code = code
 
 
 class RequestFields:
-    """Reads a JSON object; each method names the field it refuses. ``prefix`` stands before names of nested objects."""
+    """Reads a JSON object. Errors name the field;
+    ``prefix`` is put before the names of a nested object's fields.
+    """
 
     def __init__(self, body: Mapping[str, Any], prefix: str = "") -> None:
         self._values = {name: value for name, value in body.items() if value is not None}
@@ -40,12 +43,12 @@ class RequestFields:
         return tuple(self._values)
 
     def value(self, name: str) -> Any:
-        """The field as it is, or None."""
+        """Return the unchecked value of a field, or None."""
         self._unread.discard(name)
         return self._values.get(name)
 
     def integer(self, name: str, low: int, high: int) -> int | None:
-        """An integer in ``[low, high]``; ``5.0`` and ``"5"`` are integers too."""
+        """Read an integer in ``[low, high]``; ``5.0`` and ``"5"`` are integers too."""
         number = self._number(name, "an integer")
         if number is None:
             return None
@@ -54,12 +57,12 @@ class RequestFields:
         return int(self._in_range(name, number, low, high))
 
     def number(self, name: str, low: float, high: float) -> float | None:
-        """A number in ``[low, high]``."""
+        """Read a number in ``[low, high]``."""
         number = self._number(name, "a number")
         return None if number is None else float(self._in_range(name, number, low, high))
 
     def boolean(self, name: str, *, default: bool = False) -> bool:
-        """A boolean; ``"true"``, ``"false"``, 1 and 0 are booleans too."""
+        """Read a boolean; ``"true"``, ``"false"``, 1 and 0 are booleans too."""
         value = self.value(name)
         if value is None or isinstance(value, bool):
             return default if value is None else value
@@ -69,28 +72,28 @@ class RequestFields:
         return known[str(value).lower()]
 
     def text(self, name: str) -> str | None:
-        """A string."""
+        """Read a string."""
         value = self.value(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, "a string")
         return value
 
     def repeated(self, name: str) -> str | None:
-        """A string that the reply repeats and nothing else reads: the field stays among those that are ignored."""
+        """Read a string that is only repeated in the reply: the field still counts as ignored."""
         value = self._values.get(name)
         if value is not None and not isinstance(value, str):
             raise self.invalid(name, "a string")
         return value
 
     def nested(self, name: str) -> RequestFields:
-        """An object; empty where it is absent."""
+        """Read an object; empty if it is absent."""
         value = self.value(name)
         if value is not None and not isinstance(value, dict):
             raise self.invalid(name, "an object")
         return RequestFields(value or {}, f"{self._prefix}{name}.")
 
     def strings(self, name: str, most: int) -> tuple[str, ...]:
-        """A string or a list of at most ``most`` strings."""
+        """Read a string or a list of at most ``most`` strings."""
         value = self.value(name)
         values = [] if value is None else [value] if isinstance(value, str) else value
         if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
@@ -100,7 +103,7 @@ class RequestFields:
         return tuple(values)
 
     def token_ids(self, name: str) -> tuple[int, ...]:
-        """A list of token ids."""
+        """Read a list of token ids."""
         value = self.value(name)
         if value is None:
             return ()
@@ -112,7 +115,7 @@ class RequestFields:
         """Refuse a field that cannot be honoured, unless its value changes nothing.
 
         Raises:
-            BadRequestError: it has another value than those in ``neutral`` (empty text, lists and objects always are).
+            BadRequestError: the value is not in ``neutral`` and is not an empty string, list or object.
         """
         value = self.value(name)
         if value is None or value in ("", [], {}) or any(_same(value, item) for item in neutral):
@@ -125,7 +128,7 @@ class RequestFields:
         )
 
     def invalid(self, name: str, expected: str) -> BadRequestError:
-        """The refusal of a field with a value that is not ``expected``."""
+        """Return the error for a field whose value is not ``expected``."""
         value = repr(self._values.get(name))
         return BadRequestError(
             f"{self._prefix}{name} must be {expected}, not {value if len(value) <= 80 else value[:80] + '…'}",
@@ -164,7 +167,7 @@ def _parsed(text: str) -> int | float | None:
 
 
 def _same(value: Any, neutral: Any) -> bool:
-    """Equal, where ``"0"`` is 0 and true is not 1."""
+    """Whether two values are equal, where ``"0"`` equals 0 but true does not equal 1."""
     if isinstance(value, str) and isinstance(neutral, int | float) and not isinstance(neutral, bool):
         value = _parsed(value)
     return isinstance(value, bool) == isinstance(neutral, bool) and bool(value == neutral)

@@ -1,5 +1,5 @@
-"""What binds an answer: ``response_format``, vLLM's ``structured_outputs`` and older ``guided_*``, llama.cpp's
-``grammar`` and ``json_schema``.
+"""Fields that constrain an answer: ``response_format``, vLLM's ``structured_outputs`` and older ``guided_*``,
+and llama.cpp's ``grammar`` and ``json_schema``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from llmd.requests.fields import BadRequestError, RequestFields
 
 
 class GrammarOptions(TypedDict, total=False):
-    """Fields that bind an answer to a grammar, also options of `llmd.Engine`."""
+    """Fields that constrain an answer to a grammar, also options of `llmd.Engine`."""
 
     grammar: Grammar | str | None
-    """GBNF as llama.cpp has it; in Python a `Grammar`, too."""
+    """llama.cpp's GBNF; in Python also a `Grammar`."""
     json_schema: Mapping[str, Any] | str | None
-    """A JSON schema as llama.cpp takes it."""
+    """A JSON schema in llama.cpp's form."""
     response_format: Mapping[str, Any] | None
     """OpenAI's form."""
     structured_outputs: Mapping[str, Any] | None
@@ -31,24 +31,26 @@ class GrammarOptions(TypedDict, total=False):
 
 
 class GrammarChoice(Struct, frozen=True):
-    """The grammar of a request and the field that asks for it; ``ignored`` are names of fields inside that were not read."""
+    """The grammar of a request."""
 
     grammar: Grammar | None = None
     param: str = "response_format"
+    """The field that contains the grammar."""
     ignored: tuple[str, ...] = ()
+    """Names of nested fields that were not read."""
 
 
 Read = Callable[[RequestFields, str], Grammar | None]
 
 
 def read_grammar(fields: RequestFields) -> GrammarChoice:
-    """What binds the answers of a request.
+    """Read the grammar of a request.
 
     Raises:
-        BadRequestError: a field has a value that it cannot have, or there are two of them.
+        BadRequestError: a field has an invalid value, or two fields contain grammars.
     """
     nested = fields.nested("structured_outputs")
-    nested.refuse("structural_tag", (), "tags within free text are not followed")
+    nested.refuse("structural_tag", (), "llmd does not constrain tags within free text")
     found = [
         GrammarChoice(grammar, name)
         for name, read in _FIELDS.items()
@@ -61,20 +63,20 @@ def read_grammar(fields: RequestFields) -> GrammarChoice:
     ]
     if len(found) > 1:
         raise BadRequestError(
-            f"{found[0].param} and {found[1].param} both bind the answer",
+            f"{found[0].param} and {found[1].param} both constrain the answer",
             code="invalid_value",
             param=found[1].param,
-            hint="send one of them",
+            hint="send only one of them",
         )
     choice = found[0] if found else GrammarChoice()
     return msgspec.structs.replace(choice, ignored=nested.ignored)
 
 
 def read_format(fields: RequestFields, name: str = "response_format") -> Grammar | None:
-    """``text``, ``json_object`` (with llama.cpp's ``schema``) or ``json_schema``.
+    """Read a format: ``text``, ``json_object`` (with llama.cpp's ``schema``) or ``json_schema``.
 
     Raises:
-        BadRequestError: it is of another type, or without a schema.
+        BadRequestError: the type is unknown, or the schema is missing.
     """
     value = fields.value(name)
     if value is None:
@@ -107,7 +109,7 @@ def _llamacpp_schema(fields: RequestFields, name: str) -> Grammar | None:
 
 
 def _closed_schema(fields: RequestFields, name: str, schema: Any) -> Grammar:
-    """A schema as llama.cpp means it."""
+    """Return the grammar of a schema as llama.cpp understands it: objects have no undeclared properties."""
     return schema_grammar(close_objects(_read_schema(fields, name, schema)))
 
 
@@ -116,7 +118,7 @@ def _of_schema(fields: RequestFields, name: str, schema: Any, *, strict: bool = 
 
 
 def _read_schema(fields: RequestFields, name: str, schema: Any) -> dict[str, Any] | bool:
-    """A schema, as an object or as JSON."""
+    """Read a schema that is an object or JSON text."""
     if isinstance(schema, str):
         try:
             schema = json.loads(schema)
@@ -146,7 +148,7 @@ def _choice(fields: RequestFields, name: str) -> Grammar | None:
 
 
 def _grammar(fields: RequestFields, name: str) -> Grammar | None:
-    """GBNF, or Lark: their rules are defined by different signs."""
+    """Read a grammar in GBNF or Lark; only GBNF defines rules with ``::=``."""
     text = fields.text(name)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Inputs in every form that llama.cpp takes: texts, token ids, and both in turn."""
+"""Inputs in every form that llama.cpp accepts: texts, token ids, and lists that mix both."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from llmd.requests.fields import BadRequestError, RequestFields, is_token_id
 TEXT_KEY, MEDIA_KEY = "prompt_string", "multimodal_data"
 
 MixedText = str | tuple[int | str, ...]
-"""A text, or token ids and texts in turn."""
+"""A text, or a sequence of token ids and texts."""
 
 Encode = Callable[[str], Sequence[int]]
 
 
 def read_mixed_texts(fields: RequestFields, name: str, most: int) -> tuple[MixedText, ...]:
-    """A text, token ids, both in turn, ``{"prompt_string": text}``, or a list of at most ``most`` such inputs.
+    """Read a text, token ids, a mix of both, ``{"prompt_string":
+    text}``, or a list of at most ``most`` such inputs.
 
-    A list with a token id in it is one input; any other list is one of inputs.
+    A list that contains a token id is one input; any other list is a list of inputs.
 
     Raises:
-        BadRequestError: the field holds something else, or images and sounds.
+        BadRequestError: the field contains something else, or images or audio.
     """
     value = fields.value(name)
     is_list = isinstance(value, list) and not any(is_token_id(item) for item in value)
@@ -33,7 +34,9 @@ def read_mixed_texts(fields: RequestFields, name: str, most: int) -> tuple[Mixed
 
 
 def encode_mixed(text: MixedText, whole: Encode, part: Encode) -> tuple[int, ...]:
-    """The tokens of an input. ``whole`` encodes a text that begins it, ``part`` one that follows something else."""
+    """Return the tokens of an input. ``whole`` encodes a text at its beginning,
+    ``part`` a text after other items.
+    """
     if isinstance(text, str):
         return tuple(whole(text))
     ids: list[int] = []
@@ -58,7 +61,7 @@ def _mixed_text(name: str, value: Any) -> MixedText | None:
 def _object_text(name: str, value: dict[str, Any]) -> str | None:
     if value.get(MEDIA_KEY):
         raise BadRequestError(
-            f"{name}.{MEDIA_KEY} is not supported: models read text alone",
+            f"{name}.{MEDIA_KEY} is not supported: models accept only text",
             code="unsupported_parameter",
             param=name,
             hint="leave it out",

@@ -1,4 +1,4 @@
-"""Whether a model was made for what a request asks."""
+"""Checks that a model can do what a request asks for: generate or embed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNSUPPORTED = "unsupported_model"
 
 
 def check_generates(name: str, loaded: Loaded) -> None:
-    """Refuse a model that embeds or scores where one is asked to generate.
+    """Refuse a model that embeds or scores instead of generating.
 
     Raises:
         BadRequestError: the model does not generate.
@@ -18,15 +18,15 @@ def check_generates(name: str, loaded: Loaded) -> None:
     if loaded.embedding is None:
         return
     if loaded.embedding.score is not None:
-        raise _refusal(f"{name} scores pairs of texts, it cannot generate", "name a model that generates")
+        raise _refusal(f"{name} scores pairs of texts and cannot generate", "name a model that generates")
     raise _refusal(
-        f"{name} embeds texts, it cannot generate",
+        f"{name} embeds texts and cannot generate",
         "embed texts with it (/v1/embeddings, Engine.embed), or name a model that generates",
     )
 
 
 def embedding_of(name: str, loaded: Loaded) -> Embedding:
-    """What the makers of a model say about its embeddings.
+    """Return what a model's files specify about its embeddings.
 
     Raises:
         BadRequestError: the model generates, or scores.
@@ -36,8 +36,8 @@ def embedding_of(name: str, loaded: Loaded) -> Embedding:
         return embedding
     does = "generates text" if embedding is None else "scores pairs of texts"
     raise _refusal(
-        f"{name} {does}, it cannot embed",
-        "name a model that embeds: one with modules.json, or whose architecture has no head",
+        f"{name} {does} and cannot embed",
+        "name an embedding model: one with modules.json, or with an architecture that has no head",
     )
 
 

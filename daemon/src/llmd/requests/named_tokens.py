@@ -1,4 +1,4 @@
-"""Texts in a request that stand for tokens: breakers of DRY and bad words."""
+"""Texts in a request that stand for tokens: DRY's sequence breakers and bad words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL_TOKENS = (1 << 31) - 1
 
 
 class DryChoice(Struct, frozen=True):
-    """`llmd.api.samplers.Dry` as a request gives it: breakers are texts."""
+    """`llmd.api.samplers.Dry` with breakers as texts, as in a request."""
 
     multiplier: float
     base: float = 1.75

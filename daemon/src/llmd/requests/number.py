@@ -1,4 +1,4 @@
-"""Fields that are numbers: their range, and the values that have a meaning of their own."""
+"""Numeric fields: their range, and values with a special meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llmd.requests.fields import RequestFields
 
 
 class Number(Struct, frozen=True):
-    """How a field that is a number is read: call it with the fields of a request and the field's name."""
+    """Reads a numeric field: call it with the fields of a request and the field's name."""
 
     low: float
     high: float
@@ -23,7 +23,7 @@ class Number(Struct, frozen=True):
     off: tuple[float, ...] = ()
     """Values that change nothing."""
     narrows: bool = False
-    """The field narrows what tokens are drawn from, so that a beam search has no use for it."""
+    """The field restricts which tokens are sampled, so that it has no effect on a beam search."""
     aliases: tuple[str, ...] = ()
     """Other names of the field; the field's own name wins."""
 

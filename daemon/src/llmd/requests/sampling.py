@@ -1,6 +1,7 @@
-"""How tokens are drawn: the one declaration of its fields, for every API, for `llmd.Engine` and for docs/sampling.md.
+"""The sampling fields, declared once for every API, for `llmd.Engine` and for docs/sampling.md.
 
-A new sampler has its parameter in `llmd.api.samplers`, its field here, and its computation in `llmd.sampling`.
+To add a sampler, declare its parameter in `llmd.api.samplers` and its field here, and implement it in
+`llmd.sampling`.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ def _read_bias(fields: RequestFields, name: str) -> tuple[tuple[int, float], ...
 
 
 class SamplingOptions(TypedDict, total=False):
-    """Fields of a request, and options of `llmd.Engine`; each with its type and how it is read.
+    """Sampling fields of a request, also options of `llmd.Engine`; each with its type and its reader.
 
-    A field that is left out or None has the value that the model's makers chose; if they chose none, it is off.
+    If a field is absent or None, the value that the model's authors chose applies; if they chose none, it is
+    off.
     """
 
     seed: Annotated[int | None, Number(-ANY_SEED, ANY_SEED, whole=True)]
@@ -76,7 +78,7 @@ class SamplingOptions(TypedDict, total=False):
     dynatemp_range: Annotated[float | None, Number(0.0, MAX_TEMPERATURE, off=(0.0,), narrows=True)]
     """Vary the temperature by up to this much with the model's certainty."""
     dynatemp_exponent: Annotated[float | None, Number(0.0, MAX_TEMPERATURE)]
-    """Shape of the way from entropy to temperature."""
+    """Exponent of the mapping from entropy to temperature."""
     xtc_probability: Annotated[float | None, Number(0.0, 1.0, off=(0.0,), narrows=True)]
     """Probability with which XTC excludes the likeliest tokens."""
     xtc_threshold: Annotated[float | None, Number(0.0, 1.0)]
@@ -84,7 +86,7 @@ class SamplingOptions(TypedDict, total=False):
     mirostat: Annotated[Literal[0, 1, 2] | None, Number(0, 2, whole=True, off=(0,), narrows=True)]
     """Version of mirostat."""
     mirostat_tau: Annotated[float | None, Number(0.0, 100.0)]
-    """Surprise in bits that mirostat aims at."""
+    """Target surprise of mirostat, in bits."""
     mirostat_eta: Annotated[float | None, Number(0.0, 100.0)]
     """Learning rate of mirostat."""
     samplers: Annotated[str | Sequence[str] | None, read_order]
@@ -128,7 +130,7 @@ READERS: Mapping[str, Reader] = {
 
 
 class SamplingChoice(Struct, frozen=True):
-    """How a request wants tokens to be drawn. None: as the model's makers chose, else off."""
+    """The sampling that a request asks for. None: the value that the model's authors chose, else off."""
 
     temperature: float | None = None
     top_k: int | None = None
@@ -151,8 +153,9 @@ class SamplingChoice(Struct, frozen=True):
     default_order: tuple[SamplerName, ...] = DEFAULT_ORDER
     """The order that clients of this API expect if a request has none."""
     repeat_last_n: int | None = None
-    """How many last tokens of prompt and output the penalties look at. None: the repetition penalty looks at prompt and
-    output, the others at the output."""
+    """How many last tokens of prompt and output the penalties look at. None: the repetition penalty looks at
+    prompt and output, the others at the output.
+    """
     dry: DryChoice | None = None
     bad_words: tuple[str, ...] = ()
     allowed_ids: tuple[int, ...] = ()
@@ -163,7 +166,7 @@ class SamplingChoice(Struct, frozen=True):
 
     @property
     def names_tokens(self) -> bool:
-        """Whether it names tokens by their text, so that `tokens` must be called."""
+        """Whether it names tokens by their text, so that the caller must call `tokens`."""
         return bool(self.bad_words or self.dry)
 
     def tokens(self, tokenizer: Tokenizer, vocabulary: Sequence[bytes]) -> NamedTokens:
@@ -176,7 +179,9 @@ class SamplingChoice(Struct, frozen=True):
     def params(
         self, defaults: GenerationDefaults, seed: int, choice: int, tokens: NamedTokens = NO_TOKENS
     ) -> SamplingParams:
-        """Return the parameters for the engine: the request's values, else the defaults of the model's makers."""
+        """Return the parameters for the engine:
+        the request's values, else the defaults of the model's authors.
+        """
         values = {name: self._value(name, defaults) for name in _SAME_NAME}
         left_out = () if self.samplers is None else [name for name in _SWITCHED if name not in self.samplers]
         for name in left_out:
@@ -192,7 +197,9 @@ class SamplingChoice(Struct, frozen=True):
         )
 
     def drawn_seed(self) -> int:
-        """Return the request's seed, which may have any size, as 64 bits; a random one if it has none."""
+        """Return the request's seed, which may be of any size, reduced to 64 bits;
+        without a seed, a random one.
+        """
         return secrets.randbits(SEED_BITS) if self.seed is None else self.seed % (1 << SEED_BITS)
 
     def _value(self, name: str, defaults: GenerationDefaults) -> Any:
@@ -217,7 +224,9 @@ _SWITCHED: Mapping[StageName, tuple[str, ...]] = {
     "dry": (),
     "temperature": ("temperature",),
 }
-"""Parameters that are off if the list of samplers lacks the sampler. The others are off because nothing reads them."""
+"""Parameters that are off if the list of samplers lacks the sampler.
+The others are off because nothing reads them.
+"""
 
 
 def read_sampling(

@@ -33,8 +33,8 @@ def test_what_is_kept_is_the_nearest_that_the_dtype_has(dtype: KVDtype, head_dim
         for g in (slice(first, first + 32) for first in range(0, head_dim, 32)):
             widest = np.abs(rotated[..., g]).max(-1, keepdims=True)
             off = np.abs(rotate(kept(x, dtype)) - rotated)[..., g]
-            # The widest step is 14 of 127 units, and a scale is at most three of its own steps too wide. Elements
-            # that move to make a sum of lowest bits even are off by up to a whole step.
+            # The widest step is 14 of 127 units, and a scale is at most three of its own steps too wide.
+            # Elements that move to make a sum of lowest bits even are off by up to a whole step.
             assert (off <= widest * 14 / 127 * 1.5).all()
     elif dtype == "int8":
         groups = [slice(first, first + 32) for first in range(0, head_dim, 32)]

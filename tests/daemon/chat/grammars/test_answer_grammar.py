@@ -17,14 +17,14 @@ from llmd.grammar.masks import MaskFiller, MaskRow
 from tests.serving.model import TURN_END, TURN_START
 
 PLAIN = ReasoningMarks("<think>", "</think>")
-# Two control tokens of the tiny model take the part of marks.
+# Two control tokens of the tiny model serve as reasoning marks.
 CONTROL = ReasoningMarks("<|im_start|>", "<s>")
 YES = Grammar("choice", '["yes"]')
 HELLO = ChatPrompt([{"role": "user", "content": "Hello"}])
 
 
 def takes(text: ModelText, grammar: Grammar | None, ids: bytes | list[int]) -> bool:
-    """Whether the model may answer so, and end."""
+    """Whether the grammar accepts this as a complete answer."""
     assert grammar is not None
     size = text.tokenizer.vocab_size
     matcher = GrammarCompiler(text.grammars.vocabulary, size).compile(grammar)
@@ -55,7 +55,7 @@ def test_without_a_checker_the_engine_alone_judges(text: ModelText) -> None:
 
 
 class TestReasoning:
-    """The mask begins where the reasoning ends, whoever has begun it."""
+    """The mask begins where the reasoning ends, whether the prompt or the model opened it."""
 
     thinking: ClassVar = b"well <b>\n</think>\n\n"
 

@@ -55,7 +55,7 @@ def test_a_grammar_that_ends_the_process_is_refused_and_the_next_one_is_tried(
     lost = checker._process
     assert lost is not None
     lost.ask = lambda *_a, **_k: _die(lost.pid)  # type: ignore[method-assign]
-    with pytest.raises(GrammarError, match="more memory than it may have"):
+    with pytest.raises(GrammarError, match="more memory than is allowed"):
         checker.check(job("b"))
     checker.check(job("c"))
     assert pid(checker) != lost.pid
@@ -88,7 +88,7 @@ def test_grammars_are_not_tried_again_until_they_are_forgotten(
 
 def test_what_is_known_waits_for_nobodys_check(checker: GrammarChecker) -> None:
     checker.check(job("a"))
-    with checker._lock:  # as while another grammar is tried
+    with checker._lock:  # as if another grammar is being checked
         checker.check(job("a"))
 
 

@@ -11,7 +11,7 @@ COMMAND = [sys.executable, "-P", "-m", "llmd.chat.templates.template_worker"]
 
 
 def serve(sources: list[str], *, memory_bytes: int = 512 << 20) -> list[Reply]:
-    """The replies to one job for each source."""
+    """Return the replies to one job for each source."""
     jobs = [RenderJob(source, {"messages": []}, "2026-02-03T04:05:06") for source in sources]
     frames = b"".join(frame(pack(job)) for job in jobs)
     done = subprocess.run([*COMMAND, str(memory_bytes)], input=frames, capture_output=True, check=True)

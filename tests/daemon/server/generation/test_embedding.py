@@ -116,7 +116,7 @@ def test_makers_say_how_texts_and_vectors_are(tmp_path: Path, probes: Path) -> N
         assert np.array_equal(vectors(daemon, [*b"about hello", TURN_END], prompt_name="q"), about)
         refused = embed(daemon, "Hello", prompt_name="x")
         assert (refused.status, refused.error["param"]) == (400, "prompt_name")
-        assert "it has q, d" in refused.error["message"]
+        assert "known prompts: q, d" in refused.error["message"]
         assert abs(np.linalg.norm(vectors(daemon, "Hello")) - 1) > 1e-3
         assert embed(daemon, "x" * 14).error["n_ctx"] == 20
         assert report(daemon)["output_tokens"] == 0

@@ -43,7 +43,9 @@ def spans(record: RequestRecord) -> dict[str, ReadableSpan]:
 
 
 def answered(**fields: object) -> RequestRecord:
-    """Return a request that arrived ten seconds ago, waited for one, prefilled for two and decoded for four."""
+    """Return a request that arrived ten seconds ago, waited for one,
+    prefilled for two and decoded for four.
+    """
     came = time.monotonic() - 10
     record = RequestRecord(
         "req_1", started=came, route="/v1/completions", model="tiny", sequences=1, status=200

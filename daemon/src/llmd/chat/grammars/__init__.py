@@ -1,1 +1,1 @@
-"""Grammars of answers, tried in a process of their own before an engine gets them."""
+"""Grammars of answers, test-compiled in a separate process before they reach an engine."""

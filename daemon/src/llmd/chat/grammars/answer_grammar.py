@@ -1,4 +1,6 @@
-"""The grammars of one model's answers: what the engine must know for them, and which it may get."""
+"""The grammars of one model's answers:
+the vocabulary that the engine needs, and the check of each grammar.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ from llmd.grammar.lark import after_reasoning, any_text
 
 
 class ModelGrammars:
-    """Everything here may block: call it in a thread.
+    """Checks and builds grammars for one model. Every method may block: call it in a thread.
 
-    Without a ``checker`` grammars are not tried before: for callers who hurt nobody but themselves.
+    Without a ``checker`` grammars are not tested first: a bad grammar then affects only the calling process.
     """
 
     def __init__(
@@ -33,17 +35,18 @@ class ModelGrammars:
         marks = () if reasoning is None else (reasoning.begin, reasoning.end)
         single = {tokenizer.token_id(mark) for mark in marks} - {None}
         specials = {token.token_id for token in tokenizer.vocabulary.specials}
-        # Where a mark of reasoning is one token, it is the model's mark and no text, whatever the tokenizer's files say.
+        # A reasoning mark that is a single token is a control token,
+        # even if the tokenizer's files call it text.
         self._control_ids = tuple(sorted(one for one in specials | single if one is not None))
 
     @property
     def threads(self) -> Executor | None:
-        """Where to wait for a check; None: anywhere."""
+        """The threads in which to wait for a check; None: any thread."""
         return None if self._checker is None else self._checker.threads
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """What the engine must know of the tokens; made when it is first asked for."""
+        """The vocabulary that the engine compiles grammars for; built on first use."""
         tokenizer = self._tokenizer
         return Vocabulary(
             tokens=tuple(tokenizer.token_bytes(token_id) for token_id in range(tokenizer.vocab_size)),
@@ -52,7 +55,7 @@ class ModelGrammars:
         )
 
     def check(self, grammar: Grammar) -> None:
-        """Try a grammar, and make ready what the engine needs for it.
+        """Check a grammar, and build the vocabulary that the engine needs for it.
 
         Raises:
             GrammarError: it is malformed, too complex, or has a feature that cannot be enforced.
@@ -64,9 +67,11 @@ class ModelGrammars:
     def behind(
         self, grammar: Grammar | None, marks: ReasoningMarks, *, is_open: bool, budget: int | None = None
     ) -> Grammar | None:
-        """The grammar of an answer that may begin with reasoning, of at most ``budget`` tokens; None: nothing is bound.
+        """Return the grammar of an answer that may begin with at most ``budget`` tokens of reasoning; None:
+        no constraint.
 
-        ``grammar`` binds what comes after. ``is_open``: the prompt has begun the reasoning already.
+        ``grammar`` constrains the text after the reasoning. ``is_open``: the prompt already opens the
+        reasoning.
         """
         end = self._mark(marks.end)
         if grammar is None and (budget is None or isinstance(end, str)):
@@ -75,7 +80,7 @@ class ModelGrammars:
         return after_reasoning(grammar or any_text(), begin=begin, end=end, budget=budget)
 
     def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
-        """Those marks that are control tokens: no text matches these."""
+        """Return the token ids of the marks that are control tokens, which no text matches."""
         found = {text: self._tokenizer.token_id(text) for text in marks}
         return {text: one for text, one in found.items() if one is not None and one in self._control_ids}
 

@@ -1,4 +1,4 @@
-"""What the front and the grammar process say to each other, as msgpack in the frames of `llmd.process.worker`."""
+"""Messages between the daemon and its grammar checker, as msgpack payloads of `llmd.process.worker`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from llmd.api.messages import Grammar
 
 
 class CheckJob(msgspec.Struct, frozen=True):
-    """Compile a grammar. ``control_ids`` are the control tokens that it may name."""
+    """Compile a grammar."""
 
     grammar: Grammar
     control_ids: tuple[int, ...]
+    """The control tokens that the grammar may name."""
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Why a grammar is refused, and what to do; no ``message``: it is good."""
+    """The result of a check."""
 
     message: str = ""
+    """Why the grammar is refused; empty: it compiles."""
     hint: str = ""

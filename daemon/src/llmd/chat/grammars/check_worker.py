@@ -1,7 +1,7 @@
-"""The process that tries to compile grammars: ``python -m llmd.chat.grammars.check_worker MEMORY_BYTES``.
+"""The process that test-compiles grammars: ``python -m llmd.chat.grammars.check_worker MEMORY_BYTES``.
 
-A schema of a hundred bytes can keep a compiler busy for hours (``multipleOf`` of a large prime). A grammar that is not
-compiled in time ends with this process and never reaches an engine.
+A schema of a hundred bytes can keep a compiler busy for hours (``multipleOf`` of a large prime). If a grammar
+does not compile in time, this process is killed and the grammar never reaches an engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def answer(payload: bytes) -> bytes:
 
 
 def check(job: CheckJob) -> Checked:
-    """Compile a grammar for a vocabulary of single bytes: whether it compiles does not depend on longer tokens."""
+    """Compile a grammar for a vocabulary of single bytes; longer tokens do not affect whether it compiles."""
     try:
         _compiler(job.control_ids).compile(job.grammar)
     except GrammarError as error:

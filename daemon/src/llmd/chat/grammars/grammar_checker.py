@@ -1,4 +1,4 @@
-"""Grammars of requests, tried before an engine gets them."""
+"""Checks the grammars of requests before they reach an engine."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ MAX_REPLY_BYTES = 1 << 20
 
 
 class GrammarChecker:
-    """Compiles grammars in one process with limits of time and memory, started by the first. Thread-safe: checks queue.
+    """Compiles grammars in one process with time and memory limits, started by the first check. Thread-safe.
 
-    What was found is remembered: an application sends the same few again and again. ``threads`` are for those who wait
-    for a check: in threads that others use too, a crowd of slow grammars would hold them up.
+    Checks run one at a time. Results are cached, since an application sends the same few grammars repeatedly.
+    Wait for a check in ``threads``: in a shared thread pool, many slow grammars would block unrelated work.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class GrammarChecker:
         self.close()
 
     def close(self) -> None:
-        """End process and threads."""
+        """End the process and the threads."""
         self.threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             self._end()
@@ -59,7 +59,7 @@ class GrammarChecker:
         Raises:
             GrammarError: it is malformed, too complex, or has a feature that cannot be enforced.
         """
-        checked = self._known.get(job) or self._find(job)  # what is known waits for nobody's check
+        checked = self._known.get(job) or self._find(job)  # a cached result does not wait for the lock
         if checked.message:
             raise GrammarError(checked.message, hint=checked.hint)
 
@@ -88,7 +88,7 @@ class GrammarChecker:
         except WorkerLostError as exc:
             self._end()
             raise GrammarError(
-                "the grammar needs more memory than it may have", hint="send a simpler one"
+                "the grammar needs more memory than is allowed", hint="send a simpler one"
             ) from exc
         except BaseException:
             self._end()

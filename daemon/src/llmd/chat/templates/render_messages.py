@@ -1,4 +1,4 @@
-"""Messages between the daemon and the process that renders chat templates, as msgpack payloads of `llmd.process.worker`."""
+"""Messages between the daemon and the template renderer, as msgpack payloads of `llmd.process.worker`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-# A prompt of a million tokens has about 4 MB: a template that renders more than this does not end.
+# A prompt of a million tokens has about 4 MB:
+# a template that renders more than this limit is in an endless loop.
 MAX_REPLY_BYTES = 64 << 20
 
 FailureKind = Literal["syntax", "refused", "sandbox", "memory", "runtime"]
@@ -28,7 +29,7 @@ class Rendered(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """Why there is no prompt."""
+    """The template could not be rendered."""
 
     kind: FailureKind
     """``refused``: the template itself called ``raise_exception``. After ``memory`` the process ends."""
@@ -43,7 +44,7 @@ def pack(message: RenderJob | Reply) -> bytes:
 
     Raises:
         OverflowError: an integer has more than 64 bits.
-        UnicodeEncodeError: a text has lone surrogates.
+        UnicodeEncodeError: a text contains lone surrogates.
     """
     return msgspec.msgpack.encode(message)
 

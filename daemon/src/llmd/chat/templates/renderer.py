@@ -1,7 +1,7 @@
-"""Chat templates: conversations to prompts, in a process of their own.
+"""Renders chat templates, which turn conversations into prompts, in a separate process.
 
-Templates come with models and are untrusted programs. They render in jinja2's immutable sandbox, in one process that
-is killed when it takes too long or too much memory; the next render starts a new one.
+Templates come with models and are untrusted programs. They run in jinja2's immutable sandbox, in one process
+that is killed when it exceeds its time or memory limit; the next render starts a new one.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from llmd.process.worker import WorkerLostError
 TIME_LIMIT_S = 2.0
 # Address space, not resident memory; the process itself maps about 60 MB.
 MEMORY_LIMIT_BYTES = 512 << 20
-# A template's own words go into an error: no more of them than somebody would read.
+# The longest text of the template itself that is quoted in an error.
 MAX_REASON_LEN = 1000
 
-# Marks the end of an answer that is to be continued. Not a character, so that no text has it.
+# Marks the end of a message that is to be continued. A Unicode noncharacter, so that no text contains it.
 _CONTINUE = "\ufdd0"
 _RESERVED = frozenset(
     {"messages", "tools", "documents", "add_generation_prompt", "strftime_now", "raise_exception"}
 )
 _FIXES = {
     "syntax": "the model's chat template does not parse; correct it or use /v1/completions",
-    "sandbox": "the model's chat template reaches for what the sandbox forbids; do not trust this model",
-    "memory": "the model's chat template needs more memory than it may have; shorten the messages or correct it",
+    "sandbox": "the model's chat template tried something that the sandbox forbids; do not trust this model",
+    "memory": "the model's chat template exceeded its memory limit; shorten the messages or correct the template",
     "runtime": "the model's chat template cannot render these messages; correct it or use /v1/completions",
 }
 
 
 class TemplateRefusedError(RequestError):
-    """The template itself refused the conversation, by ``raise_exception``."""
+    """The template refused the conversation by calling ``raise_exception``."""
 
 
 class TemplateRenderer:
-    """Renders chat templates in one process, started by the first render. Thread-safe: renders queue.
+    """Renders chat templates in one process, started by the first render.
+    Thread-safe: renders run one at a time.
 
     ``clock`` gives the local time that templates may write into a prompt.
     """
@@ -88,15 +89,16 @@ class TemplateRenderer:
         continue_final_message: bool = False,
         extra: Mapping[str, Any] | None = None,
     ) -> RenderedPrompt:
-        """The prompt of a conversation. Blocks for up to the time limit; from asyncio, call it in a thread.
+        """Return the prompt of a conversation.
+        Blocks for up to the time limit; from asyncio, call it in a thread.
 
-        System messages that the template refuses are folded into the first one, or into the first user message.
-        ``extra`` are further variables (``chat_template_kwargs``). ``continue_final_message`` leaves the last message
-        open, so that the model goes on writing it.
+        System messages that the template refuses are merged into the first one, or into the first user
+        message. ``extra`` holds additional variables (``chat_template_kwargs``). ``continue_final_message``
+        leaves the last message open, so that the model continues it.
 
         Raises:
             RequestError: the messages are malformed (``param`` names the field) or the template refuses them.
-            TemplateError: the template is broken, or broke its time or memory limit.
+            TemplateError: the template is broken, or exceeded its time or memory limit.
         """
         source = template.source(with_tools=bool(tools))
         separator = self.separator(template, with_tools=bool(tools))
@@ -120,7 +122,10 @@ class TemplateRenderer:
         return swap.reveal(_up_to_mark(text) if continue_final_message else text)
 
     def separator(self, template: ChatTemplate, *, with_tools: bool) -> Separator:
-        """What the template puts between the parts of a message, for `prepare_messages`; it is rendered when asked for a role."""
+        """Return a function that finds what the template puts between the parts of a role's message.
+
+        `prepare_messages` calls it; it renders the template on the first call for a role.
+        """
         source = template.source(with_tools=with_tools)
 
         def rendered(messages: Conversation) -> str | None:
@@ -155,7 +160,7 @@ class TemplateRenderer:
             packed = pack(RenderJob(source, variables, self._clock().isoformat()))
         except (OverflowError, UnicodeEncodeError) as exc:
             raise RequestError(
-                f"the messages hold a value that cannot be rendered: {exc}",
+                f"the messages contain a value that cannot be rendered: {exc}",
                 param="messages",
                 hint="send valid Unicode and integers of at most 64 bits",
             ) from exc
@@ -168,7 +173,7 @@ class TemplateRenderer:
             raise TemplateRefusedError(
                 f"the model's chat template refuses the messages: {reason}",
                 param="messages",
-                hint="order the messages as the template asks",
+                hint="order the messages as the template requires",
             )
         raise TemplateError(f"the chat template failed: {reason}", hint=_FIXES[reply.kind])
 
@@ -208,7 +213,7 @@ def _checked(extra: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError(
             f"chat_template_kwargs may not set {taken[0]!r}",
             param="chat_template_kwargs",
-            hint="it is set by a field of its own",
+            hint="llmd sets this variable itself; leave it out",
         )
     return dict(extra)
 
@@ -217,7 +222,7 @@ def _up_to_mark(text: str) -> str:
     kept, mark, _ = text.rpartition(_CONTINUE)
     if not mark:
         raise RequestError(
-            "the model's chat template does not show the last message, so it cannot be continued",
+            "the model's chat template leaves out the last message, so it cannot be continued",
             param="messages",
             hint="end the messages with a user message",
         )

@@ -11,7 +11,7 @@ WORKER = "llmd.chat.templates.template_worker"
 
 
 class TemplateProcess:
-    """One process with a memory limit. Not thread-safe. After any exception it must be ended."""
+    """One process with a memory limit. Not thread-safe. Call `end` after any exception."""
 
     def __init__(self, *, memory_bytes: int) -> None:
         """Raises `WorkerLostError` if the process does not start."""
@@ -29,8 +29,8 @@ class TemplateProcess:
         """Send a packed `RenderJob` and wait for its reply.
 
         Raises:
-            TimeoutError: there was no complete reply within ``limit_s``.
-            WorkerLostError: the process ended without one.
+            TimeoutError: no complete reply arrived within ``limit_s``.
+            WorkerLostError: the process ended without a reply.
         """
         try:
             return unpack_reply(self._worker.ask(job, limit_s=limit_s))
@@ -40,5 +40,5 @@ class TemplateProcess:
             raise WorkerLostError("it sent something that is not a reply") from exc
 
     def end(self) -> None:
-        """Kill the process and wait for its end."""
+        """Kill the process and wait until it has ended."""
         self._worker.end()

@@ -1,6 +1,7 @@
-"""The process that renders untrusted chat templates: ``python -m llmd.chat.templates.template_worker MEMORY_BYTES``.
+"""The process that renders untrusted chat templates:
+``python -m llmd.chat.templates.template_worker MEMORY_BYTES``.
 
-Of other packages it imports only jinja2 and msgspec, so that starting it again after a breach takes a tenth of a second.
+The only third-party packages it imports are jinja2 and msgspec, so that a restart takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class TemplateWorker:
         try:
             return pack(self._render(unpack_job(payload)))
         except UnicodeEncodeError:
-            return pack(Failed("runtime", "the text holds lone surrogates, which are no characters"))
+            return pack(Failed("runtime", "the text contains lone surrogates, which are not characters"))
 
     def _render(self, job: RenderJob) -> Rendered | Failed:
         try:
@@ -39,7 +40,7 @@ class TemplateWorker:
             return Failed("sandbox", str(exc))
         except MemoryError:
             raise
-        except Exception as exc:  # noqa: BLE001 — expressions of a template may raise anything
+        except Exception as exc:  # noqa: BLE001 — an expression in a template may raise anything
             return Failed("runtime", f"{type(exc).__name__}: {exc}")
 
 

@@ -65,7 +65,7 @@ def _marked_by_form(form: CallGrammar, writer: _Writer, more: str, kept_out: Seq
     options: list[str] = []
     beginnings: list[str] = []
     for first, *rest in form.calls:
-        assert isinstance(first, str), "calls without a mark are told by the text with which they begin"
+        assert isinstance(first, str), "calls without a mark begin with a fixed text"
         beginnings.append(_escaped(form.trigger + form.opening + first))
         options.append(f"CALL_BEGIN{len(options)} {writer.sequence(rest)}")
     begins = [rf"CALL_BEGIN{place}: /\s*{beginning}/" for place, beginning in enumerate(beginnings)]

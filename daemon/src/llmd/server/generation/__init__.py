@@ -1,1 +1,1 @@
-"""What every dialect runs alike: a request to the tokens and pieces of its answer."""
+"""Runs a request of any dialect: from the prompt to the tokens and text pieces of its answer."""

@@ -1,6 +1,7 @@
-"""The parts of an answer as items: a text, a run of reasoning or a call of a tool, one open at a time.
+"""The parts of an answer as items: a text, a run of reasoning or a tool call, one open at a time.
 
-Dialects that number what an answer holds (Anthropic's blocks, OpenAI's output items) write their events from these.
+Dialects that number the parts of an answer (Anthropic's blocks, OpenAI's output items) build their events
+from these.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 
 
 class ItemKind(Enum):
-    """What an item is."""
-
     TEXT = auto()
     REASONING = auto()
     CALL = auto()
 
 
 class Item(Struct, frozen=True):
-    """A finished item. ``text`` of a call is its arguments, one JSON object; only a call has a ``name``."""
+    """One part of an answer."""
 
     index: int
     kind: ItemKind
     text: str = ""
+    """Empty until the item is closed. For a call: its arguments, one JSON object."""
     name: str = ""
+    """The tool; only a call has a name."""
 
 
 class ItemOpened(Struct, frozen=True):
@@ -44,7 +45,7 @@ class ItemGrew(Struct, frozen=True):
 
 
 class ItemClosed(Struct, frozen=True):
-    """The open item is whole."""
+    """The open item is complete."""
 
     item: Item
 
@@ -53,7 +54,7 @@ ItemEvent = ItemOpened | ItemGrew | ItemClosed
 
 
 class AnswerItems:
-    """Turns parts into events of items. ``items`` are those that are whole."""
+    """Turns parts into item events. ``items`` contains the complete items."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
@@ -61,7 +62,7 @@ class AnswerItems:
         self._texts: list[str] = []
 
     def feed(self, parts: Iterable[AnswerPart]) -> Iterator[ItemEvent]:
-        """The events of the next parts."""
+        """Yield the events of the next parts."""
         for part in parts:
             match part:
                 case Text(text):

@@ -1,4 +1,4 @@
-"""Chat messages of a request, checked before a model is loaded for them; dialects share them."""
+"""Checks the chat messages of a request, in every dialect, before a model is loaded for them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from llmd.requests.fields import BadRequestError
 
 
 def check_message(message: object, param: str, roles: Collection[str]) -> None:
-    """Refuse what is no message.
+    """Check one message.
 
     Raises:
-        RequestError: it is no object, has none of the ``roles``, or no content.
+        RequestError: it is not an object, its role is not one of ``roles``, or it has no content.
     """
     if not isinstance(message, dict):
         raise BadRequestError(f"{param} must be an object", code="invalid_value", param=param)

@@ -1,4 +1,4 @@
-"""How many tokens a conversation is, told without the engine."""
+"""Counts the tokens of a conversation without the engine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from llmd.server.service import Service
 
 
 async def count_tokens(request: web.Request, service: Service, asked: str | None, prompt: ChatPrompt) -> int:
-    """The exact length of a prompt for the model that was asked for.
+    """Return the exact length of a prompt for the requested model.
 
     Raises:
-        LlmdError: there is no such model, or the conversation cannot be made a prompt.
+        LlmdError: there is no such model, or its chat template cannot render the conversation.
     """
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
     with model.in_use():

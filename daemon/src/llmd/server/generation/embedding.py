@@ -1,4 +1,4 @@
-"""Texts in, vectors out: one request as the engine sees it. No dialect, no transport."""
+"""Runs one embedding request: texts in, vectors out. Independent of dialect and transport."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from llmd.server.service import Service
 
 
 class Embeddings(Struct, frozen=True):
-    """``vectors`` float32 ``[texts, dimensions]``; tokens of all texts together; times in nanoseconds."""
+    """The result of a request; token counts are sums over all texts."""
 
     vectors: Vectors
+    """float32 ``[texts, dimensions]``."""
     prompt_tokens: int
     truncated_tokens: int
     load_ns: int
@@ -38,7 +39,7 @@ class Embeddings(Struct, frozen=True):
 
 
 class PreparedEmbedding(Struct, frozen=True):
-    """A request that was read, with what the reply says beside its vectors; as `PreparedRequest`."""
+    """A request that was read, with its model and reply headers; see `PreparedRequest`."""
 
     model: AnsweringModel
     ignored: tuple[str, ...]
@@ -50,11 +51,11 @@ class PreparedEmbedding(Struct, frozen=True):
         return reply_headers(self.model.name, self.ignored)
 
     async def answer(self, service: Service) -> Embeddings:
-        """Wait for the model and for the vector of every text.
+        """Wait for the model, then return the vectors of all texts.
 
         Raises:
-            LlmdError: the model cannot answer, not this request, or not in time.
-            BusyError: too many wait for the model.
+            LlmdError: the model cannot answer, cannot answer this request, or does not answer in time.
+            BusyError: too many requests wait for the model.
         """
         begun, record, load_ns = time.monotonic_ns(), current_record(), 0
 
@@ -81,7 +82,9 @@ class PreparedEmbedding(Struct, frozen=True):
 
 
 async def vectors_of(ready: ReadyModel, texts: Sequence[EmbedText], record: RequestRecord) -> list[bytes]:
-    """The vector of each text as the engine sends it; texts that nobody waits for any more are cancelled."""
+    """Return the vector of each text in the engine's bytes.
+    If the caller stops waiting, pending texts are cancelled.
+    """
     vectors = [b""] * len(texts)
     with closing(ready.supervisor.embed(texts, record)) as mailbox:
         for _ in texts:

@@ -1,4 +1,4 @@
-"""One request as the engine sees it: prompts in, pieces of text out. No dialect, no transport."""
+"""Runs one generation request: prompts in, pieces of text out. Independent of dialect and transport."""
 
 from __future__ import annotations
 
@@ -26,15 +26,9 @@ from llmd.server.request_record import current_record
 
 
 class GenerationRequest(Struct, frozen=True):
-    """Prompts as tokens, each answered ``n`` times. ``param`` is the field that holds them.
+    """Prompts as tokens, each answered ``n`` times.
 
-    ``at_text_start``: answers are texts of their own, as in a chat; else they continue their prompt. ``window`` is how
-    many tokens prompt and answer may have here, where that is fewer than the model's own; ``truncated_tokens`` how many a
-    prompt lacks, because the request allowed to cut it. ``grammar`` binds every
-    answer; ``grammar_param`` is the field that asks for it. ``priority``, ``cache_salt`` and ``prompt_logprobs`` are
-    those of `llmd.api.messages.Submit`. ``together``: all answers take one place in the queue. ``conversation`` is what the
-    prompt was made of, where it is a chat: answers may then hold reasoning and calls. With ``beams`` answers are searched
-    for, of which there may be fewer than ``n``.
+    ``priority``, ``cache_salt`` and ``prompt_logprobs`` are described in `llmd.api.messages.Submit`.
     """
 
     prompts: tuple[tuple[int, ...], ...]
@@ -43,47 +37,56 @@ class GenerationRequest(Struct, frozen=True):
     n: int = 1
     skip_special: bool = True
     at_text_start: bool = True
+    """Answers are separate texts, as in a chat; otherwise they continue their prompt."""
     param: str = "messages"
+    """The request field that contains the prompts."""
     window: int | None = None
+    """The most tokens of prompt and answer together, if fewer than the model allows."""
     truncated_tokens: int = 0
+    """How many tokens were cut from the prompt, which the request allowed."""
     grammar: Grammar | None = None
+    """Constrains every answer."""
     grammar_param: str = "response_format"
+    """The request field that contains the grammar."""
     priority: int = 0
     cache_salt: str = ""
     conversation: ChatPrompt | None = None
+    """The chat that the prompt was rendered from; its answers may contain reasoning and tool calls."""
     prompt_logprobs: int | None = None
     together: bool = False
+    """All answers together take one place in the queue."""
     beams: BeamParams | None = None
+    """Find the answers by beam search, which may find fewer than ``n``."""
 
     def with_prompts(self, prompts: tuple[tuple[int, ...], ...]) -> GenerationRequest:
-        """The same request, once its prompts are tokens."""
+        """Return the same request with other prompts."""
         return structs.replace(self, prompts=prompts)
 
 
 class Usage(Struct):
-    """Tokens of a request, exactly. Of the prompt's tokens, the cached ones were not computed again.
-
-    Reasoning tokens are some of the completion's.
-    """
+    """Exact token counts of a request."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    """The prompt tokens that were found in the prefix cache."""
     completion_tokens: int = 0
     reasoning_tokens: int = 0
+    """Part of the completion tokens."""
 
 
 class Generation:
-    """An async context manager around running answers; leaving it frees whatever still runs, and what is ``held``.
+    """An async context manager for running answers; leaving it cancels running answers and closes ``held``.
 
-    Answer ``prompt index * n + i`` is choice ``i`` of a prompt. ``window`` is how many tokens prompt and answer may have.
+    Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
     """
 
     def __init__(self, request: GenerationRequest, text: ModelText, window: int, vocab_size: int) -> None:
-        """``window`` is how many tokens prompt and answer may have.
+        """``window`` is how many tokens prompt and answer may have together.
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
-            RequestError: a prompt is empty, a prompt or bias has a token outside the vocabulary, or a stop string is empty.
+            RequestError: a prompt or a stop string is empty, or a prompt or bias names a token outside the
+                vocabulary.
         """
         self.window = min(window, request.window or window)
         for prompt in request.prompts:
@@ -115,7 +118,7 @@ class Generation:
         self.held.close()
 
     async def pieces(self, supervisor: Supervisor) -> AsyncIterator[tuple[int, Piece]]:
-        """Run every answer; pieces come with the index of theirs.
+        """Run all answers; yield each piece with the index of its answer.
 
         Raises:
             LlmdError: the engine could not finish an answer; the others are cancelled.
@@ -147,10 +150,10 @@ class Generation:
                 yield index, piece
 
     async def _next(self, stream: TokenStream | Mailbox[BeamOutput]) -> list[tuple[int, TokenOutput]]:
-        """The next token with the index of its answer; of a search, all tokens of all answers."""
+        """Return the next token with the index of its answer; for a search, all tokens of all answers."""
         try:
             index, output = await stream.next()
-        except GrammarError as error:  # one that became too complex on the way
+        except GrammarError as error:  # the grammar became too complex during generation
             error.param = self.request.grammar_param
             raise
         self.timing.token()
@@ -158,7 +161,7 @@ class Generation:
         return [(index, output)] if isinstance(output, TokenOutput) else self._found(index, output)
 
     def _found(self, place: int, output: BeamOutput) -> list[tuple[int, TokenOutput]]:
-        """The answers to a prompt; those that there are not are no longer waited for."""
+        """Return the tokens of a prompt's answers; stop waiting for answers that the search did not find."""
         first, n = place * self.request.n, self.request.n
         for missing in range(first + len(output.hypotheses), first + n):
             del self._answers[missing]
@@ -169,20 +172,24 @@ class Generation:
         ]
 
     def _end(self, index: int) -> None:
-        """Let go of an answer that is whole; its sequence may still run."""
+        """Drop a complete answer and cancel its sequence, which may still run."""
         del self._answers[index]
         if isinstance(self._stream, TokenStream):
             self._stream.cancel(index)
 
     def _count_cached(self, stream: TokenStream | Mailbox[BeamOutput], index: int) -> None:
-        """Count a prompt's cached tokens when its first choice has begun: the other choices find what that left."""
+        """Count a prompt's cached tokens only for its first choice:
+        the other choices find what that one computed.
+        """
         if index in self._unbegun:
             self._unbegun.remove(index)
             self.usage.cached_tokens += stream.cached_tokens.get(index, 0)
 
     def _feed(self, index: int, token: TokenOutput) -> Piece | None:
-        """The next piece of an answer; the first has the logprobs of its prompt, where they are wanted."""
-        if self.request.end.max_tokens == 0:  # the prompt alone was to be scored
+        """Return the next piece of an answer;
+        if requested, the first piece has the logprobs of the prompt.
+        """
+        if self.request.end.max_tokens == 0:  # only the prompt is scored
             return Piece("", finish="length", prompt=token.prompt)
         answer = self._answers[index]
         before = answer.reasoning_tokens
@@ -214,7 +221,7 @@ class Generation:
         )
 
     def _submits(self, tokens: NamedTokens) -> list[Submit]:
-        """One message for each sequence, or each search. The supervisor numbers them."""
+        """Return a message for each sequence or each search. The supervisor numbers them."""
         sampling, defaults = self.request.sampling, self._text.defaults
         seed = sampling.drawn_seed()
         return [
@@ -239,7 +246,7 @@ def _check_tokens(prompt: tuple[int, ...], vocab_size: int, param: str) -> None:
         raise RequestError("the prompt has no tokens", param=param, hint="send at least one token")
     if max(prompt) >= vocab_size:
         raise RequestError(
-            f"the prompt has the token id {max(prompt)}, the vocabulary ends with {vocab_size - 1}",
+            f"the prompt has the token id {max(prompt)}, but the vocabulary ends at {vocab_size - 1}",
             param=param,
             hint="use the tokenizer of this model",
         )
@@ -251,7 +258,7 @@ def _check_ids(sampling: SamplingChoice, vocab_size: int) -> None:
         largest = max(ids, default=0)
         if largest >= vocab_size:
             raise RequestError(
-                f"{param} names the token id {largest}, the vocabulary ends with {vocab_size - 1}",
+                f"{param} names the token id {largest}, but the vocabulary ends at {vocab_size - 1}",
                 param=param,
                 hint="use the tokenizer of this model",
             )

@@ -1,4 +1,4 @@
-"""Tokens with their logprobs as entries, which the dialects share."""
+"""Tokens and their logprobs as JSON entries, shared by the dialects."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 from llmd.chat.answers.answer_text import AnswerToken
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
-# JSON has no infinity; OpenAI writes this for what cannot happen.
+# JSON has no infinity; OpenAI writes this for impossible tokens.
 LEAST_LOGPROB = -9999.0
 
 
 def logprob_entries(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> list[dict[str, Any]]:
-    """One entry for each token: ``token``, ``logprob``, ``bytes``, and as ``top_logprobs`` those of its alternatives."""
+    """Return an entry for each token: ``token``, ``logprob``, ``bytes``,
+    and its alternatives as ``top_logprobs``.
+    """
     return [
         _entry(tokenizer, token.token_id, token.logprob)
         | {"top_logprobs": [_entry(tokenizer, other.token_id, other.logprob) for other in token.top]}
@@ -22,7 +24,7 @@ def logprob_entries(tokenizer: Tokenizer, tokens: Iterable[AnswerToken]) -> list
 
 
 def finite(logprob: float | None) -> float:
-    """A logprob that JSON can hold."""
+    """Return a logprob that JSON can represent."""
     return LEAST_LOGPROB if logprob is None else max(logprob, LEAST_LOGPROB)
 
 

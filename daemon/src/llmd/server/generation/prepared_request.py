@@ -1,4 +1,4 @@
-"""A request that was read: its model, how it becomes tokens, and what the reply says beside the answer."""
+"""A request that was read: its model, how it becomes tokens, and the headers of the reply."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ Prepared = TypeVar("Prepared")
 
 
 class PreparedRequest(Struct, frozen=True):
-    """What every dialect runs in the same way. ``ignored`` are names of fields that nobody read.
-
-    ``keep_alive_s`` is how long the model stays loaded after this request, None for what held before.
-    """
+    """A generation request in the form that all dialects share."""
 
     model: AnsweringModel
     ignored: tuple[str, ...]
+    """Names of fields that were not read."""
     prepare: Callable[[ReadyModel], Awaitable[GenerationRequest]]
+    """Tokenizes the prompts once the model is loaded."""
     keep_alive_s: float | None = None
+    """Seconds that the model stays loaded after this request; None: unchanged."""
 
     def headers(self) -> dict[str, str]:
-        """Headers of the reply, whole or streamed."""
+        """Return the headers of the reply, whether it is streamed or not."""
         return reply_headers(self.model.name, self.ignored)
 
     async def start(self) -> tuple[ReadyModel, Generation]:
-        """Wait for the model, then make the generation, which holds the model until it is left.
+        """Wait for the model, then return the generation, which keeps the model in use until it is left.
 
         Raises:
             LlmdError: the model cannot answer, not this request, or not in time.
@@ -60,7 +60,8 @@ class PreparedRequest(Struct, frozen=True):
 async def wait_for(
     model: AnsweringModel, prepare: Callable[[ReadyModel], Awaitable[Prepared]]
 ) -> tuple[ReadyModel, Prepared]:
-    """Wait, with a place in the queue, until a model can answer and its engine can be asked. The caller holds the model.
+    """Take a place in the queue, wait for the model, and prepare the request.
+    The caller keeps the model in use.
 
     Raises:
         LlmdError: the model cannot answer, not this request, or not in time.
@@ -74,7 +75,7 @@ async def wait_for(
 
 
 def reply_headers(name: str, ignored: tuple[str, ...]) -> dict[str, str]:
-    """The model that answers, and the names of fields that nobody read."""
+    """Return the headers with the model's name and the names of fields that were not read."""
     headers = {"x-llmd-model": quote(name, safe="/:")}
     if ignored:
         headers["x-llmd-ignored"] = ", ".join(map(quote, ignored))[:HEADER_LEN]
@@ -82,16 +83,16 @@ def reply_headers(name: str, ignored: tuple[str, ...]) -> dict[str, str]:
 
 
 def truncation_header(truncated_tokens: int) -> dict[str, str]:
-    """How much was cut of what was sent, where the request allowed it and it was."""
+    """Return the header with the number of tokens that were cut from the prompt; empty if none were."""
     return {"x-llmd-truncated": str(truncated_tokens)} if truncated_tokens else {}
 
 
 async def _bound(ready: ReadyModel, request: GenerationRequest) -> GenerationRequest:
-    """The request with the grammar of its whole answer, which was tried.
+    """Return the request with the grammar of its whole answer, checked.
 
     Raises:
-        GrammarError: it cannot be followed.
-        RequestError: a call is required that cannot be bound.
+        GrammarError: the grammar cannot be followed.
+        RequestError: the request requires a tool call that no grammar can express.
     """
     conversation = request.conversation
     if request.grammar is None and (conversation is None or not conversation.binds_answers):

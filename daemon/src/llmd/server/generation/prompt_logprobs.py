@@ -15,9 +15,11 @@ from llmd.server.generation.logprobs import finite
 def prompt_tokens(
     tokenizer: Tokenizer, prompt: Sequence[int], scores: Sequence[Logprobs], wanted: int, text_len: int
 ) -> tuple[AnswerToken, ...]:
-    """A prompt as the beginning of its answer. ``scores`` are those of all tokens but the first, which has no logprob.
+    """Return a prompt as the beginning of its answer.
+    ``scores`` covers all tokens except the first, which has none.
 
-    ``text_len`` is how many characters the answer repeats: what the tokenizer wrote before them has no place there.
+    ``text_len`` is how many characters of the prompt the answer repeats: text that the tokenizer adds before
+    them does not count in the offsets.
     """
     detokenizer = IncrementalDetokenizer(tokenizer, at_text_start=True, skip_special=False)
     starts, length = [], 0
@@ -38,9 +40,10 @@ def prompt_tokens(
 def prompt_entries(
     tokenizer: Tokenizer, prompt: Sequence[int], scores: Sequence[Logprobs], wanted: int
 ) -> list[dict[str, Any] | None]:
-    """VLLM's ``prompt_logprobs``: for each token an object by token id, null for the first.
+    """Return vLLM's ``prompt_logprobs``: for each token an object keyed by token id; null for the first.
 
-    Each has the ``wanted`` most likely tokens and the prompt's own, which has a rank where it is one of them.
+    Each contains the ``wanted`` most likely tokens and the prompt's token, which has a rank only if it is
+    among them.
     """
     return [None, *(_entry(tokenizer, *pair, wanted) for pair in zip(prompt[1:], scores, strict=True))]
 

@@ -1,4 +1,4 @@
-"""When a request's tokens came, for dialects that tell durations."""
+"""When a request's tokens arrived, for dialects that report durations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from msgspec import Struct
 
 
 class Timing(Struct):
-    """Nanoseconds of the monotonic clock: when the engine got the sequences, and their first and latest token.
+    """Monotonic times in nanoseconds: when the sequences were submitted,
+    and when the first and latest token arrived.
 
-    All are 0 until they happen; a request without tokens has no durations.
+    Each is 0 until it happens; the durations of a request without tokens are 0.
     """
 
     submitted: int = 0
@@ -18,20 +19,20 @@ class Timing(Struct):
     last_token: int = 0
 
     def submit(self) -> None:
-        """The engine gets the sequences now."""
+        """Record that the sequences are submitted now."""
         self.submitted = time.monotonic_ns()
 
     def token(self) -> None:
-        """A token has come now."""
+        """Record that a token arrived now."""
         self.last_token = time.monotonic_ns()
         self.first_token = self.first_token or self.last_token
 
     @property
     def prefill_ns(self) -> int:
-        """From submission to the first token: waiting, and computing the prompt."""
+        """Time from submission to the first token: waiting and computing the prompt."""
         return max(self.first_token - self.submitted, 0)
 
     @property
     def decode_ns(self) -> int:
-        """From the first token to the latest one."""
+        """Time from the first token to the latest one."""
         return self.last_token - self.first_token

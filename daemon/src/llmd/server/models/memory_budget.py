@@ -18,6 +18,8 @@ class MemoryBudget:
         self._capacity = available() if limit_bytes is None else limit_bytes
 
     def free_bytes(self, held: int, promised: int) -> int:
-        """Return what is left when models hold ``held`` bytes, ``promised`` of which are not allocated yet."""
+        """Return what is left when models hold ``held`` bytes,
+        ``promised`` of which are not allocated yet.
+        """
         left = self._capacity - held
         return left if self.limit_bytes is not None else min(left, self._available() - promised)

@@ -57,7 +57,9 @@ class Metrics:
 
 
 def outcome(record: RequestRecord) -> str:
-    """Return how a request ended: ``stop``, ``length``, ``error``, or ``abort`` if the client disconnected."""
+    """Return how a request ended: ``stop``, ``length``, ``error``,
+    or ``abort`` if the client disconnected.
+    """
     if record.error or record.status >= 500:
         return "error"
     return record.finish or "abort"

@@ -50,7 +50,7 @@ def test_grammar_is_a_schema_or_gbnf() -> None:
     assert read_grammar(RequestFields({"json_schema": {"properties": {}}})) == Grammar(
         "json_schema", '{"properties": {}, "additionalProperties": false}'
     )
-    with pytest.raises(BadRequestError, match="exclude each other"):
+    with pytest.raises(BadRequestError, match="mutually exclusive"):
         read_grammar(RequestFields({"grammar": "a", "json_schema": {"type": "null"}}))
 
 

@@ -1,4 +1,4 @@
-"""Request fields of Anthropic's messages beside the conversation."""
+"""Request fields of Anthropic's messages API, except the conversation."""
 
 from __future__ import annotations
 
@@ -26,31 +26,37 @@ EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
 class Thinking(Struct, frozen=True):
-    """Variables of the template for reasoning, whether its text is shown, how many tokens it may have at most, and what
-    was ignored of ``thinking``.
-    """
+    """The field ``thinking``."""
 
     variables: dict[str, Any]
+    """Variables of the chat template that control reasoning."""
     is_shown: bool
+    """Whether the answer contains the text of the reasoning."""
     budget: int | None
+    """The most tokens of reasoning."""
     ignored: tuple[str, ...]
+    """Names of nested fields that were not read."""
 
 
 class OutputConfig(Struct, frozen=True):
-    """``output_config``: the effort of reasoning, what the answer must match, and what was ignored."""
+    """The field ``output_config``."""
 
     effort: str | None
+    """The effort of reasoning."""
     grammar: Grammar | None
     ignored: tuple[str, ...]
+    """Names of nested fields that were not read."""
 
 
 def read_anthropic_sampling(fields: RequestFields) -> SamplingChoice:
-    """How tokens are drawn. A temperature is at most 1 here."""
+    """Read the sampling fields. Here, the temperature is at most 1."""
     return read_sampling(fields, changed=CHANGED, without=READERS.keys() - {"temperature", "top_k", "top_p"})
 
 
 def read_end(fields: RequestFields) -> EndChoice:
-    """When an answer ends. The API demands ``max_tokens``; who forgets it gets the usual number."""
+    """Read when an answer ends. The API requires ``max_tokens``;
+    if it is absent, `DEFAULT_MAX_TOKENS` applies.
+    """
     limit = fields.integer("max_tokens", 0, MAX_TOKENS)
     return EndChoice(
         max_tokens=DEFAULT_MAX_TOKENS if limit is None else limit,
@@ -59,7 +65,7 @@ def read_end(fields: RequestFields) -> EndChoice:
 
 
 def read_output_config(fields: RequestFields) -> OutputConfig:
-    """``output_config``; its format is a JSON schema."""
+    """Read ``output_config``, whose format must be a JSON schema."""
     output = fields.nested("output_config")
     effort, form = output.text("effort"), output.nested("format")
     if effort is not None and effort not in EFFORTS:
@@ -75,7 +81,7 @@ def read_output_config(fields: RequestFields) -> OutputConfig:
 
 
 def read_thinking(fields: RequestFields, effort: str | None) -> Thinking:
-    """``thinking``. Where neither it nor an effort is given the template decides."""
+    """Read ``thinking``. If neither it nor an effort is given, the chat template decides."""
     thinking = fields.nested("thinking")
     kind = thinking.text("type")
     if kind is not None and kind not in THINKING:

@@ -33,30 +33,29 @@ CHANGED = {
 }
 """Fields that llama-server reads in another way."""
 
-# What llama-server does where neither the request nor the model's makers say how to sample.
+# llama-server's defaults, for values that neither the request nor the model's authors set.
 FALLBACKS = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 
 Bias = tuple[int | str, float]
 
 
 class Settings(Struct, frozen=True):
-    """What the request says. ``bias`` may name texts: their tokens are known once the model is.
-
-    ``response_fields`` are the fields of an answer that are wanted, as paths with slashes; none means all of them.
-    """
+    """The fields of a request, except prompt and model."""
 
     sampling: SamplingChoice
     end: EndChoice
     bias: tuple[Bias, ...]
+    """Biases of token ids or texts; the tokens of a text are known only once the model is loaded."""
     grammar: Grammar | None
     n_probs: int | None
     post_sampling_probs: bool
     return_tokens: bool
     response_fields: tuple[str, ...]
+    """The fields that the answer contains, as paths with slashes; empty: all fields."""
     stream: bool
 
     def choice(self, tokenizer: Tokenizer, defaults: GenerationDefaults) -> SamplingChoice:
-        """The sampling for one model: a text's bias holds for each of its tokens."""
+        """Return the sampling for one model: the bias of a text applies to each of its tokens."""
         missing = {
             name: value
             for name, value in FALLBACKS.items()
@@ -79,10 +78,10 @@ class Settings(Struct, frozen=True):
 
 
 def read_settings(fields: RequestFields) -> Settings:
-    """Everything but the prompt and the model.
+    """Read all fields except the prompt and the model.
 
     Raises:
-        BadRequestError: a field has a value that it cannot have.
+        BadRequestError: a field has an invalid value.
     """
     n_probs = fields.integer("n_probs", 0, MAX_PROBS)
     limit = fields.integer("n_predict", -2, MAX_TOKENS)
@@ -109,15 +108,15 @@ def read_prompts(fields: RequestFields) -> tuple[MixedText, ...]:
 
 
 def read_grammar(fields: RequestFields) -> Grammar | None:
-    """``json_schema``, whose objects are closed, or ``grammar`` in GBNF.
+    """Read ``json_schema``, whose objects allow no undeclared properties, or ``grammar`` in GBNF.
 
     Raises:
-        BadRequestError: both are there.
+        BadRequestError: both are given.
     """
     schema, gbnf = fields.value("json_schema"), fields.text("grammar")
     if schema and gbnf:
         raise BadRequestError(
-            "json_schema and grammar exclude each other", code="invalid_value", param="grammar"
+            "json_schema and grammar are mutually exclusive", code="invalid_value", param="grammar"
         )
     if schema is not None and not isinstance(schema, dict):
         raise fields.invalid("json_schema", "a JSON schema")
@@ -127,7 +126,9 @@ def read_grammar(fields: RequestFields) -> Grammar | None:
 
 
 def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
-    """Pairs of a token id or a text, and a summand; false never lets it come. An object has ids as names."""
+    """Read pairs of a token id or text and a number to add to its logit; false forbids it.
+    An object maps ids to numbers.
+    """
     value = fields.value("logit_bias") or []
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list) or not all(
@@ -141,7 +142,7 @@ def _sampling(fields: RequestFields) -> SamplingChoice:
     choice = structs.replace(
         read_sampling(fields, changed=CHANGED, without=("logit_bias",)), default_order=LLAMA_CPP_ORDER
     )
-    if choice.top_p == 0.0:  # the smallest nucleus that there is
+    if choice.top_p == 0.0:  # the smallest nucleus is one token
         return structs.replace(choice, top_k=1, top_p=1.0)
     return choice
 

@@ -1,4 +1,4 @@
-"""``options``: how tokens are drawn, when answers end, how long prompt and answer may be."""
+"""The field ``options``: sampling, when answers end, and how long prompt and answer may be."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ CHANGED = {
 }
 """Fields that Ollama reads in another way."""
 
-# What Ollama does where neither the request nor the model's makers say how to sample.
+# Ollama's defaults, for values that neither the request nor the model's authors set.
 FALLBACKS = SamplingChoice(temperature=0.8, top_k=40, top_p=0.9)
 
 REPEAT_LAST_N = 64
-"""How many last tokens the penalties of a request look at, unless it says so itself."""
+"""How many last tokens the penalties look at, unless the request sets the number."""
 
 
 class Options(Struct, frozen=True):
-    """``window``: how many tokens prompt and answer may have; ``num_keep``: how many of a prompt that is cut stay first."""
+    """The field ``options``."""
 
     sampling: SamplingChoice
     end: EndChoice
     window: int | None
+    """The most tokens of prompt and answer together."""
     num_keep: int
+    """How many tokens at the beginning are kept when a prompt is cut."""
 
 
 def read_options(options: RequestFields, logprobs: int | None) -> Options:
-    """What the request says. Options that belong to loading are left unread, and with it named as ignored."""
+    """Read the options. Options that concern loading are not read, so that they are reported as ignored."""
     num_predict = options.integer("num_predict", -2, MAX_TOKENS) or 0
     return Options(
         sampling=_sampling(options, logprobs),
@@ -51,7 +53,7 @@ def read_options(options: RequestFields, logprobs: int | None) -> Options:
 
 
 def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> SamplingChoice:
-    """The choice, with Ollama's values where neither it nor the model's makers say anything."""
+    """Return the choice with Ollama's defaults for values that neither it nor the model's authors set."""
     missing = {
         name: getattr(FALLBACKS, name)
         for name in ("temperature", "top_k", "top_p")
@@ -65,6 +67,6 @@ def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> Samp
 
 def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
     choice = structs.replace(read_sampling(options, logprobs, changed=CHANGED), default_order=OLLAMA_ORDER)
-    if choice.top_p == 0.0:  # the smallest nucleus that there is
+    if choice.top_p == 0.0:  # the smallest nucleus is one token
         return structs.replace(choice, top_k=1, top_p=1.0)
     return choice

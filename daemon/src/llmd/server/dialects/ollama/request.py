@@ -1,4 +1,4 @@
-"""What generate and chat read alike."""
+"""The request fields that generate and chat share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from llmd.server.models.served_model import ReadyModel
 MAX_TOP_LOGPROBS = 20
 LEVELS = ("low", "medium", "high", "max")
 Think = bool | str | None
-# What begins an action of Go's templates and is nothing in Jinja's.
+# Begins an action in a Go template, but is not valid in a Jinja template.
 _GO = re.compile(r"\{\{-?\s*(?:\.|\$|/\*|(?:if|else|end|range|with|block|define|template)\b)")
 
 
 class OllamaRequest(Struct, frozen=True):
-    """The common fields. ``truncate``: the prompt may be cut where it is too long."""
+    """The common fields."""
 
     name: str
     stream: bool
@@ -38,18 +38,19 @@ class OllamaRequest(Struct, frozen=True):
     think: Think
     grammar: Grammar | None
     truncate: bool
+    """Whether to cut a prompt that is too long."""
     keep_alive_s: float | None
     ignored: tuple[str, ...]
 
     def prompt_room(self, ready: ReadyModel) -> int | None:
-        """How many tokens a prompt may have before it is cut; None where it may not be cut."""
+        """Return how many tokens a prompt may have before it is cut; None: it must not be cut."""
         window = min(ready.window, self.options.window or ready.window)
         return prompt_room(window, self.options.end.max_tokens) if self.truncate else None
 
     def request(
         self, text: ModelText, prompt: Fitted, *, conversation: ChatPrompt | None, param: str = "messages"
     ) -> GenerationRequest:
-        """What the engine is asked; without a conversation, to go on with the prompt's own text."""
+        """Return the request for the engine; without a conversation, it continues the text of the prompt."""
         return GenerationRequest(
             prompts=(prompt.tokens,),
             truncated_tokens=prompt.truncated_tokens,
@@ -65,11 +66,12 @@ class OllamaRequest(Struct, frozen=True):
 
 
 def read_request(fields: RequestFields, derived: DerivedModels) -> OllamaRequest:
-    """Read the common fields; read all others before, so that ``ignored`` is complete. Options of a derived model hold
-    where the request has none.
+    """Read the common fields. Read all other fields first, so that ``ignored`` is complete.
+
+    Options of a derived model apply if the request does not set them.
 
     Raises:
-        BadRequestError: one has a value that it cannot have.
+        BadRequestError: a field has an invalid value.
     """
     name = read_name(fields)
     options = _with_parameters(fields.nested("options"), name, derived)
@@ -95,7 +97,7 @@ def _with_parameters(options: RequestFields, name: str, derived: DerivedModels) 
 
 
 def read_logprobs(fields: RequestFields) -> int | None:
-    """How many alternatives each token comes with; None: no logprobs."""
+    """Return how many alternatives are returned with each token; None: no logprobs."""
     wanted = fields.boolean("logprobs")
     top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
     if top and not wanted:
@@ -104,7 +106,9 @@ def read_logprobs(fields: RequestFields) -> int | None:
 
 
 def read_format(fields: RequestFields) -> Grammar | None:
-    """``json`` or a schema, whose objects are closed; an empty text is none."""
+    """Read ``json`` or a schema, whose objects allow no undeclared properties;
+    an empty text means no format.
+    """
     value = fields.value("format")
     if value in (None, ""):
         return None
@@ -116,24 +120,24 @@ def read_format(fields: RequestFields) -> Grammar | None:
 
 
 def read_template(fields: RequestFields) -> str:
-    """A chat template in place of the model's own, in Jinja; empty where there is none.
+    """Read a Jinja chat template that replaces the model's own; empty if there is none.
 
     Raises:
-        BadRequestError: it is written in Go's language, which Ollama's own are.
+        BadRequestError: it is a Go template, the kind that Ollama uses.
     """
     template = fields.text("template") or ""
     if _GO.search(template) and "{%" not in template:
         raise BadRequestError(
-            "template is one of Go's; llmd renders templates of Jinja",
+            "template is a Go template; llmd renders only Jinja templates",
             code="unsupported_parameter",
             param="template",
-            hint="write it as chat_template in tokenizer_config.json is",
+            hint="write it in Jinja, like chat_template in tokenizer_config.json",
         )
     return template
 
 
 def read_think(fields: RequestFields) -> Think:
-    """Whether, or how much, the model is to think; None: as it does by itself."""
+    """Read whether, or how much, the model should think; None: the model's default."""
     value = fields.value("think")
     if value in ("", None):
         return None
@@ -143,10 +147,10 @@ def read_think(fields: RequestFields) -> Think:
 
 
 def think_variables(think: Think, text: ModelText, name: str) -> dict[str, Any]:
-    """What tells the template about thinking.
+    """Return the template variables that control thinking.
 
     Raises:
-        RequestError: thinking is wanted of a model that knows none.
+        RequestError: the request wants thinking, but the model does not support it.
     """
     if think is None:
         return {}

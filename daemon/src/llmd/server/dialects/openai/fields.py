@@ -1,4 +1,5 @@
-"""Request fields that chat and completions share: what is honoured, and what is refused unless it changes nothing.
+"""Request fields that chat and completions share:
+the supported ones, and those refused unless they change nothing.
 
 Every other field is accepted and named in ``x-llmd-ignored``.
 """
@@ -21,20 +22,20 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
 
 
 def refuse(fields: RequestFields, refused: Mapping[str, tuple[tuple[Any, ...], str]]) -> None:
-    """Refuse every field of the table that has a value of its own."""
+    """Refuse every field of the table whose value is not neutral."""
     for name, (neutral, why) in refused.items():
         fields.refuse(name, neutral, why)
 
 
 def read_max_tokens(fields: RequestFields) -> int | None:
-    """``max_completion_tokens``, or its older name."""
+    """Read ``max_completion_tokens``, or its older name ``max_tokens``."""
     old = fields.integer("max_tokens", 0, MAX_TOKENS)
     new = fields.integer("max_completion_tokens", 0, MAX_TOKENS)
     return old if new is None else new
 
 
 def read_chat_logprobs(fields: RequestFields) -> int | None:
-    """How many alternatives each token comes with; None: no logprobs.
+    """Return how many alternatives are returned with each token; None: no logprobs.
 
     Raises:
         BadRequestError: ``top_logprobs`` without ``logprobs``.
@@ -47,10 +48,10 @@ def read_chat_logprobs(fields: RequestFields) -> int | None:
 
 
 def read_prompt_logprobs(fields: RequestFields, *, streamed: bool) -> int | None:
-    """How many alternatives each token of the prompt comes with, in vLLM's form; None: prompts have no logprobs.
+    """Return how many alternatives are returned with each prompt token (vLLM); None: no prompt logprobs.
 
     Raises:
-        BadRequestError: the answer is streamed, which has no place for them.
+        BadRequestError: the answer is streamed; a stream cannot contain them.
     """
     if fields.value("prompt_logprobs") is False:
         return None
@@ -66,6 +67,6 @@ def read_prompt_logprobs(fields: RequestFields, *, streamed: bool) -> int | None
 
 
 def read_choices(fields: RequestFields) -> int:
-    """How many answers each prompt gets."""
+    """Return how many answers each prompt gets."""
     n = fields.integer("n", 1, MAX_CHOICES)
     return 1 if n is None else n

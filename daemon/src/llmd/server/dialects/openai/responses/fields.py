@@ -1,4 +1,4 @@
-"""Request fields of the Responses API beside input and tools."""
+"""Request fields of the Responses API, except input and tools."""
 
 from __future__ import annotations
 
@@ -93,12 +93,14 @@ def read_max_tokens(fields: RequestFields) -> int | None:
 
 
 def read_max_tool_calls(fields: RequestFields) -> int | None:
-    """``max_tool_calls``, which limits the calls of tools that a server runs itself; there are none here."""
+    """Read ``max_tool_calls``, which limits calls of built-in tools; llmd has no built-in tools."""
     return fields.integer("max_tool_calls", 0, MAX_TOKENS)
 
 
 def read_logprobs(fields: RequestFields) -> int | None:
-    """How many alternatives each token comes with; None: no logprobs. ``include`` may ask for those of tokens alone."""
+    """How many alternatives each token comes with; None: no logprobs.
+    ``include`` may ask for those of tokens alone.
+    """
     top = fields.integer("top_logprobs", 0, MAX_TOP_LOGPROBS)
     wanted = fields.value("include") or []
     if not isinstance(wanted, list):
