@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "daemon" / "src" / "llmd"
 PATH = re.compile(r"`([a-z_0-9]+(?:/[a-z_0-9.-]+)+(?:\.[a-z]+|/))`")
 """A file or folder in code. Capitals mark placeholders."""
-BASES = (ROOT, PACKAGE, ROOT / "plugins" / "backend_cpu")
+BASES = (ROOT, PACKAGE)
 
 
 def page(name: str) -> str:
@@ -67,7 +67,7 @@ def run(code: str, sources: Path) -> Any:
 
 
 def missing_paths(text: str) -> Iterator[str]:
-    """Yield the paths of a page that exist neither in the workspace, the daemon's package nor the CPU backend."""
+    """Yield the paths of a page that exist neither in the workspace nor in the daemon's package."""
     for path in PATH.findall(text):
         if not any((base / path).exists() for base in BASES):
             yield path
