@@ -1,8 +1,8 @@
 """Every setting of llmd.
 
-A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the line ``max_ctx = …`` in the table
-``[engine]`` of ``config.toml``. Names are unique over all tables. Settings of `PER_MODEL` may also be in a table
-``[models."NAME"]``, for that model only.
+A field ``max_ctx`` is the flag ``--max-ctx``, the variable ``LLMD_MAX_CTX`` and the line ``max_ctx = …`` in
+the table ``[engine]`` of ``config.toml``. Names are unique over all tables. Settings of `PER_MODEL` may also
+be in a table ``[models."NAME"]``, for that model only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     spare_engine: bool = True
     """Keep an engine process started, so that the next model begins to load at once."""
     tool_parser: str = "auto"
-    """What reads tool calls in answers: ``auto`` chooses by the model's template, ``none`` leaves them as text."""
+    """What reads tool calls: ``auto`` chooses by the model's template, ``none`` leaves them as text."""
     reasoning_parser: str = "auto"
     """What reads reasoning in answers, with the same values."""
 
@@ -125,7 +125,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     kv_memory: ByteSize | None = None
     """Size of the KV pools; None: half of the free memory after loading."""
     kv_spool: ByteSize = 1 << 30
-    """How much of its prefix cache a model keeps on disk when it is unloaded because it is idle; 0: nothing."""
+    """How much of its prefix cache a model keeps on disk when it is unloaded while idle; 0: nothing."""
     weight_cache: ByteSize = 16 << 30
     """Disk space for the weights of all models in the layout of their devices."""
 
