@@ -46,7 +46,7 @@ def explain(error: subprocess.CalledProcessError) -> str:
     command = " ".join(map(str, error.cmd))
     return (
         f"setup: `{command}` failed with exit code {error.returncode}; see the reason above\n"
-        "If packages cannot be found, no package index can be reached. pip and uv use pypi.org, or the index in\n"
+        "If packages cannot be found, no package index can be reached. pip and uv use the public index, or the one in\n"
         "PIP_INDEX_URL and UV_DEFAULT_INDEX; npm uses the registry in its configuration; all use HTTPS_PROXY."
     )
 
