@@ -33,6 +33,14 @@ def test_memory_is_bounded_and_given_back() -> None:
         store.put("", {"id": name}, ["x" * 400])
     assert [name for name in "abc" if store.get("", name)] == ["b", "c"]
     store.put("", {"id": "d"}, ["x" * 2000])
-    assert not any(store.get("", name) for name in "abcd")
+    assert [name for name in "abcd" if store.get("", name)] == ["b", "c"]
     store.put("", {"id": "e"}, ["x" * 400])
-    assert store.get("", "e") is not None
+    assert [name for name in "bce" if store.get("", name)] == ["c", "e"]
+
+
+def test_a_response_larger_than_the_store_evicts_no_other() -> None:
+    store = ResponseStore(max_bytes=200)
+    store.put("", {"id": "small"}, [])
+    store.put("", {"id": "large", "text": "x" * 300}, [])
+    assert store.get("", "large") is None
+    assert store.get("", "small") is not None

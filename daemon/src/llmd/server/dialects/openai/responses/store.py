@@ -30,6 +30,8 @@ class ResponseStore:
     def put(self, key: str, body: dict[str, Any], items: list[Any]) -> None:
         """Store a response under its id; one larger than the whole store is not kept."""
         encoded = msgspec.json.encode(Stored(body, items))
+        if len(encoded) > self._max_bytes:  # it would evict all others before itself
+            return
         self._encoded[key, body["id"]] = encoded
         self._num_bytes += len(encoded)
         while len(self._encoded) > self._max_responses or self._num_bytes > self._max_bytes:
