@@ -198,8 +198,9 @@ def native_definitions(root: Path, folder: Path) -> Iterator[Definition]:
     for path in sorted([*folder.rglob("*.cpp"), *folder.rglob("*.hpp")]):
         where = str(path.relative_to(root))
         yield Definition("", path.name, where)
-        for found in _NATIVE_DEFINITION.finditer(path.read_text()):
-            line = path.read_text().count("\n", 0, found.start(1)) + 1
+        text = path.read_text()
+        for found in _NATIVE_DEFINITION.finditer(text):
+            line = text.count("\n", 0, found.start(1)) + 1
             yield Definition("", found[1], f"{where}:{line}")
 
 

@@ -129,6 +129,13 @@ READERS: Mapping[str, Reader] = {
 """How each field is read."""
 
 
+LLAMA_CPP_READERS: dict[str, Reader] = {
+    "seed": Number(-ANY_SEED, ANY_SEED, whole=True, absent=-1),
+    "top_p": Number(0.0, 1.0),
+}
+"""Fields that llama.cpp and Ollama read in another way."""
+
+
 class SamplingChoice(Struct, frozen=True):
     """The sampling that a request asks for. None: the value that the model's authors chose, else off."""
 
@@ -235,6 +242,7 @@ def read_sampling(
     *,
     changed: Mapping[str, Reader] | None = None,
     without: Collection[str] = (),
+    default_order: tuple[SamplerName, ...] = DEFAULT_ORDER,
 ) -> SamplingChoice:
     """Read the fields of `SamplingOptions`.
 
@@ -243,15 +251,19 @@ def read_sampling(
         logprobs: see `SamplingChoice.logprobs`.
         changed: fields that this API reads in another way.
         without: fields that this API does not have.
+        default_order: see `SamplingChoice.default_order`.
 
     Raises:
         BadRequestError: a value is out of range, or asks for an order that is not possible.
     """
     readers = {name: reader for name, reader in {**READERS, **(changed or {})}.items() if name not in without}
     values = {name: value for name, reader in readers.items() if (value := reader(fields, name)) is not None}
+    if values.get("top_p") == 0.0:  # if an API allows it: the smallest nucleus is one token
+        values |= {"top_k": 1, "top_p": 1.0}
     same_name = {name: value for name, value in values.items() if name in SamplingChoice.__struct_fields__}
     composed = {
         "logprobs": logprobs,
+        "default_order": default_order,
         "allowed_ids": values.get("allowed_token_ids", ()),
         "repeat_last_n": _last_n(values, "repeat_last_n"),
         "dynamic_temperature": _dynamic_temperature(values),

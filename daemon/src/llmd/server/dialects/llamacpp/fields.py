@@ -17,7 +17,13 @@ from llmd.requests.ending import EndChoice
 from llmd.requests.fields import BadRequestError, RequestFields, is_token_id
 from llmd.requests.mixed_text import MixedText, read_mixed_texts
 from llmd.requests.number import Number
-from llmd.requests.sampling import ANY_SEED, MAX_TEMPERATURE, MAX_TOKENS, SamplingChoice, read_sampling
+from llmd.requests.sampling import (
+    LLAMA_CPP_READERS,
+    MAX_TEMPERATURE,
+    MAX_TOKENS,
+    SamplingChoice,
+    read_sampling,
+)
 
 MAX_STOPS = 64
 MAX_PROBS = 20
@@ -26,11 +32,7 @@ MAX_RESPONSE_FIELDS = 256
 MAX_BIAS = 1000.0
 NEVER = -MAX_BIAS
 
-CHANGED = {
-    "seed": Number(-ANY_SEED, ANY_SEED, whole=True, absent=-1),
-    "temperature": Number(-1.0, MAX_TEMPERATURE, floor=0.0),
-    "top_p": Number(0.0, 1.0),
-}
+CHANGED = LLAMA_CPP_READERS | {"temperature": Number(-1.0, MAX_TEMPERATURE, floor=0.0)}
 """Fields that llama-server reads in another way."""
 
 # llama-server's defaults, for values that neither the request nor the model's authors set.
@@ -86,7 +88,9 @@ def read_settings(fields: RequestFields) -> Settings:
     n_probs = fields.integer("n_probs", 0, MAX_PROBS)
     limit = fields.integer("n_predict", -2, MAX_TOKENS)
     return Settings(
-        sampling=_sampling(fields),
+        sampling=read_sampling(
+            fields, changed=CHANGED, without=("logit_bias",), default_order=LLAMA_CPP_ORDER
+        ),
         end=EndChoice(
             max_tokens=None if limit is None or limit < 0 else limit,
             strings=fields.strings("stop", MAX_STOPS),
@@ -136,15 +140,6 @@ def read_bias(fields: RequestFields) -> tuple[Bias, ...]:
     ):
         raise fields.invalid("logit_bias", "a list of pairs [token id or text, number or false]")
     return tuple((_biased(fields, token), _summand(fields, bias)) for token, bias in pairs)
-
-
-def _sampling(fields: RequestFields) -> SamplingChoice:
-    choice = structs.replace(
-        read_sampling(fields, changed=CHANGED, without=("logit_bias",)), default_order=LLAMA_CPP_ORDER
-    )
-    if choice.top_p == 0.0:  # the smallest nucleus is one token
-        return structs.replace(choice, top_k=1, top_p=1.0)
-    return choice
 
 
 def _biased(fields: RequestFields, token: Any) -> int | str:

@@ -9,15 +9,17 @@ from llmd.chat.generation_defaults import GenerationDefaults
 from llmd.requests.ending import EndChoice
 from llmd.requests.fields import RequestFields
 from llmd.requests.number import Number
-from llmd.requests.sampling import ANY_SEED, MAX_TEMPERATURE, MAX_TOKENS, SamplingChoice, read_sampling
+from llmd.requests.sampling import (
+    LLAMA_CPP_READERS,
+    MAX_TEMPERATURE,
+    MAX_TOKENS,
+    SamplingChoice,
+    read_sampling,
+)
 
 MAX_STOPS = 64
 
-CHANGED = {
-    "seed": Number(-ANY_SEED, ANY_SEED, whole=True, absent=-1),
-    "temperature": Number(0.0, MAX_TEMPERATURE),
-    "top_p": Number(0.0, 1.0),
-}
+CHANGED = LLAMA_CPP_READERS | {"temperature": Number(0.0, MAX_TEMPERATURE)}
 """Fields that Ollama reads in another way."""
 
 # Ollama's defaults, for values that neither the request nor the model's authors set.
@@ -42,7 +44,7 @@ def read_options(options: RequestFields, logprobs: int | None) -> Options:
     """Read the options. Options that concern loading are not read, so that they are reported as ignored."""
     num_predict = options.integer("num_predict", -2, MAX_TOKENS) or 0
     return Options(
-        sampling=_sampling(options, logprobs),
+        sampling=read_sampling(options, logprobs, changed=CHANGED, default_order=OLLAMA_ORDER),
         end=EndChoice(
             max_tokens=num_predict if num_predict > 0 else None,
             strings=options.strings("stop", MAX_STOPS),
@@ -63,10 +65,3 @@ def with_fallbacks(choice: SamplingChoice, defaults: GenerationDefaults) -> Samp
     if penalises and choice.repeat_last_n is None:
         missing["repeat_last_n"] = REPEAT_LAST_N
     return structs.replace(choice, **missing)
-
-
-def _sampling(options: RequestFields, logprobs: int | None) -> SamplingChoice:
-    choice = structs.replace(read_sampling(options, logprobs, changed=CHANGED), default_order=OLLAMA_ORDER)
-    if choice.top_p == 0.0:  # the smallest nucleus is one token
-        return structs.replace(choice, top_k=1, top_p=1.0)
-    return choice
