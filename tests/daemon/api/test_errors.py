@@ -25,6 +25,12 @@ def test_a_checkpoint_error_names_file_and_tensor() -> None:
     assert error.message == "a.safetensors: head: is truncated"
 
 
+def test_an_error_of_lost_devices_names_them() -> None:
+    error = errors.DeviceLostError("they hang", devices=("gpu:0", "gpu:1"))
+    assert error.message == "gpu:0, gpu:1: they hang"
+    assert isinstance(error, errors.DeviceError)
+
+
 def test_a_context_error_names_both_lengths() -> None:
     error = errors.ContextLengthError(5000, 4096)
     assert "5000" in error.message

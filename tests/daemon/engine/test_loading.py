@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from gguf import GGMLQuantizationType
 from llmd.api import (
     ConfigError,
     Device,
+    LoadedWeights,
     MemoryBudgetError,
     Program,
     Progress,
@@ -139,9 +140,15 @@ class PackingDevice(ReferenceDevice):
 
     packed: Path | None = None
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> ReferenceWeights:
         self.packed = tensors.packed
-        return super().load(program, tensors, progress)
+        return super().load(program, tensors, progress, have)
 
 
 def test_a_device_is_given_a_file_for_quantised_weights_alone(directory: Path, tmp_path: Path) -> None:

@@ -3,17 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, StageLimits, Step
+from llmd.api import DeviceLostError, StageLimits, Step
 from llmd.engine.batch import select_rows
-from llmd.engine.pipeline import STEP_TIMEOUT_S, Pipeline
+from llmd.engine.pipeline import Pipeline
+from llmd.engine.step_limit import FACTOR, MOST_S
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
 
-def make_stages(step_s: float = 0.0) -> list[NullStage]:
-    plan, device = TinyModel(window=None).plan(), NullDevice(lambda: 0.0, step_s=step_s)
+def make_stages(device: NullDevice | None = None) -> list[NullStage]:
+    plan, device = TinyModel(window=None).plan(), device or NullDevice(lambda: 0.0)
     stages = []
     for first, last in ((0, 3), (3, 7), (7, 10)):
         program = lower(plan, first, last, format_of=lambda _kind, _ref: "f32")
@@ -58,14 +59,35 @@ def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.Monke
 
 
 def test_a_step_that_does_not_end_in_time_is_the_error_of_its_device() -> None:
-    stages = make_stages(step_s=2 * STEP_TIMEOUT_S)
-    pipeline = Pipeline(stages)
+    pipeline = Pipeline(make_stages(NullDevice(lambda: 0.0, step_s=2 * MOST_S, name="slow")))
     for _ in range(2):  # one ticket each: the second step needs all tickets of the first
         with (
-            pytest.raises(DeviceError, match="did not finish within"),
+            pytest.raises(
+                DeviceLostError, match=f"slow: the step did not finish within {MOST_S:g} s"
+            ) as lost,
             pipeline.submit(make_step(), SELECTION) as tickets,
         ):
             tickets.wait()
+        assert lost.value.devices == ("slow",)
+
+
+def test_the_limit_of_a_step_follows_the_earlier_waits() -> None:
+    now = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    device = NullDevice(lambda: now, step_s=2.0, pause=pause)
+    pipeline = Pipeline(make_stages(device), clock=lambda: now)
+    with pipeline.submit(make_step(), SELECTION) as tickets:
+        tickets.wait()
+    device.step_s = FACTOR * 2.0 + 1.0
+    with (
+        pytest.raises(DeviceLostError, match=f"within {FACTOR * 2.0:g} s"),
+        pipeline.submit(make_step(), SELECTION) as tickets,
+    ):
+        tickets.wait()
 
 
 def test_tickets_are_released_when_the_reader_fails() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from llmd.api import (
     INTEGER_FORMATS,
     OP_KINDS,
     GroupScales,
+    LoadedWeights,
     Program,
     Progress,
     Refusal,
@@ -215,7 +216,13 @@ class Counting(NullDevice):
         super().__init__(lambda: 0.0)
         self.loaded: list[CountedParts] = []
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullWeights:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> NullWeights:
         self.loaded.append(CountedParts(self, program))
         return self.loaded[-1]
 

@@ -6,7 +6,7 @@ Life of a device: `Device.check` reports what it refuses, `Device.load` loads th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -130,6 +130,12 @@ class Stage(Protocol):
     A step is `submit`, then `wait` (last stage) or `hidden` (other stages), then `release`. Tickets complete
     in order of submission. If `submit` raises, or `wait` raises `DeviceError`, the ticket is released; the KV
     blocks at that step's positions are then undefined, and all others are unchanged.
+
+    Every method but `release` and `close` may raise `DeviceLostError`, which names the devices that are gone:
+    this one, or one that it waits for. The engine then closes the stage, and the weights and the devices that
+    are gone, and moves their part of the model to another device. `submit` and `wait` may also raise
+    `DeviceMemoryError`: the engine builds the stage again with a smaller KV pool. `release` and `close`, also
+    of weights and devices, work even when the device is gone.
     """
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
@@ -160,9 +166,11 @@ class Stage(Protocol):
         """Wait for a ticket and return its candidates.
 
         Raises:
-            DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; releases the
-            ticket. ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays
-            valid.
+            DeviceLostError: the device is gone, or did not finish within ``timeout_s`` seconds; releases the
+                ticket. The time follows from earlier steps (`llmd.engine.step_limit`): compile what a step
+                needs in `LoadedWeights.stage`.
+            DeviceError: the device failed otherwise; releases the ticket.
+            ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays valid.
         """
         ...
 
@@ -216,11 +224,12 @@ class LoadedWeights(Protocol):
 
         Raises:
             MemoryBudgetError: there is not enough memory.
+            DeviceLostError: the device is gone.
         """
         ...
 
     def close(self) -> None:
-        """Free the weights. All stages are closed before."""
+        """Free the weights. All stages are closed before. Closing twice is allowed."""
         ...
 
 
@@ -240,12 +249,24 @@ class Device(Protocol):
         """Measure the device for about ``budget_s`` seconds at most."""
         ...
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> LoadedWeights:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> LoadedWeights:
         """Load the weights of a program.
+
+        ``have`` are weights that this device loaded for other programs of the same checkpoint; they have no
+        open stages. The device may share weights that both programs contain instead of reading them again.
+        The caller still owns ``have`` and closes it when it likes: what is shared stays until all its owners
+        are closed. If the weights do not fit, the caller closes ``have`` and calls again without it.
 
         Raises:
             CheckpointError: a tensor is missing or contradicts the program.
             MemoryBudgetError: the weights do not fit.
+            DeviceLostError: the device is gone.
         """
         ...
 

@@ -17,6 +17,8 @@ LlmdError
 ├── HubError                 a model hub refused, was unreachable, or sent unexpected data
 ├── PluginError              a plugin failed to import, describe, probe or open
 ├── DeviceError              a device failed while in use
+│   ├── DeviceLostError      devices are gone or hang; ``devices`` names them
+│   └── DeviceMemoryError    a device ran out of memory during a step
 ├── LinkError                a transport could not connect or lost its peer
 │   ├── LinkClosedError      the link or listener is closed
 │   └── LinkTimeoutError     nothing happened on the link in time
@@ -138,6 +140,18 @@ class PluginError(LlmdError):
 
 class DeviceError(LlmdError):
     """A device failed while a step ran on it."""
+
+
+class DeviceLostError(DeviceError):
+    """Devices are gone, or hang, and run nothing more; ``devices`` are their names."""
+
+    def __init__(self, message: str, *, devices: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(f"{', '.join(devices)}: {message}", hint=hint)
+        self.devices = devices
+
+
+class DeviceMemoryError(DeviceError):
+    """A device ran out of memory during a step; with a smaller KV pool it may run on."""
 
 
 class LinkError(LlmdError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.api import errors
-from llmd.api.errors import CheckpointError, ContextLengthError, LlmdError, RequestError
+from llmd.api.errors import CheckpointError, ContextLengthError, DeviceLostError, LlmdError, RequestError
 from llmd.api.messages import Failed
 
 
@@ -20,6 +20,9 @@ def error_of(failed: Failed) -> LlmdError:
     if issubclass(known, CheckpointError):
         file, _, rest = failed.message.partition(": ")
         return CheckpointError(rest, file=file, hint=failed.hint)
+    if issubclass(known, DeviceLostError):
+        names, _, rest = failed.message.partition(": ")
+        return DeviceLostError(rest, devices=tuple(names.split(", ")), hint=failed.hint)
     if issubclass(known, ContextLengthError):
         return RequestError(failed.message, param="messages", hint=failed.hint)
     return known(failed.message, hint=failed.hint)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -12,18 +14,23 @@ from numpy.typing import NDArray
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
 from llmd.api.step import Selection, Step, StepResult, Ticket
-
-STEP_TIMEOUT_S = 600.0
-"""Longer than any step takes: a device that exceeds it hangs."""
+from llmd.engine.step_limit import StepLimit
 
 
 class Pipeline:
     """The whole model, which each step runs through."""
 
-    def __init__(self, stages: Sequence[Stage], kv_bytes: Sequence[Mapping[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        kv_bytes: Sequence[Mapping[int, int]] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage."""
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes)
+        self._clock = clock
+        self._limit = StepLimit()
 
     @property
     def feeds_itself(self) -> bool:
@@ -42,7 +49,13 @@ class Pipeline:
         except BaseException:
             _release(self._stages, tickets)
             raise
-        return StepTickets(self._stages, tickets)
+        return StepTickets(self._stages, tickets, partial(self._wait, tickets[-1], step.num_rows))
+
+    def _wait(self, ticket: Ticket, num_rows: int) -> StepResult:
+        began = self._clock()
+        result = self._stages[-1].wait(ticket, self._limit.seconds(num_rows))
+        self._limit.waited(num_rows, self._clock() - began)
+        return result
 
     def block_bytes(self, group: int) -> int:
         """Return the bytes of a block of a KV group in all stages."""
@@ -72,9 +85,13 @@ class Pipeline:
 class StepTickets:
     """One step in flight, until `release`. As a context manager, releases the step at the end."""
 
-    def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], tickets: Sequence[Ticket], wait: Callable[[], StepResult]
+    ) -> None:
+        """``wait`` waits for the last ticket."""
         self._stages = stages
         self._tickets = tuple(tickets)
+        self._wait = wait
 
     @property
     def ticket(self) -> Ticket:
@@ -89,10 +106,11 @@ class StepTickets:
         """Wait for the last stage and return its result.
 
         Raises:
-            DeviceError: the device failed. Earlier stages hold their tickets until `release`.
+            DeviceLostError: the device is gone, or took longer than `StepLimit` allows.
+            DeviceError: the device failed otherwise. Earlier stages hold their tickets until `release`.
         """
         try:
-            return self._stages[-1].wait(self._tickets[-1], STEP_TIMEOUT_S)
+            return self._wait()
         except DeviceError:
             # A `wait` that fails has released its ticket (see `Stage`).
             self._tickets = self._tickets[:-1]

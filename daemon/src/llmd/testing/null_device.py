@@ -7,7 +7,7 @@ the contract are refused, and submitted steps are recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -20,10 +20,12 @@ from llmd.api import (
     PLAIN_FORMATS,
     DeviceError,
     DeviceInfo,
+    DeviceLostError,
     DeviceProfile,
     HiddenRef,
     HostHidden,
     KVDtype,
+    LoadedWeights,
     Program,
     Progress,
     Refusal,
@@ -80,7 +82,13 @@ class NullDevice:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return DeviceProfile(1e9, {"f32": 1e9}, 1e9)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> NullWeights:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> NullWeights:
         return NullWeights(self, program)
 
     def close(self) -> None:
@@ -177,8 +185,10 @@ class NullStage:
         left_s = flight.ready_at - self._device.clock()
         if left_s > timeout_s:
             del self._flights[ticket]
-            raise DeviceError(
-                f"the step did not finish within {timeout_s} s", hint="see the device's driver log"
+            raise DeviceLostError(
+                f"the step did not finish within {timeout_s:g} s",
+                devices=(self._device.info.name,),
+                hint="see the device's driver log",
             )
         if left_s > 0:
             self._device.pause(left_s)

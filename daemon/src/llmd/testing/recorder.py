@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
+    LoadedWeights,
     Program,
     Progress,
     Refusal,
@@ -72,7 +73,13 @@ class Recorder:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return DeviceProfile(read_bytes_per_s=1.0, decode_bytes_per_s={}, prefill_flops_per_s=1.0)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> Recorder:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> Recorder:
         self.program = program
         self.weights = [tensors.read(weight) for weight in program.weights]
         self.stored_blocks = [tensors.stored_blocks(weight) for weight in program.weights]

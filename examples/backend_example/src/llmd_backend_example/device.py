@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from llmd.api import PLAIN_FORMATS, DeviceInfo, DeviceProfile, Program, Progress, Refusal, TensorSource
+from llmd.api import (
+    PLAIN_FORMATS,
+    DeviceInfo,
+    DeviceProfile,
+    LoadedWeights,
+    Program,
+    Progress,
+    Refusal,
+    TensorSource,
+)
 from llmd.api.machine import available_bytes, cache_bytes
 from llmd_backend_example.kernels import KERNELS
 from llmd_backend_example.kernels.linear import LinearKernel
@@ -59,8 +68,14 @@ class ExampleDevice:
             prefill_flops_per_s=prefills * 2 * matrix.size * len(many),
         )
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ExampleParts:
-        """Load the weights in the layout of the kernels."""
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> ExampleParts:
+        """Load the weights in the layout of the kernels; nothing is taken from ``have``."""
         return load_parts(program, tensors, progress)
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from llmd.api import (
     ACTIVATION_DTYPES,
@@ -11,6 +12,7 @@ from llmd.api import (
     PLAIN_FORMATS,
     DeviceInfo,
     DeviceProfile,
+    LoadedWeights,
     Program,
     Progress,
     Refusal,
@@ -81,7 +83,13 @@ class CpuDevice:
         }
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> CpuWeights:
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> CpuWeights:
         return load_weights(self._native, program, tensors, progress)
 
     def close(self) -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from llmd.api import MemoryBudgetError, StageLimits, Weight
+from llmd.api import MemoryBudgetError, StageLimits, TensorRef, Weight, WeightData
 from llmd.builtin.reference import device as module
-from llmd.builtin.reference.device import ReferenceDevice, probe
+from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights, probe
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -31,6 +31,56 @@ def test_loading_reports_progress_to_the_end() -> None:
     seen: list[tuple[int, int]] = []
     ReferenceDevice().load(PROGRAM, RandomSource(), lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(PROGRAM.weights), len(PROGRAM.weights))
+
+
+class CountingSource(RandomSource):
+    """Counts the weights that are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_read = 0
+
+    def read(self, weight: Weight) -> WeightData:
+        self.num_read += 1
+        return super().read(weight)
+
+
+def test_weights_of_an_earlier_program_are_not_read_again() -> None:
+    device, cut = ReferenceDevice(), len(PLAN.parts) // 2
+    first, second = (
+        lower(PLAN, *bounds, format_of=lambda _kind, _ref: "f32")
+        for bounds in ((0, cut), (cut, len(PLAN.parts)))
+    )
+    have = [device.load(program, RandomSource(), lambda _d, _t: None) for program in (first, second)]
+    for given, num_read in (
+        ([], len(set(PROGRAM.weights))),
+        (have[:1], len(set(PROGRAM.weights) - set(first.weights))),
+        (have, 0),
+    ):
+        source = CountingSource()
+        device.load(PROGRAM, source, lambda _d, _t: None, given)
+        assert source.num_read == num_read
+    assert 0 < len(first.weights) < len(PROGRAM.weights)
+
+
+def q8_for_matrices(_kind: str, ref: TensorRef) -> str:
+    return "q8" if len(ref.shape) == 2 else "f32"
+
+
+def test_a_matrix_for_other_rows_is_not_shared() -> None:
+    device = ReferenceDevice()
+    programs = [
+        lower(PLAN, 0, len(PLAN.parts), format_of=q8_for_matrices, activations=activations)
+        for activations in ("int8", "f32")
+    ]
+    loaded = [device.load(program, RandomSource(), lambda _d, _t: None) for program in programs]
+    mixed = device.load(programs[1], RandomSource(), lambda _d, _t: None, loaded[:1])
+
+    def kinds(weights: ReferenceWeights) -> set[str]:
+        return {type(matrix).__name__ for matrix in weights._weights.matrices.values()}
+
+    assert kinds(loaded[0]) == {"IntegerMatrix"}
+    assert kinds(mixed) == kinds(loaded[1]) == {"PlainMatrix"}
 
 
 def test_pools_that_do_not_fit_are_refused_with_both_figures(monkeypatch: pytest.MonkeyPatch) -> None:

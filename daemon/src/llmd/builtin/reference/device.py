@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import DeviceInfo, DeviceProfile, Progress, Refusal, StageLimits
+from llmd.api.device import DeviceInfo, DeviceProfile, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
-from llmd.api.program import ACTIVATION_DTYPES, Program
-from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, WeightData
+from llmd.api.program import ACTIVATION_DTYPES, ActivationDtype, Program
+from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, Weight, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
-from llmd.builtin.reference.weights import Matrix, make_matrix, to_float64
+from llmd.builtin.reference.weights import Float64, Matrix, make_matrix, to_float64
 
 
 def probe() -> list[DeviceInfo]:
@@ -62,8 +63,14 @@ class ReferenceDevice:
         prefill = 2.0 * decode["f32"] / np.dtype(np.float32).itemsize
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=decode, prefill_flops_per_s=prefill)
 
-    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
-        return ReferenceWeights(program, _read_weights(program, tensors, progress))
+    def load(
+        self,
+        program: Program,
+        tensors: TensorSource,
+        progress: Progress,
+        have: Sequence[LoadedWeights] = (),
+    ) -> ReferenceWeights:
+        return ReferenceWeights(program, _read_weights(program, tensors, progress, _known(have)))
 
     def close(self) -> None:
         """Do nothing: the device holds no resources."""
@@ -91,23 +98,55 @@ class ReferenceWeights:
             )
         return ReferenceStage(self._program, self._weights, blocks, limits)
 
+    def known(self) -> _Known:
+        """Return the weights for other programs."""
+        weights, activations = self._program.weights, self._program.activations
+        return _Known(
+            {(weights[index], activations): matrix for index, matrix in self._weights.matrices.items()},
+            {weights[index]: array for index, array in self._weights.arrays.items()},
+        )
+
     def close(self) -> None:
         """Do nothing: the weights are freed with the last reference to them."""
 
 
-def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -> Weights:
-    """Read every weight. Factors of linear and head ops become matrices; other uses get arrays."""
-    factors = {index for index, is_factor in _uses(program) if is_factor}
-    matrices: dict[int, Matrix] = {}
-    arrays: dict[int, np.typing.NDArray[np.float64]] = {}
+class _Known(msgspec.Struct):
+    """Prepared weights. Matrices depend on the type of the rows that they multiply."""
+
+    matrices: dict[tuple[Weight, ActivationDtype], Matrix]
+    arrays: dict[Weight, Float64]
+
+
+def _known(have: Sequence[LoadedWeights]) -> _Known:
+    known = _Known({}, {})
+    for one in have:
+        assert isinstance(one, ReferenceWeights), "a device gets only weights that it loaded itself"
+        more = one.known()
+        known.matrices |= more.matrices
+        known.arrays |= more.arrays
+    return known
+
+
+def _read_weights(program: Program, tensors: TensorSource, progress: Progress, known: _Known) -> Weights:
+    """Read every weight that is not known. Factors of linear and head ops become matrices; other uses get
+    arrays.
+    """
+    uses, activations = _uses(program), program.activations
     for index, weight in enumerate(program.weights):
-        data = tensors.read(weight)
-        if index in factors:
-            matrices[index] = make_matrix(data, program.activations)
-        if (index, False) in _uses(program):
-            arrays[index] = to_float64(data)
+        lacks_matrix = (index, True) in uses and (weight, activations) not in known.matrices
+        lacks_array = (index, False) in uses and weight not in known.arrays
+        if lacks_matrix or lacks_array:
+            data = tensors.read(weight)
+            if lacks_matrix:
+                known.matrices[weight, activations] = make_matrix(data, activations)
+            if lacks_array:
+                known.arrays[weight] = to_float64(data)
         progress(index + 1, len(program.weights))
-    return Weights(matrices, arrays)
+    of = program.weights
+    return Weights(
+        {index: known.matrices[of[index], activations] for index, is_factor in uses if is_factor},
+        {index: known.arrays[of[index]] for index, is_factor in uses if not is_factor},
+    )
 
 
 def _uses(program: Program) -> set[tuple[int, bool]]:
