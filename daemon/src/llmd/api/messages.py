@@ -3,7 +3,8 @@
 The front sends `Load` once, `Vocabulary` before the first grammar, then `Submit` (`EmbedText` to an embedding
 model), `Cancel`, `GetReport` and `Shutdown`. The engine sends `Loading` while it loads, then `Loaded` or
 `Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, and a `Report` for
-each `GetReport`. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+each `GetReport`. If a device fails, it sends `Loading` and `Replanned`, or `Failed` and ends. A frame is a
+4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
@@ -226,6 +227,21 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
 
+class Replanned(msgspec.Struct, frozen=True, tag=True):
+    """The engine has placed its model again after a device failed.
+
+    Requests go on with the same tokens, except those that a `Failed` follows for; the prefix cache is empty.
+    """
+
+    epoch: int
+    """Number of times that this engine has placed its model again."""
+    stages: tuple[StageReport, ...]
+    """As in `Loaded`, like all that follow."""
+    kv_tokens: int | None
+    formats: tuple[Format, ...]
+    notices: tuple[str, ...] = ()
+
+
 class Logprobs(msgspec.Struct, frozen=True, array_like=True):
     """Natural logs of the probabilities of a drawn token and its alternatives."""
 
@@ -344,4 +360,4 @@ class Report(msgspec.Struct, frozen=True, tag=True):
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
 FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
 """`ToEngine` as the engine decodes it."""
-FromEngine = Loading | Loaded | Output | Embedded | Failed | Report
+FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report

@@ -17,7 +17,9 @@ from llmd.api.messages import (
     Hypothesis,
     Loaded,
     Output,
+    Replanned,
     Shutdown,
+    StageReport,
     StopParams,
     Submit,
     TextVector,
@@ -159,6 +161,26 @@ def test_an_engines_number_of_a_request_leads_to_its_reader(ready: Supervision) 
     (again,) = sent(crash(ready))
     assert again.request_id != first.request_id
     assert (ready.reader_of(first.request_id), ready.reader_of(again.request_id)) == (None, 7)
+
+
+def test_requests_stay_with_an_engine_that_says_again_that_it_has_loaded(ready: Supervision) -> None:
+    (submit,) = sent(ready.submit(request(7)))
+    again = structs.replace(LOADED, kv_tokens=32)
+    assert ready.receive(again) == []
+    assert ready.loaded is again
+    assert ready.receive(token(submit.request_id, 5)) == [Deliver(TokenOutput(7, 5))]
+
+
+def test_requests_stay_with_an_engine_that_has_moved_its_model(ready: Supervision) -> None:
+    (submit,) = sent(ready.submit(request(7)))
+    stage = StageReport("cpu", 0, 2, 10, 10, 10)
+    assert ready.receive(Replanned(1, (stage,), 32, ("f16",), ("gpu was lost",))) == []
+    assert ready.phase is Phase.READY
+    assert ready.loaded == structs.replace(
+        LOADED, stages=(stage,), kv_tokens=32, formats=("f16",), notices=("gpu was lost",)
+    )
+    assert ready.receive(token(submit.request_id, 5)) == [Deliver(TokenOutput(7, 5))]
+    assert ready.died("signal 9") == [Start(0.0)]
 
 
 def test_state_of_the_last_token_goes_to_the_next_engine_and_back_from_a_pause(ready: Supervision) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmd.api.messages import Loading, Started
+from llmd.api.messages import Loading, Replanned, StageReport, Started
 from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Event, Feed, Watcher
 from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord
@@ -115,16 +115,18 @@ def test_answers_that_come_at_once_have_a_first_token_and_none_between(
 
 async def test_what_becomes_of_a_model_is_told(series: Series, watch: ModelMetrics, watcher: Watcher) -> None:
     watch.loading(Loading("read", 1, 2))
+    watch.placed(Replanned(1, (StageReport("cpu", 0, 2, 1, 1, 1),), 64, ("f32",)))
     watch.died("SIGKILL", starts_again=True)
     watch.died("SIGKILL", starts_again=False)
     watch.closed()
     assert [(kind, fields["phase"]) for kind, fields in await told(watcher)] == [
         ("model", "loading"),
+        ("model", "replanned"),
         ("model", "restarting"),
         ("model", "failed"),
         ("model", "unloaded"),
     ]
-    assert series.restarts == 1
+    assert (series.restarts, series.replans) == (1, 1)
 
 
 async def test_a_request_begins_with_its_sizes(watch: ModelMetrics, watcher: Watcher) -> None:

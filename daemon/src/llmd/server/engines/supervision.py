@@ -23,6 +23,7 @@ from llmd.api.messages import (
     FromEngine,
     Loaded,
     Output,
+    Replanned,
     Shutdown,
     Submit,
     TextVector,
@@ -159,6 +160,8 @@ class Supervision:
         match message:
             case Loaded():
                 return self._on_loaded(message)
+            case Replanned():
+                self._on_replanned(message)
             case Output():
                 commands = [command for token in message.tokens for command in self._on_token(token)]
                 commands += [command for found in message.beams for command in self._on_whole(found)]
@@ -169,8 +172,7 @@ class Supervision:
                 return [Send(Shutdown()), *self.fail(error_of(message))]
             case Failed():
                 return self._on_failed(message)
-            case _:
-                return []
+        return []
 
     def died(self, how: str) -> list[Command]:
         """Handle the end of the engine process; ``how`` describes it to people."""
@@ -205,10 +207,23 @@ class Supervision:
         return failures
 
     def _on_loaded(self, message: Loaded) -> list[Command]:
-        self.phase, self.loaded = Phase.READY, message
+        was_ready, self.phase, self.loaded = self.phase is Phase.READY, Phase.READY, message
+        if was_ready:
+            return []  # it has the requests already
         waiting = [request_id for request_id, live in self._live.items() if not live.paused]
         self._resubmitted = set() if self._proven else set(waiting)
         return [command for request_id in waiting for command in self._send_to_engine(request_id)]
+
+    def _on_replanned(self, message: Replanned) -> None:
+        """Update what is known of the engine, which goes on with its requests by itself."""
+        if self.loaded is not None:
+            self.loaded = structs.replace(
+                self.loaded,
+                stages=message.stages,
+                kv_tokens=message.kv_tokens,
+                formats=message.formats,
+                notices=message.notices,
+            )
 
     def _on_token(self, token: TokenOutput) -> Iterable[Command]:
         request_id = self._by_engine_id.get(token.request_id)

@@ -23,6 +23,7 @@ from llmd.api.messages import (
     Loaded,
     Loading,
     Output,
+    Replanned,
     Report,
     Shutdown,
     Started,
@@ -34,6 +35,7 @@ from llmd.api.messages import (
 from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.engines.load_log import log_placement
 from llmd.server.engines.mailbox import Mailbox
 from llmd.server.engines.report_requests import ReportRequests
 from llmd.server.engines.supervision import (
@@ -341,11 +343,9 @@ class Supervisor:
         elif isinstance(message, Report):
             self._reports.answer(message)
         else:
-            if isinstance(message, Loaded):
-                logger.info("model_loaded", extra={"model": self.model, "load_s": round(message.load_s, 3)})
-                self._metrics.loaded(message)
-                for notice in message.notices:
-                    logger.warning("load_notice", extra={"model": self.model, "notice": notice})
+            if isinstance(message, Loaded | Replanned):
+                log_placement(self.model, message, self.known)
+                self._metrics.placed(message)
             elif isinstance(message, Output | Embedded):
                 self._begin(message.started)
             self._perform(self._state.receive(message))

@@ -83,6 +83,9 @@ _COUNTERS: Mapping[_Name, Callable[[Series], float]] = {
     _Name("engine_restarts", None, "Times that the engine died and was started again."): (
         lambda series: series.restarts
     ),
+    _Name("model_replans", None, "Times that the model was moved because a device failed."): (
+        lambda series: series.replans
+    ),
 }
 _STATES: Mapping[_Name, Callable[[ModelState], float]] = {
     _Name("requests_running", "num_requests_running", "Sequences that run."): (

@@ -6,7 +6,7 @@ import time
 
 from msgspec import Struct
 
-from llmd.api.messages import Loaded, Loading, Started
+from llmd.api.messages import Loaded, Loading, Replanned, Started
 from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.series import Series
@@ -35,9 +35,20 @@ class ModelMetrics:
     def loading(self, progress: Loading) -> None:
         self._tell("loading", step=progress.phase, done=progress.done, total=progress.total)
 
-    def loaded(self, loaded: Loaded) -> None:
-        self._series.loads += 1
-        self._tell("loaded", load_s=loaded.load_s, context_len=loaded.context_len, kv_tokens=loaded.kv_tokens)
+    def placed(self, message: Loaded | Replanned) -> None:
+        """Count a load, or a move to other devices after one of them failed."""
+        if isinstance(message, Loaded):
+            self._series.loads += 1
+            self._tell(
+                "loaded",
+                load_s=message.load_s,
+                context_len=message.context_len,
+                kv_tokens=message.kv_tokens,
+            )
+        else:
+            self._series.replans += 1
+            devices = [stage.device for stage in message.stages]
+            self._tell("replanned", devices=devices, kv_tokens=message.kv_tokens)
 
     def died(self, how: str, *, starts_again: bool) -> None:
         """Count an engine that died unexpectedly."""

@@ -60,3 +60,4 @@ class Series:
         self.finished: Counter[str] = Counter()
         self.loads = 0
         self.restarts = 0
+        self.replans = 0
