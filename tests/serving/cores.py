@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from llmd.api import Device, StageLimits
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
+from llmd.api.plan import KVGroup
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import plan_kv
+from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.loading import SCORED_ROWS
 from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
@@ -20,8 +23,22 @@ from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
 
-def make_core(
-    device: Device,
+class Parts(NamedTuple):
+    """What a core is made of, in this order."""
+
+    pipeline: Pipeline
+    groups: tuple[KVGroup, ...]
+    budget: KVBudget
+    limits: EngineLimits
+
+
+def make_core(device: Device, **options: Any) -> EngineCore:
+    """A core on one device; options as for `make_parts`."""
+    return EngineCore(*make_parts([device] * (1 + len(options.get("cuts", ()))), **options))
+
+
+def make_parts(
+    devices: Sequence[Device],
     *,
     queues: bool,
     slots: int = 4,
@@ -29,8 +46,11 @@ def make_core(
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
-) -> EngineCore:
-    """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
+) -> Parts:
+    """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
+
+    ``queues`` keeps two steps in flight.
+    """
     plan = TinyModel(context_len=context_len).plan()
     outputs = slots + SCORED_ROWS
     limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
@@ -38,9 +58,12 @@ def make_core(
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
-        for first, last in itertools.pairwise(bounds)
+        for device, (first, last) in zip(devices, itertools.pairwise(bounds), strict=True)
     ]
-    parts = [device.load(program, RandomSource(), lambda _done, _total: None) for program in programs]
+    parts = [
+        device.load(program, RandomSource(), lambda _done, _total: None)
+        for device, program in zip(devices, programs, strict=True)
+    ]
     block_bytes = [sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups]
     budget = plan_kv(
         plan.groups,
@@ -54,7 +77,7 @@ def make_core(
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
-    return EngineCore(Pipeline(stages), plan.groups, budget, limits)
+    return Parts(Pipeline(stages), plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
-from llmd.engine.kv_budget import plan_kv
+from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
@@ -173,6 +173,33 @@ def test_a_failed_step_can_be_repeated() -> None:
     while core.busy:
         found |= {one.request_id: one.vector for one in core.step().vectors}
     assert [found[0], found[1]] == [vector.tobytes() for vector in expected]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_texts_begin_again_on_another_pipeline(steps: int) -> None:
+    lengths = [10, 70, 20]
+    expected = embed(make_core(chunk_len=32)[0], lengths)
+    core, _ = make_core(chunk_len=32)
+    for number, length in enumerate(lengths):
+        core.submit(EmbedText(number, prompt(number, length)))
+    found = {one.request_id: one.vector for _ in range(steps) for one in core.step().vectors}
+    other, pipeline = make_core(chunk_len=32)
+    assert core.rebuild(pipeline, KVBudget(tuple(p.num_blocks for p in other._pager.pools), 0, 256)) == ()
+    while core.busy:
+        found |= {one.request_id: one.vector for one in core.step().vectors}
+    assert [found[number] for number in range(3)] == [vector.tobytes() for vector in expected]
+    assert core.report().kv_blocks_used == 0
+
+
+def test_texts_without_room_end_and_the_others_go_on() -> None:
+    core, pipeline = make_core(chunk_len=32)
+    for number, length in enumerate((10, 70)):
+        core.submit(EmbedText(number, prompt(number, length)))
+    core.step()
+    (failed,) = core.rebuild(pipeline, KVBudget((4, 4), 0, 64))
+    assert (failed.request_id, failed.error) == (1, "MemoryBudgetError")
+    assert "holds 64" in failed.message
+    assert not core.busy
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,21 @@ def test_a_failed_step_lets_twins_wait_again() -> None:
     assert len(again.chunks[0].drawing) == 2
 
 
+def test_after_a_move_all_sequences_wait_in_their_order_and_begin_again() -> None:
+    scheduler = make_scheduler(slots=2)
+    for request_id in (1, 2, 3):
+        scheduler.add(make(request_id, 4))
+    for _ in range(2):
+        step(scheduler)
+    pager = make_scheduler(slots=2)._pager
+    scheduler.move(pager)
+    assert [one.request_id for one in scheduler.waiting] == [1, 2, 3]
+    assert scheduler.preemptions == 0
+    assert step(scheduler) == [(1, 0, 6), (2, 0, 4)]
+    assert step(scheduler) == [(1, 6, 1), (2, 4, 2)]
+    assert pager.owns(1)
+
+
 def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
     """Make a sequence what its kind says; a group that would need too many blocks stays a single sequence."""
     if kind == "scored":

@@ -80,6 +80,19 @@ def test_it_gives_way_whole_and_what_its_members_have_in_common_is_computed_once
     assert step(scheduler) == [(1, 8, 1), (-2, 8, 1), (-3, 8, 1)]
 
 
+def test_after_a_move_it_waits_as_one() -> None:
+    scheduler = make_scheduler()
+    first = grown(scheduler, (1, 5), (1, 6), (2, 7))
+    scheduler.move(make_scheduler()._pager)
+    assert [one.request_id for one in scheduler.waiting] == [first.request_id]
+    assert not scheduler.running
+    step(scheduler)
+    assert scheduler._pager.length(first.request_id) == 5
+    assert len(scheduler.running) == 1
+    scheduler.plan()
+    assert len(scheduler.running) == 3
+
+
 def test_rows_of_what_gave_way_are_for_nobody() -> None:
     scheduler = make_scheduler()
     first = grown(scheduler, (1,), (2,))

@@ -11,6 +11,7 @@ from llmd.api.messages import CHUNK_LEN, BeamParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import BLOCK_LEN, NUM_CANDIDATES
 from llmd.pager.pager import Pager
+from llmd.scheduler.sequence import Sequence as Running
 
 
 class EngineLimits(msgspec.Struct, frozen=True):
@@ -128,6 +129,17 @@ class Admission:
                 f" {self._pool_tokens}",
                 hint="lower max_tokens, or serve with a larger --kv-memory",
             )
+
+    def check_room(self, sequence: Running, width: int) -> None:
+        """Check that a sequence, or ``width`` beams of it, fits the whole KV pool to its full length.
+
+        Raises:
+            MemoryBudgetError: it does not fit.
+        """
+        if width == 1:
+            self.check_pool(sequence.total_len)
+        else:
+            self._check_forks(sequence.prompt_len, sequence.stop.max_tokens, width)
 
     def check_tokens(self, tokens: Sequence[int], max_new: int) -> None:
         """Check a prompt.

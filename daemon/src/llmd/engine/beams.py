@@ -87,6 +87,13 @@ class Beams:
         """Return the request that a sequence belongs to."""
         return self._owners.get(request_id, request_id)
 
+    def width(self, sequence: Sequence) -> int:
+        """Return the number of beams of a sequence that has not forked yet or leads its group, else 1."""
+        if sequence.group is not None:
+            return sequence.group.width
+        submit = self._opened.get(sequence.request_id)
+        return 1 if submit is None or submit.beams is None else submit.beams.width
+
     def lose(self, request_id: int, error: LlmdError) -> bool:
         """Continue a search without a sequence; return False if the sequence is not in a running search."""
         search = self._searches.get(self.owner(request_id)) if request_id in self._owners else None

@@ -33,6 +33,7 @@ from llmd.engine.kv_budget import KVBudget
 from llmd.engine.overlap import Overlap, choose_overlap
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
+from llmd.engine.rebuilding import new_pager, without_room
 from llmd.engine.steps import InFlightStep, PreparedStep, SampledTokens
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
@@ -51,13 +52,8 @@ class EngineCore:
     ) -> None:
         self._pipeline = pipeline
         self._limits = limits
-        self._pager = Pager(
-            groups,
-            budget.num_blocks,
-            max_sequences=limits.slots + 1,  # one for `forward`
-            max_len=limits.context_len,
-            chunk_len=limits.max_planned,
-        )
+        self._groups = groups
+        self._pager = new_pager(groups, budget, limits)
         self._scheduler = Scheduler(
             self._pager,
             slots=limits.slots,
@@ -65,8 +61,7 @@ class EngineCore:
             scored_rows=limits.max_outputs - limits.slots,
         )
         self._admission = Admission(limits, self._pager, budget.max_tokens)
-        forward_len = min(limits.max_outputs, limits.chunk_len)
-        self._forward = Forward(pipeline, self._pager, self._admission, forward_len)
+        self._forward = Forward(pipeline, self._pager, self._admission, limits)
         self._arrivals = itertools.count()
         self._sampler = Sampler(limits.vocab_size)
         self._scores = PromptScores()
@@ -280,6 +275,28 @@ class EngineCore:
             self._in_flight.tickets.release()
             self._in_flight = None
         self._scheduler.rewind()
+
+    def rebuild(self, pipeline: Pipeline, budget: KVBudget, limits: EngineLimits) -> tuple[Failed, ...]:
+        """Go on with another pipeline, after `step` has raised: all requests wait again with their tokens.
+
+        They keep order, grammars, samplers and beams, and get the same tokens as without the failure; only
+        the prefix cache is lost. ``limits`` may differ from the earlier ones in how steps overlap.
+
+        Returns:
+            The requests that have ended because the KV pool has become too small for them.
+        """
+        self._rewind()
+        self._failure = None
+        self._pipeline, self._limits = pipeline, limits
+        self._pager = new_pager(self._groups, budget, limits)
+        self._scheduler.move(self._pager)
+        self._admission = Admission(limits, self._pager, budget.max_tokens)
+        self._forward = Forward(pipeline, self._pager, self._admission, limits)
+        live = (*self._scheduler.waiting, *self._grammars.waiting)
+        failed = without_room(live, self._beams, self._admission)
+        for one in failed:
+            self.cancel(one.request_id)
+        return failed
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.

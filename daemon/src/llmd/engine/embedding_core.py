@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import Embedded, EmbedText, Report, Started, TextVector
+from llmd.api.messages import Embedded, EmbedText, Failed, Report, Started, TextVector
 from llmd.api.plan import KVGroup
 from llmd.engine.batch import lay_out
 from llmd.engine.counters import Counters
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
+from llmd.engine.failures import failure
 from llmd.engine.kv_budget import KVBudget
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.pooling import Pool, open_pool
@@ -63,14 +64,9 @@ class EmbeddingCore:
         self._pipeline = pipeline
         self._limits = limits
         self._poolings = tuple(poolings)
+        self._kv_groups = groups
         self._pool_tokens = budget.max_tokens
-        self._pager = Pager(
-            groups,
-            budget.num_blocks,
-            max_sequences=MAX_TEXTS,
-            max_len=limits.context_len,
-            chunk_len=limits.max_rows,
-        )
+        self._pager = self._new_pager(budget)
         self._texts: dict[int, _Text] = {}
         self._groups: dict[int, dict[int, _Text]] = {}  # in order of turns
         self._counters = Counters()
@@ -135,6 +131,25 @@ class EmbeddingCore:
         started = tuple(Started(request_id, 0, running_s) for request_id in begun)
         return Embedded(tuple(self._advance(chunks)), started)
 
+    def rebuild(self, pipeline: Pipeline, budget: KVBudget) -> tuple[Failed, ...]:
+        """Go on with another pipeline, after `step` has raised: texts that have begun begin again.
+
+        Returns:
+            The texts that have ended because the KV pool has become too small for them.
+        """
+        self._pipeline = pipeline
+        self._pool_tokens = budget.max_tokens
+        self._pager = self._new_pager(budget)
+        failed = []
+        for text in list(self._texts.values()):
+            text.pool, text.done = open_pool(self._poolings), 0
+            try:
+                self._check_room(len(text.tokens))
+            except MemoryBudgetError as error:
+                failed.append(failure(text.request_id, error))
+                self.cancel(text.request_id)
+        return tuple(failed)
+
     def report(self) -> Report:
         total = sum(pool.num_blocks for pool in self._pager.pools)
         running = sum(self._pager.owns(request_id) for request_id in self._texts)
@@ -157,6 +172,15 @@ class EmbeddingCore:
 
     def close(self) -> None:
         """Do nothing: the pipeline holds all resources."""
+
+    def _new_pager(self, budget: KVBudget) -> Pager:
+        return Pager(
+            self._kv_groups,
+            budget.num_blocks,
+            max_sequences=MAX_TEXTS,
+            max_len=self._limits.context_len,
+            chunk_len=self._limits.max_rows,
+        )
 
     def _plan(self) -> list[tuple[_Text, int]]:
         """Choose the texts of the next step, each with a number of tokens, and reserve their blocks."""
@@ -225,8 +249,11 @@ class EmbeddingCore:
                 param="input",
                 hint="use the tokenizer that was published with the weights",
             )
-        if not self._pager.fits_ever(len(tokens)):
+        self._check_room(len(tokens))
+
+    def _check_room(self, num_tokens: int) -> None:
+        if not self._pager.fits_ever(num_tokens):
             raise MemoryBudgetError(
-                f"the text has {len(tokens)} tokens, the KV pool holds {self._pool_tokens}",
+                f"the text has {num_tokens} tokens, the KV pool holds {self._pool_tokens}",
                 hint="shorten the text, or serve with a larger --kv-memory",
             )

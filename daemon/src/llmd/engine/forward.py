@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
-from llmd.engine.admission import Admission
+from llmd.engine.admission import Admission, EngineLimits
 from llmd.engine.batch import build_step, select_rows
 from llmd.engine.pipeline import Pipeline
 from llmd.pager.pager import Pager
@@ -22,12 +22,11 @@ FORWARD_ID = -1
 class Forward:
     """Teacher forcing: compute the logits after each token of a text."""
 
-    def __init__(self, pipeline: Pipeline, pager: Pager, admission: Admission, chunk_len: int) -> None:
-        """``chunk_len`` is the largest number of tokens in a step."""
+    def __init__(self, pipeline: Pipeline, pager: Pager, admission: Admission, limits: EngineLimits) -> None:
         self._pipeline = pipeline
         self._pager = pager
         self._admission = admission
-        self._chunk_len = chunk_len
+        self._chunk_len = min(limits.max_outputs, limits.chunk_len)  # each row is an output
 
     def __call__(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.

@@ -56,6 +56,11 @@ class Grammars:
         """Whether a request waits for its grammar, or has a failure that was not reported yet."""
         return bool(self._waiting or self._failed)
 
+    @property
+    def waiting(self) -> list[Running]:
+        """The requests whose grammars are being compiled."""
+        return [bound.sequence for bound in self._waiting.values()]
+
     def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Set the vocabulary that grammars are compiled for. Call it once."""
         self._end_ids = vocabulary.end_ids

@@ -137,6 +137,17 @@ class Scheduler:
             self.add(sequence)
         self._joining.clear()
 
+    def move(self, pager: Pager) -> None:
+        """Go on with another, empty pager: running sequences wait again with their tokens.
+
+        No step may be in flight.
+        """
+        self._pager = pager
+        running, self.running = self.running, []
+        for one in running:
+            if one.group is None or one is one.group.leader:
+                self._wait_again(one)
+
     def _fork(self, parent: Sequence, child: Sequence, length: int) -> bool:
         alive = not parent.ended and self._pager.owns(parent.request_id)
         if not alive or self._pager.length(parent.request_id) != length:
