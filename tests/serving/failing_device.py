@@ -32,6 +32,10 @@ class FailingDevice(ReferenceDevice):
         super().__init__()
         self.info = msgspec.structs.replace(self.info, name=name)
         self.has_room = has_room
+        self.shares = True
+        """Whether it has room for weights next to earlier ones, which it shares."""
+        self.num_open = 0
+        """Weights and stages that are not closed."""
         self.is_lost = False
         self.is_closed = False
         self.taken: list[int] = []
@@ -54,7 +58,7 @@ class FailingDevice(ReferenceDevice):
         have: Sequence[LoadedWeights] = (),
     ) -> FailingWeights:
         self.check_failure("load")
-        if not self.has_room:
+        if not self.has_room or (have and not self.shares):
             raise MemoryBudgetError(f"the weights do not fit {self.info.name}")
         self.taken.append(len(have))
         wrapped = [one._whole for one in have if isinstance(one, FailingWeights)]
@@ -86,6 +90,8 @@ class _Wrapped:
     def __init__(self, device: FailingDevice, whole: Any) -> None:
         self._device = device
         self._whole = whole
+        self._is_open = True
+        device.num_open += 1
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method: Callable[..., Any] = getattr(self._whole, name)
@@ -96,6 +102,11 @@ class _Wrapped:
             return method(*arguments)
 
         return call
+
+    def close(self) -> None:
+        self._whole.close()
+        self._device.num_open -= self._is_open
+        self._is_open = False
 
 
 class FailingWeights(_Wrapped):

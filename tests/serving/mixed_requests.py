@@ -25,7 +25,7 @@ _SAMPLED = (
 )
 
 
-def streams() -> list[Submit]:
+def mixed_requests() -> list[Submit]:
     """Return 32 requests: greedy, sampled, siblings, with grammars, scored prompts, and beam searches."""
     mixed = [submit(0, length, max_tokens=20, logprobs=2) for length in (5, 300, 17, 1)]
     mixed += [_with(submit(0, 20 + n, max_tokens=16), sampling=one) for n, one in enumerate(_SAMPLED)]
@@ -47,7 +47,7 @@ def streams() -> list[Submit]:
 def answers(core: EngineCore, recover: Callable[[DeviceError], tuple[Failed, ...]] | None = None) -> Answers:
     """Run all streams; ``recover`` is called when a step fails."""
     core.set_vocabulary(VOCABULARY)
-    for one in streams():
+    for one in mixed_requests():
         core.submit(one)
     found: Answers = defaultdict(list)
     while core.busy:

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from llmd.api import DeviceOptions, NotFoundError
+from llmd.api.messages import Load
 from llmd.engine.composition import device_opener, loader_for, make_host
 from llmd.host.names import DEVICE_TRIAL
 from llmd.host.plugin_host import PluginHost
@@ -32,6 +33,18 @@ def test_architectures_are_imported_before_a_model_is_named(
     monkeypatch.setattr(PluginHost, "architectures", asked)
     loader_for(tmp_path)
     asked.assert_called_once_with()
+
+
+def test_a_loader_knows_the_usable_devices_best_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_model = Mock()
+    monkeypatch.setattr("llmd.engine.composition.load_model", load_model)
+    loader_for(tmp_path)(Load("anywhere"), lambda _: None)
+    *_, usable = load_model.call_args.args
+    host = make_host(tmp_path)
+    assert usable()[0] == host.choose_device("auto").info.name
+    assert "reference" in usable()
 
 
 def test_the_trial_is_the_function_that_it_names() -> None:

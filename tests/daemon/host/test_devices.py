@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmd.api.device import DeviceInfo
-from llmd.host.devices import DeviceState, best, named, unique_names
+from llmd.host.devices import DeviceState, best, named, ranked, unique_names
 from llmd.host.names import PluginName
 
 ONE = PluginName("one", "one", "made-one", "1.0")
@@ -45,6 +45,11 @@ def test_different_names_stay_as_they_are() -> None:
 def test_the_highest_score_among_usable_devices_wins() -> None:
     devices = [device("broken", score=9, ok=False), device("slow"), device("fast", score=5)]
     assert best(devices) == devices[2]
+
+
+def test_usable_devices_are_ranked_by_score() -> None:
+    devices = [device("broken", score=9, ok=False), device("slow"), device("fast", score=5), device("slower")]
+    assert [one.info.name for one in ranked(devices)] == ["fast", "slow", "slower"]
 
 
 def test_the_first_of_equals_wins() -> None:

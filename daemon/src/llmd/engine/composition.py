@@ -10,6 +10,7 @@ from llmd.api.device import Device, DeviceOptions
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
+from llmd.host.devices import ranked
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.packed_weights import PackedWeightFiles
@@ -29,9 +30,15 @@ def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], Loade
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
         open_device = device_opener(host, DeviceOptions(message.threads))
-        return load_model(message, architectures, open_device, report, spools, packed_files)
+        usable = partial(_usable, host)
+        return load_model(message, architectures, open_device, report, spools, packed_files, usable)
 
     return load
+
+
+def _usable(host: PluginHost) -> list[str]:
+    """Return the names of the usable devices, best first."""
+    return [device.info.name for device in ranked(host.devices())]
 
 
 def device_opener(host: PluginHost, options: DeviceOptions) -> OpenDevice:

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.checks import refusals
-from llmd.api.device import Device, LoadedWeights, StageLimits
-from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.device import Device, StageLimits
+from llmd.api.errors import ConfigError, DeviceLostError, DeviceMemoryError, UnsupportedModelError
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
-from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
+from llmd.api.messages import Failed, Load, Loaded, Loading, Replanned, StageReport, StageSpec
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
@@ -28,6 +28,9 @@ from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.kv_spool import KVSpool
 from llmd.engine.pipeline import Pipeline
+from llmd.engine.placement import PlacedStage as _Placed
+from llmd.engine.placement import Placement
+from llmd.engine.placer import Have, OpenDevice, Placer, UsableDevices
 from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -40,18 +43,20 @@ SCORED_ROWS = 16
 """Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
 Each needs memory for two rows of logits in every step in flight."""
 
-OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
 
 
-class LoadedModel(msgspec.Struct, frozen=True):
+class LoadedModel(msgspec.Struct):
     """A model that is ready to run."""
 
     runner: EngineCore | EmbeddingCore
     loaded: Loaded
     resources: ExitStack
     """Closes everything that the model uses."""
+    placer: Placer
     spool: KVSpool | None = None
+    epoch: int = 0
+    """How often the model was placed again."""
 
     @property
     def core(self) -> EngineCore:
@@ -67,17 +72,28 @@ class LoadedModel(msgspec.Struct, frozen=True):
             )
         return self.runner
 
+    def recover(self, error: DeviceLostError | DeviceMemoryError) -> tuple[Replanned, tuple[Failed, ...]]:
+        """Place the model again after a step has failed, and let its requests go on.
+
+        The prefix cache is lost, and is not kept on disk in the end either.
+
+        Returns:
+            The new placement, and the requests for which it has no room.
+
+        Raises:
+            LlmdError: no other placement is possible. All requests are lost.
+        """
+        placement = self.placer.recover(error)
+        failed = _rebuild(self.runner, placement)
+        self.loaded = _with_notices(placement.loaded, self.placer)
+        self.spool = None
+        self.epoch += 1
+        loaded = self.loaded
+        replanned = Replanned(self.epoch, loaded.stages, loaded.kv_tokens, loaded.formats, loaded.notices)
+        return replanned, failed
+
     def close(self) -> None:
         self.resources.close()
-
-
-class _Placed(msgspec.Struct, frozen=True):
-    """A stage with its weights, before the KV pools are sized."""
-
-    spec: StageSpec
-    device: Device
-    program: Program
-    weights: LoadedWeights
 
 
 def load_model(
@@ -87,11 +103,12 @@ def load_model(
     report: ReportProgress,
     spools: Spools | None = None,
     packed_files: PackedWeightFiles | None = None,
+    usable: UsableDevices = tuple,
 ) -> LoadedModel:
     """Load a model.
 
     ``open_device`` opens ``auto`` or a named device. ``spools`` may have the model's prefix cache,
-    ``packed_files`` its packed weights.
+    ``packed_files`` its packed weights. A device that is lost is replaced by one of ``usable``.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -102,12 +119,37 @@ def load_model(
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
         _check_context(model.plan)
-        placed = _place(load, model, open_device, report, packed_files, stack)
-        build = _generating if model.embedding is None else _embedding
-        runner, budget, pipeline = build(load, model, placed, stack)
-        spool = _take_spool(load, model, placed, runner, pipeline, spools)
-        loaded = _describe(load, model, placed, budget, time.perf_counter() - began)
-        return LoadedModel(runner, loaded, stack.pop_all(), spool)
+        specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
+        check_stages(specs, model.plan.num_layers)
+        load_weights = partial(_load_weights, load, model, report, packed_files)
+        placer = Placer(load, specs, open_device, usable, load_weights, partial(_build, model))
+        stack.callback(placer.close)
+        placement = placer.place()
+        runner = _runner(model, placement)
+        spool = _take_spool(load, model, placement.stages, runner, placement.pipeline, spools)
+        loaded = msgspec.structs.replace(
+            _with_notices(placement.loaded, placer), load_s=time.perf_counter() - began
+        )
+        return LoadedModel(runner, loaded, stack.pop_all(), placer, spool)
+
+
+def _with_notices(loaded: Loaded, placer: Placer) -> Loaded:
+    return msgspec.structs.replace(loaded, notices=(*loaded.notices, *placer.notices))
+
+
+def _runner(model: OpenModel, placement: Placement) -> EngineCore | EmbeddingCore:
+    groups, pipeline, budget = model.plan.groups, placement.pipeline, placement.budget
+    if isinstance(placement.limits, EngineLimits):
+        return EngineCore(pipeline, groups, budget, placement.limits)
+    assert model.embedding is not None
+    return EmbeddingCore(pipeline, groups, budget, placement.limits, model.embedding.poolings)
+
+
+def _rebuild(runner: EngineCore | EmbeddingCore, placement: Placement) -> tuple[Failed, ...]:
+    if isinstance(runner, EmbeddingCore):
+        return runner.rebuild(placement.pipeline, placement.budget)
+    assert isinstance(placement.limits, EngineLimits)
+    return runner.rebuild(placement.pipeline, placement.budget, placement.limits)
 
 
 def _take_spool(
@@ -131,9 +173,16 @@ def _take_spool(
     return spool
 
 
+def _build(model: OpenModel, load: Load, placed: Sequence[_Placed], stack: ExitStack) -> Placement:
+    """Size the KV pools and create the stages."""
+    build = _generating if model.embedding is None else _embedding
+    limits, budget, pipeline = build(load, model, placed, stack)
+    return Placement(placed, limits, budget, pipeline, _describe(load, model, placed, budget))
+
+
 def _generating(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EngineCore, KVBudget, Pipeline]:
+) -> tuple[EngineLimits, KVBudget, Pipeline]:
     plan = model.plan
     limits = _limits(load, plan, placed)
     budget = _budget(
@@ -146,20 +195,18 @@ def _generating(
         kv_dtype=load.kv_dtype,
     )
     pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
-    return EngineCore(pipeline, plan.groups, budget, limits), budget, pipeline
+    return limits, budget, pipeline
 
 
 def _embedding(
     load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EmbeddingCore, KVBudget, Pipeline]:
+) -> tuple[EmbeddingLimits, KVBudget, Pipeline]:
     plan = model.plan
-    assert model.embedding is not None
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
     stage_limits = StageLimits(most_rows(load, model), MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
     pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
-    core = EmbeddingCore(pipeline, plan.groups, budget, limits, model.embedding.poolings)
-    return core, budget, pipeline
+    return limits, budget, pipeline
 
 
 def _check_options(load: Load) -> None:
@@ -183,21 +230,16 @@ def _check_context(plan: ModelPlan) -> None:
         )
 
 
-def _place(
+def _load_weights(
     load: Load,
     model: OpenModel,
-    open_device: OpenDevice,
     report: ReportProgress,
     packed_files: PackedWeightFiles | None,
+    specs: Sequence[StageSpec],
+    devices: Mapping[str, Device],
+    have: Have,
     stack: ExitStack,
 ) -> list[_Placed]:
-    specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
-    check_stages(specs, model.plan.num_layers)
-    devices: dict[str, Device] = {}
-    for spec in specs:
-        if spec.device not in devices:
-            devices[spec.device] = open_device(spec.device)
-            stack.callback(devices[spec.device].close)
     programs = [_lower(load, model, devices[spec.device], spec) for spec in specs]
     placed = []
     for spec, program in zip(specs, programs, strict=True):
@@ -206,7 +248,8 @@ def _place(
         packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
         source = CheckpointSource(model.checkpoint, packing, quantizer)
-        weights = device.load(program, source, partial(_report_progress, report, phase))
+        progress = partial(_report_progress, report, phase)
+        weights = device.load(program, source, progress, have.get(spec.device, ()))
         stack.callback(weights.close)
         placed.append(_Placed(spec, device, program, weights))
     model.checkpoint.release()
@@ -291,9 +334,7 @@ def _build_pipeline(
     return Pipeline(stages, kv_bytes)
 
 
-def _describe(
-    load: Load, model: OpenModel, placed: Sequence[_Placed], budget: KVBudget, load_s: float
-) -> Loaded:
+def _describe(load: Load, model: OpenModel, placed: Sequence[_Placed], budget: KVBudget) -> Loaded:
     notices = dict.fromkeys([*model.notices, *_threads_notices(load, placed)])
     for one in placed:
         name, formats = one.device.info.name, one.device.info.formats
@@ -307,7 +348,7 @@ def _describe(
         formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
         stages=tuple(_report(load, one, budget, most_rows(load, model)) for one in placed),
         kv_tokens=budget.max_tokens if model.plan.groups else None,
-        load_s=load_s,
+        load_s=0.0,
         notices=tuple(notices),
         embedding=model.embedding,
     )

@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from llmd.api.errors import LlmdError, RequestError
+from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, RequestError
 from llmd.api.messages import (
     Cancel,
     EmbedText,
@@ -69,7 +69,9 @@ def _serve(channel: Channel[FromFront], loader: Loader) -> int:
         channel.send(model.loaded)
         gc.freeze()  # collections skip the objects that stay
         gc.enable()
-        end = _run(channel, model.runner)
+        end = _run(channel, model)
+        if end is None:
+            return 1
         if end.spool and model.spool is not None:
             deadline = time.monotonic() + SPOOL_LIMIT_S
             model.spool.save(lambda: time.monotonic() > deadline or _is_interrupted(channel))
@@ -81,8 +83,12 @@ def _is_interrupted(channel: Channel[FromFront]) -> bool:
     return bool(channel.receive(wait=False)) or channel.closed
 
 
-def _run(channel: Channel[FromFront], core: Runner) -> Shutdown:
-    """Run until the end; return the `Shutdown` message, or a default one if the front disconnected."""
+def _run(channel: Channel[FromFront], model: LoadedModel) -> Shutdown | None:
+    """Run until the end; return the `Shutdown` message, or a default one if the front disconnected.
+
+    None: a device failed, and the model cannot run without it.
+    """
+    core = model.runner
     while True:
         messages = channel.receive(wait=not core.busy)
         ends = [message for message in messages if isinstance(message, Shutdown)]
@@ -91,9 +97,28 @@ def _run(channel: Channel[FromFront], core: Runner) -> Shutdown:
         for message in messages:
             _handle(channel, core, message)
         if core.busy:
-            output = core.step()
+            try:
+                output = core.step()
+            except (DeviceLostError, DeviceMemoryError) as error:
+                if not _recover(channel, model, error):
+                    return None
+                continue
             if any(msgspec.structs.astuple(output)):
                 channel.send(output)
+
+
+def _recover(
+    channel: Channel[FromFront], model: LoadedModel, error: DeviceLostError | DeviceMemoryError
+) -> bool:
+    """Place the model again; return False if that is impossible, which ends all requests."""
+    try:
+        replanned, failed = model.recover(error)
+    except LlmdError as refusal:
+        channel.send(failure(None, refusal))
+        return False
+    for message in (replanned, *failed):
+        channel.send(message)
+    return True
 
 
 def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> None:

@@ -52,7 +52,13 @@ def named(name: str, devices: Iterable[DeviceState]) -> DeviceState | None:
 
 def best(devices: Sequence[DeviceState]) -> DeviceState | None:
     """Return the usable device with the highest score (the first of equals), or None."""
-    return max((device for device in devices if device.ok), key=lambda one: one.info.score, default=None)
+    return next(iter(ranked(devices)), None)
+
+
+def ranked(devices: Sequence[DeviceState]) -> list[DeviceState]:
+    """Return the usable devices, highest score first."""
+    usable = (device for device in devices if device.ok)
+    return sorted(usable, key=lambda one: one.info.score, reverse=True)
 
 
 def _claimed(device: DeviceState, owner: DeviceState) -> DeviceState:
