@@ -11,10 +11,12 @@ from llmd.api import (
     DeviceError,
     DeviceLostError,
     DeviceMemoryError,
+    DeviceProfile,
     LoadedWeights,
     MemoryBudgetError,
     Program,
     Progress,
+    Refusal,
     TensorSource,
 )
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
@@ -24,13 +26,13 @@ NOT_LOST = frozenset({"release", "close"})
 """These work on a lost device, too."""
 
 
-class FailingDevice(ReferenceDevice):
+class FailingDevice:
     """Computes like the reference device until a failure that was planned with `lose` or `exhaust`."""
 
     def __init__(self, name: str, *, has_room: bool = True) -> None:
         """Without room, weights do not fit."""
-        super().__init__()
-        self.info = msgspec.structs.replace(self.info, name=name)
+        self._whole = ReferenceDevice()
+        self.info = msgspec.structs.replace(self._whole.info, name=name)
         self.has_room = has_room
         self.shares = True
         """Whether it has room for weights next to earlier ones, which it shares."""
@@ -50,6 +52,12 @@ class FailingDevice(ReferenceDevice):
         """Let such a call raise `DeviceMemoryError`, once."""
         self._failing = (call, after, False)
 
+    def check(self, program: Program) -> list[Refusal]:
+        return self._whole.check(program)
+
+    def benchmark(self, budget_s: float) -> DeviceProfile:
+        return self._whole.benchmark(budget_s)
+
     def load(
         self,
         program: Program,
@@ -62,7 +70,7 @@ class FailingDevice(ReferenceDevice):
             raise MemoryBudgetError(f"the weights do not fit {self.info.name}")
         self.taken.append(len(have))
         wrapped = [one._whole for one in have if isinstance(one, FailingWeights)]
-        return FailingWeights(self, super().load(program, tensors, progress, wrapped))
+        return FailingWeights(self, self._whole.load(program, tensors, progress, wrapped))
 
     def close(self) -> None:
         self.is_closed = True

@@ -47,8 +47,8 @@ def mixed_requests() -> list[Submit]:
 def answers(core: EngineCore, recover: Callable[[DeviceError], tuple[Failed, ...]] | None = None) -> Answers:
     """Run all streams; ``recover`` is called when a step fails."""
     core.set_vocabulary(VOCABULARY)
-    for one in mixed_requests():
-        core.submit(one)
+    for request in mixed_requests():
+        core.submit(request)
     found: Answers = defaultdict(list)
     while core.busy:
         try:
@@ -58,9 +58,13 @@ def answers(core: EngineCore, recover: Callable[[DeviceError], tuple[Failed, ...
                 raise
             for failed in recover(error):
                 found[failed.request_id or 0].append(failed)
-            continue
-        for one in (*output.tokens, *output.beams, *output.failed):
-            found[one.request_id or 0].append(one)
+        else:
+            for token in output.tokens:
+                found[token.request_id].append(token)
+            for beams in output.beams:
+                found[beams.request_id].append(beams)
+            for failed in output.failed:
+                found[failed.request_id or 0].append(failed)
     return found
 
 

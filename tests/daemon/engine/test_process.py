@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +18,6 @@ import pytest
 
 from llmd.api.embedding import Embedding
 from llmd.api.messages import (
-    BeamOutput,
     Cancel,
     Embedded,
     EmbedText,
@@ -32,7 +28,6 @@ from llmd.api.messages import (
     Loaded,
     Loading,
     Output,
-    Replanned,
     Report,
     Shutdown,
     StageSpec,
@@ -40,9 +35,8 @@ from llmd.api.messages import (
     Submit,
 )
 from llmd.api.samplers import SamplingParams
-from llmd.builtin.architectures.plugin import llmd_architectures
-from llmd.engine.loading import LoadedModel, load_model
-from llmd.engine.process import Loader, serve
+from llmd.engine.loading import LoadedModel
+from llmd.engine.process import serve
 from llmd.host.blas_threads import VARIABLES
 from llmd.process.frames import FrameDecoder, encode_frame
 from llmd.registry.spools import Spools
@@ -50,8 +44,9 @@ from tests.golden.checkpoint import write_checkpoint
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.serving.failing_device import FailingDevice
-from tests.serving.mixed_requests import NUM_STREAMS, VOCABULARY, Answers, mixed_requests
+from tests.serving.mixed_requests import NUM_STREAMS
 from tests.serving.model import write_embedding_model, write_model
+from tests.serving.threaded_engine import ThreadedEngine, answers_of
 
 CASE = tiny_model("tinyllama")
 
@@ -249,75 +244,15 @@ def test_a_model_for_which_there_is_no_memory_is_said() -> None:
     assert (failed.error, failed.message) == ("MemoryBudgetError", "there is not enough memory")
 
 
-class Engine:
-    """An engine process as a thread, on devices that can be lost."""
-
-    def __init__(self, *devices: FailingDevice) -> None:
-        by_name = {device.info.name: device for device in devices}
-        architectures = {name: one for one in llmd_architectures() for name in one.names}
-
-        def loader(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
-            return load_model(
-                message, architectures, by_name.__getitem__, report, usable=lambda: list(by_name)
-            )
-
-        self.socket, theirs = socket.socketpair()
-        self._decoder: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
-        self._serving = ThreadPoolExecutor(1, "engine")
-        self._status = self._serving.submit(self._serve, theirs, loader)
-
-    @staticmethod
-    def _serve(theirs: socket.socket, loader: Loader) -> int:
-        with theirs:
-            return serve(theirs, loader)
-
-    def send(self, *messages: msgspec.Struct) -> None:
-        self.socket.sendall(b"".join(encode_frame(message) for message in messages))
-
-    def messages(self) -> Iterator[FromEngine]:
-        """Yield messages other than `Loading` until the engine ends."""
-        while received := self.socket.recv(65536):
-            yield from (one for one in self._decoder.feed(received) if not isinstance(one, Loading))
-
-    def end(self) -> int:
-        self.socket.close()
-        self._serving.shutdown()
-        gc.unfreeze()  # `serve` freezes the objects of its process
-        return self._status.result()
-
-
-def answers_of(engine: Engine, directory: Path, device: str) -> tuple[Answers, list[Replanned]]:
-    """Send all requests; return what they get, and the moves of the model."""
-    requests = mixed_requests()
-    engine.send(Load(str(directory), device=device, slots=8, kv_dtype="f32"), VOCABULARY, *requests)
-    found: Answers = defaultdict(list)
-    moves: list[Replanned] = []
-    running = {one.request_id for one in requests}
-    for message in engine.messages():
-        match message:
-            case Output():
-                for one in (*message.tokens, *message.beams):
-                    found[one.request_id].append(one)
-                    ends = isinstance(one, BeamOutput) or one.finish is not None
-                    running -= {one.request_id} if ends else set()
-            case Replanned():
-                moves.append(message)
-            case Failed():
-                pytest.fail(message.message)
-        if not running:
-            break
-    return found, moves
-
-
 def test_all_streams_go_on_in_the_same_process_when_a_device_is_lost(tmp_path: Path) -> None:
     directory = write_model(tmp_path / "model")
-    undisturbed = Engine(FailingDevice("gpu"))
+    undisturbed = ThreadedEngine(FailingDevice("gpu"))
     expected, none = answers_of(undisturbed, directory, "gpu")
     assert undisturbed.end() == 0
     assert (len(expected), none) == (NUM_STREAMS, [])
     gpu = FailingDevice("gpu")
     gpu.lose("wait", 9)
-    engine = Engine(gpu, FailingDevice("cpu"))
+    engine = ThreadedEngine(gpu, FailingDevice("cpu"))
     found, (move,) = answers_of(engine, directory, "gpu")
     assert engine.end() == 0
     assert found == expected
@@ -331,7 +266,7 @@ def test_requests_without_room_after_a_failure_end_alone(directory: Path) -> Non
     """The pool holds 64 tokens of all layers, and 32 once it was halved."""
     device = FailingDevice("gpu")
     device.exhaust("wait", 2)
-    engine = Engine(device)
+    engine = ThreadedEngine(device)
     block_bytes = 16 * 2 * 2 * 4 * 8
     large, small = (
         Submit(number, (7,) * 4, SamplingParams(seed=0, temperature=0.0), StopParams(max_tokens))
@@ -355,7 +290,7 @@ def test_requests_without_room_after_a_failure_end_alone(directory: Path) -> Non
 def test_without_another_device_all_requests_end_with_the_reason(directory: Path) -> None:
     device = FailingDevice("gpu")
     device.lose("submit", 2)
-    engine = Engine(device)
+    engine = ThreadedEngine(device)
     engine.send(load(directory, device="gpu"), golden_request(1)[0])
     *_, last = engine.messages()
     assert isinstance(last, Failed)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +260,9 @@ class EngineCore:
             for sequence_id, error in self._grammars.failed().items()
             if not self._beams.lose(sequence_id, error)
         } | self._beams.failed()
+        return self._end(failed)
+
+    def _end(self, failed: Mapping[int, LlmdError]) -> tuple[Failed, ...]:
         for request_id in failed:
             self.cancel(request_id)
         return tuple(failure(request_id, error) for request_id, error in failed.items())
@@ -293,10 +297,7 @@ class EngineCore:
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         self._forward = Forward(pipeline, self._pager, self._admission, limits)
         live = (*self._scheduler.waiting, *self._grammars.waiting)
-        failed = without_room(live, self._beams, self._admission)
-        for one in failed:
-            self.cancel(one.request_id)
-        return failed
+        return self._end(without_room(live, self._beams, self._admission))
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.

@@ -30,7 +30,7 @@ from llmd.engine.kv_spool import KVSpool
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.placement import PlacedStage as _Placed
 from llmd.engine.placement import Placement
-from llmd.engine.placer import Have, OpenDevice, Placer, UsableDevices
+from llmd.engine.placer import Have, Placer, UsableDevices
 from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -43,6 +43,7 @@ SCORED_ROWS = 16
 """Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
 Each needs memory for two rows of logits in every step in flight."""
 
+OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
 
 

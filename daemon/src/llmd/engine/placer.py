@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 MAX_HALVINGS = 3
 """How often the KV pool is halved. A device that still runs out of memory has another problem."""
 
-OpenDevice = Callable[[str], Device]
 UsableDevices = Callable[[], Sequence[str]]
 """Returns the names of this machine's usable devices, best first."""
 
@@ -47,7 +46,7 @@ class Placer:
         self,
         load: Load,
         stages: Sequence[StageSpec],
-        open_device: OpenDevice,
+        open_device: Callable[[str], Device],
         usable: UsableDevices,
         load_weights: LoadWeights,
         build_stages: BuildStages,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.messages import Failed
 from llmd.api.plan import KVGroup
 from llmd.engine.admission import Admission, EngineLimits
 from llmd.engine.beams import Beams
-from llmd.engine.failures import failure
 from llmd.engine.kv_budget import KVBudget
 from llmd.pager.pager import Pager
 from llmd.scheduler.sequence import Sequence
@@ -25,12 +23,14 @@ def new_pager(groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimit
     )
 
 
-def without_room(sequences: Iterable[Sequence], beams: Beams, admission: Admission) -> tuple[Failed, ...]:
+def without_room(
+    sequences: Iterable[Sequence], beams: Beams, admission: Admission
+) -> dict[int, MemoryBudgetError]:
     """Return the requests of waiting sequences that do not fit the KV pool, even when it is empty."""
-    failed = []
+    failed = {}
     for sequence in sequences:
         try:
             admission.check_room(sequence, beams.width(sequence))
         except MemoryBudgetError as error:
-            failed.append(failure(beams.owner(sequence.request_id), error))
-    return tuple(failed)
+            failed[beams.owner(sequence.request_id)] = error
+    return failed
