@@ -37,6 +37,19 @@ from llmd.engine.__main__ import main
 sys.exit(main())
 """
 
+# The real engine, except that its device is lost after some steps.
+LOST_DEVICE = """
+import sys
+from llmd.engine import composition
+from tests.serving.failing_device import FailingDevice
+devices = {name: FailingDevice(name) for name in ("reference", "other")}
+devices["reference"].lose("wait", 9)
+composition.device_opener = lambda host, options: devices.__getitem__
+composition._usable = lambda host: list(devices)
+from llmd.engine.__main__ import main
+sys.exit(main())
+"""
+
 
 def request(max_tokens: int = 20, **sampling: Any) -> Submit:
     return Submit(
@@ -198,6 +211,21 @@ async def test_engine_that_always_dies_is_given_up_with_its_reason(
         assert supervisor.phase is Phase.FAILED
         with pytest.raises(UnavailableError, match="SIGKILL"):
             await supervisor.open([request()]).next()
+
+
+async def test_an_engine_that_moves_its_model_keeps_its_requests(
+    supervisor: Supervisor, model_directory: Path, probes: Path
+) -> None:
+    undisturbed = await tokens_of(supervisor, request(), request(temperature=1.0))
+    command = (sys.executable, "-c", LOST_DEVICE, "--cache", str(probes))
+    async with supervised(model_directory, command) as moving:
+        before = await moving.loaded()
+        pid = moving.pid
+        assert await tokens_of(moving, request(), request(temperature=1.0)) == undisturbed
+        assert (moving.pid, moving.restarts) == (pid, 0)
+        assert moving.known is not None
+        assert [stage.device for stage in before.stages] == ["reference"]
+        assert [stage.device for stage in moving.known.stages] == ["other"]
 
 
 async def test_slow_reader_gets_every_token_and_holds_nobody(model_directory: Path, probes: Path) -> None:
