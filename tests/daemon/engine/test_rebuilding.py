@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from llmd.api.errors import DeviceError, DeviceLostError
-from llmd.api.messages import BeamOutput, BeamParams, Failed, Grammar
+from llmd.api.messages import BeamOutput, BeamParams, Failed, Grammar, TokenOutput
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore
-from tests.serving.cores import make_core, make_parts, run, submit
+from llmd.testing.null_device import NullDevice, NullStage
+from tests.serving.cores import finish, make_core, make_parts, run, submit
 from tests.serving.failing_device import FailingDevice
 from tests.serving.mixed_requests import NUM_STREAMS, VOCABULARY, Answers, answers
 
@@ -101,9 +102,9 @@ def test_requests_without_room_end_and_the_others_go_on() -> None:
     small = [submit(1, 20), msgspec.structs.replace(submit(2, 20), beams=BeamParams(2))]
     large = [
         submit(3, 200, max_tokens=200),
-        msgspec.structs.replace(submit(4, 100, max_tokens=200), beams=BeamParams(4)),
+        msgspec.structs.replace(submit(4, 40, max_tokens=60), beams=BeamParams(4)),
         msgspec.structs.replace(submit(5, 5, max_tokens=400), grammar=grammar),
-        msgspec.structs.replace(submit(6, 5, max_tokens=200), grammar=grammar, beams=BeamParams(4)),
+        msgspec.structs.replace(submit(6, 40, max_tokens=60), grammar=grammar, beams=BeamParams(4)),
     ]
     expected = run(make_core(ReferenceDevice(), queues=False), *small)
     core = make_core(ReferenceDevice(), queues=False)
@@ -122,6 +123,32 @@ def test_requests_without_room_end_and_the_others_go_on() -> None:
     assert [one for one in tokens if one.request_id == 1] == expected[1]
     assert [one.request_id for one in beams] == [2]
     assert leaves_nothing(core)
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_steps_overlap_as_the_new_devices_allow(*, queues: bool) -> None:
+    core = make_core(ReferenceDevice(), queues=not queues)
+    core.submit(submit(1, 5))
+    core.step()
+    pipeline, _, budget, limits = make_parts([NullDevice(lambda: 0.0)], queues=queues)
+    core.rebuild(pipeline, budget, limits)
+    finish(core)
+    (stage,) = pipeline._stages
+    assert isinstance(stage, NullStage)
+    assert stage.most_in_flight == 1 + queues
+
+
+def test_a_failure_that_no_step_has_raised_yet_is_forgotten() -> None:
+    expected = run(make_core(ReferenceDevice(), queues=False), submit(1, 5, temperature=1.0))[1]
+    device = FailingDevice("a")
+    core = make_core(device, queues=True)
+    device.lose("submit", 5)
+    core.submit(submit(1, 5, temperature=1.0))
+    tokens: list[TokenOutput] = []
+    while not device.is_lost:
+        tokens += core.step().tokens
+    assert rebuilt(core) == ()
+    assert [*tokens, *finish(core)[1]] == expected
 
 
 def test_counters_and_order_stay_and_the_prefix_cache_is_lost() -> None:
