@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.builtin.reference.device import ReferenceDevice
@@ -24,6 +24,7 @@ from llmd.testing.workload import (
     Place,
     Workload,
     all_at_once,
+    defined_fields,
     edge_places,
     edges_alone,
     lower_range,
@@ -163,8 +164,11 @@ def _different_rows(mine: Outcome, expected: Outcome, places: Sequence[Place]) -
     def same(place: tuple[int, int]) -> bool:
         if not np.array_equal(mine.rows[place], expected.rows[place], equal_nan=True):
             return False
-        pairs = zip(mine.picked.get(place, ()), expected.picked.get(place, ()), strict=True)
-        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+        found, wanted = mine.picked.get(place, {}), expected.picked.get(place, {})
+        return found.keys() == wanted.keys() and all(
+            np.array_equal(found[name], wanted[name], equal_nan=wanted[name].dtype.kind == "f")
+            for name in wanted
+        )
 
     return [place for place in places if not same(place)]
 
@@ -184,14 +188,19 @@ def _compare_candidates(outcome: Outcome, workload: Workload) -> str:
         return ""
     places = sorted(outcome.rows)
     raw = np.array([outcome.rows[p] for p in places])
-    kept = len(outcome.picked[places[0]][0])
-    expected = OutputRows(raw, make_selection(workload, places), kept)
+    kept = next(len(picked["ids"]) for picked in outcome.picked.values() if "ids" in picked)
+    selection = make_selection(workload, places)
+    expected = OutputRows(raw, selection, kept)
     if workload.masks:
         expected.apply_masks(make_masks(workload, places))
     result = expected.result()
-    for index, name in enumerate(type(result).__struct_fields__):
-        mine = np.array([outcome.picked[p][index] for p in places])
-        wanted = getattr(result, name)
+    fields = [defined_fields(result, selection, row) for row in range(len(places))]
+    for name in StepResult.__struct_fields__:
+        rows = [row for row in range(len(places)) if name in fields[row]]
+        picked = [outcome.picked[places[row]] for row in rows]
+        if any(name not in found for found in picked):
+            return f"{name} is missing"
+        mine, wanted = [found[name] for found in picked], [fields[row][name] for row in rows]
         tolerance = 1e-5 if name in _SUMS else 0.0
         if not np.allclose(mine, wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
             return f"{name} does not follow from the logits"

@@ -24,6 +24,7 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
+    LateEdits,
     Program,
     Progress,
     Refusal,
@@ -160,6 +161,9 @@ class NullStage:
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
+
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        raise NotImplementedError("it draws no tokens")
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         flight = self._find(ticket)

@@ -115,8 +115,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     rows: dict[Place, NDArray[np.float32]]
     """Full logits or hidden states."""
-    picked: dict[Place, tuple[NDArray[np.generic], ...]]
-    """The fields of `StepResult`."""
+    picked: dict[Place, dict[str, NDArray[np.generic]]]
+    """The fields of `StepResult` that are defined for the row, by name."""
 
 
 def one_by_one(workload: Workload) -> Schedule:
@@ -316,8 +316,7 @@ class _Run:
         raw = stage.raw_rows(ticket, np.arange(selection.num_rows, dtype=np.int32))
         outcome.rows.update(zip(places, raw.copy(), strict=True))
         for row, place in enumerate(places):
-            fields = (getattr(result, name)[row] for name in StepResult.__struct_fields__)
-            outcome.picked[place] = tuple(np.array(field) for field in fields)
+            outcome.picked[place] = defined_fields(result, selection, row)
 
     def _arrays(self, chunks: Sequence[Place], places: list[Place]) -> Step:
         sequences = [s for s, _ in chunks]
@@ -338,6 +337,16 @@ class _Run:
         width = self._workload.plan.hidden_size
         rows = [np.random.default_rng([7, *place]).standard_normal(width) for place in places]
         return HostHidden(np.array(rows, np.float32))
+
+
+def defined_fields(result: StepResult, selection: Selection, row: int) -> dict[str, NDArray[np.generic]]:
+    """Return copies of the fields of an output row that the contract defines, by name."""
+    if selection.draws is not None and selection.draws.token_only[row]:
+        names: tuple[str, ...] = ("tokens",)
+    else:
+        names = StepResult.__struct_fields__
+    fields = {name: getattr(result, name) for name in names}
+    return {name: np.array(field[row]) for name, field in fields.items() if field is not None}
 
 
 def make_selection(workload: Workload, places: list[Place]) -> Selection:
