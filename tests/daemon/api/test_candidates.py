@@ -13,7 +13,11 @@ from llmd.api.candidates import OutputRows
 from llmd.api.draws import GREEDY, HOST, SAMPLED, CommonRows
 from llmd.api.philox import uniform
 from llmd.api.random import Purpose
+from llmd.api.samplers import LLAMA_CPP_ORDER, OLLAMA_ORDER, SamplingParams
 from llmd.engine.batch import select_rows
+from llmd.sampling.common import common_chain
+from llmd.sampling.sampler import Sampler
+from llmd.sampling.sampler_chain import selection_temperature
 
 RAW = np.array([[1.0, 4.0, 4.0, -2.0, 0.0], [0.5, 0.25, 3.0, 2.0, 1.0]], np.float32)
 
@@ -137,7 +141,7 @@ def many_rows(count: int) -> np.ndarray:
 def tokens(rows: OutputRows) -> list[int]:
     found = rows.result().tokens
     assert found is not None
-    return found.tolist()
+    return [int(token) for token in found]
 
 
 def test_no_tokens_without_draws() -> None:
@@ -222,3 +226,42 @@ def test_late_edits_of_other_rows_are_refused() -> None:
     rows = OutputRows(RAW, selection(late=np.array([False, True])), 2)
     with pytest.raises(ValueError, match="offsets is int32"):
         rows.apply_edits(late_edits({}, {}))
+
+
+@pytest.mark.parametrize("kept", [1, 64])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"temperature": 0.5, "top_p": 0.6},
+        {"temperature": 3.0, "top_p": 0.97, "min_p": 0.01},
+        {"top_k": 5},
+        {"min_p": 0.05, "temperature": 2.0, "order": LLAMA_CPP_ORDER},
+        {"top_k": 20, "top_p": 0.8, "min_p": 0.02, "order": OLLAMA_ORDER},
+    ],
+    ids=str,
+)
+def test_host_and_device_draw_the_same_tokens(changes: dict[str, Any], kept: int) -> None:
+    params = SamplingParams(seed=2**60 + 3, choice=2, **changes)
+    common, count = common_chain(params), 200
+    assert common is not None
+    every = msgspec.structs.replace(
+        select_rows(
+            np.arange(count, dtype=np.int32), np.full(count, selection_temperature(params), np.float32)
+        ),
+        draws=draws(
+            *[SAMPLED] * count,
+            table=np.tile(common.columns(), (count, 1)),
+            seeds=np.full(count, params.seed, np.uint64),
+            positions=np.arange(count, dtype=np.uint64),
+            choices=np.full(count, params.choice, np.uint64),
+        ),
+    )
+    rows = OutputRows(2 * many_rows(count), every, kept)
+    sampler = Sampler(40)
+    for request_id in range(count):
+        sampler.add(request_id, params, [1])
+    prepared = sampler.prepare(range(count), range(count))
+    by_host = sampler.draw(prepared, rows.result(), lambda row: rows.edited[row]).tokens
+    assert tokens(rows) == by_host
+    assert len(set(by_host)) > 10

@@ -14,7 +14,9 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
+from llmd.api.features import DRAWS
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.draw_rows import defined_fields
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
@@ -24,12 +26,13 @@ from llmd.testing.workload import (
     Place,
     Workload,
     all_at_once,
-    defined_fields,
     edge_places,
     edges_alone,
     lower_range,
+    make_late_edits,
     make_masks,
     make_selection,
+    masked_places,
     ragged,
     run,
 )
@@ -70,6 +73,8 @@ def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
         return False
     if case.kv_dtype not in {*PLAIN_KV, *info.kv_dtypes}:
         return False
+    if case.draws and DRAWS not in info.features:
+        return False
     if case.format not in INTEGER_FORMATS:
         return True
     multiplies = case.format in info.formats and case.activations in info.activations
@@ -83,6 +88,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
+        "features": tuple(name for name in (DRAWS,) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
@@ -191,8 +197,10 @@ def _compare_candidates(outcome: Outcome, workload: Workload) -> str:
     kept = next(len(picked["ids"]) for picked in outcome.picked.values() if "ids" in picked)
     selection = make_selection(workload, places)
     expected = OutputRows(raw, selection, kept)
-    if workload.masks:
-        expected.apply_masks(make_masks(workload, places))
+    if selection.late is not None and selection.late.any():
+        expected.apply_edits(make_late_edits(workload, places))
+    if masked := masked_places(selection, places):
+        expected.apply_masks(make_masks(workload, masked))
     result = expected.result()
     fields = [defined_fields(result, selection, row) for row in range(len(places))]
     for name in StepResult.__struct_fields__:

@@ -24,6 +24,7 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
+    LateEdits,
     LoadedWeights,
     ModelPlan,
     Op,
@@ -32,12 +33,12 @@ from llmd.api import (
     Stage,
     StageLimits,
     Step,
-    StepResult,
     TensorRef,
     Ticket,
 )
 from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
+from llmd.testing.draw_rows import defined_fields, late_edits, late_rows, with_draws
 from llmd.testing.sources import RandomSource
 
 Place = tuple[int, int]
@@ -64,6 +65,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Whether every output row has edits, a target and raw tops, to exercise all of a selection."""
     masks: bool = False
     """Whether every output row has a grammar mask."""
+    draws: bool = False
+    """Whether the device draws tokens; some rows then have edits that come late, and some have masks."""
     token_types: bool = False
     """Whether every third row has token type 1."""
     begun: int = 0
@@ -310,8 +313,10 @@ class _Run:
 
     def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
         stage = self._stages[-1]
-        if self._workload.masks:
-            stage.apply_masks(ticket, make_masks(self._workload, places))
+        if selection.late is not None and selection.late.any():
+            stage.apply_edits(ticket, make_late_edits(self._workload, places))
+        if masked := masked_places(selection, places):
+            stage.apply_masks(ticket, make_masks(self._workload, masked))
         result = stage.wait(ticket, 60.0)
         raw = stage.raw_rows(ticket, np.arange(selection.num_rows, dtype=np.int32))
         outcome.rows.update(zip(places, raw.copy(), strict=True))
@@ -339,18 +344,18 @@ class _Run:
         return HostHidden(np.array(rows, np.float32))
 
 
-def defined_fields(result: StepResult, selection: Selection, row: int) -> dict[str, NDArray[np.generic]]:
-    """Return copies of the fields of an output row that the contract defines, by name."""
-    if selection.draws is not None and selection.draws.token_only[row]:
-        names: tuple[str, ...] = ("tokens",)
-    else:
-        names = StepResult.__struct_fields__
-    fields = {name: getattr(result, name) for name in names}
-    return {name: np.array(field[row]) for name, field in fields.items() if field is not None}
-
-
 def make_selection(workload: Workload, places: list[Place]) -> Selection:
-    """Return a selection of every row, with edits that depend only on the place."""
+    """Return a selection of every row, with edits and draws that depend only on the place."""
+    selection = _select_edited(workload, places)
+    return with_draws(selection, places) if workload.draws else selection
+
+
+def make_late_edits(workload: Workload, places: list[Place]) -> LateEdits:
+    """Return the edits of the late rows of `make_selection`."""
+    return late_edits(_select_edited(workload, places), late_rows(places))
+
+
+def _select_edited(workload: Workload, places: list[Place]) -> Selection:
     count, vocab = len(places), workload.plan.vocab_size
     per_row = 5 if workload.edits else 0
     draws = [np.random.default_rng([11, *place]) for place in places]
@@ -369,8 +374,13 @@ def make_selection(workload: Workload, places: list[Place]) -> Selection:
 
 
 def make_masks(workload: Workload, places: list[Place]) -> NDArray[np.uint32]:
-    """Return masks that allow about half of the vocabulary and always id 0."""
+    """Return masks of these places that allow about half of the vocabulary and always id 0."""
     vocab = workload.plan.vocab_size
     words = -(-vocab // 32)
     masks = [np.random.default_rng([13, *p]).integers(0, 1 << 32, words, dtype=np.uint32) for p in places]
     return np.array(masks, np.uint32) | np.eye(1, words, dtype=np.uint32)
+
+
+def masked_places(selection: Selection, places: list[Place]) -> list[Place]:
+    """Return the places of the masked rows of a selection."""
+    return [place for place, is_masked in zip(places, selection.masked, strict=True) if is_masked]
