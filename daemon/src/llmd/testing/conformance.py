@@ -16,10 +16,16 @@ from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.api.features import DRAWS
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.testing.draw_rows import defined_fields
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
+from llmd.testing.selections import (
+    defined_fields,
+    make_late_edits,
+    make_masks,
+    make_selection,
+    masked_places,
+)
 from llmd.testing.workload import (
     LoadedWorkload,
     Outcome,
@@ -29,10 +35,6 @@ from llmd.testing.workload import (
     edge_places,
     edges_alone,
     lower_range,
-    make_late_edits,
-    make_masks,
-    make_selection,
-    masked_places,
     ragged,
     run,
 )

@@ -24,7 +24,6 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     KVDtype,
-    LateEdits,
     LoadedWeights,
     ModelPlan,
     Op,
@@ -38,7 +37,13 @@ from llmd.api import (
 )
 from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
-from llmd.testing.draw_rows import defined_fields, late_edits, late_rows, with_draws
+from llmd.testing.selections import (
+    defined_fields,
+    make_late_edits,
+    make_masks,
+    make_selection,
+    masked_places,
+)
 from llmd.testing.sources import RandomSource
 
 Place = tuple[int, int]
@@ -342,45 +347,3 @@ class _Run:
         width = self._workload.plan.hidden_size
         rows = [np.random.default_rng([7, *place]).standard_normal(width) for place in places]
         return HostHidden(np.array(rows, np.float32))
-
-
-def make_selection(workload: Workload, places: list[Place]) -> Selection:
-    """Return a selection of every row, with edits and draws that depend only on the place."""
-    selection = _select_edited(workload, places)
-    return with_draws(selection, places) if workload.draws else selection
-
-
-def make_late_edits(workload: Workload, places: list[Place]) -> LateEdits:
-    """Return the edits of the late rows of `make_selection`."""
-    return late_edits(_select_edited(workload, places), late_rows(places))
-
-
-def _select_edited(workload: Workload, places: list[Place]) -> Selection:
-    count, vocab = len(places), workload.plan.vocab_size
-    per_row = 5 if workload.edits else 0
-    draws = [np.random.default_rng([11, *place]) for place in places]
-    ids = [np.sort(d.choice(vocab, per_row, replace=False)) for d in draws]
-    return Selection(
-        rows=np.arange(count, dtype=np.int32),
-        edit_offsets=np.arange(count + 1, dtype=np.int32) * np.int32(per_row),
-        edit_ids=np.concatenate([*ids, np.zeros(0)]).astype(np.int32),
-        edit_factors=np.tile(np.array([1.0, 1.3, 2.0, 1.0, 0.5], np.float32)[:per_row], count),
-        edit_biases=np.tile(np.array([-3.0, 0.0, 1.0, 6.0, 0.0], np.float32)[:per_row], count),
-        masked=np.full(count, workload.masks),
-        temperatures=np.array([0.5 + 0.25 * (p % 4) for _, p in places], np.float32),
-        targets=np.array([(s + 3 * p) % vocab if workload.edits else -1 for s, p in places], np.int32),
-        raw_top=7 if workload.edits else 0,
-    )
-
-
-def make_masks(workload: Workload, places: list[Place]) -> NDArray[np.uint32]:
-    """Return masks of these places that allow about half of the vocabulary and always id 0."""
-    vocab = workload.plan.vocab_size
-    words = -(-vocab // 32)
-    masks = [np.random.default_rng([13, *p]).integers(0, 1 << 32, words, dtype=np.uint32) for p in places]
-    return np.array(masks, np.uint32) | np.eye(1, words, dtype=np.uint32)
-
-
-def masked_places(selection: Selection, places: list[Place]) -> list[Place]:
-    """Return the places of the masked rows of a selection."""
-    return [place for place, is_masked in zip(places, selection.masked, strict=True) if is_masked]
