@@ -64,8 +64,8 @@ class ExampleStage:
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
-        """Finish the rows whose edits were not known at `submit`."""
-        self._outputs(ticket).apply_edits(edits)
+        """Never called: ``info.features`` does not have ``draws``."""
+        raise NotImplementedError
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         """Finish the rows that need grammar masks."""
