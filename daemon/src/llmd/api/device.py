@@ -58,13 +58,15 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Supported types of rows that are multiplied by weights in integer formats."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
     """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
+    features: tuple[str, ...] = ()
+    """Optional features that it supports (`llmd.api.features`)."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """A part of a program that a device cannot run."""
 
     what: str
-    """The op, weight format or KV dtype."""
+    """The op, feature, weight format or KV dtype."""
     reason: str
     """Why the device cannot run it."""
 
