@@ -26,7 +26,7 @@ LOAD = MachineLoad(14.2, 2)
 LOOKED = Began("looked for devices of backend 'made'")
 HEAD = """
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():

@@ -17,7 +17,7 @@ from tests.plugin_sites import Site
 
 COMMAND = """
 from llmd.api import Command, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_commands():
@@ -29,7 +29,7 @@ def load():
 """
 KINDS = """
 from llmd.api import Architecture, Dialect, Parser, Transport, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_architectures():
@@ -49,7 +49,7 @@ def llmd_parsers():
 """
 FAILS_TO_OPEN = """
 from llmd.api import Backend, DeviceError, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -64,7 +64,7 @@ def open_device(name, options):
 SLEEPS = """
 from pathlib import Path
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -103,10 +103,29 @@ def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
     assert "the toolkit was built for another driver" in states["raises"].reason
     assert "SIGSEGV (Segmentation fault)" in states["segfaults"].reason
     assert "did not finish within 6 s" in states["hangs"].reason
-    assert "contract 99, but this llmd has 1" in states["other"].reason
+    assert "contract 99, but this llmd has 2" in states["other"].reason
     assert "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one" in states["twin-two"].reason
     assert all(state.fix for state in states.values() if state.state == "failed")
     assert set(plugins.backends()) == {"example", "twin"}
+
+
+def test_a_plugin_of_the_first_contract_is_refused_by_name_and_the_others_run(
+    site: Site, cache: Cache
+) -> None:
+    site.write("old", SLEEPS.replace("LLMD_API = 2", "LLMD_API = 1"))
+    site.write("made", SLEEPS)
+    (site.folder / "awake").touch()
+    plugins = host(site, cache)
+    assert plugins.choose_device("auto").info.name == "made"
+    with pytest.raises(PluginError, match="built for plugin contract 1, but this llmd has 2") as caught:
+        plugins.choose_device("old")
+    assert caught.value.hint == "install a newer made-old with contract 2"
+
+
+def test_a_plugin_may_know_features_that_this_llmd_does_not(site: Site, cache: Cache) -> None:
+    later = SLEEPS.replace("int(awake)", "1").replace("())]", '(), features=("of_tomorrow",))]')
+    site.write("made", later)
+    assert host(site, cache).choose_device("made").info.features == ("of_tomorrow",)
 
 
 def test_backends_of_plugins_that_failed_before_they_named_a_device_are_told(

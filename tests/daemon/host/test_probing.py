@@ -20,7 +20,7 @@ from tests.plugin_sites import Site
 COUNTING = """
 from pathlib import Path
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():

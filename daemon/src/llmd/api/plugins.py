@@ -1,7 +1,7 @@
 """The descriptions that hooks of plugins return. They are frozen; their callables run later, when needed.
 
 A plugin is a module found through the entry-point group ``llmd``. At its top level it imports only
-``llmd.api`` and the standard library, sets ``LLMD_API = 1`` and implements hooks of `llmd.api.hooks`.
+``llmd.api`` and the standard library, sets ``LLMD_API = 2`` and implements hooks of `llmd.api.hooks`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
     from llmd.api.plan import ModelPlan
     from llmd.api.transport import Link, Listener
 
-API_VERSION = 1
-"""Version of this contract. A plugin with another ``LLMD_API`` is not used; the error names both numbers."""
+API_VERSION = 2
+"""Version of this contract. A plugin with another ``LLMD_API`` is not used; the error names both numbers.
+New fields with defaults do not raise it; if one changes results, it is a feature (`llmd.api.features`)."""
 
 ENTRY_POINT_GROUP = "llmd"
 """Entry-point group that plugins register in."""

@@ -10,7 +10,7 @@ from llmd.api import LinkError, Transport, hookimpl
 from llmd.api.transport import Buffer, Link, Listener
 from llmd_transport.channel import Channel
 
-LLMD_API = 1
+LLMD_API = 2
 SCHEME = "local"
 MAX_FRAMES = 16
 """Maximum frames in flight in one direction; `LocalLink.send` waits if there are more."""
