@@ -14,9 +14,8 @@ from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.names import PluginName
-from llmd.host.probing import PROBE_LIMIT, Prober, Probes, Trust
+from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
-from llmd.process.limits import TimeLimit
 
 if TYPE_CHECKING:
     import click
@@ -39,11 +38,10 @@ class PluginHost:
         cache: Cache,
         *,
         trial: str = "",
-        probe_limit: TimeLimit = PROBE_LIMIT,
     ) -> None:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
-        self._probes = Probes(Prober(cache, limit=probe_limit, trial=trial), self._names)
+        self._probes = Probes(Prober(cache, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
 
@@ -90,7 +88,7 @@ class PluginHost:
         """Return every device that a probe found, usable or not.
 
         Probes run in parallel child processes. Unless ``fresh``, stored reports are used: passes always, all
-        others for an hour.
+        others for at most an hour.
         """
         self._probe(self._providing("backend"), "nothing" if fresh else "all")
         return self._probes.devices()
