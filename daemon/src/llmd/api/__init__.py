@@ -150,6 +150,7 @@ if TYPE_CHECKING:
         WeightData,
     )
     from llmd.api.transport import (
+        Frame,
         Link,
         Listener,
     )
@@ -199,6 +200,7 @@ __all__ = [
     "EncoderAttention",
     "EngineCrashedError",
     "Format",
+    "Frame",
     "Glu",
     "GrammarError",
     "GroupScales",
