@@ -235,6 +235,20 @@ def test_an_error_of_the_device_stays_itself(site: Site, cache: Cache) -> None:
         plugins.open_device(plugins.devices()[0])
 
 
+def test_two_isolated_backends_are_not_opened_in_one_process(site: Site, cache: Cache) -> None:
+    (site.folder / "awake").touch()
+    for name, isolated in (("made", True), ("rival", True), ("plain", False)):
+        source = SLEEPS.replace('"made"', f'"{name}"')
+        site.write(name, source.replace("probe, Device)", f"probe, Device, isolated={isolated})"))
+    plugins = host(site, cache)
+    for name in ("plain", "made", "plain", "made"):
+        plugins.open_device(plugins.choose_device(name)).close()
+    with pytest.raises(DeviceError, match="backends made and rival cannot be used in one process") as caught:
+        plugins.open_device(plugins.choose_device("rival"))
+    assert caught.value.hint
+    assert plugins.failed_backends() == ()
+
+
 def test_each_kind_is_found_by_its_names(site: Site, cache: Cache) -> None:
     site.write("kinds", KINDS)
     plugins = host(site, cache)

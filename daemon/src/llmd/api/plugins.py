@@ -53,6 +53,9 @@ class Backend(msgspec.Struct, frozen=True):
     stored. Stored kernels may be deleted at any time; the device then compiles them when it needs them."""
     prepare_timeout_s: float = 600.0
     """(optional) Seconds of the clock that ``prepare`` may take for one device."""
+    isolated: bool = False
+    """(optional) Its driver or toolkit cannot share a process with that of another isolated backend. An
+    engine computes in one process, so it refuses devices of a second isolated backend."""
 
 
 class Architecture(msgspec.Struct, frozen=True):
