@@ -46,8 +46,9 @@ class Step(msgspec.Struct, frozen=True):
     copies: Int32
     """``[C, 3]``: (group, source block, target block), copied in order before the layers run."""
     feed: Ticket | None = None
-    """The ticket of the same stage that negative ``token_ids`` refer to. The stage has the embedding and the
-    head: to the first of several stages, the host passes tokens on once they are drawn."""
+    """The ticket of the same stage that negative ``token_ids`` refer to; its edits and masks are applied. The
+    stage has the embedding and the head: to the first of several stages, the host passes tokens on once they
+    are drawn."""
     token_types: Int32 | None = None
     """``[R]``: index of the text that the row belongs to, if texts are joined; None: all 0."""
 

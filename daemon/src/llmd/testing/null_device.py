@@ -22,7 +22,6 @@ from llmd.api import (
     DeviceInfo,
     DeviceProfile,
     HiddenRef,
-    HostHidden,
     KVDtype,
     LateEdits,
     Program,
@@ -38,6 +37,7 @@ from llmd.api import (
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
 from llmd.api.features import DRAWS
+from llmd.api.step import Float32
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
 
@@ -125,8 +125,18 @@ class _Flight(msgspec.Struct):
     missing: list[str]  # methods that have yet to be called, in order
 
 
+class _NullHidden(msgspec.Struct, frozen=True):
+    """Hidden states that a null stage returns at a time of its clock."""
+
+    ready_at: float
+    array: Float32
+
+    def host(self) -> Float32:
+        return self.array
+
+
 class NullStage:
-    """See `llmd.api.Stage`.
+    """See `llmd.api.Stage`. A step begins once the stage before has returned its hidden states.
 
     ``submitted`` has (rows, position of each sequence's last row) for every step.
     """
@@ -160,6 +170,7 @@ class NullStage:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
             check_hidden(self._program, step, hidden.host())
+        now = max(now, hidden.ready_at) if isinstance(hidden, _NullHidden) else now
         ticket = Ticket(self._next)
         self._next += 1
         selection = selection or _NOTHING
@@ -188,7 +199,10 @@ class NullStage:
         flight.outputs.apply_masks(masks)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        return HostHidden(np.zeros((self._find(ticket).rows, self._program.output_size), np.float32))
+        flight = self._find(ticket)
+        assert flight.run.layers_end is not None, "only a single stage is fed with tokens"
+        rows = np.zeros((flight.rows, self._program.output_size), np.float32)
+        return _NullHidden(flight.run.layers_end, rows)
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)
