@@ -216,11 +216,11 @@ class Sampler:
 
         A row without finite logits has no distribution: it takes the best token, as greedy rows do.
         """
-        by_device = None if result.tokens is None else result.tokens >= 0
-        first = (
-            result.ids[:, 0] if by_device is None else np.where(by_device, result.tokens, result.ids[:, 0])
-        )
-        tokens = first.tolist()
+        best, by_device = result.ids[:, 0], None
+        if result.tokens is not None:
+            by_device = result.tokens >= 0
+            best = np.where(by_device, result.tokens, best)
+        tokens = best.tolist()
         if prepared.rows is None and not prepared.others.size:
             return DrawnTokens(tokens)
         greedy = ~np.isfinite(result.edited_logsumexp)
