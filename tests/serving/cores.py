@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from llmd.api import Device, StageLimits
+from llmd.api.features import DRAWS
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
 from llmd.api.plan import KVGroup
 from llmd.api.samplers import SamplingParams
@@ -19,6 +20,7 @@ from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.loading import SCORED_ROWS
 from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
+from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
@@ -32,29 +34,41 @@ class Parts(NamedTuple):
     limits: EngineLimits
 
 
-def make_core(device: Device, **options: Any) -> EngineCore:
+def make_core(device: Device, *, proposer: Proposer | None = None, **options: Any) -> EngineCore:
     """A core on one device; options as for `make_parts`."""
-    return EngineCore(*make_parts([device] * (1 + len(options.get("cuts", ()))), **options))
+    devices = [device] * (1 + len(options.get("cuts", ())))
+    return EngineCore(*make_parts(devices, **options), proposer)
 
 
 def make_parts(
     devices: Sequence[Device],
     *,
-    queues: bool,
+    depth: int,
     slots: int = 4,
     cuts: tuple[int, ...] = (),
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
+    draws: bool = True,
+    max_drafts: int = 0,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
 
-    ``queues`` keeps two steps in flight.
+    ``depth`` is the most steps in flight.
     """
     plan = TinyModel(context_len=context_len).plan()
-    outputs = slots + SCORED_ROWS
-    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
-    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
+    outputs = slots * (1 + max_drafts) + SCORED_ROWS
+    limits = EngineLimits(
+        plan.vocab_size,
+        plan.context_len,
+        slots,
+        outputs,
+        chunk_len,
+        depth,
+        depth if cuts else 1,
+        max_drafts,
+    )
+    stage_limits = StageLimits(slots * (1 + max_drafts) + chunk_len, slots + 1, outputs, "f32", tickets=depth)
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
@@ -77,7 +91,8 @@ def make_parts(
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
-    return Parts(Pipeline(stages), plan.groups, budget, limits)
+    draws = draws and DRAWS in devices[-1].info.features
+    return Parts(Pipeline(stages, draws=draws), plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

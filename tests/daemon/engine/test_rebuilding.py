@@ -21,7 +21,7 @@ SIZES: dict[str, Any] = {"slots": 8, "budget_bytes": 1 << 22}
 
 @pytest.fixture(scope="module")
 def undisturbed() -> Answers:
-    found = answers(make_core(ReferenceDevice(), queues=False, **SIZES))
+    found = answers(make_core(ReferenceDevice(), depth=1, **SIZES))
     assert len(found) == NUM_STREAMS
     assert not any(isinstance(one, Failed) for many in found.values() for one in many)
     return found
@@ -34,24 +34,24 @@ def leaves_nothing(core: EngineCore) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("place", "call", "after", "queues"),
+    ("place", "call", "after", "depth"),
     [
-        (0, "submit", 0, False),
-        (0, "submit", 7, True),
-        (0, "hidden", 12, True),
-        (1, "submit", 20, False),
-        (1, "wait", 0, True),
-        (1, "wait", 15, False),
-        (1, "apply_masks", 5, True),
-        (1, "rows", 0, False),
+        (0, "submit", 0, 1),
+        (0, "submit", 7, 2),
+        (0, "hidden", 12, 2),
+        (1, "submit", 20, 1),
+        (1, "wait", 0, 2),
+        (1, "wait", 15, 1),
+        (1, "apply_masks", 5, 2),
+        (1, "rows", 0, 1),
     ],
 )
 def test_all_streams_go_on_when_a_device_is_lost_in_a_call(
-    undisturbed: Answers, place: int, call: str, after: int, *, queues: bool
+    undisturbed: Answers, place: int, call: str, after: int, *, depth: int
 ) -> None:
     devices = [FailingDevice("a"), FailingDevice("b")]
     devices[place].lose(call, after)
-    core = EngineCore(*make_parts(devices, cuts=(4,), queues=queues, **SIZES))
+    core = EngineCore(*make_parts(devices, cuts=(4,), depth=depth, **SIZES))
     lost = []
 
     def recover(error: DeviceError) -> tuple[Failed, ...]:
@@ -59,7 +59,7 @@ def test_all_streams_go_on_when_a_device_is_lost_in_a_call(
         lost.append(error.devices)
         core._pipeline.close()
         left = devices[1 - place]
-        pipeline, _, budget, limits = make_parts([left], queues=not queues, **SIZES)
+        pipeline, _, budget, limits = make_parts([left], depth=3 - depth, **SIZES)
         return core.rebuild(pipeline, budget, limits)
 
     assert answers(core, recover) == undisturbed
@@ -67,12 +67,12 @@ def test_all_streams_go_on_when_a_device_is_lost_in_a_call(
     assert leaves_nothing(core)
 
 
-@pytest.mark.parametrize("queues", [False, True], ids=["one step", "two steps"])
+@pytest.mark.parametrize("depth", [1, 2], ids=["one step", "two steps"])
 def test_all_streams_go_on_when_a_device_is_lost_between_steps_again_and_again(
-    undisturbed: Answers, monkeypatch: pytest.MonkeyPatch, *, queues: bool
+    undisturbed: Answers, monkeypatch: pytest.MonkeyPatch, *, depth: int
 ) -> None:
     devices = [FailingDevice("0")]
-    core = EngineCore(*make_parts(devices, queues=queues, **SIZES))
+    core = EngineCore(*make_parts(devices, depth=depth, **SIZES))
     step, count = core.step, 0
 
     def lose_every_ninth() -> Any:
@@ -83,7 +83,7 @@ def test_all_streams_go_on_when_a_device_is_lost_between_steps_again_and_again(
 
     def recover(_error: DeviceError) -> tuple[Failed, ...]:
         devices.append(FailingDevice(str(len(devices))))
-        pipeline, _, budget, limits = make_parts(devices[-1:], queues=queues, **SIZES)
+        pipeline, _, budget, limits = make_parts(devices[-1:], depth=depth, **SIZES)
         return core.rebuild(pipeline, budget, limits)
 
     monkeypatch.setattr(core, "step", lose_every_ninth)
@@ -93,7 +93,7 @@ def test_all_streams_go_on_when_a_device_is_lost_between_steps_again_and_again(
 
 
 def rebuilt(core: EngineCore, **options: Any) -> tuple[Failed, ...]:
-    pipeline, _, budget, limits = make_parts([ReferenceDevice()], queues=False, **options)
+    pipeline, _, budget, limits = make_parts([ReferenceDevice()], depth=1, **options)
     return core.rebuild(pipeline, budget, limits)
 
 
@@ -106,8 +106,8 @@ def test_requests_without_room_end_and_the_others_go_on() -> None:
         msgspec.structs.replace(submit(5, 5, max_tokens=400), grammar=grammar),
         msgspec.structs.replace(submit(6, 40, max_tokens=60), grammar=grammar, beams=BeamParams(4)),
     ]
-    expected = run(make_core(ReferenceDevice(), queues=False), *small)
-    core = make_core(ReferenceDevice(), queues=False)
+    expected = run(make_core(ReferenceDevice(), depth=1), *small)
+    core = make_core(ReferenceDevice(), depth=1)
     core.set_vocabulary(VOCABULARY)
     for request in (*small, *large):
         core.submit(request)
@@ -125,23 +125,23 @@ def test_requests_without_room_end_and_the_others_go_on() -> None:
     assert leaves_nothing(core)
 
 
-@pytest.mark.parametrize("queues", [False, True])
-def test_steps_overlap_as_the_new_devices_allow(*, queues: bool) -> None:
-    core = make_core(ReferenceDevice(), queues=not queues)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_steps_overlap_as_the_new_devices_allow(*, depth: int) -> None:
+    core = make_core(ReferenceDevice(), depth=3 - depth)
     core.submit(submit(1, 5))
     core.step()
-    pipeline, _, budget, limits = make_parts([NullDevice(lambda: 0.0)], queues=queues)
+    pipeline, _, budget, limits = make_parts([NullDevice(lambda: 0.0)], depth=depth)
     core.rebuild(pipeline, budget, limits)
     finish(core)
     (stage,) = pipeline._stages
     assert isinstance(stage, NullStage)
-    assert stage.most_in_flight == 1 + queues
+    assert stage.most_in_flight == depth
 
 
 def test_a_failure_that_no_step_has_raised_yet_is_forgotten() -> None:
-    expected = run(make_core(ReferenceDevice(), queues=False), submit(1, 5, temperature=1.0))[1]
+    expected = run(make_core(ReferenceDevice(), depth=1), submit(1, 5, temperature=1.0))[1]
     device = FailingDevice("a")
-    core = make_core(device, queues=True)
+    core = make_core(device, depth=2, draws=False)
     device.lose("submit", 5)
     core.submit(submit(1, 5, temperature=1.0))
     tokens: list[TokenOutput] = []
@@ -152,7 +152,7 @@ def test_a_failure_that_no_step_has_raised_yet_is_forgotten() -> None:
 
 
 def test_counters_and_order_stay_and_the_prefix_cache_is_lost() -> None:
-    core = make_core(ReferenceDevice(), queues=False, slots=1)
+    core = make_core(ReferenceDevice(), depth=1, slots=1)
     run(core, submit(1, 64, max_tokens=2))
     for request_id in (2, 3):
         core.submit(submit(request_id, 4, max_tokens=1))

@@ -24,20 +24,20 @@ from llmd.api.messages import (
 )
 from llmd.api.plan import KVGroup
 from llmd.engine.admission import Admission, EngineLimits
-from llmd.engine.batch import build_step
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
-from llmd.engine.overlap import Overlap, choose_overlap
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.rebuilding import new_pager, without_room
-from llmd.engine.steps import InFlightStep, PreparedStep, SampledTokens
+from llmd.engine.steps import InFlightStep, SampledTokens
+from llmd.engine.steps_in_flight import StepsInFlight
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
+from llmd.scheduler.proposer import Proposer
 from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Finish, Sequence
 
@@ -49,8 +49,14 @@ class EngineCore:
     """Runs the sequences of one model. Not thread-safe: one loop owns it."""
 
     def __init__(
-        self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimits
+        self,
+        pipeline: Pipeline,
+        groups: tuple[KVGroup, ...],
+        budget: KVBudget,
+        limits: EngineLimits,
+        proposer: Proposer | None = None,
     ) -> None:
+        """``proposer`` guesses up to ``limits.max_drafts`` tokens of each sequence; None: no speculation."""
         self._pipeline = pipeline
         self._limits = limits
         self._groups = groups
@@ -59,7 +65,10 @@ class EngineCore:
             self._pager,
             slots=limits.slots,
             chunk_len=limits.chunk_len,
-            scored_rows=limits.max_outputs - limits.slots,
+            scored_rows=limits.scored_rows,
+            micro_batches=limits.micro_batches,
+            proposer=proposer,
+            max_drafts=limits.max_drafts,
         )
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         self._forward = Forward(pipeline, self._pager, self._admission, limits)
@@ -68,8 +77,7 @@ class EngineCore:
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size, limits.max_outputs)
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
-        self._in_flight: InFlightStep | None = None
-        self._failure: LlmdError | None = None
+        self._in_flight = self._steps_in_flight(pipeline, limits)
         self._counters = Counters()
 
     @property
@@ -132,114 +140,69 @@ class EngineCore:
 
     def step(self) -> Output:
         """Finish a step and return its tokens.
-        If the device queues steps, the next step is then already in flight.
+        If the devices queue steps, the next steps are then already in flight.
 
         Raises:
             DeviceError: a device failed. All sequences are as they were after the last completed step.
         """
-        if self._failure is not None:
-            raise self._rewound()
         if not self._has_rows:
             self._grammars.wait(_GRAMMAR_WAIT_S)
         for sequence in self._grammars.compiled():
             self._add(sequence)
         if not self._has_rows:
             return Output((), failed=self._failed())
-        step = self._in_flight or self._launch_first()
-        self._in_flight = None
         try:
-            return self._finish(step)
+            self._in_flight.fill()
+            step = self._in_flight.take()
+            with step.tickets:
+                return self._finish(step)
         except BaseException:
-            self._rewind()
+            self._in_flight.drop()
             raise
-        finally:
-            step.tickets.release()
-
-    def _launch_first(self) -> InFlightStep:
-        try:
-            return self._prepare(None).launch(self._pipeline)
-        except BaseException:
-            self._rewind()
-            raise
-
-    def _prepare(self, before: InFlightStep | None) -> PreparedStep:
-        plan = self._scheduler.plan()
-        tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
-        copies = self._pager.copies()
-        return PreparedStep(
-            plan, build_step(plan.chunks, tables, copies), copies, self._sampler, self._grammars, before
-        )
 
     def _finish(self, step: InFlightStep) -> Output:
-        """Sample the tokens of a step, and launch the next step as early as possible."""
-        following = self._prepare(step) if self._limits.queues else None
-        overlap = Overlap.NONE if following is None else self._overlap(following)
-        if following and overlap is Overlap.BEHIND:
-            self._in_flight = following.launch_behind(step, self._pipeline)
+        """Draw the tokens of a step, and launch the next step as early as possible."""
         drawn = step.draw()
-        if following and overlap is Overlap.AFTER_DRAW:
-            self._launch(following, drawn.tokens)
-        finishes = [self._append(one, row, drawn) for row, one in enumerate(step.drawing)]
-        if following and overlap is Overlap.AFTER_APPEND:
-            self._launch(following, drawn.tokens)
-        if self._in_flight and overlap is Overlap.BEHIND:
-            self._mask(self._in_flight)
+        self._in_flight.on_drawn(drawn.tokens)
+        finishes = self._append(step, drawn)
+        self._in_flight.on_appended(drawn.tokens)
         # From here on the device works on the next step.
         return self._complete(step, drawn, finishes)
 
-    def _overlap(self, following: PreparedStep) -> Overlap:
-        return choose_overlap(
-            is_empty=following.is_empty,
-            device_feeds_itself=self._pipeline.feeds_itself,
-            follows_device=following.follows_device,
-            needs_appended=following.needs_appended,
-        )
+    def _append(self, step: InFlightStep, drawn: SampledTokens) -> dict[int, Finish | None]:
+        """Append the tokens of a step to their sequences.
 
-    def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
-        """Launch a step. If that fails, the next `step` raises the error,
-        so that the tokens just sampled are not lost.
+        Returns:
+            For each row whose token counts: why its sequence ends with it, or None if it continues.
         """
-        try:
-            self._in_flight = following.launch(self._pipeline, tokens)
-        except LlmdError as error:
-            self._failure = error
+        finishes: dict[int, Finish | None] = {}
+        for row, sequence in enumerate(step.drawing):
+            if sequence.ended:
+                continue
+            if sequence.group is not None:
+                self._beams.take(sequence, row, drawn.result)
+            elif self._grammars.has_failed(sequence.request_id):
+                continue
+            elif not step.assumes(row) or (
+                row - 1 in finishes and finishes[row - 1] is None and step.reaches(row, drawn)
+            ):
+                self._sampler.accept(sequence.request_id, row, drawn.draws)
+                finishes[row] = sequence.append(drawn.tokens[row])
+                if finishes[row] is not None:
+                    self._grammars.close(sequence.request_id)
+        return finishes
 
-    def _mask(self, behind: InFlightStep) -> None:
-        """Send a queued step the masks that depend on the step before it.
-        The next `step` raises the error of a failure.
-        """
-        try:
-            behind.mask_behind()
-        except LlmdError as error:
-            self._failure = error
-
-    def _append(self, sequence: Sequence, row: int, drawn: SampledTokens) -> Finish | None:
-        if sequence.ended:
-            return None
-        if sequence.group is not None:
-            self._beams.take(sequence, row, drawn.result)
-            return None
-        if self._grammars.has_failed(sequence.request_id):
-            return None
-        self._sampler.accept(sequence.request_id, row, drawn.draws)
-        finish = sequence.append(drawn.tokens[row])
-        if finish is not None:
-            self._grammars.close(sequence.request_id)
-        return finish
-
-    def _complete(self, step: InFlightStep, drawn: SampledTokens, finishes: list[Finish | None]) -> Output:
+    def _complete(
+        self, step: InFlightStep, drawn: SampledTokens, finishes: dict[int, Finish | None]
+    ) -> Output:
         """Commit what a step wrote to the KV cache, free finished requests, and return the step's tokens."""
         self._pager.copied(step.copies)
         for chunk in step.plan.chunks:
-            if self._pager.owns(chunk.sequence.request_id):
-                self._pager.advance(chunk.sequence.request_id, chunk.count)
-            self._scheduler.join(chunk)
+            self._scheduler.complete(chunk)
         self._scores.take(step.plan.chunks, drawn.result, len(step.drawing))
         outputs = []
-        for row, sequence in enumerate(step.drawing):
-            if sequence.group or sequence.ended or self._grammars.has_failed(sequence.request_id):
-                continue
-            request_id, finish = sequence.request_id, finishes[row]
+        for row, finish in finishes.items():
+            request_id = step.drawing[row].request_id
             details = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
             outputs.append(TokenOutput(request_id, drawn.tokens[row], *details, self._scores.pop(request_id)))
             if finish is not None:
@@ -267,19 +230,6 @@ class EngineCore:
             self.cancel(request_id)
         return tuple(failure(request_id, error) for request_id, error in failed.items())
 
-    def _rewound(self) -> LlmdError:
-        error, self._failure = self._failure, None
-        assert error is not None
-        self._rewind()
-        return error
-
-    def _rewind(self) -> None:
-        """Drop the step in flight; its work is planned again."""
-        if self._in_flight is not None:
-            self._in_flight.tickets.release()
-            self._in_flight = None
-        self._scheduler.rewind()
-
     def rebuild(self, pipeline: Pipeline, budget: KVBudget, limits: EngineLimits) -> tuple[Failed, ...]:
         """Go on with another pipeline, after `step` has raised: all requests wait again with their tokens.
 
@@ -289,15 +239,20 @@ class EngineCore:
         Returns:
             The requests that have ended because the KV pool has become too small for them.
         """
-        self._rewind()
-        self._failure = None
-        self._pipeline, self._limits = pipeline, limits
+        self._in_flight.drop()
         self._pager = new_pager(self._groups, budget, limits)
-        self._scheduler.move(self._pager)
+        self._scheduler.move(self._pager, limits.micro_batches)
+        self._in_flight = self._steps_in_flight(pipeline, limits)
+        self._pipeline, self._limits = pipeline, limits
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         self._forward = Forward(pipeline, self._pager, self._admission, limits)
         live = (*self._scheduler.waiting, *self._grammars.waiting)
         return self._end(without_room(live, self._beams, self._admission))
+
+    def _steps_in_flight(self, pipeline: Pipeline, limits: EngineLimits) -> StepsInFlight:
+        return StepsInFlight(
+            pipeline, self._scheduler, self._pager, self._sampler, self._grammars, limits.depth
+        )
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
-from llmd.api.step import Selection, Step, StepResult, Ticket
+from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
 from llmd.engine.step_limit import StepLimit
 
 
@@ -24,9 +24,14 @@ class Pipeline:
         self,
         stages: Sequence[Stage],
         kv_bytes: Sequence[Mapping[int, int]] = (),
+        *,
+        draws: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage."""
+        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
+        device of the last stage draws tokens (`llmd.api.features.DRAWS`).
+        """
+        self.draws = draws
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes)
         self._clock = clock
@@ -97,6 +102,10 @@ class StepTickets:
     def ticket(self) -> Ticket:
         """The ticket of the last stage, which chooses tokens."""
         return self._tickets[-1]
+
+    def apply_edits(self, edits: LateEdits) -> None:
+        """Apply the edits of the late rows of the selection, in its order."""
+        self._stages[-1].apply_edits(self._tickets[-1], edits)
 
     def apply_masks(self, masks: NDArray[np.uint32]) -> None:
         """Apply masks to the masked rows of the selection, in its order."""

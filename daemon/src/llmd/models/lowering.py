@@ -78,6 +78,7 @@ def lower(
         hidden_in=None if hidden_in is None else slots[hidden_in],
         hidden_out=None if hidden_out is None else slots[hidden_out],
         activations=activations,
+        needs=plan.needs,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from operator import attrgetter
 
@@ -11,6 +11,7 @@ import msgspec
 
 from llmd.pager.pager import Pager, blocks_for
 from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.proposer import NoProposals, Proposer
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
 from llmd.scheduler.waiting_queue import BY_RANK, WaitingQueue
@@ -34,8 +35,10 @@ class Scheduler:
     the running sequence of the last rank is preempted: its blocks are freed, and it waits with its tokens.
     When it runs again, their keys and values are recomputed or found in the prefix cache.
 
-    A step may be planned while the previous one is in flight. Each sequence then counts the pending token of
-    that step. If the pending token ends the sequence, the row planned after it is wasted.
+    A step may be planned while others are in flight. A sequence whose token is pending in the newest of them
+    counts that token, if the new step can take it from there. If the pending token ends the sequence, the row
+    planned after it is wasted. With several ``micro_batches``, the running sequences are divided evenly among
+    that many steps instead: a step has no row for a sequence with a pending token.
 
     Siblings are waiting sequences with the same prompt as a running one (``n`` answers to a prompt). They
     wait for its prefill, draw their first tokens from its last row, and continue as its forks.
@@ -44,6 +47,9 @@ class Scheduler:
     as a whole; afterwards its shared tokens are computed once. The next tokens of all members are chosen
     together, once the rows of all have arrived. A step that is planned before that has no rows of the group.
 
+    A sequence in decode may have rows for proposed tokens after its own: at most ``max_drafts`` of
+    ``proposer``. They are planned if blocks are free for them; nothing is preempted for a proposal.
+
     Rows of a scored prompt return logits. A step has room for ``scored_rows`` of them; their chunks are last
     in it.
 
@@ -51,8 +57,22 @@ class Scheduler:
     recomputation as in Kwon et al. 2023, "PagedAttention".
     """
 
-    def __init__(self, pager: Pager, *, slots: int, chunk_len: int, scored_rows: int = 0) -> None:
+    def __init__(
+        self,
+        pager: Pager,
+        *,
+        slots: int,
+        chunk_len: int,
+        scored_rows: int = 0,
+        micro_batches: int = 1,
+        proposer: Proposer | None = None,
+        max_drafts: int = 0,
+    ) -> None:
         self._pager = pager
+        self._proposer = proposer or NoProposals()
+        self._max_drafts = max_drafts if proposer else 0
+        self._micro_batches = micro_batches
+        self._known: Container[int] = ()  # sequences whose pending token the step being planned can take
         self._slots = slots
         self._chunk_len = chunk_len
         self._scored_rows = scored_rows
@@ -84,11 +104,14 @@ class Scheduler:
             return
         sequence.ended = True
 
-    def plan(self) -> StepPlan:
-        """Plan the next step; the plan is empty if nothing can run until the step in flight is done.
+    def plan(self, known: Container[int] = ()) -> StepPlan:
+        """Plan the next step; the plan is empty if nothing can run until a step in flight is done.
 
-        Reserves the blocks that the step writes to. Lengths do not change until it is done.
+        Reserves the blocks that the step writes to. Lengths do not change until it is done. ``known`` are the
+        ids of sequences that draw in the newest step in flight, from which this step can take their tokens.
         """
+        # Proposals follow the last token: a sequence with a pending token waits for it.
+        self._known = known if self._micro_batches == 1 and not self._max_drafts else ()
         before, self._scorable = self.preemptions, self._scored_rows
         self._fork_from_leaders()
         chunks, left = self._plan_running()
@@ -99,8 +122,19 @@ class Scheduler:
         chunks.sort(key=_IS_SCORED)
         return StepPlan(chunks, begun)
 
-    def join(self, chunk: Chunk) -> None:
-        """Turn the siblings of a finished chunk into forks of its sequence, or queue them if it is gone."""
+    def complete(self, chunk: Chunk) -> None:
+        """Record that the step of a chunk is done, and its tokens appended.
+
+        Its positions become valid, except those of proposals that were not drawn, unless its sequence was
+        preempted since. Its siblings become forks of the sequence, or are queued if it is gone.
+        """
+        if self._pager.opening(chunk.sequence.request_id) == chunk.opening:
+            end = chunk.start + chunk.count
+            if chunk.drafts:
+                end = min(end, len(chunk.sequence.tokens) - 1)
+            self._pager.advance(chunk.sequence.request_id, end - chunk.start)
+            if chunk.drafts:
+                self._pager.retract(chunk.sequence.request_id)
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
@@ -137,12 +171,12 @@ class Scheduler:
             self.add(sequence)
         self._joining.clear()
 
-    def move(self, pager: Pager) -> None:
+    def move(self, pager: Pager, micro_batches: int = 1) -> None:
         """Go on with another, empty pager: running sequences wait again with their tokens.
 
         No step may be in flight.
         """
-        self._pager = pager
+        self._pager, self._micro_batches = pager, micro_batches
         running, self.running = self.running, []
         for one in running:
             if one.group is None or one is one.group.leader:
@@ -173,19 +207,25 @@ class Scheduler:
         """Return the chunks of the running sequences, and the prefill tokens that still fit the step."""
         chunks: list[Chunk] = []
         left, index = self._chunk_len, 0
-        while index < len(self.running):
+        share = -(-len(self.running) // self._micro_batches)
+        while index < len(self.running) and share > 0:
             sequence = self.running[index]
             if sequence.group is None:
                 start, count, used = self._next(sequence, left)
                 prepare = partial(self._pager.prepare, sequence.request_id, count)
-                if count and self._make_room(sequence, prepare):
+                if self._max_drafts and (drafts := self._drafts(sequence, start, count)):
+                    chunks.append(self._speculate(sequence, start, drafts))
+                    share -= 1
+                elif count and self._make_room(sequence, prepare):
                     chunks.append(self._chunk(sequence, start, count))
+                    share -= chunks[-1].ends
                     left -= used
                 index += 1
             else:
                 members = self._together(sequence)
                 planned, left = self._plan_group(members, left)
                 chunks += planned
+                share -= sum(chunk.ends for chunk in planned)
                 index += len(members)
         return chunks, left
 
@@ -212,8 +252,10 @@ class Scheduler:
         """Return start and count of a sequence's next rows, and the tokens of ``left`` that they use."""
         start = self._pager.planned(sequence.request_id)
         missing = sequence.expected_len - start
-        if sequence.pending and sequence.expected_len >= sequence.total_len:
-            missing = 0  # its last token is pending
+        if sequence.pending and (
+            sequence.expected_len >= sequence.total_len or sequence.request_id not in self._known
+        ):
+            missing = max(0, len(sequence.tokens) - start)  # the pending token is its last, or out of reach
         if missing == 1:
             return start, 1, 0
         count = self._count(sequence, start, min(missing, left))
@@ -228,14 +270,31 @@ class Scheduler:
         return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
+        opening = self._pager.opening(sequence.request_id)
+        assert opening is not None, "a running sequence has blocks"
         if start < sequence.unscored_from:
             self._scorable -= count
-            return Chunk(sequence, start, count, ends=False, scored=True)
+            return Chunk(sequence, start, count, ends=False, opening=opening, scored=True)
         ends = start + count == sequence.expected_len
         siblings = self._siblings(sequence) if ends else ()
         for one in (sequence, *siblings) if ends and sequence.group is None else ():
             one.pending += 1
-        return Chunk(sequence, start, count, ends, siblings)
+        return Chunk(sequence, start, count, ends, siblings, opening)
+
+    def _drafts(self, sequence: Sequence, start: int, count: int) -> tuple[int, ...]:
+        """Return proposals for a sequence whose next row draws, as many as have blocks; they are prepared."""
+        decodes = count == 1 and start + 1 == len(sequence.tokens) and not sequence.pending
+        if not decodes or not sequence.speculates:
+            return ()
+        most = min(self._max_drafts, sequence.total_len - len(sequence.tokens) - 1)
+        drafts = tuple(self._proposer.propose(sequence.tokens, most))[:most] if most > 0 else ()
+        return drafts if drafts and self._pager.prepare(sequence.request_id, 1 + len(drafts)) else ()
+
+    def _speculate(self, sequence: Sequence, start: int, drafts: tuple[int, ...]) -> Chunk:
+        opening = self._pager.opening(sequence.request_id)
+        assert opening is not None, "a running sequence has blocks"
+        sequence.pending += 1
+        return Chunk(sequence, start, 1 + len(drafts), ends=True, opening=opening, drafts=drafts)
 
     def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
         """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""
