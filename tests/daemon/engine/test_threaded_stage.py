@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, LateEdits, Stage, StageLimits
+from llmd.api import DeviceError, DeviceLostError, LateEdits, Stage, StageLimits
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.engine.pipeline import Pipeline
@@ -40,7 +40,9 @@ def inner() -> list[Stage]:
 def pipeline(inner: list[Stage]) -> Iterator[Pipeline]:
     with ExitStack() as stack:
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in inner]
-        yield Pipeline([ThreadedStage(one, thread) for one, thread in zip(inner, threads, strict=True)])
+        yield Pipeline(
+            [ThreadedStage(one, thread, name) for one, thread, name in zip(inner, threads, "ab", strict=True)]
+        )
 
 
 def best(pipeline: Pipeline) -> list[int]:
@@ -112,16 +114,46 @@ def test_the_error_of_a_stage_is_raised_when_its_result_is_waited_for(
     assert best(pipeline) == expected
 
 
-def test_a_step_that_does_not_end_in_time_is_an_error(
-    inner: list[Stage], pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Holds up the stages that wait for it until the test ends."""
     gate = threading.Event()
-    monkeypatch.setattr(inner[0], "submit", lambda *_arguments: gate.wait(20.0))
-    stage = pipeline._stages[0]
-    ticket = stage.submit(make_step(), None, None)
-    with pytest.raises(DeviceError, match=r"within 0\.01 s"):
-        stage.wait(ticket, 0.01)
+    yield gate
     gate.set()
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_step_that_does_not_end_in_time_is_an_error_of_the_device_that_hangs(
+    inner: list[Stage], pipeline: Pipeline, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    begun, submit = threading.Event(), inner[at].submit
+
+    def hang(*arguments: object) -> object:
+        begun.set()
+        gate.wait(20.0)
+        return submit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inner[at], "submit", hang)
+    tickets = pipeline.submit(make_step(), PLAIN)
+    assert begun.wait(20.0)
+    with pytest.raises(DeviceLostError, match=r"within 0\.01 s") as lost:
+        pipeline._stages[-1].wait(tickets.ticket, 0.01)
+    assert lost.value.devices == ("ab"[at],)
+
+
+def test_a_stage_that_hangs_does_not_hold_up_the_closing_of_the_pipeline(
+    inner: list[Stage], pipeline: Pipeline, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    ended: list[bool] = []
+    monkeypatch.setattr(inner[0], "submit", lambda *_arguments: ended.append(gate.wait(20.0)))
+    monkeypatch.setattr(inner[1], "close", lambda: closed.append("b"))
+    pipeline.submit(make_step(), PLAIN)
+    pipeline._stages[1].close()
+    assert (closed, ended) == (["b"], []), "it no longer waits for the rows of the other stage"
+    monkeypatch.setattr("llmd.engine.threaded_stage.LEAST_S", 0.01)
+    pipeline.close()
+    assert not ended
 
 
 def test_blocks_are_read_and_written_on_the_thread(pipeline: Pipeline) -> None:

@@ -344,7 +344,7 @@ def _build_pipeline(
         blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
         stage = one.weights.stage(blocks, stage_limits)
         if len(threads) > 1 and not one.device.info.queues:
-            stage = ThreadedStage(stage, threads[one.device.info.name])
+            stage = ThreadedStage(stage, threads[one.device.info.name], one.device.info.name)
         stages.append(stage)
         stack.callback(stage.close)
         kv_bytes.append({group: one.weights.kv_bytes(group, load.kv_dtype) for group in blocks})

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, HostHidden, Stage
-from llmd.api.errors import DeviceError
+from llmd.api.errors import DeviceError, DeviceLostError
 from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
+from llmd.engine.step_limit import LEAST_S
 
 Masks = NDArray[np.uint32]
 
@@ -28,6 +30,9 @@ class _Done(msgspec.Struct, frozen=True):
 
 class _Flight(msgspec.Struct, frozen=True):
     done: Future[_Done]
+    hidden: HiddenRef | None
+    """Its input."""
+    released: Future[None]
     late: queue.SimpleQueue[LateEdits | Masks | None]
     """Edits and masks, in this order; None ends a step that was released before it had them."""
 
@@ -36,6 +41,9 @@ class _PendingHidden(msgspec.Struct, frozen=True):
     """Hidden states of a step that may still be running."""
 
     done: Future[_Done]
+    device: str
+    before: HiddenRef | None
+    """The input of the step."""
 
     def host(self) -> Float32:
         """Wait for the step and return its hidden states; may be called from any thread."""
@@ -51,8 +59,10 @@ class ThreadedStage:
     A step that fails raises its error in `wait`, also if it did not obey the contract.
     """
 
-    def __init__(self, stage: Stage, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, stage: Stage, executor: ThreadPoolExecutor, device: str) -> None:
+        """``device`` is the name of the stage's device."""
         self._stage = stage
+        self._device = device
         self._executor = executor
         self._tickets = itertools.count()
         self._flights: dict[Ticket, _Flight] = {}
@@ -60,8 +70,9 @@ class ThreadedStage:
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         ticket, late = Ticket(next(self._tickets)), queue.SimpleQueue[LateEdits | Masks | None]()
-        done = self._executor.submit(self._run, step, hidden, selection, late)
-        self._flights[ticket] = _Flight(done, late)
+        released: Future[None] = Future()
+        done = self._executor.submit(self._run, step, hidden, selection, late, released)
+        self._flights[ticket] = _Flight(done, hidden, released, late)
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
@@ -71,15 +82,19 @@ class ThreadedStage:
         self._flights[ticket].late.put(masks)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        return _PendingHidden(self._flights[ticket].done)
+        flight = self._flights[ticket]
+        return _PendingHidden(flight.done, self._device, flight.hidden)
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        flight = self._flights[ticket]
         try:
-            result = self._flights[ticket].done.result(timeout_s).result
+            result = flight.done.result(timeout_s).result
         except TimeoutError:
             self.release(ticket)
-            raise DeviceError(
-                f"the step did not finish within {timeout_s:g} s", hint="see the log of the device's driver"
+            raise DeviceLostError(
+                f"the step did not finish within {timeout_s:g} s",
+                devices=(_hanging(self._device, flight.hidden),),
+                hint="see the log of the device's driver",
             ) from None
         except DeviceError:
             self.release(ticket)
@@ -99,6 +114,7 @@ class ThreadedStage:
         # The thread that runs the next step also releases: this one must not wait for a step.
         flight = self._flights.pop(ticket)
         flight.late.put(None)
+        flight.released.set_result(None)
         self._released.append(flight.done)
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
@@ -110,7 +126,9 @@ class ThreadedStage:
     def close(self) -> None:
         for ticket in list(self._flights):
             self.release(ticket)
-        self._executor.submit(self._stage.close).result()
+        closed = self._executor.submit(self._stage.close)
+        with suppress(TimeoutError):  # the thread of a device that hangs never gets to it
+            closed.result(LEAST_S)
 
     def _run(
         self,
@@ -118,8 +136,13 @@ class ThreadedStage:
         hidden: HiddenRef | None,
         selection: Selection | None,
         late: queue.SimpleQueue[LateEdits | Masks | None],
+        released: Future[None],
     ) -> _Done:
         self._release()
+        if isinstance(hidden, _PendingHidden):
+            wait((hidden.done, released), return_when=FIRST_COMPLETED)
+            if not hidden.done.done():
+                raise ValueError("the step was released before it had its input")
         if hidden is not None:
             hidden = HostHidden(hidden.host())
         ticket = self._stage.submit(step, hidden, selection)
@@ -149,3 +172,10 @@ class ThreadedStage:
             done = self._released.popleft()
             if done.exception() is None:
                 self._stage.release(done.result().ticket)
+
+
+def _hanging(device: str, hidden: HiddenRef | None) -> str:
+    """Return the device that a step waits for: ``device``, or an earlier one whose part is not done."""
+    while isinstance(hidden, _PendingHidden) and not hidden.done.done():
+        device, hidden = hidden.device, hidden.before
+    return device
