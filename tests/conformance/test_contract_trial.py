@@ -131,5 +131,5 @@ def test_a_step_that_takes_too_long_is_an_error() -> None:
     stages = make_stages(NullDevice(Clock(), step_s=5.0))
     pager = make_pager()
     tickets = submit(stages, make_step(pager, [1]))
-    with pytest.raises(DeviceError, match=r"did not finish within 1.0 s"):
+    with pytest.raises(DeviceError, match="did not finish within 1 s"):
         stages[1].wait(tickets[1], 1.0)

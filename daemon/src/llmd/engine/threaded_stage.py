@@ -7,6 +7,7 @@ import queue
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,7 +33,7 @@ class _Flight(msgspec.Struct, frozen=True):
     done: Future[_Done]
     hidden: HiddenRef | None
     """Its input."""
-    released: Future[None]
+    released: Future[Any]
     late: queue.SimpleQueue[LateEdits | Masks | None]
     """Edits and masks, in this order; None ends a step that was released before it had them."""
 
@@ -70,7 +71,7 @@ class ThreadedStage:
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         ticket, late = Ticket(next(self._tickets)), queue.SimpleQueue[LateEdits | Masks | None]()
-        released: Future[None] = Future()
+        released: Future[Any] = Future()
         done = self._executor.submit(self._run, step, hidden, selection, late, released)
         self._flights[ticket] = _Flight(done, hidden, released, late)
         return ticket
@@ -136,11 +137,11 @@ class ThreadedStage:
         hidden: HiddenRef | None,
         selection: Selection | None,
         late: queue.SimpleQueue[LateEdits | Masks | None],
-        released: Future[None],
+        released: Future[Any],
     ) -> _Done:
         self._release()
         if isinstance(hidden, _PendingHidden):
-            wait((hidden.done, released), return_when=FIRST_COMPLETED)
+            wait([hidden.done, released], return_when=FIRST_COMPLETED)
             if not hidden.done.done():
                 raise ValueError("the step was released before it had its input")
         if hidden is not None:
