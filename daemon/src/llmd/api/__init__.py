@@ -121,9 +121,11 @@ if TYPE_CHECKING:
     )
     from llmd.api.program import (
         ACTIVATION_DTYPES,
+        PRECISIONS,
         ActivationDtype,
         Instruction,
         Pattern,
+        Precision,
         Program,
         SlottedOp,
     )
@@ -168,6 +170,7 @@ __all__ = [
     "OP_KINDS",
     "OWN_FORMATS",
     "PLAIN_FORMATS",
+    "PRECISIONS",
     "Activate",
     "ActivationDtype",
     "Add",
@@ -230,6 +233,7 @@ __all__ = [
     "Part",
     "Pattern",
     "PluginError",
+    "Precision",
     "Program",
     "Progress",
     "Purpose",

@@ -27,6 +27,7 @@ from llmd.api import (
     LoadedWeights,
     ModelPlan,
     Op,
+    Precision,
     Program,
     Selection,
     Stage,
@@ -59,7 +60,10 @@ class Workload(msgspec.Struct, frozen=True):
     """
     format: Format = "f32"
     kv_dtype: KVDtype = "f32"
+    kv_is_tested: bool = False
+    """Whether ``kv_dtype`` is what the case tests. If not, a device that lacks it uses another."""
     activations: ActivationDtype = "int8"
+    precision: Precision = "f32"
     edits: bool = False
     """Whether every output row has edits, a target and raw tops, to exercise all of a selection."""
     masks: bool = False
@@ -194,6 +198,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         format_of=workload.format_of,
         patterns=device.info.patterns,
         activations=workload.activations,
+        precision=workload.precision,
     )
 
 
