@@ -18,6 +18,7 @@ from llmd.api import (
     BLOCK_LEN,
     INTEGER_FORMATS,
     ActivationDtype,
+    Attention,
     Device,
     EncoderAttention,
     Format,
@@ -61,7 +62,7 @@ class Workload(msgspec.Struct, frozen=True):
     format: Format = "f32"
     kv_dtype: KVDtype = "f32"
     kv_is_tested: bool = False
-    """Whether ``kv_dtype`` is what the case tests. If not, a device that lacks it uses another."""
+    """Whether the case tests ``kv_dtype``. If not, a device without this dtype runs the case in another."""
     activations: ActivationDtype = "int8"
     precision: Precision = "f32"
     edits: bool = False
@@ -91,6 +92,11 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def has_head(self) -> bool:
         return self.last_part == len(self.plan.parts) and self.plan.has_head
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether keys and values are in the KV cache."""
+        return any(isinstance(op, Attention) for op in self.ops)
 
     @property
     def runs_whole_sequences(self) -> bool:
