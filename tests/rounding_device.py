@@ -72,8 +72,11 @@ class _Weights(ReferenceWeights):
         self._fault = fault
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ReferenceStage:
+        class Faulty(_Execution):
+            fault = self._fault
+
         stage = ReferenceStage(self._program, self._weights, blocks, limits)
-        stage.execution = type("_Faulty", (_Execution,), {"fault": self._fault})
+        stage.execution = Faulty
         return stage
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from llmd.api import KV_DTYPES, PRECISIONS, Precision
@@ -32,6 +34,13 @@ def test_there_is_a_bound_for_each_precision_and_kv_dtype_and_it_grows_with_both
     for exact, f16, bf16 in zip(*(bounds.values() for bounds in MAX_NMSE.values()), strict=True):
         assert exact.part < f16.part < bf16.part
         assert exact.program < f16.program < bf16.program
+
+
+def test_the_page_on_ops_has_the_bounds() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "ops.md").read_text()
+    for precision, by_kv_dtype in MAX_NMSE.items():
+        pairs = (f"{bounds.part:.0e}, {bounds.program:.0e}" for bounds in by_kv_dtype.values())
+        assert f"| {precision} | {' | '.join(pairs)} |" in page
 
 
 @pytest.mark.parametrize("precision", ["f16", "bf16"])

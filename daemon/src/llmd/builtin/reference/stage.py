@@ -26,7 +26,7 @@ class _Done(msgspec.Struct, frozen=True):
 class ReferenceStage:
     """See `llmd.api.Stage`."""
 
-    execution = Execution
+    execution: type[Execution] = Execution
     """What computes a step; tests derive other arithmetic from it."""
 
     def __init__(
