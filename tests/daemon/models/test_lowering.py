@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 
 from llmd.api import (
@@ -41,6 +42,13 @@ def f32(_kind: str, _ref: TensorRef) -> Format:
 
 def whole(patterns: tuple[Pattern, ...] = ()) -> Program:
     return lower(PLAN, 0, len(PLAN.parts), format_of=f32, patterns=patterns)
+
+
+def test_every_program_of_a_plan_needs_what_the_plan_needs() -> None:
+    plan = msgspec.structs.replace(PLAN, needs=("of_tomorrow",))
+    ranges = ((0, 3), (3, len(plan.parts)))
+    assert [lower(plan, *parts, format_of=f32).needs for parts in ranges] == [("of_tomorrow",)] * 2
+    assert whole().needs == ()
 
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])

@@ -90,6 +90,8 @@ class Program(msgspec.Struct, frozen=True):
     precision: Precision = "f32"
     """Type of the rows that are multiplied by plain weights, and of the queries and attention weights that
     are multiplied by keys and values. Equal to ``activations``, unless those are ``int8``."""
+    needs: tuple[str, ...] = ()
+    """Features that a device must support to run it (`llmd.api.features`)."""
 
     @property
     def output_size(self) -> int:

@@ -80,6 +80,7 @@ def lower(
         hidden_out=None if hidden_out is None else slots[hidden_out],
         activations=activations,
         precision=precision,
+        needs=plan.needs,
     )
 
 

@@ -26,7 +26,10 @@ def part_cases() -> Iterator[Workload]:
 
 
 def program_cases() -> Iterator[Workload]:
-    """Yield the small model in every format, with and without a window; without a head; the encoder."""
+    """Yield the small model in every format, with and without a window, and the small encoder.
+
+    The small model also runs with draws, and without a head.
+    """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
         label, tokens = f"program/{'window' if window else 'full'}", _tokens(plan.vocab_size)
@@ -42,6 +45,9 @@ def program_cases() -> Iterator[Workload]:
         for fmt, bound in _BOUNDS.items():
             if fmt != "f32":
                 yield msgspec.structs.replace(case, name=f"{label}-{fmt}", format=fmt, max_nmse=bound)
+    plan = TinyModel(window=20).plan()
+    tokens = _tokens(plan.vocab_size)
+    yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
     yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
