@@ -32,6 +32,7 @@ from llmd.engine.kv_spool import KVSpool
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.stages import check_stages, flight_depth, most_rows, part_range, step_bytes
 from llmd.engine.threaded_stage import ThreadedStage
+from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
@@ -238,13 +239,15 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Program:
     formats = format_policy(model.checkpoint, device.info, load.quant)
     first, last = part_range(model.plan, spec)
+    arithmetic = chosen_arithmetic(device.info, load.activations)
     program = lower(
         model.plan,
         first,
         last,
         format_of=formats,
         patterns=device.info.patterns,
-        activations=load.activations,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
     )
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:

@@ -25,7 +25,7 @@ from llmd.api.ops import (
     RopeTable,
 )
 from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
-from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, SlottedOp
+from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
 
 FormatOf = Callable[[str, TensorRef], Format]
@@ -51,6 +51,7 @@ def lower(
     format_of: FormatOf,
     patterns: Sequence[Pattern] = (),
     activations: ActivationDtype = "int8",
+    precision: Precision = "f32",
 ) -> Program:
     """Lower the parts ``[first_part, last_part)``.
 
@@ -78,6 +79,7 @@ def lower(
         hidden_in=None if hidden_in is None else slots[hidden_in],
         hidden_out=None if hidden_out is None else slots[hidden_out],
         activations=activations,
+        precision=precision,
         needs=plan.needs,
     )
 
