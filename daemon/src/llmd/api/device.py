@@ -156,6 +156,14 @@ class Stage(Protocol):
         """Return the hidden states that this stage outputs, for `submit` of the next stage."""
         ...
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        """(optional) Return the hidden states ``[rows, hidden_size]`` after a part of `Program.taps`.
+
+        Raises:
+            ValueError: the part is no tap of the program.
+        """
+        ...
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         """Wait for a ticket and return its candidates.
 

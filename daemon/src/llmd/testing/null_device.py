@@ -23,7 +23,9 @@ from llmd.api import (
     DeviceProfile,
     HiddenRef,
     HostHidden,
+    Instruction,
     KVDtype,
+    Pattern,
     Program,
     Progress,
     Refusal,
@@ -56,6 +58,7 @@ class NullDevice:
         pause: Pause = _no_pause,
         name: str = "null",
         memory_bytes: int = 1 << 30,
+        patterns: tuple[Pattern, ...] = (),
     ) -> None:
         """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once."""
         self.info = DeviceInfo(
@@ -66,6 +69,7 @@ class NullDevice:
             formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
+            patterns=patterns,
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
@@ -118,8 +122,8 @@ class _Flight(msgspec.Struct):
 class NullStage:
     """See `llmd.api.Stage`.
 
-    ``submitted`` has (rows, position of each sequence's last row) for every step. ``idle_s`` is the time
-    between the end of a step and the submission of the next.
+    ``submitted`` has (rows, position of each sequence's last row) for every step, ``ran`` the instructions of
+    all steps. ``idle_s`` is the time between the end of a step and the submission of the next.
     """
 
     def __init__(
@@ -133,6 +137,7 @@ class NullStage:
         self._busy_until = 0.0
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
+        self.ran: list[Instruction] = []
         self.most_in_flight = 0
         self.idle_s = 0.0
         width = min(limits.num_candidates, program.vocab_size)
@@ -158,6 +163,7 @@ class NullStage:
         result = self._result(outputs, selection)
         self._flights[ticket] = _Flight(self._busy_until, step.num_rows, outputs, result, masked)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
+        self.ran += self._program.instructions
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
 
@@ -169,6 +175,11 @@ class NullStage:
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         return HostHidden(np.zeros((self._find(ticket).rows, self._program.output_size), np.float32))
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        if part not in self._program.taps:
+            raise ValueError(f"part {part} is no tap of this stage")
+        return HostHidden(np.zeros((self._find(ticket).rows, self._program.hidden_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)
