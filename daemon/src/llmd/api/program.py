@@ -42,8 +42,8 @@ class Instruction(msgspec.Struct, frozen=True):
     """One kernel: a single op, or consecutive ops whose kinds are one of the device's patterns.
 
     Fused ops may belong to several parts. With an edge from each op to the ops of the instruction that read
-    what it writes, they are a connected graph. Equal slots within an instruction are equal values, so the slots
-    show which op reads what.
+    what it writes, they are a connected graph. Equal slots within an instruction are equal values, so the
+    slots show which op reads what.
     """
 
     ops: tuple[SlottedOp, ...]
