@@ -81,7 +81,7 @@ def test_two_tickets_are_in_flight_and_the_second_is_fed_by_the_first() -> None:
     decode = submit(stages, decode_step)
     assert stages[1].most_in_flight == 2
 
-    clock.now = 2.0
+    clock.now = 3.0  # the second stage begins when the first has ended
     for tickets in (prefill, decode):
         assert stages[1].wait(tickets[1], 0.0).ids.shape == (1, 64)
         for stage, ticket in zip(stages, tickets, strict=True):

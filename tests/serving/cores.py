@@ -23,18 +23,20 @@ from llmd.testing.sources import RandomSource
 def make_core(
     device: Device,
     *,
-    queues: bool,
+    depth: int,
     slots: int = 4,
     cuts: tuple[int, ...] = (),
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
 ) -> EngineCore:
-    """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
+    """A core; ``cuts`` are part numbers where a new stage begins, ``depth`` is the most steps in flight."""
     plan = TinyModel(context_len=context_len).plan()
     outputs = slots + SCORED_ROWS
-    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
-    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
+    limits = EngineLimits(
+        plan.vocab_size, plan.context_len, slots, outputs, chunk_len, depth, depth if cuts else 1
+    )
+    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32", tickets=depth)
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)

@@ -13,11 +13,11 @@ from tests.serving import cores
 MakeCore = Callable[..., EngineCore]
 
 
-@pytest.fixture(params=[False, True], ids=["one step", "two steps"])
+@pytest.fixture(params=[1, 2, 4], ids=["one step", "two steps", "four steps"])
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core on the reference. Tests run with one and two steps in flight."""
+    """Return a function that builds a core on the reference. Tests run with 1, 2 and 4 steps in flight."""
 
     def make(device: Device | None = None, **options: Any) -> EngineCore:
-        return cores.make_core(device or ReferenceDevice(), queues=request.param, **options)
+        return cores.make_core(device or ReferenceDevice(), depth=request.param, **options)
 
     return make

@@ -315,7 +315,7 @@ def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
     a step that is submitted after a wait finds the device idle.
     """
     clock = Clock()
-    core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
+    core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), depth=2)
     drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}
     end = next(token for token in range(VOCAB_SIZE) if token not in drawn)
     core.set_vocabulary(

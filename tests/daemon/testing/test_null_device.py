@@ -95,7 +95,7 @@ def test_fused_instructions_give_the_same_tokens() -> None:
     patterns = (("rope", "rope", "attention"), ("add", "norm"))
     answers, ran = [], []
     for device in (NullDevice(lambda: 0.0), NullDevice(lambda: 0.0, patterns=patterns)):
-        core = make_core(device, queues=False, cuts=(2, 5))
+        core = make_core(device, depth=2, cuts=(2, 5))
         answers.append(run(core, submit(1, length=30)))
         stages = [stage for stage in core._pipeline._stages if isinstance(stage, NullStage)]
         ran.append(Counter(instruction.pattern for stage in stages for instruction in stage.ran))

@@ -69,7 +69,7 @@ class OutputRows:
 
     def token(self, output: int) -> int:
         """Return the best edited candidate of an output row, for a step that is fed from this ticket."""
-        return int(self._result.ids[output, 0])
+        return int(self.result().ids[output, 0])
 
     def _reduce(self, rows: NDArray[np.intp]) -> None:
         if not rows.size:

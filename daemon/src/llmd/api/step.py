@@ -43,7 +43,7 @@ class Step(msgspec.Struct, frozen=True):
     copies: Int32
     """``[C, 3]``: (group, source block, target block), copied in order before the layers run."""
     feed: Ticket | None = None
-    """The ticket that negative ``token_ids`` refer to."""
+    """The ticket that negative ``token_ids`` refer to; its masks have been applied."""
     token_types: Int32 | None = None
     """``[R]``: index of the text that the row belongs to, if texts are joined; None: all 0."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
@@ -95,6 +98,18 @@ def _wrong_split(plan: ModelPlan, fault: str) -> ConfigError:
         hint=f"name the layers 0-{plan.num_layers - 1} in order, each once, with embed before and head after"
         " if they have other devices",
     )
+
+
+def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:
+    """Return the steps in flight and the micro-batches for stages on these devices.
+
+    Several stages work on as many steps at once, each with a share of the sequences. A single stage runs all
+    sequences in each step; if its device queues steps, the next step is there before the device needs it.
+    """
+    count = len({device.name for device in devices})
+    if count > 1:
+        return count, count
+    return (2 if devices[0].queues else 1), 1
 
 
 def most_rows(load: Load, model: OpenModel) -> int:

@@ -71,6 +71,16 @@ class PreparedStep:
         return not self.plan.chunks
 
     @property
+    def has_masks(self) -> bool:
+        """Whether rows of the step have masks, as far as known before its missing tokens are appended."""
+        return bool(self._masked)
+
+    @property
+    def lacks_tokens(self) -> bool:
+        """Whether rows of the step need tokens that the step before has yet to draw."""
+        return bool(self._rows.size)
+
+    @property
     def follows_device(self) -> bool:
         """Whether the device can choose all missing tokens itself, and only masks depend on them."""
         return self._by_device and not self._edited
@@ -80,12 +90,12 @@ class PreparedStep:
         """Whether edits or masks of this step depend on missing tokens, which must then be appended first."""
         return self._edited or self._bound
 
-    def launch_behind(self, before: InFlightStep, pipeline: Pipeline) -> InFlightStep:
+    def launch_behind(self, before: InFlightStep | None, pipeline: Pipeline) -> InFlightStep:
         """Submit the step directly after ``before``, from which the device takes the missing tokens.
 
         `InFlightStep.mask_behind` applies masks that depend on these tokens, once they are appended.
         """
-        if self._rows.size:
+        if before is not None and self._rows.size:
             self._step = fed(self._step, self._rows, self._outputs, before.tickets.ticket)
         if not self._bound:
             return self.launch(pipeline)
@@ -128,6 +138,11 @@ class InFlightStep:
         self._sampler = sampler
         self._masks: RowMasks | None = None
         self.output_of = {one.request_id: row for row, one in enumerate(prepared.drawing)}
+
+    @property
+    def lacks_masks(self) -> bool:
+        """Whether `mask_behind` has yet to apply the masks of the step."""
+        return self._masks is None and self._prepared.has_masks
 
     def mask(self, masks: RowMasks | None) -> None:
         """Wait for the masks of the step and apply them."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 
 import msgspec
 import numpy as np
@@ -53,6 +53,7 @@ def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shar
 class _Owned(msgspec.Struct):
     """The state of one sequence."""
 
+    opening: int
     row: int
     """Row in the block tables."""
     tokens: Sequence[int]
@@ -98,6 +99,7 @@ class Pager:
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in groups)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
+        self._openings = itertools.count()
         self._copies: list[list[int]] = []  # of the step being planned
         self._copying: list[list[int]] = []  # of steps in flight
 
@@ -140,7 +142,7 @@ class Pager:
         known = keys.of(tokens, most) if keys is not None else []
         num_blocks = longest_hit(self._groups, self.pools, known)
         length = num_blocks * BLOCK_LEN
-        owned = _Owned(self._free_rows[-1], tokens, keys, length, length, [], [])
+        owned = _Owned(next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [])
         self._take_cached(owned, known[:num_blocks])
         if not self._has_room(owned, len(tokens) - owned.length, spare):
             self._drop_all(owned)
@@ -161,6 +163,7 @@ class Pager:
             return False
         parent = self._owned[parent_id]
         child = _Owned(
+            next(self._openings),
             self._free_rows.pop(),
             tokens,
             None if parent.keys is None else parent.keys.fork(parent.length),
@@ -188,6 +191,11 @@ class Pager:
     def owns(self, sequence_id: int) -> bool:
         """Return whether a sequence was begun and not freed."""
         return sequence_id in self._owned
+
+    def opening(self, sequence_id: int) -> int | None:
+        """Return a number that changes whenever a sequence is begun, by `open` or `fork`; None: not begun."""
+        owned = self._owned.get(sequence_id)
+        return None if owned is None else owned.opening
 
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
         """Plan the next ``num_tokens`` positions: take the blocks to write to. The length does not change.
@@ -252,7 +260,7 @@ class Pager:
 
     def cached(self) -> list[tuple[int, Key, int]]:
         """Return (group, key, block) of all cached blocks, most recently used first; groups alternate."""
-        turns = zip_longest(*(pool.cached() for pool in self.pools))
+        turns = itertools.zip_longest(*(pool.cached() for pool in self.pools))
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:

@@ -22,7 +22,6 @@ from llmd.api import (
     DeviceInfo,
     DeviceProfile,
     HiddenRef,
-    HostHidden,
     Instruction,
     KVDtype,
     Pattern,
@@ -37,6 +36,7 @@ from llmd.api import (
     Ticket,
 )
 from llmd.api.checks import check_hidden, check_selection, check_step
+from llmd.api.step import Float32
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
@@ -119,8 +119,18 @@ class _Flight(msgspec.Struct):
     waiting_for_masks: int
 
 
+class _NullHidden(msgspec.Struct, frozen=True):
+    """Hidden states that a null stage returns at a time of its clock."""
+
+    ready_at: float
+    array: Float32
+
+    def host(self) -> Float32:
+        return self.array
+
+
 class NullStage:
-    """See `llmd.api.Stage`.
+    """See `llmd.api.Stage`. A step begins once the stage before has returned its hidden states.
 
     ``submitted`` has (rows, position of each sequence's last row) for every step, ``ran`` the instructions of
     all steps. ``idle_s`` is the time between the end of a step and the submission of the next.
@@ -154,7 +164,7 @@ class NullStage:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
             check_hidden(self._program, step, hidden.host())
-        self._start(now)
+        self._start(max(now, hidden.ready_at) if isinstance(hidden, _NullHidden) else now)
         ticket = Ticket(self._next)
         self._next += 1
         selection = selection or _NOTHING
@@ -174,12 +184,14 @@ class NullStage:
         flight.waiting_for_masks = 0
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        return HostHidden(np.zeros((self._find(ticket).rows, self._program.output_size), np.float32))
+        flight = self._find(ticket)
+        return _NullHidden(flight.ready_at, np.zeros((flight.rows, self._program.output_size), np.float32))
 
     def tap(self, ticket: Ticket, part: int) -> HiddenRef:
         if part not in self._program.taps:
             raise ValueError(f"part {part} is no tap of this stage")
-        return HostHidden(np.zeros((self._find(ticket).rows, self._program.hidden_size), np.float32))
+        flight = self._find(ticket)
+        return _NullHidden(flight.ready_at, np.zeros((flight.rows, self._program.hidden_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)
