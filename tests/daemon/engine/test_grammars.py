@@ -20,7 +20,8 @@ from llmd.engine.core import EngineCore
 from llmd.engine.grammars import Grammars
 from llmd.grammar.json_schema import schema_grammar
 from llmd.scheduler.sequence import Sequence
-from llmd.testing.null_device import STRIDE, NullDevice, NullStage
+from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
 from tests.serving import cores
 

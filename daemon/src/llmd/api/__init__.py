@@ -1,7 +1,8 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
-`tensors`, `integer_formats`. Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and
+`tensors`, `integer_formats`. Running them: `device`, `features`, `kv`, `step`, `draws`,
+`random`. Links: `transport`. Front and
 engine: `messages`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         Refusal,
         Stage,
         StageLimits,
+    )
+    from llmd.api.draws import (
+        Draws,
     )
     from llmd.api.encoding import (
         EncodedProgram,
@@ -134,6 +138,7 @@ if TYPE_CHECKING:
         BLOCK_LEN,
         MAX_RAW_TOP,
         NUM_CANDIDATES,
+        LateEdits,
         Selection,
         Step,
         StepResult,
@@ -192,6 +197,7 @@ __all__ = [
     "DeviceOptions",
     "DeviceProfile",
     "Dialect",
+    "Draws",
     "Embed",
     "EmbedPosition",
     "EmbedTokenType",
@@ -209,6 +215,7 @@ __all__ = [
     "IntegerFormat",
     "KVDtype",
     "KVGroup",
+    "LateEdits",
     "LeftOut",
     "Linear",
     "Link",

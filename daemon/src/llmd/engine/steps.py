@@ -180,7 +180,8 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
     """Return the rows that tokens are drawn from; scored rows follow them."""
     if len(result.ids) == count:
         return result
-    return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
+    fields = {name: value for name, value in msgspec.structs.asdict(result).items() if value is not None}
+    return msgspec.structs.replace(result, **{name: value[:count] for name, value in fields.items()})
 
 
 def _logprobs(

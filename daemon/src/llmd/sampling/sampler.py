@@ -8,16 +8,17 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
+from llmd.api.draws import NUM_COLUMNS, CommonRows
 from llmd.api.messages import Logprobs
+from llmd.api.philox import uniforms
 from llmd.api.random import Purpose
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import StepResult
 from llmd.sampling import mirostat, sampler_chain
 from llmd.sampling.allowed import Mask, pack
-from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_chain
+from llmd.sampling.common import CommonChain, common_chain
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.edits import LogitEdits
-from llmd.sampling.philox import uniforms
 from llmd.sampling.shortlist import Moments, of_candidates, of_row
 
 FetchRow = Callable[[int], NDArray[np.float32]]
@@ -178,7 +179,8 @@ class Sampler:
             prepared = self.prepare(prepared.request_ids, prepared.positions, ~finite)
         limits: dict[int, float] = {}
         logprobs: dict[int, Logprobs] = {}
-        for row in [*self._draw_common(prepared, result, tokens), *prepared.others.tolist()]:
+        self._draw_common(prepared, result, tokens, fetch_row)
+        for row in prepared.others.tolist():
             request_id = prepared.request_ids[row]
             drawn = self._draw_row(
                 self._requests[request_id], prepared.positions[row], row, result, fetch_row
@@ -208,10 +210,12 @@ class Sampler:
         limit = self._requests[request_id].limit if request_id in self._steered else None
         return b"" if limit is None else mirostat.pack(limit)
 
-    def _draw_common(self, prepared: PreparedDraws, result: StepResult, tokens: list[int]) -> Sequence[int]:
-        """Draw the rows of the common chain into ``tokens``; return those that need their whole row."""
+    def _draw_common(
+        self, prepared: PreparedDraws, result: StepResult, tokens: list[int], fetch_row: FetchRow
+    ) -> None:
+        """Draw the rows of the common chain into ``tokens``."""
         if prepared.rows is None:
-            return ()
+            return
         rows, count = prepared.common, result.edited.shape[1]
         everything = rows.size == len(tokens)
         edited = result.edited if everything else result.edited[rows]
@@ -224,8 +228,9 @@ class Sampler:
         else:
             for row, token in zip(rows.tolist(), drawn, strict=True):
                 tokens[row] = token
-        unknown: list[int] = rows[index == count].tolist()
-        return unknown
+        for place in np.flatnonzero(index == count).tolist():
+            row = int(rows[place])
+            tokens[row] = prepared.rows.draw_whole(place, fetch_row(row))
 
     def _draw_row(
         self, request: _Request, position: int, row: int, result: StepResult, fetch_row: FetchRow
@@ -242,11 +247,9 @@ class Sampler:
                 float(result.edited_entropy[row]),
             ),
         )
-        drawn = None
-        if self._kind[request.slot] == _OTHER:
-            drawn = sampler_chain.draw(
-                of_candidates(result.ids[row], result.edited[row]), request.params, context
-            )
+        drawn = sampler_chain.draw(
+            of_candidates(result.ids[row], result.edited[row]), request.params, context
+        )
         if drawn is None:
             drawn = sampler_chain.draw(of_row(fetch_row(row)), request.params, context)
         assert drawn is not None, "the whole row always determines the draw"
