@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from llmd.api import Device, StageLimits
+from llmd.api.features import DRAWS
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
@@ -29,6 +30,7 @@ def make_core(
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
+    draws: bool = True,
 ) -> EngineCore:
     """A core; ``cuts`` are part numbers where a new stage begins, ``depth`` is the most steps in flight."""
     plan = TinyModel(context_len=context_len).plan()
@@ -56,7 +58,8 @@ def make_core(
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
-    return EngineCore(Pipeline(stages), plan.groups, budget, limits)
+    pipeline = Pipeline(stages, draws=draws and DRAWS in device.info.features)
+    return EngineCore(pipeline, plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from llmd.api.checks import (
     check_submit,
     misplaced_integers,
     missing_activations,
+    missing_features,
     missing_ops,
     refusals,
 )
@@ -292,6 +293,18 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
         "with weights in q4 the device computes with int8",
     )
     assert missing_activations(ReferenceDevice().info, integers) == []
+
+
+def test_a_feature_runs_only_on_devices_that_claim_it(program: Program) -> None:
+    device = ReferenceDevice()
+    needing = msgspec.structs.replace(program, needs=("of_tomorrow", "and_another"))
+    assert refusals(device, needing) == missing_features(device.info, needing)
+    assert missing_features(device.info, needing) == [
+        Refusal("feature and_another", "the device does not support it"),
+        Refusal("feature of_tomorrow", "the device does not support it"),
+    ]
+    device.info = msgspec.structs.replace(device.info, features=("of_tomorrow", "and_another", "unused"))
+    assert refusals(device, needing) == []
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, HostHidden, Stage, StageLimits
+from llmd.api import DeviceError, HostHidden, LateEdits, Stage, StageLimits
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.engine.pipeline import Pipeline
@@ -88,6 +88,16 @@ def test_masks_may_follow_the_submission(pipeline: Pipeline) -> None:
         tickets.apply_masks(masks)
         assert tickets.wait().ids[0, 0] == 7
         assert np.isfinite(tickets.edited_row(0)).sum() == 1
+
+
+def test_edits_may_follow_the_submission(pipeline: Pipeline) -> None:
+    late = msgspec.structs.replace(MASKED, late=np.array([True]))
+    masks = np.full((1, -(-PLAN.vocab_size // 32)), 0xFFFFFFFF, np.uint32)
+    with pipeline.submit(make_step(), late) as tickets:
+        one = np.ones(1, np.float32)
+        tickets.apply_edits(LateEdits(np.array([0, 1], np.int32), np.array([9], np.int32), one, 1e4 * one))
+        tickets.apply_masks(masks)
+        assert tickets.wait().ids[0, 0] == 9
 
 
 def test_a_step_that_is_released_before_it_has_its_masks_holds_nothing_up(pipeline: Pipeline) -> None:

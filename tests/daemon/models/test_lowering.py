@@ -22,6 +22,7 @@ from llmd.api import (
     Program,
     TensorRef,
 )
+from llmd.api.features import TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
@@ -47,6 +48,13 @@ def f32(_kind: str, _ref: TensorRef) -> Format:
 
 def whole(patterns: tuple[Pattern, ...] = ()) -> Program:
     return lower(PLAN, 0, len(PLAN.parts), format_of=f32, patterns=patterns)
+
+
+def test_every_program_of_a_plan_needs_what_the_plan_needs() -> None:
+    plan = msgspec.structs.replace(PLAN, needs=("of_tomorrow",))
+    ranges = ((0, 3), (3, len(plan.parts)))
+    assert [lower(plan, *parts, format_of=f32).needs for parts in ranges] == [("of_tomorrow",)] * 2
+    assert whole().needs == ()
 
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS, (ROTATED, ADDED)])
@@ -178,8 +186,9 @@ def test_the_hidden_states_after_a_tap_stay_in_their_slot(patterns: tuple[Patter
 def test_a_program_has_the_taps_in_its_range() -> None:
     taps = (0, 3, 4, len(PLAN.parts) - 1)
     program = lower(PLAN, 1, 4, format_of=f32, taps=taps)
-    assert program.taps == (3,)
-    assert program.tap_slots == (program.hidden_out,)
+    assert (program.taps, program.tap_slots) == ((3,), (program.hidden_out,))
+    assert program.needs == (TAPS,)
+    assert lower(PLAN, 1, 3, format_of=f32, taps=taps).needs == ()
 
 
 def test_hidden_enters_and_leaves_where_the_range_is_cut() -> None:

@@ -153,7 +153,7 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
 
 def test_only_devices_that_draw_are_tried_with_draws() -> None:
     info = msgspec.structs.replace(ReferenceDevice().info, features=())
-    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == {"head/draws"}
+    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == {"head/draws", "program/draws"}
     assert unclaimed(info) == {"features": ("draws",)}
 
 

@@ -155,6 +155,7 @@ if TYPE_CHECKING:
         WeightData,
     )
     from llmd.api.transport import (
+        Frame,
         Link,
         Listener,
     )
@@ -205,6 +206,7 @@ __all__ = [
     "EncoderAttention",
     "EngineCrashedError",
     "Format",
+    "Frame",
     "Glu",
     "GrammarError",
     "GroupScales",

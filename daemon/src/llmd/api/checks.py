@@ -18,11 +18,18 @@ def refusals(device: Device, program: Program) -> list[Refusal]:
     """Return all reasons why the device cannot run the program, from `DeviceInfo` and `Device.check`."""
     info = device.info
     described = (
+        *missing_features(info, program),
         *missing_ops(info, program),
         *missing_activations(info, program),
         *misplaced_integers(info, program),
     )
     return [*described, *device.check(program)]
+
+
+def missing_features(info: DeviceInfo, program: Program) -> list[Refusal]:
+    """Return a refusal for each feature that the program needs and the device does not support."""
+    missing = sorted(set(program.needs) - set(info.features))
+    return [Refusal(f"feature {name}", "the device does not support it") for name in missing]
 
 
 def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:

@@ -66,7 +66,7 @@ class Refusal(msgspec.Struct, frozen=True):
     """A part of a program that a device cannot run."""
 
     what: str
-    """The op, weight format or KV dtype."""
+    """The op, feature, weight format or KV dtype."""
     reason: str
     """Why the device cannot run it."""
 

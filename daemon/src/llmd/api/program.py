@@ -89,6 +89,8 @@ class Program(msgspec.Struct, frozen=True):
     """Slot that is the output, for the next stage or for pooling; None: the program ends with the head."""
     activations: ActivationDtype = "int8"
     """Type of the rows that are multiplied by weights in integer formats."""
+    needs: tuple[str, ...] = ()
+    """Features that a device must support to run it (`llmd.api.features`)."""
     taps: tuple[int, ...] = ()
     """Indices of parts after which the hidden states of all rows are kept for `Stage.tap`, ascending."""
     tap_slots: tuple[int, ...] = ()

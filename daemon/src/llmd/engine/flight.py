@@ -58,8 +58,8 @@ class Flight:
             raise self._failure
         while self._waiting is None and len(self._steps) < self._depth:
             newest = self._steps[-1] if self._steps else None
-            if newest is not None and newest.lacks_masks:
-                return  # a step cannot be fed from one that lacks its masks
+            if newest is not None and not newest.is_complete:
+                return  # a step cannot be fed from one that lacks edits or masks
             following = self._prepare(newest)
             overlap = self._overlap(following)
             if overlap is Overlap.NONE:
@@ -82,7 +82,7 @@ class Flight:
         self._launch(Overlap.AFTER_APPEND, tokens)
         if self._steps and self._failure is None:
             try:
-                self._steps[0].mask_behind()
+                self._steps[0].complete_behind()
             except LlmdError as error:
                 self._failure = error
 
@@ -111,7 +111,15 @@ class Flight:
         tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
         copies = self._pager.copies()
         step = build_step(plan.chunks, tables, copies)
-        return PreparedStep(plan, step, copies, self._sampler, self._grammars, newest)
+        return PreparedStep(
+            plan,
+            step,
+            copies,
+            self._sampler,
+            self._grammars,
+            newest,
+            device_draws=self._pipeline.draws,
+        )
 
     def _overlap(self, following: PreparedStep) -> Overlap:
         return choose_overlap(

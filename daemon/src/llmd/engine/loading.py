@@ -14,6 +14,7 @@ import msgspec
 from llmd.api.checks import refusals
 from llmd.api.device import Device, LoadedWeights, Stage, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.features import DRAWS
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport
@@ -308,7 +309,7 @@ def _build_pipeline(
         stages.append(stage)
         stack.callback(stage.close)
         kv_bytes.append({group: one.weights.kv_bytes(group, load.kv_dtype) for group in blocks})
-    return Pipeline(stages, kv_bytes)
+    return Pipeline(stages, kv_bytes, draws=DRAWS in placed[-1].device.info.features)
 
 
 def _describe(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, HostHidden, Stage
 from llmd.api.errors import DeviceError
-from llmd.api.step import Float32, Int32, Selection, Step, StepResult, Ticket
+from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 
 Masks = NDArray[np.uint32]
 
@@ -28,8 +28,8 @@ class _Done(msgspec.Struct, frozen=True):
 
 class _Flight(msgspec.Struct, frozen=True):
     done: Future[_Done]
-    masks: queue.SimpleQueue[Masks | None]
-    """None ends a step that was released before it had its masks."""
+    late: queue.SimpleQueue[LateEdits | Masks | None]
+    """Edits and masks, in this order; None ends a step that was released before it had them."""
 
 
 class _PendingHidden(msgspec.Struct, frozen=True):
@@ -59,13 +59,16 @@ class ThreadedStage:
         self._released: deque[Future[_Done]] = deque()
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
-        ticket, masks = Ticket(next(self._tickets)), queue.SimpleQueue[Masks | None]()
-        done = self._executor.submit(self._run, step, hidden, selection, masks)
-        self._flights[ticket] = _Flight(done, masks)
+        ticket, late = Ticket(next(self._tickets)), queue.SimpleQueue[LateEdits | Masks | None]()
+        done = self._executor.submit(self._run, step, hidden, selection, late)
+        self._flights[ticket] = _Flight(done, late)
         return ticket
 
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        self._flights[ticket].late.put(edits)
+
     def apply_masks(self, ticket: Ticket, masks: Masks) -> None:
-        self._flights[ticket].masks.put(masks)
+        self._flights[ticket].late.put(masks)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         return _PendingHidden(self._flights[ticket].done)
@@ -99,7 +102,7 @@ class ThreadedStage:
     def release(self, ticket: Ticket) -> None:
         # The thread that runs the next step also releases: this one must not wait for a step.
         flight = self._flights.pop(ticket)
-        flight.masks.put(None)
+        flight.late.put(None)
         self._released.append(flight.done)
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
@@ -118,7 +121,7 @@ class ThreadedStage:
         step: Step,
         hidden: HiddenRef | None,
         selection: Selection | None,
-        masks: queue.SimpleQueue[Masks | None],
+        late: queue.SimpleQueue[LateEdits | Masks | None],
     ) -> _Done:
         self._release()
         if hidden is not None:
@@ -127,17 +130,22 @@ class ThreadedStage:
         try:
             if selection is None:
                 return _Done(ticket, self._stage.hidden(ticket), None)
+            if selection.late is not None and selection.late.any():
+                self._apply(ticket, late.get())
             if selection.masked.any():
-                self._apply(ticket, masks.get())
+                self._apply(ticket, late.get())
             return _Done(ticket, None, self._stage.wait(ticket, float("inf")))
         except ValueError:
             self._stage.release(ticket)
             raise
 
-    def _apply(self, ticket: Ticket, masks: Masks | None) -> None:
-        if masks is None:
-            raise ValueError("the step was released before it had its masks")
-        self._stage.apply_masks(ticket, masks)
+    def _apply(self, ticket: Ticket, late: LateEdits | Masks | None) -> None:
+        if late is None:
+            raise ValueError("the step was released before it had its edits and masks")
+        if isinstance(late, LateEdits):
+            self._stage.apply_edits(ticket, late)
+        else:
+            self._stage.apply_masks(ticket, late)
 
     def _release(self) -> None:
         """Release the inner tickets of the steps that are released and done. Steps that failed have none."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
+from llmd.api.features import TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -98,6 +99,7 @@ def lower(
         hidden_in=None if bound.hidden_in is None else slots[bound.hidden_in],
         hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
+        needs=(*plan.needs, TAPS) if tapped else plan.needs,
         taps=tuple(tapped),
         tap_slots=tuple(slots[value] for value in tapped.values()),
     )

@@ -16,6 +16,7 @@ from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.api.features import DRAWS
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
@@ -112,6 +113,8 @@ def check_case(device: Device, workload: Workload, expected: Outcome | None = No
         yield CaseResult(workload.name, None, missing)
         return
     yield check_accuracy(device, workload, expected)
+    if workload.draws and workload.first_part == 0:
+        yield check_feeding(device, workload)
     if device.info.row_exact:
         yield from check_exactness(device, workload)
 
@@ -127,6 +130,14 @@ def check_accuracy(device: Device, workload: Workload, expected: Outcome | None 
     error = nmse(mine, expected or reference_outcome(workload))
     problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
     return CaseResult(workload.name, error, problem or _compare_candidates(mine, workload))
+
+
+def check_feeding(device: Device, workload: Workload) -> CaseResult:
+    """Check that a step takes the tokens that the device drew in the step before it."""
+    fed, passed_on = decode_twice(device, workload)
+    error = float(np.sum((fed - passed_on) ** 2, dtype=np.float64) / np.sum(passed_on**2, dtype=np.float64))
+    problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
+    return CaseResult(f"{workload.name} fed by the device", error, problem)
 
 
 def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
