@@ -170,6 +170,16 @@ class Stage(Protocol):
         """Return the hidden states that this stage outputs, for `submit` of the next stage."""
         ...
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        """(optional, see `llmd.api.features.TAPS`) Return the hidden states after a part of `Program.taps`.
+
+        They are ``[rows, hidden_size]``, of all rows of the step.
+
+        Raises:
+            ValueError: the part is no tap of the program.
+        """
+        ...
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         """Wait for a ticket and return its candidates.
 

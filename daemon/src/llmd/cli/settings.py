@@ -57,7 +57,8 @@ ENGINE = (
         "--split",
         setting="split",
         metavar="0-3=NAME,4-7=NAME",
-        help="Split the layers over several devices; layer numbers are inclusive.",
+        help="Split the layers over several devices; layer numbers are inclusive. `embed`, `head`, `3.mixer` and"
+        " `3.ffn` name other parts.",
     ),
     THREADS,
     setting_option(

@@ -107,7 +107,8 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     device: str = "auto"
     """Name of a device; ``auto`` takes the fastest."""
     split: str | None = None
-    """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``."""
+    """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
+    ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""
     threads: Count | None = None
     """Threads that compute on this machine's processors; None: the device chooses."""
     max_ctx: Count | None = None

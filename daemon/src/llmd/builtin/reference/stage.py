@@ -21,6 +21,7 @@ from llmd.builtin.reference.kv import KVPool
 class _Done(msgspec.Struct, frozen=True):
     hidden: Float32 | None
     outputs: OutputRows | None
+    taps: dict[int, Float32]
 
 
 class ReferenceStage:
@@ -54,7 +55,7 @@ class ReferenceStage:
             outputs = OutputRows(logits, selection, self._limits.num_candidates)
         ticket = Ticket(self._next)
         self._next += 1
-        self._done[ticket] = _Done(leaving, outputs)
+        self._done[ticket] = _Done(leaving, outputs, execution.taps())
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
@@ -68,6 +69,12 @@ class ReferenceStage:
         if hidden is None:
             raise ValueError("a stage that ends with the head has no hidden states to hand on")
         return HostHidden(hidden)
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        taps = self._find(ticket).taps
+        if part not in taps:
+            raise ValueError(f"part {part} is no tap of this stage; its taps are {list(taps)}")
+        return HostHidden(taps[part])
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         return self._outputs(ticket).result()
