@@ -232,11 +232,11 @@ def test_options_that_mean_nothing_are_refused(
 
 def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> None:
     processors = num_processors()
-    cpu = ReferenceDevice()
-    cpu.info = msgspec.structs.replace(cpu.info, kind="cpu")
-    (notice,) = load(cpu, threads=processors + 1).loaded.notices
+    threaded = ReferenceDevice()
+    threaded.info = msgspec.structs.replace(threaded.info, uses_threads=True)
+    (notice,) = load(threaded, threads=processors + 1).loaded.notices
     assert notice.startswith(f"--threads {processors + 1}: more than the {processors} available")
-    assert load(cpu, threads=processors).loaded.notices == ()
+    assert load(threaded, threads=processors).loaded.notices == ()
     assert load(threads=processors + 1).loaded.notices == ()
 
 

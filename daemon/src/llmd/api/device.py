@@ -64,6 +64,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
     features: tuple[str, ...] = ()
     """Optional features that it supports (`llmd.api.features`)."""
+    uses_threads: bool = False
+    """It computes on threads of the host, as many as `DeviceOptions.threads` says."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -339,12 +339,10 @@ def _describe(
 
 def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
     """Return a notice if there are more threads than processors."""
-    processors = num_processors()
-    if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
+    threads, processors = load.threads or 0, num_processors()
+    if threads <= processors or not any(one.device.info.uses_threads for one in placed):
         return []
-    return [
-        f"--threads {load.threads}: more than the {processors} available processors, so threads take turns"
-    ]
+    return [f"--threads {threads}: more than the {processors} available processors, so threads take turns"]
 
 
 def _report(load: Load, model: OpenModel, one: _Placed, budget: KVBudget) -> StageReport:

@@ -43,6 +43,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         row_exact=True,
         activations=_ACTIVATIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
+        uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
     )
