@@ -19,7 +19,7 @@ from tests.serving.mixed_requests import NUM_STREAMS, Answers, answers
 from tests.serving.model import write_model
 
 ARCHITECTURES = {name: one for one in llmd_architectures() for name in one.names}
-SPLIT = (StageSpec("a", 0, 1), StageSpec("b", 1, 2))
+SPLIT = (StageSpec("a", "0", "0"), StageSpec("b", "1", "1"))
 MakeModel = Callable[..., LoadedModel]
 
 
@@ -65,8 +65,8 @@ def recovered(model: LoadedModel) -> Answers:
     return answers(model.core, recover)
 
 
-def placed(model: LoadedModel) -> list[tuple[str, int, int]]:
-    return [(one.device, one.first, one.last) for one in model.loaded.stages]
+def placed(model: LoadedModel) -> list[tuple[str, str]]:
+    return [(one.device, one.parts) for one in model.loaded.stages]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_all_streams_go_on_where_the_other_stage_is(
     gone, left = (a, b) if lost == "a" else (b, a)
     gone.lose(call, after)
     assert recovered(model) == undisturbed
-    assert placed(model) == [(left.info.name, 0, 2)]
+    assert placed(model) == [(left.info.name, "layers 0-1")]
     assert left.taken == [0, 1], "the weights that it has are not loaded again"
     assert (gone.is_closed, left.is_closed) == (True, False)
     (notice,) = model.loaded.notices
@@ -95,7 +95,7 @@ def test_a_device_that_is_lost_while_the_model_loads_is_replaced(
     a, b = FailingDevice("a"), FailingDevice("b")
     b.lose(call)
     model = make(a, b, stages=SPLIT)
-    assert placed(model) == [("a", 0, 2)]
+    assert placed(model) == [("a", "layers 0-1")]
     assert [notice for notice in model.loaded.notices if "lost" in notice]
     assert b.is_closed
     assert recovered(model) == undisturbed
@@ -114,7 +114,7 @@ def test_a_named_device_is_replaced_by_the_best_one_that_has_room(
     gpu.lose("wait", 5)
     lost_too.lose("stage")
     assert recovered(model) == undisturbed
-    assert placed(model) == [("cpu", 0, 2)]
+    assert placed(model) == [("cpu", "layers 0-1")]
     assert [one.info.name for one in devices if one.is_closed] == ["gpu", "unsteady"]
     assert full.taken == []
     assert cpu.taken == [0]
@@ -126,7 +126,7 @@ def test_a_device_may_be_lost_after_another(make: MakeModel, undisturbed: Answer
     devices[1].lose("wait", 6)
     model = make(*devices)
     assert recovered(model) == undisturbed
-    assert (placed(model), model.epoch) == ([("c", 0, 2)], 2)
+    assert (placed(model), model.epoch) == ([("c", "layers 0-1")], 2)
 
 
 def test_weights_that_do_not_fit_with_the_earlier_ones_are_loaded_without_them(make: MakeModel) -> None:
@@ -136,7 +136,7 @@ def test_weights_that_do_not_fit_with_the_earlier_ones_are_loaded_without_them(m
     a.shares = False
     model.recover(DeviceLostError("gone", devices=("b",)))
     assert a.taken == [0, 0]
-    assert placed(model) == [("a", 0, 2)]
+    assert placed(model) == [("a", "layers 0-1")]
 
 
 @pytest.mark.parametrize("others", [(), (("c", False),)], ids=["none is left", "nothing fits"])
@@ -183,7 +183,7 @@ def test_a_device_that_is_lost_while_its_pool_shrinks_is_replaced(make: MakeMode
     model = make(a, b)
     a.lose("stage")
     model.recover(DeviceMemoryError("no room"))
-    assert placed(model) == [("b", 0, 2)]
+    assert placed(model) == [("b", "layers 0-1")]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -303,8 +303,8 @@ def test_without_another_device_all_requests_end_with_the_reason(directory: Path
     ("changes", "error", "part"),
     [
         ({"device": "nowhere"}, "NotFoundError", "nowhere"),
-        ({"stages": (StageSpec("reference", 0, 1),)}, "ConfigError", "--split"),
-        ({"stages": (StageSpec("reference", 1, 2),)}, "ConfigError", "--split"),
+        ({"stages": (StageSpec("reference", "0", "0"),)}, "ConfigError", "--split"),
+        ({"stages": (StageSpec("reference", "1", "1"),)}, "ConfigError", "--split"),
         ({"kv_memory": 10}, "MemoryBudgetError", "budget is 10"),
     ],
 )

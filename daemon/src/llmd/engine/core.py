@@ -176,20 +176,23 @@ class EngineCore:
             For each row whose token counts: why its sequence ends with it, or None if it continues.
         """
         finishes: dict[int, Finish | None] = {}
+        failed, accept = self._grammars.has_failed, self._sampler.accept
         for row, sequence in enumerate(step.drawing):
             if sequence.ended:
                 continue
             if sequence.group is not None:
                 self._beams.take(sequence, row, drawn.result)
-            elif self._grammars.has_failed(sequence.request_id):
                 continue
-            elif not step.assumes(row) or (
-                row - 1 in finishes and finishes[row - 1] is None and step.reaches(row, drawn)
-            ):
-                self._sampler.accept(sequence.request_id, row, drawn.draws)
-                finishes[row] = sequence.append(drawn.tokens[row])
-                if finishes[row] is not None:
-                    self._grammars.close(sequence.request_id)
+            if failed(sequence.request_id):
+                continue
+            if step.assumed and step.assumed[row]:
+                before = finishes.get(row - 1, Finish.STOP)
+                if before is not None or not step.reaches(row, drawn):
+                    continue
+            accept(sequence.request_id, row, drawn.draws)
+            finishes[row] = sequence.append(drawn.tokens[row])
+            if finishes[row] is not None:
+                self._grammars.close(sequence.request_id)
         return finishes
 
     def _complete(

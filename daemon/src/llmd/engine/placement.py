@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import msgspec
 
 from llmd.api.device import Device, LoadedWeights
-from llmd.api.messages import Loaded, StageSpec
+from llmd.api.messages import Loaded
 from llmd.api.program import Program
 from llmd.engine.admission import EngineLimits
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import KVBudget
 from llmd.engine.pipeline import Pipeline
+from llmd.engine.stages import StageParts
 
 
 class PlacedStage(msgspec.Struct, frozen=True):
     """A stage with its weights, before the KV pools are sized."""
 
-    spec: StageSpec
+    spec: StageParts
     device: Device
     program: Program
     weights: LoadedWeights

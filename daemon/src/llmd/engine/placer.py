@@ -12,10 +12,11 @@ import msgspec
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import Device, LoadedWeights
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
-from llmd.api.messages import Load, StageSpec
+from llmd.api.messages import Load
 from llmd.api.out_of_memory import memory_errors
 from llmd.engine.placement import PlacedStage, Placement
 from llmd.engine.replanning import heirs, take_over
+from llmd.engine.stages import StageParts
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ UsableDevices = Callable[[], Sequence[str]]
 Have = Mapping[str, Sequence[LoadedWeights]]
 """Weights by device, for `Device.load`."""
 
-LoadWeights = Callable[[Sequence[StageSpec], Mapping[str, Device], Have, ExitStack], Sequence[PlacedStage]]
+LoadWeights = Callable[[Sequence[StageParts], Mapping[str, Device], Have, ExitStack], Sequence[PlacedStage]]
 """Loads the weights of stages on open devices; the stack closes them."""
 
 BuildStages = Callable[[Load, Sequence[PlacedStage], ExitStack], Placement]
@@ -45,7 +46,7 @@ class Placer:
     def __init__(
         self,
         load: Load,
-        stages: Sequence[StageSpec],
+        stages: Sequence[StageParts],
         open_device: Callable[[str], Device],
         usable: UsableDevices,
         load_weights: LoadWeights,
@@ -140,7 +141,7 @@ class Placer:
         for name in lost:
             self._lost[name] = self._devices.pop(name)
 
-    def _place(self, specs: tuple[StageSpec, ...]) -> Placement:
+    def _place(self, specs: tuple[StageParts, ...]) -> Placement:
         with ExitStack() as weights, memory_errors():
             placed = self._loaded(specs, weights)
             self._drop_weights()
@@ -149,7 +150,7 @@ class Placer:
         self._specs, self._placed = specs, placed
         return placement
 
-    def _loaded(self, specs: Sequence[StageSpec], weights: ExitStack) -> Sequence[PlacedStage]:
+    def _loaded(self, specs: Sequence[StageParts], weights: ExitStack) -> Sequence[PlacedStage]:
         """Load the weights. If they do not fit together with the earlier ones, those are closed first."""
         have = defaultdict(list)
         for one in self._placed:
@@ -177,7 +178,7 @@ class Placer:
         for device in self._lost.values():
             device.close()
 
-    def _opened(self, specs: Sequence[StageSpec]) -> tuple[StageSpec, ...]:
+    def _opened(self, specs: Sequence[StageParts]) -> tuple[StageParts, ...]:
         """Open the devices of stages; return the stages with the names that the devices have."""
         return tuple(msgspec.structs.replace(spec, device=self._open(spec.device)) for spec in specs)
 

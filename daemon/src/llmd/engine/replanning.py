@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from llmd.api.messages import StageSpec
+from llmd.engine.stages import StageParts
 
 
-def heirs(stages: Sequence[StageSpec], lost: Collection[str], usable: Sequence[str]) -> list[str]:
+def heirs(stages: Sequence[StageParts], lost: Collection[str], usable: Sequence[str]) -> list[str]:
     """Return the devices that may take over the stages of lost devices, in the order to try them.
 
     First the devices that have stages already, then other usable devices, best first.
@@ -18,13 +18,13 @@ def heirs(stages: Sequence[StageSpec], lost: Collection[str], usable: Sequence[s
     return [name for name in names if name not in lost]
 
 
-def take_over(stages: Sequence[StageSpec], lost: Collection[str], heir: str) -> tuple[StageSpec, ...]:
+def take_over(stages: Sequence[StageParts], lost: Collection[str], heir: str) -> tuple[StageParts, ...]:
     """Return the stages with those of lost devices on ``heir``; neighbours on one device are joined."""
-    joined: list[StageSpec] = []
+    joined: list[StageParts] = []
     for spec in stages:
         device = heir if spec.device in lost else spec.device
         if joined and joined[-1].device == device:
-            joined[-1] = msgspec.structs.replace(joined[-1], last=spec.last)
+            joined[-1] = msgspec.structs.replace(joined[-1], last_part=spec.last_part)
         else:
             joined.append(msgspec.structs.replace(spec, device=device))
     return tuple(joined)

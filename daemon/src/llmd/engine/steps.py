@@ -179,8 +179,9 @@ class InFlightStep:
         self._sampler = sampler
         self._masks: RowMasks | None = None
         self.output_of = {one.request_id: row for row, one in enumerate(prepared.drawing)}
-        self._assumed = prepared.assumed
-        for row, tokens in enumerate(self._assumed):
+        self.assumed = prepared.assumed
+        """See `llmd.engine.batch.assumed`."""
+        for row, tokens in enumerate(self.assumed):
             if tokens:  # how many tokens its sequence gets is not known yet
                 self.output_of.pop(self.drawing[row].request_id, None)
 
@@ -224,22 +225,18 @@ class InFlightStep:
         }
         return SampledTokens(draws, logprobs, result)
 
-    def assumes(self, row: int) -> bool:
-        """Return whether a row assumes proposals."""
-        return bool(self._assumed) and bool(self._assumed[row])
-
     def reaches(self, row: int, drawn: SampledTokens) -> bool:
         """Return whether the token of a row that assumes proposals counts, given that the row before does."""
-        if drawn.tokens[row - 1] != self._assumed[row][-1]:
+        if drawn.tokens[row - 1] != self.assumed[row][-1]:
             return False
         # A row whose tokens are all forbidden has no token; the next step fails its request.
         return not self._prepared.is_masked(row) or bool(drawn.result.edited[row, 0] > -np.inf)
 
     def _positions(self) -> list[int]:
         """Return the positions of the tokens that the rows draw."""
-        if not self._assumed:
+        if not self.assumed:
             return [len(one.tokens) for one in self.drawing]
-        pairs = zip(self.drawing, self._assumed, strict=True)
+        pairs = zip(self.drawing, self.assumed, strict=True)
         return [len(one.tokens) + len(tokens) for one, tokens in pairs]
 
 

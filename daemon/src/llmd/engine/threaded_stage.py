@@ -86,6 +86,10 @@ class ThreadedStage:
         flight = self._flights[ticket]
         return _PendingHidden(flight.done, self._device, flight.hidden)
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        inner = self._flights[ticket].done.result().ticket
+        return self._executor.submit(self._stage.tap, inner, part).result()
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._flights[ticket]
         try:

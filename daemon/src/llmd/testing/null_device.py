@@ -23,9 +23,12 @@ from llmd.api import (
     DeviceLostError,
     DeviceProfile,
     HiddenRef,
+    HostHidden,
+    Instruction,
     KVDtype,
     LateEdits,
     LoadedWeights,
+    Pattern,
     Program,
     Progress,
     Refusal,
@@ -38,7 +41,7 @@ from llmd.api import (
 )
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS
+from llmd.api.features import DRAWS, TAPS
 from llmd.api.step import Float32
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
@@ -63,6 +66,7 @@ class NullDevice:
         name: str = "null",
         memory_bytes: int = 1 << 30,
         draws: bool = False,
+        patterns: tuple[Pattern, ...] = (),
     ) -> None:
         """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once.
 
@@ -76,10 +80,11 @@ class NullDevice:
             formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
+            patterns=patterns,
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=(DRAWS,) if draws else (),
+            features=(DRAWS, TAPS) if draws else (TAPS,),
         )
         self.clock = clock
         self.step_s = step_s
@@ -146,7 +151,8 @@ class _NullHidden(msgspec.Struct, frozen=True):
 class NullStage:
     """See `llmd.api.Stage`. A step begins once the stage before has returned its hidden states.
 
-    ``submitted`` has (rows, position of each sequence's last row) for every step.
+    ``submitted`` has (rows, position of each sequence's last row) for every step, ``ran`` the instructions of
+    all steps.
     """
 
     def __init__(
@@ -160,6 +166,7 @@ class NullStage:
         self._timeline = NullTimeline(device.step_s)
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
+        self.ran: list[Instruction] = []
         self.most_in_flight = 0
 
     @property
@@ -189,6 +196,7 @@ class NullStage:
         outputs = self._outputs(positions, selection)
         self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
+        self.ran += self._program.instructions
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
 
@@ -211,6 +219,11 @@ class NullStage:
         assert flight.run.layers_end is not None, "only a single stage is fed with tokens"
         rows = np.zeros((flight.rows, self._program.output_size), np.float32)
         return _NullHidden(flight.run.layers_end, rows)
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        if part not in self._program.taps:
+            raise ValueError(f"part {part} is no tap of this stage")
+        return HostHidden(np.zeros((self._find(ticket).rows, self._program.hidden_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)

@@ -8,7 +8,9 @@ from llmd.api.messages import Loaded, Replanned, StageReport
 from llmd.server.engines.load_log import log_placement
 
 LOADED = Loaded("llama", 10, 64, 64, 1, ("f32",), (), 64, 0.5, ("converted",))
-REPLANNED = Replanned(1, (StageReport("cpu", 0, 2, 1, 1, 1),), 64, ("f32",), ("converted", "gpu was lost"))
+REPLANNED = Replanned(
+    1, (StageReport("cpu", "layers 0-1", 1, 1, 1),), 64, ("f32",), ("converted", "gpu was lost")
+)
 
 
 @pytest.fixture

@@ -173,7 +173,7 @@ def test_requests_stay_with_an_engine_that_says_again_that_it_has_loaded(ready: 
 
 def test_requests_stay_with_an_engine_that_has_moved_its_model(ready: Supervision) -> None:
     (submit,) = sent(ready.submit(request(7)))
-    stage = StageReport("cpu", 0, 2, 10, 10, 10)
+    stage = StageReport("cpu", "layers 0-1", 10, 10, 10)
     assert ready.receive(Replanned(1, (stage,), 32, ("f16",), ("gpu was lost",))) == []
     assert ready.phase is Phase.READY
     assert ready.loaded == structs.replace(

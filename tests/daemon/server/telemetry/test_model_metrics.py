@@ -115,7 +115,7 @@ def test_answers_that_come_at_once_have_a_first_token_and_none_between(
 
 async def test_what_becomes_of_a_model_is_told(series: Series, watch: ModelMetrics, watcher: Watcher) -> None:
     watch.loading(Loading("read", 1, 2))
-    watch.placed(Replanned(1, (StageReport("cpu", 0, 2, 1, 1, 1),), 64, ("f32",)))
+    watch.placed(Replanned(1, (StageReport("cpu", "layers 0-1", 1, 1, 1),), 64, ("f32",)))
     watch.died("SIGKILL", starts_again=True)
     watch.died("SIGKILL", starts_again=False)
     watch.closed()

@@ -11,12 +11,12 @@ import numpy as np
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, DeviceProfile, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.features import DRAWS
+from llmd.api.features import DRAWS, TAPS
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
-from llmd.api.program import ACTIVATION_DTYPES, ActivationDtype, Program
+from llmd.api.program import ACTIVATION_DTYPES, PRECISIONS, ActivationDtype, Precision, Program
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, Weight, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
@@ -41,8 +41,9 @@ def describe() -> DeviceInfo:
         description=f"NumPy {np.__version__}, float64, one row at a time",
         kv_layout=f"reference, NumPy {np.__version__}",
         activations=ACTIVATION_DTYPES,
+        precisions=PRECISIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
-        features=(DRAWS,),
+        features=(DRAWS, TAPS),
     )
 
 
@@ -102,9 +103,9 @@ class ReferenceWeights:
 
     def known(self) -> _Known:
         """Return the weights for other programs."""
-        weights, activations = self._program.weights, self._program.activations
+        weights, arithmetic = self._program.weights, (self._program.activations, self._program.precision)
         return _Known(
-            {(weights[index], activations): matrix for index, matrix in self._weights.matrices.items()},
+            {(weights[index], *arithmetic): matrix for index, matrix in self._weights.matrices.items()},
             {weights[index]: array for index, array in self._weights.arrays.items()},
         )
 
@@ -113,9 +114,9 @@ class ReferenceWeights:
 
 
 class _Known(msgspec.Struct):
-    """Prepared weights. Matrices depend on the type of the rows that they multiply."""
+    """Prepared weights. Matrices depend on how the rows that they multiply are rounded."""
 
-    matrices: dict[tuple[Weight, ActivationDtype], Matrix]
+    matrices: dict[tuple[Weight, ActivationDtype, Precision], Matrix]
     arrays: dict[Weight, Float64]
 
 
@@ -133,20 +134,21 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress, k
     """Read every weight that is not known. Factors of linear and head ops become matrices; other uses get
     arrays.
     """
-    uses, activations = _uses(program), program.activations
+    uses, arithmetic = _uses(program), (program.activations, program.precision)
     for index, weight in enumerate(program.weights):
-        lacks_matrix = (index, True) in uses and (weight, activations) not in known.matrices
+        key = weight, *arithmetic
+        lacks_matrix = (index, True) in uses and key not in known.matrices
         lacks_array = (index, False) in uses and weight not in known.arrays
         if lacks_matrix or lacks_array:
             data = tensors.read(weight)
             if lacks_matrix:
-                known.matrices[weight, activations] = make_matrix(data, activations)
+                known.matrices[key] = make_matrix(data, *arithmetic)
             if lacks_array:
                 known.arrays[weight] = to_float64(data)
         progress(index + 1, len(program.weights))
     of = program.weights
     return Weights(
-        {index: known.matrices[of[index], activations] for index, is_factor in uses if is_factor},
+        {index: known.matrices[of[index], *arithmetic] for index, is_factor in uses if is_factor},
         {index: known.arrays[of[index]] for index, is_factor in uses if not is_factor},
     )
 
