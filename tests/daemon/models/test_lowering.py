@@ -128,6 +128,15 @@ def test_hidden_leaves_a_whole_plan_that_has_no_head() -> None:
     assert not program.has_head
 
 
+def test_layers_with_states_are_numbered_in_their_group() -> None:
+    plan = TinyModel(layers=8, hybrid=True).plan()
+    first, last = plan.layer_parts(3, 8)
+    program = lower(plan, first, last, format_of=f32)
+    assert program.groups[2].layers == (3, 6, 7)
+    layers = [op.kv_layer for i in program.instructions for op in i.ops if op.op.kind == "recurrence"]
+    assert layers == [0, 1, 2]
+
+
 def test_groups_keep_their_ids_and_lose_the_layers_of_other_stages() -> None:
     first, last = PLAN.layer_parts(2, 3)
     program = lower(PLAN, first, last, format_of=f32)

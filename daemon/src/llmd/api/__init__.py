@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         Linear,
         Norm,
         Op,
+        Recurrence,
         Rope,
         RopeTable,
     )
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from llmd.api.plan import (
         HIDDEN,
         KVGroup,
+        KVKind,
         LeftOut,
         ModelPlan,
         Part,
@@ -209,6 +211,7 @@ __all__ = [
     "IntegerFormat",
     "KVDtype",
     "KVGroup",
+    "KVKind",
     "LeftOut",
     "Linear",
     "Link",
@@ -235,6 +238,7 @@ __all__ = [
     "Purpose",
     "Reasoning",
     "ReasoningMarks",
+    "Recurrence",
     "Refusal",
     "RequestError",
     "Rope",

@@ -19,6 +19,7 @@ from llmd.api.ops import (
     EmbedPosition,
     EmbedTokenType,
     Glu,
+    KVOp,
     Linear,
     Op,
     Rope,
@@ -225,7 +226,7 @@ class _Slotter:
             outputs=tuple(self._slots[v] for v in bound.outputs),
             weights=tuple(self._weight(op.kind, ref) for ref in op.tensors),
             rope=self._ropes[op.table] if isinstance(op, Rope) else None,
-            kv_layer=self._groups[op.group].layers.index(op.layer) if isinstance(op, Attention) else None,
+            kv_layer=self._groups[op.group].layers.index(op.layer) if isinstance(op, KVOp) else None,
         )
 
     def _weight(self, kind: str, ref: TensorRef | None) -> int | None:

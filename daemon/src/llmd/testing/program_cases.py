@@ -33,7 +33,7 @@ def part_cases() -> Iterator[Workload]:
 
 
 def program_cases() -> Iterator[Workload]:
-    """Yield the small model in every format, with and without a window; without a head; the encoder."""
+    """Yield the small model in every format, with and without a window; a hybrid; no head; the encoder."""
     for window in (20, None):
         plan = TinyModel(window=window).plan()
         for (fmt, kv_dtype), bound in _BOUNDS.items():
@@ -42,6 +42,8 @@ def program_cases() -> Iterator[Workload]:
             yield Workload(name, plan, 0, len(plan.parts), tokens, fmt, kv_dtype, edits=True, max_nmse=bound)
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
+    hybrid = TinyModel(hybrid=True).plan()
+    yield Workload("program/hybrid", hybrid, 0, len(hybrid.parts), _tokens(hybrid.vocab_size), max_nmse=1e-9)
     yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
 
 

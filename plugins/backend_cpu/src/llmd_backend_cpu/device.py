@@ -25,6 +25,7 @@ from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
+_OPS = tuple(kind for kind in OP_KINDS if kind != "recurrence")
 log = logging.getLogger(__name__)
 
 
@@ -38,7 +39,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         memory_bytes=available_bytes(),
         formats=_FORMATS,
         kv_dtypes=KV_DTYPES,
-        ops=OP_KINDS,
+        ops=_OPS,
         row_exact=True,
         activations=ACTIVATION_DTYPES,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
