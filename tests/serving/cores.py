@@ -29,9 +29,10 @@ def make_core(
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
+    hybrid: bool = False,
 ) -> EngineCore:
     """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
-    plan = TinyModel(context_len=context_len).plan()
+    plan = TinyModel(context_len=context_len, hybrid=hybrid).plan()
     outputs = slots + SCORED_ROWS
     limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
     stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
@@ -54,7 +55,11 @@ def make_core(
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
-    return EngineCore(Pipeline(stages), plan.groups, budget, limits)
+    kv_bytes = [
+        {g.id: p.kv_bytes(g.id, "f32") for g in program.groups if g.layers}
+        for p, program in zip(parts, programs, strict=True)
+    ]
+    return EngineCore(Pipeline(stages, kv_bytes), plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

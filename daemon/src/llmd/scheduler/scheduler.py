@@ -209,7 +209,10 @@ class Scheduler:
         return start, count, count
 
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
-        """Limit the rows of a chunk: scored rows and rows shared by a group are not mixed with other rows."""
+        """Limit the rows of a chunk: scored rows and rows shared by a group are not mixed with other rows.
+        Of a model with states, it ends where it leaves a snapshot, if it can.
+        """
+        count = self._pager.fitting(start, count)
         unscored = sequence.unscored_from - start
         if unscored > 0:
             return min(count, unscored, self._scorable)
