@@ -13,5 +13,5 @@ def test_the_reference_takes_more_than_the_loop_around_it(monkeypatch: pytest.Mo
     monkeypatch.setattr(host_share, "STREAMS", 2)
     monkeypatch.setattr(host_share, "STEPS", 5)
     monkeypatch.setattr(host_share, "CONTEXT_LEN", 100)
-    loop, device = host_share.decode_ms(make_core(ReferenceDevice(), queues=False, slots=2))
+    loop, device = host_share.decode_ms(make_core(ReferenceDevice(), depth=1, slots=2))
     assert 0 < loop < device

@@ -130,20 +130,20 @@ def cpu() -> CpuDevice:
 @pytest.fixture(scope="module")
 def alone(cpu: CpuDevice) -> Tokens:
     """What each stream gives in an engine that has nothing else to do."""
-    core = make_core(cpu, queues=False, slots=WIDTH)
+    core = make_core(cpu, depth=1, slots=WIDTH)
     return {
         request.request_id: crowd(core, [request])[0][request.request_id] for request in streams(cached=False)
     }
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("queues", [False, True], ids=["one step", "two steps"])
+@pytest.mark.parametrize("depth", [1, 2], ids=["one step", "two steps"])
 @pytest.mark.parametrize("cached", [True, False], ids=["prefix cache", "no prefix cache"])
 @pytest.mark.parametrize("chunk_len", [5, 64, 256])
 def test_each_stream_gives_what_it_gives_alone(
-    cpu: CpuDevice, alone: Tokens, chunk_len: int, *, cached: bool, queues: bool
+    cpu: CpuDevice, alone: Tokens, chunk_len: int, *, cached: bool, depth: int
 ) -> None:
-    core = make_core(cpu, queues=queues, slots=32, budget_bytes=250_000, chunk_len=chunk_len)
+    core = make_core(cpu, depth=depth, slots=32, budget_bytes=250_000, chunk_len=chunk_len)
     together, begun = crowd(core, streams(cached=cached), cancelled())
     searches = [n for n, tokens in alone.items() if isinstance(tokens[0], Hypothesis)]
     assert len(searches) >= 16

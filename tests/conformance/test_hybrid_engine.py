@@ -32,12 +32,15 @@ MakeCore = Callable[..., EngineCore]
 CONTEXT = 512
 
 
-@pytest.fixture(params=[False, True], ids=["one step", "two steps"])
+@pytest.fixture(
+    params=[(1, False), (2, False), (4, True)], ids=["one step", "two steps", "four steps, device draws"]
+)
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core of the hybrid model, with one or two steps in flight."""
+    """Return a function that builds a core of the hybrid model, with 1, 2 or 4 steps in flight."""
+    depth, draws = request.param
 
     def make(**options: Any) -> EngineCore:
-        return cores.make_core(ReferenceDevice(), queues=request.param, hybrid=True, **options)
+        return cores.make_core(ReferenceDevice(), depth=depth, draws=draws, hybrid=True, **options)
 
     return make
 

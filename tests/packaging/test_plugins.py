@@ -105,8 +105,8 @@ def test_each_broken_plugin_is_told_with_its_reason_and_the_good_one_works(
     expected = {
         "raises": "the toolkit was built for another driver",
         "segfaults": "SIGSEGV (Segmentation fault)",
-        "hangs": "did not finish within 60 s",
-        "other": "trial-other-contract 3.1 is built for plugin contract 99, but this llmd has 1",
+        "hangs": "did not finish within 6 s",
+        "other": "trial-other-contract 3.1 is built for plugin contract 99, but this llmd has 2",
         "twin-two": "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one 1.0 already provides",
     }
     for name, reason in expected.items():

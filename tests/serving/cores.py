@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from llmd.api import Device, StageLimits
+from llmd.api.features import DRAWS
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
@@ -23,19 +24,22 @@ from llmd.testing.sources import RandomSource
 def make_core(
     device: Device,
     *,
-    queues: bool,
+    depth: int,
     slots: int = 4,
     cuts: tuple[int, ...] = (),
     budget_bytes: int = 1 << 30,
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
+    draws: bool = True,
     hybrid: bool = False,
 ) -> EngineCore:
-    """A core; ``cuts`` are part numbers where a new stage begins, ``queues`` keeps two steps in flight."""
+    """A core; ``cuts`` are part numbers where a new stage begins, ``depth`` is the most steps in flight."""
     plan = TinyModel(context_len=context_len, hybrid=hybrid).plan()
     outputs = slots + SCORED_ROWS
-    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, outputs, chunk_len, queues)
-    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32")
+    limits = EngineLimits(
+        plan.vocab_size, plan.context_len, slots, outputs, chunk_len, depth, depth if cuts else 1
+    )
+    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32", tickets=depth)
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
@@ -49,6 +53,7 @@ def make_core(
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
+        depth=limits.depth,
         budget_bytes=budget_bytes,
     )
     stages = [
@@ -59,7 +64,8 @@ def make_core(
         {g.id: p.kv_bytes(g.id, "f32") for g in program.groups if g.layers}
         for p, program in zip(parts, programs, strict=True)
     ]
-    return EngineCore(Pipeline(stages, kv_bytes), plan.groups, budget, limits)
+    pipeline = Pipeline(stages, kv_bytes, draws=draws and DRAWS in device.info.features)
+    return EngineCore(pipeline, plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

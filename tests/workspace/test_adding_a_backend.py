@@ -13,7 +13,7 @@ import pytest
 from llmd.api import hooks
 from llmd.cli.main import llmd
 from llmd.host.kinds import KINDS, Kind
-from llmd.host.probing import PROBE_LIMIT
+from llmd.host.probing import IMPORT_LIMIT
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "backend_example"
@@ -84,7 +84,7 @@ def test_each_hook_is_named_with_what_it_returns(kind: Kind) -> None:
 
 def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
     assert (
-        f"{PROBE_LIMIT.processor_s:g} s of processor time, or {PROBE_LIMIT.wall_s:g} s of the clock" in PAGE
+        f"{IMPORT_LIMIT.processor_s:g} s of processor time, or {IMPORT_LIMIT.wall_s:g} s of the clock" in PAGE
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmd.api import LinkClosedError, LinkError, LinkTimeoutError, Transport
-from llmd.api.transport import Link, Listener
+from llmd.api.transport import Link, Listener, send
 
 PATIENCE_S = 10.0
 Ends = tuple[Link, Link]
@@ -20,63 +20,107 @@ def fill(link: Link, frame: bytes) -> int:
     """Send until the link takes no more; returns how many frames it took."""
     for sent in range(100_000):
         try:
-            link.send([frame], 0.0)
+            send(link, [frame], 0.0)
         except LinkTimeoutError:
             return sent
     raise AssertionError("the link takes frames without end")
 
 
+def received(link: Link) -> bytes:
+    """Return a copy of the next frame."""
+    with link.receive(PATIENCE_S) as data:
+        return bytes(data)
+
+
 def test_a_frame_arrives_as_its_parts_in_order(ends: Ends) -> None:
     near, far = ends
-    near.send([b"head", bytearray(b"er"), memoryview(b" tail")], PATIENCE_S)
-    assert bytes(far.receive(PATIENCE_S)) == b"header tail"
+    send(near, [b"head", bytearray(b"er"), memoryview(b" tail")], PATIENCE_S)
+    assert received(far) == b"header tail"
 
 
 def test_frames_arrive_in_order_in_both_directions(ends: Ends) -> None:
     near, far = ends
     for number in range(5):
-        near.send([bytes([number])], PATIENCE_S)
-        far.send([bytes([number + 100])], PATIENCE_S)
-    assert [bytes(far.receive(PATIENCE_S)) for _ in range(5)] == [bytes([number]) for number in range(5)]
-    assert [bytes(near.receive(PATIENCE_S)) for _ in range(5)] == [
-        bytes([number + 100]) for number in range(5)
-    ]
+        send(near, [bytes([number])], PATIENCE_S)
+        send(far, [bytes([number + 100])], PATIENCE_S)
+    assert [received(far) for _ in range(5)] == [bytes([number]) for number in range(5)]
+    assert [received(near) for _ in range(5)] == [bytes([number + 100]) for number in range(5)]
 
 
 def test_frames_keep_their_borders_and_may_be_empty(ends: Ends) -> None:
     near, far = ends
     for parts in ([b"a", b"b"], [], [b""], [b"c"]):
-        near.send(parts, PATIENCE_S)
-    assert [bytes(far.receive(PATIENCE_S)) for _ in range(4)] == [b"ab", b"", b"", b"c"]
+        send(near, parts, PATIENCE_S)
+    assert [received(far) for _ in range(4)] == [b"ab", b"", b"", b"c"]
 
 
 def test_hidden_states_arrive_bit_for_bit(ends: Ends) -> None:
     near, far = ends
     hidden = np.random.default_rng(1).standard_normal((256, 4096)).astype(np.float32)
     with ThreadPoolExecutor(1) as pool:
-        sent = pool.submit(near.send, [b"frame", hidden.data.cast("B")], PATIENCE_S)
-        received = far.receive(PATIENCE_S)
+        sent = pool.submit(send, near, [b"frame", hidden.data.cast("B")], PATIENCE_S)
+        frame = far.receive(PATIENCE_S)
         sent.result()
-    assert bytes(received[:5]) == b"frame"
-    assert np.array_equal(np.frombuffer(received[5:], np.float32).reshape(hidden.shape), hidden)
+    with frame as data:
+        assert bytes(data[:5]) == b"frame"
+        assert np.array_equal(np.frombuffer(data[5:], np.float32).reshape(hidden.shape), hidden)
 
 
 def test_the_senders_buffers_may_be_reused(ends: Ends) -> None:
     near, far = ends
     buffer = bytearray(b"first")
-    near.send([buffer], PATIENCE_S)
+    send(near, [buffer], PATIENCE_S)
     buffer[:] = b"again"
-    assert bytes(far.receive(PATIENCE_S)) == b"first"
+    assert received(far) == b"first"
 
 
-def test_the_receiver_owns_its_frame(ends: Ends) -> None:
+def test_a_frame_is_what_was_committed_of_the_reserved_buffer(ends: Ends) -> None:
     near, far = ends
-    near.send([b"first"], PATIENCE_S)
-    frame = far.receive(PATIENCE_S)
-    near.send([b"other"], PATIENCE_S)
-    far.receive(PATIENCE_S)
-    assert bytes(frame) == b"first"
-    assert not frame.readonly
+    near.reserve(7, PATIENCE_S)[:] = b"dropped"
+    buffer = near.reserve(8, PATIENCE_S)
+    assert buffer.nbytes == 8
+    buffer[:4] = b"sent"
+    near.commit(4)
+    assert received(far) == b"sent"
+
+
+def test_no_more_is_committed_than_was_reserved(ends: Ends) -> None:
+    near, far = ends
+    with pytest.raises(ValueError, match="a frame of 0 bytes"):
+        near.commit(0)
+    near.reserve(4, PATIENCE_S)
+    for num_bytes in (-1, 5):
+        with pytest.raises(ValueError, match=f"a frame of {num_bytes} bytes"):
+            near.commit(num_bytes)
+    near.commit(4)
+    with pytest.raises(ValueError, match="a frame of 4 bytes"):
+        near.commit(4)
+    assert received(far) == bytes(4)
+
+
+def test_frames_are_leased_until_they_are_released(ends: Ends) -> None:
+    near, far = ends
+    send(near, [b"first"], PATIENCE_S)
+    send(near, [b"other"], PATIENCE_S)
+    first, other = far.receive(PATIENCE_S), far.receive(PATIENCE_S)
+    near.close()
+    assert (bytes(first.data), bytes(other.data)) == (b"first", b"other")
+    assert first.data.readonly
+    first.release()
+    with pytest.raises(ValueError, match="released"):
+        bytes(first.data)
+    assert bytes(other.data) == b"other"
+    other.release()
+
+
+def test_a_leased_frame_keeps_its_bytes_while_the_peer_goes_on_sending(ends: Ends) -> None:
+    near, far = ends
+    send(near, [b"first"], PATIENCE_S)
+    with far.receive(PATIENCE_S) as data:
+        for number in range(3):
+            send(near, [bytes([number]) * 5], PATIENCE_S)
+        assert bytes(data) == b"first"
+    assert [received(far) for _ in range(3)] == [bytes([number]) * 5 for number in range(3)]
 
 
 def test_waiting_for_a_frame_ends_in_time(ends: Ends) -> None:
@@ -89,18 +133,18 @@ def test_a_peer_that_takes_nothing_stops_the_sender_and_loses_nothing(ends: Ends
     near, far = ends
     sent = fill(near, b"x" * 1024)
     assert sent > 0
-    near_frames = [bytes(far.receive(PATIENCE_S)) for _ in range(sent)]
+    near_frames = [received(far) for _ in range(sent)]
     assert near_frames == [b"x" * 1024] * sent
-    near.send([b"there is room again"], PATIENCE_S)
-    assert bytes(far.receive(PATIENCE_S)) == b"there is room again"
+    send(near, [b"there is room again"], PATIENCE_S)
+    assert received(far) == b"there is room again"
 
 
 def test_a_sender_that_waits_goes_on_when_there_is_room(ends: Ends) -> None:
     near, far = ends
     sent = fill(near, b"x" * 1024)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(near.send, [b"last"], PATIENCE_S)
-        frames = [bytes(far.receive(PATIENCE_S)) for _ in range(sent + 1)]
+        waiting = pool.submit(send, near, [b"last"], PATIENCE_S)
+        frames = [received(far) for _ in range(sent + 1)]
         waiting.result()
     assert frames[-1] == b"last"
 
@@ -108,9 +152,9 @@ def test_a_sender_that_waits_goes_on_when_there_is_room(ends: Ends) -> None:
 @pytest.mark.parametrize("closer", [0, 1])
 def test_what_was_sent_before_closing_still_arrives(ends: Ends, closer: int) -> None:
     near, far = ends
-    near.send([b"last words"], PATIENCE_S)
+    send(near, [b"last words"], PATIENCE_S)
     ends[closer].close()
-    assert bytes(far.receive(PATIENCE_S)) == b"last words"
+    assert received(far) == b"last words"
     with pytest.raises(LinkClosedError):
         far.receive(PATIENCE_S)
 
@@ -120,11 +164,11 @@ def test_nobody_can_send_after_either_side_closed(ends: Ends, closer: int) -> No
     ends[closer].close()
     for end in ends:
         with pytest.raises(LinkClosedError):
-            end.send([b"too late"], PATIENCE_S)
+            send(end, [b"too late"], PATIENCE_S)
 
 
 @pytest.mark.parametrize(
-    "call", [lambda link: link.receive(PATIENCE_S), lambda link: link.send([b"x" * 1024], PATIENCE_S)]
+    "call", [lambda link: link.receive(PATIENCE_S), lambda link: link.reserve(1024, PATIENCE_S)]
 )
 def test_closing_wakes_who_waits(ends: Ends, call: Callable[[Link], object]) -> None:
     near, far = ends
@@ -155,15 +199,16 @@ def test_one_thread_may_send_while_another_receives(ends: Ends) -> None:
 
     def echo() -> None:
         for _ in frames:
-            far.send([far.receive(PATIENCE_S)], PATIENCE_S)
+            with far.receive(PATIENCE_S) as data:
+                send(far, [data], PATIENCE_S)
 
-    def send() -> None:
+    def send_all() -> None:
         for frame in frames:
-            near.send([frame], PATIENCE_S)
+            send(near, [frame], PATIENCE_S)
 
     with ThreadPoolExecutor(2) as pool:
-        done = [pool.submit(echo), pool.submit(send)]
-        assert [bytes(near.receive(PATIENCE_S)) for _ in frames] == frames
+        done = [pool.submit(echo), pool.submit(send_all)]
+        assert [received(near) for _ in frames] == frames
         for one in done:
             one.result()
 
@@ -171,9 +216,9 @@ def test_one_thread_may_send_while_another_receives(ends: Ends) -> None:
 def test_each_connection_is_a_link_of_its_own(transport: Transport, listener: Listener) -> None:
     first, second = (transport.connect(listener.address, PATIENCE_S) for _ in range(2))
     accepted = [listener.accept(PATIENCE_S) for _ in range(2)]
-    first.send([b"first"], PATIENCE_S)
-    second.send([b"second"], PATIENCE_S)
-    assert [bytes(link.receive(PATIENCE_S)) for link in accepted] == [b"first", b"second"]
+    send(first, [b"first"], PATIENCE_S)
+    send(second, [b"second"], PATIENCE_S)
+    assert [received(link) for link in accepted] == [b"first", b"second"]
     for link in (first, second, *accepted):
         link.close()
 
@@ -213,8 +258,8 @@ def test_a_closed_listener_accepts_nothing_and_leaves_its_links_open(
     listener.close()
     with pytest.raises(LinkClosedError):
         listener.accept(PATIENCE_S)
-    near.send([b"still here"], PATIENCE_S)
-    assert bytes(far.receive(PATIENCE_S)) == b"still here"
+    send(near, [b"still here"], PATIENCE_S)
+    assert received(far) == b"still here"
     near.close()
     far.close()
 

@@ -10,14 +10,27 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import HostHidden, Program, Refusal, Selection, StageLimits, Step, Ticket, Weight
+from llmd.api import (
+    Draws,
+    HostHidden,
+    LateEdits,
+    Program,
+    Refusal,
+    Selection,
+    StageLimits,
+    Step,
+    Ticket,
+    Weight,
+)
 from llmd.api.checks import (
     check_hidden,
+    check_late_edits,
     check_selection,
     check_step,
     check_submit,
     misplaced_integers,
     missing_activations,
+    missing_features,
     missing_ops,
     refusals,
 )
@@ -215,6 +228,85 @@ def test_a_bad_selection_is_named(program: Program, changes: Mapping[str, Any], 
         check_selection(program, LIMITS, make_step(), make_selection(**changes))
 
 
+def make_draws(**changes: Any) -> Draws:
+    """Return draws of a greedy row and a sampled one."""
+    draws = Draws(
+        kinds=np.array([1, 2], np.int8),
+        table=np.array([[0.0] * 6, [1.0, 0.5, 3.0, 0.9, -2.0, -np.inf]]),
+        seeds=np.zeros(2, np.uint64),
+        positions=np.zeros(2, np.uint64),
+        choices=np.zeros(2, np.uint64),
+        token_only=np.ones(2, np.bool_),
+    )
+    return msgspec.structs.replace(draws, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kinds": i32(1, 2)}, "kinds is int32"),
+        ({"kinds": np.array([1, 3], np.int8)}, r"kinds reach 1\.\.3"),
+        ({"table": np.ones((2, 5))}, "table is"),
+        ({"table": np.array([[0.0] * 6, [1.0, 0.0, 3.0, 0.9, -2.0, -2.0]])}, "out of range"),
+        ({"table": np.array([[0.0] * 6, [1.0, 1.0, 0.0, 0.9, -2.0, -2.0]])}, "out of range"),
+        ({"table": np.array([[0.0] * 6, [1.0, 1.0, 3.0, 0.0, -2.0, -2.0]])}, "out of range"),
+        ({"table": np.array([[0.0] * 6, [1.0, 1.0, 3.0, 0.9, -2.0, 0.1]])}, "out of range"),
+        ({"seeds": np.zeros(1, np.uint64)}, "seeds is"),
+        ({"positions": np.zeros(2, np.int64)}, "draw positions is"),
+        ({"choices": np.zeros(2, np.int32)}, "choices is"),
+        ({"token_only": np.zeros(1, np.bool_)}, "token_only is"),
+        ({"kinds": np.array([0, 2], np.int8)}, "more than its token"),
+    ],
+)
+def test_bad_draws_are_named(program: Program, changes: Mapping[str, Any], message: str) -> None:
+    check_selection(program, LIMITS, make_step(), make_selection(draws=make_draws()))
+    with pytest.raises(ValueError, match=message):
+        check_selection(program, LIMITS, make_step(), make_selection(draws=make_draws(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"late": np.ones(3, np.bool_)}, "late is bool"),
+        ({"late": np.array([False, True])}, "late rows have no edits"),
+    ],
+)
+def test_late_rows_have_no_edits_yet(program: Program, changes: Mapping[str, Any], message: str) -> None:
+    one = np.ones(1, np.float32)
+    edited = make_selection(edit_offsets=i32(0, 0, 1), edit_ids=i32(3), edit_factors=one, edit_biases=one)
+    check_selection(
+        program, LIMITS, make_step(), msgspec.structs.replace(edited, late=np.array([True, False]))
+    )
+    with pytest.raises(ValueError, match=message):
+        check_selection(program, LIMITS, make_step(), msgspec.structs.replace(edited, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"offsets": i32(0, 2, 2)}, "offsets is"),
+        ({"offsets": i32(0, 1)}, "do not split 2 edits"),
+        ({"ids": i32(3, 99)}, "ids reach"),
+        ({"factors": np.ones(1, np.float32)}, "factors is"),
+        ({"biases": np.ones(2)}, "biases is"),
+    ],
+)
+def test_bad_late_edits_are_named(changes: Mapping[str, Any], message: str) -> None:
+    selection, two = make_selection(late=np.array([False, True])), np.ones(2, np.float32)
+    edits = LateEdits(offsets=i32(0, 2), ids=i32(3, 9), factors=two, biases=two)
+    check_late_edits(99, selection, edits)
+    with pytest.raises(ValueError, match=message):
+        check_late_edits(99, selection, msgspec.structs.replace(edits, **changes))
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (3, 10)])
+def test_only_a_stage_with_embedding_and_head_is_fed_from_its_own_ticket(first: int, last: int) -> None:
+    part = lower(TinyModel().plan(), first, last, format_of=lambda _kind, _ref: "f32")
+    check_step(part, BLOCKS, LIMITS, make_step())
+    with pytest.raises(ValueError, match="only a stage with the embedding and the head"):
+        check_step(part, BLOCKS, LIMITS, make_step(feed=Ticket(0)))
+
+
 def test_edits_outside_the_vocabulary_are_refused(program: Program) -> None:
     one = np.ones(1, np.float32)
     edits = {"edit_offsets": i32(0, 1, 1), "edit_ids": i32(131), "edit_factors": one, "edit_biases": one}
@@ -265,6 +357,18 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
         "with weights in q4 the device computes with int8",
     )
     assert missing_activations(ReferenceDevice().info, integers) == []
+
+
+def test_a_feature_runs_only_on_devices_that_claim_it(program: Program) -> None:
+    device = ReferenceDevice()
+    needing = msgspec.structs.replace(program, needs=("of_tomorrow", "and_another"))
+    assert refusals(device, needing) == missing_features(device.info, needing)
+    assert missing_features(device.info, needing) == [
+        Refusal("feature and_another", "the device does not support it"),
+        Refusal("feature of_tomorrow", "the device does not support it"),
+    ]
+    device.info = msgspec.structs.replace(device.info, features=("of_tomorrow", "and_another", "unused"))
+    assert refusals(device, needing) == []
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ Llmd = Callable[..., Any]
 
 TOY = """
 from llmd.api import Backend, DeviceInfo, DeviceProfile, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():

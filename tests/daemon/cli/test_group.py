@@ -17,7 +17,7 @@ Llmd = Callable[..., Any]
 
 COMMAND = """
 from llmd.api import Command, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_commands():

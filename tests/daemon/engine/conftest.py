@@ -13,11 +13,18 @@ from tests.serving import cores
 MakeCore = Callable[..., EngineCore]
 
 
-@pytest.fixture(params=[False, True], ids=["one step", "two steps"])
+@pytest.fixture(
+    params=[(1, False), (2, False), (4, True)], ids=["one step", "two steps", "four steps, device draws"]
+)
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core on the reference. Tests run with one and two steps in flight."""
+    """Return a function that builds a core on the reference. Tests run with 1, 2 and 4 steps in flight.
+
+    The device draws the tokens of the last.
+    """
 
     def make(device: Device | None = None, **options: Any) -> EngineCore:
-        return cores.make_core(device or ReferenceDevice(), queues=request.param, **options)
+        return cores.make_core(
+            device or ReferenceDevice(), depth=request.param[0], draws=request.param[1], **options
+        )
 
     return make

@@ -137,7 +137,7 @@ def test_a_request_runs_since_its_first_chunk_was_scheduled(
     core.submit(submit(1, 20))
     now += 50.0  # waiting time does not count as running time
     (started,) = core.step().started
-    assert 2.0 <= started.running_s <= 4.0, "the step, and the next one if two are in flight"
+    assert 2.0 <= started.running_s <= 8.0, "the step, and the next ones if several are in flight"
 
 
 def test_cancelling_frees_blocks_in_every_phase(make_core: MakeCore) -> None:

@@ -20,7 +20,8 @@ from llmd.engine.core import EngineCore
 from llmd.engine.grammars import Grammars
 from llmd.grammar.json_schema import schema_grammar
 from llmd.scheduler.sequence import Sequence
-from llmd.testing.null_device import STRIDE, NullDevice, NullStage
+from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
 from tests.serving import cores
 
@@ -315,7 +316,7 @@ def test_a_row_under_a_grammar_lets_the_device_work_on() -> None:
     a step that is submitted after a wait finds the device idle.
     """
     clock = Clock()
-    core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), queues=True)
+    core = cores.make_core(NullDevice(clock, step_s=100.0, pause=clock.pause), depth=2)
     drawn = {STRIDE * position % VOCAB_SIZE for position in range(80)}
     end = next(token for token in range(VOCAB_SIZE) if token not in drawn)
     core.set_vocabulary(

@@ -13,9 +13,11 @@ import pytest
 from gguf import GGMLQuantizationType
 
 from llmd.api import (
+    Architecture,
     ConfigError,
     Device,
     MemoryBudgetError,
+    ModelPlan,
     Program,
     Progress,
     TensorSource,
@@ -24,6 +26,7 @@ from llmd.api import (
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageSpec
 from llmd.api.ops import FACTOR_OPS
+from llmd.api.plugins import Config
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
 from llmd.engine.loading import LoadedModel, load_model
@@ -225,6 +228,21 @@ def test_an_op_that_the_device_lacks_is_named(load: MakeModel) -> None:
     device.info = msgspec.structs.replace(device.info, ops=without)
     with pytest.raises(UnsupportedModelError, match="op rope: the device does not compute it"):
         load(device)
+
+
+def test_a_feature_that_a_model_needs_is_the_device_s_or_is_named(directory: Path) -> None:
+    def plan_with_need(config: Config, context_len: int | None) -> ModelPlan:
+        plan = ARCHITECTURES["llama"].plan(config, context_len)
+        return msgspec.structs.replace(plan, needs=("of_tomorrow",))
+
+    families = dict.fromkeys(ARCHITECTURES, Architecture(("llama",), plan_with_need))
+    message = Load(str(directory), slots=1, context_len=CASE.context_len)
+    device = ReferenceDevice()
+    with pytest.raises(UnsupportedModelError, match="feature of_tomorrow: the device does not support it"):
+        load_model(message, families, lambda _name: device, lambda _: None)
+    device.info = msgspec.structs.replace(device.info, features=("of_tomorrow",))
+    with closing(load_model(message, families, lambda _name: device, lambda _: None)) as model:
+        assert np.all(np.isfinite(logits(model)))
 
 
 def test_devices_are_closed_when_loading_fails_and_when_the_model_is_closed(load: MakeModel) -> None:

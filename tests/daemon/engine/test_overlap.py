@@ -22,5 +22,7 @@ def test_a_step_is_launched_as_early_as_what_it_lacks_allows(
     *, follows_device: bool, needs_appended: bool, feeds_itself: bool, expected: Overlap
 ) -> None:
     flags = {"follows_device": follows_device, "needs_appended": needs_appended}
-    assert choose_overlap(is_empty=False, device_feeds_itself=feeds_itself, **flags) is expected
-    assert choose_overlap(is_empty=True, device_feeds_itself=feeds_itself, **flags) is Overlap.NONE
+    flags["device_feeds_itself"] = feeds_itself
+    assert choose_overlap(is_empty=False, lacks_tokens=True, **flags) is expected
+    assert choose_overlap(is_empty=False, lacks_tokens=False, **flags) is Overlap.BEHIND
+    assert choose_overlap(is_empty=True, lacks_tokens=False, **flags) is Overlap.NONE

@@ -102,7 +102,7 @@ def test_a_greedy_token_under_a_grammar_is_left_to_the_device_and_its_mask_follo
     with pytest.raises(ValueError, match="before apply_masks"):
         behind.draw()
     one.append(first.draw().tokens[0])
-    behind.mask_behind()
+    behind.complete_behind()
     assert len(behind.draw().tokens) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_sequence_that_has_ended_needs_no_mask_of_its_grammar(
     first = prepared(one, 0, 3, grammars=grammars).launch(pipeline)
     behind = prepared(one, 3, 1, first, grammars).launch_behind(first, pipeline)
     grammars.close(1)
-    behind.mask_behind()
+    behind.complete_behind()
     behind.draw()
 
 

@@ -27,7 +27,7 @@ PROFILE = DeviceProfile(100.0, {"f32": 50.0, "q8": 80.0}, 1000.0)
 DEVICE = """
 from pathlib import Path
 from llmd.api import Backend, DeviceProfile, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 FOLDER = Path(__file__).parents[1]
 
 @hookimpl

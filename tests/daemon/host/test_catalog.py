@@ -13,7 +13,7 @@ from tests.plugin_sites import Site
 
 COMMAND = """
 from llmd.api import Command, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_commands():

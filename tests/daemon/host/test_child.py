@@ -64,6 +64,19 @@ def test_a_hanging_child_ends_by_itself_when_nobody_is_left_to_end_it(site: Site
     assert done.returncode == -signal.SIGALRM
 
 
+def test_a_child_ends_by_itself_after_the_limit_of_its_step_alone(site: Site) -> None:
+    (plugin,) = site.install("twin_one")
+    source = site.folder / "trial_twin_one.py"
+    source.write_text(
+        source.read_text().replace("    return []", "    import time; time.sleep(5); return []")
+    )
+    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=4.0))
+    done = subprocess.run(
+        [sys.executable, "-m", "llmd.host.child"], input=job, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
 def test_a_plugin_that_cannot_be_described_fails_with_its_fix(site: Site) -> None:
     (plugin,) = site.install("raises_on_import")
     began, failed = answers_to(Probe(plugin, ""))

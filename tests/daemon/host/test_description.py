@@ -10,7 +10,7 @@ from llmd.host.description import describe, summarize
 from llmd.host.states import Summary
 from tests.plugin_sites import Site
 
-HEAD = "from llmd.api import Backend, Command, Transport, hookimpl\nLLMD_API = 1\n"
+HEAD = "from llmd.api import Backend, Command, Transport, hookimpl\nLLMD_API = 2\n"
 BACKEND = "@hookimpl\ndef llmd_backends():\n    return [Backend('made', list, str)]\n"
 COMMAND = "@hookimpl\ndef llmd_commands():\n    return [Command('greet', 'Say hello.', str)]\n"
 
@@ -34,7 +34,7 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
             "reinstall",
         ),
         (BACKEND, "raised NameError", "reinstall"),
-        ("", "does not state the contract", "LLMD_API = 1"),
+        ("", "does not state the contract", "LLMD_API = 2"),
         (HEAD, "implements no hook", "docs/adding-a-backend.md"),
         (HEAD + "def llmd_backends():\n    return []\n", "implements no hook", "docs/adding-a-backend.md"),
         (
@@ -79,9 +79,10 @@ def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Sit
 
 
 def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
-    failure = summarize(site.write("old", HEAD.replace("= 1", "= 0") + BACKEND)).failure
+    failure = summarize(site.write("old", HEAD.replace("= 2", "= 1") + BACKEND)).failure
     assert failure is not None
-    assert failure.fix == "install a newer made-old with contract 1"
+    assert failure.reason == "made-old 1.0 is built for plugin contract 1, but this llmd has 2"
+    assert failure.fix == "install a newer made-old with contract 2"
 
 
 def test_the_interrupt_of_the_user_is_no_failure_of_the_plugin(site: Site) -> None:

@@ -22,7 +22,7 @@ def test_stays_while_nothing_changes(site: Site) -> None:
 def test_changes_with_a_file_of_the_plugin(site: Site) -> None:
     (plugin,) = site.install("hangs")
     before = plugin_fingerprint(plugin)
-    (site.folder / "trial_hangs.py").write_text("LLMD_API = 1\n")
+    (site.folder / "trial_hangs.py").write_text("LLMD_API = 2\n")
     assert plugin_fingerprint(plugin) != before
 
 

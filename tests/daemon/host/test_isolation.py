@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from llmd.api.errors import PluginError
-from llmd.host.isolation import BusyMachineError, overrun_error, run_isolated
+from llmd.host.isolation import BusyMachineError, OverrunError, overrun_error, run_isolated
 from llmd.host.jobs import IMPORTED, Began, Described, Found, Probe
 from llmd.host.names import PluginName
 from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent
@@ -26,7 +26,7 @@ LOAD = MachineLoad(14.2, 2)
 LOOKED = Began("looked for devices of backend 'made'")
 HEAD = """
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -37,10 +37,16 @@ def open_device(name, options):
 """
 
 
-def reason(site: Site, probe: str, limit: TimeLimit = LIMIT) -> str:
-    plugin = site.write("made", f"{HEAD}\ndef probe():\n    {probe}\n")
+def written(site: Site, probe: str, **fields: object) -> PluginName:
+    """Write a plugin whose backend has these fields."""
+    given = "".join(f", {name}={value!r}" for name, value in fields.items())
+    head = HEAD.replace("open_device)]", f"open_device{given})]")
+    return site.write("made", f"{head}\ndef probe():\n    {probe}\n")
+
+
+def reason(site: Site, probe: str, **fields: object) -> str:
     with pytest.raises(PluginError) as caught:
-        run_isolated(Probe(plugin, ""), limit)
+        run_isolated(Probe(written(site, probe, **fields), ""), LIMIT)
     assert caught.value.hint
     return caught.value.message
 
@@ -72,21 +78,63 @@ def test_a_plugin_whose_import_does_not_end_well_is_to_be_uninstalled(site: Site
 
 
 def test_a_hang_names_the_limit_and_the_load_of_the_machine(site: Site) -> None:
-    said = reason(site, "import threading; threading.Event().wait()", TimeLimit(20.0, 2.0))
-    assert said.startswith("it did not finish within 2 s while it ")
+    said = reason(site, "import threading; threading.Event().wait()", probe_timeout_s=0.5)
+    assert said.startswith("it did not finish within 3 s while it ")
     assert re.search(rf"; the load of the machine was [\d.]+ on {os.cpu_count()} processors$", said)
 
 
 def test_a_child_that_gets_little_processor_time_goes_on(site: Site) -> None:
-    wait = "import threading; threading.Event().wait(4.0)"
-    plugin = site.write("made", f"{HEAD}\ndef probe():\n    {wait}\n    return []\n")
-    assert run_isolated(Probe(plugin, ""), TimeLimit(3.0, 25.0))
+    wait = "import threading; threading.Event().wait(3.0)"
+    plugin = written(site, f"{wait}; return []", probe_timeout_s=2.0)
+    assert run_isolated(Probe(plugin, ""), LIMIT)
 
 
 def test_a_child_that_computes_without_end_names_its_processor_time(site: Site) -> None:
-    said = reason(site, "while True: pass", TimeLimit(1.5, 25.0))
+    said = reason(site, "while True: pass", probe_timeout_s=1.5)
     assert said.startswith("it used ")
     assert said.endswith("while it looked for devices of backend 'made'; the limit is 1.5 s")
+
+
+def test_a_step_has_the_limit_of_its_backend_and_not_what_is_left_of_the_one_before(site: Site) -> None:
+    plugin = written(site, "import threading; threading.Event().wait(6.0); return []", probe_timeout_s=20.0)
+    assert run_isolated(Probe(plugin, ""), TimeLimit(5.0, 5.0))
+
+
+DEVICES = 'return [DeviceInfo(name, "toy", score, 1, ("f32",), ("f32",), ()) for name, score in {devices}]'
+
+
+def prepared(site: Site, compile_: str, **fields: object) -> PluginName:
+    """Write a plugin with a usable and an unusable device that are prepared by this code."""
+    plugin = written(site, DEVICES.format(devices=[("toy:0", 1), ("toy:1", 0)]), **fields)
+    source = site.folder / "made_made.py"
+    code = source.read_text().replace("open_device, ", "open_device, prepare=compile, ")
+    source.write_text(f"import time\n{code}\ndef compile(name):\n    {compile_}\n")
+    return plugin
+
+
+def test_a_device_may_be_prepared_for_longer_than_a_probe_may_take(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "compiled"
+    compiles = f"while time.process_time() < 3.0: pass\n    print(name, file=open({str(path)!r}, 'a'))"
+    answers = run_isolated(Probe(prepared(site, compiles, probe_timeout_s=1.0), ""), LIMIT)
+    assert [one.device.reason for one in answers if isinstance(one, Found)] == [
+        "opening or trying it raised RuntimeError: not opened",
+        "its score is 0",
+    ]
+    assert path.read_text() == "toy:0\n"
+
+
+def test_a_device_that_cannot_be_prepared_is_not_opened(site: Site) -> None:
+    plugin = prepared(site, "raise OSError('no compiler')", probe_timeout_s=10.0)
+    answers = run_isolated(Probe(plugin, ""), LIMIT)
+    state, _ = (one.device for one in answers if isinstance(one, Found))
+    assert (state.ok, state.reason) == (False, "preparing it raised OSError: no compiler")
+    assert state.fix
+
+
+def test_preparing_a_device_has_a_limit_of_its_own(site: Site) -> None:
+    plugin = prepared(site, "time.sleep(1000)", prepare_timeout_s=1.5)
+    with pytest.raises(OverrunError, match=r"did not finish within 1\.5 s while it prepared device 'toy:0'"):
+        run_isolated(Probe(plugin, ""), LIMIT)
 
 
 def test_a_busy_machine_is_named_instead_of_the_plugin() -> None:
@@ -102,7 +150,7 @@ def test_a_busy_machine_is_named_instead_of_the_plugin() -> None:
 @pytest.mark.parametrize("spent", [TimeSpent(0.3, 60.1, 0.2), TimeSpent(10.0, 20.0, 9.0)])
 def test_a_plugin_that_hangs_or_computes_for_too_long_is_named(spent: TimeSpent) -> None:
     error = overrun_error(TimeLimit(10.0, 60.0), spent, LOAD, LOOKED, PROBE)
-    assert not isinstance(error, BusyMachineError)
+    assert isinstance(error, OverrunError)
     assert "plugin's authors" in error.hint
     importing = overrun_error(TimeLimit(10.0, 60.0), spent, LOAD, Began(IMPORTED), PROBE)
     assert importing.hint.startswith("uninstall made-made")
@@ -112,8 +160,7 @@ def test_a_plugin_that_hangs_or_computes_for_too_long_is_named(spent: TimeSpent)
     ("driver", "advice"), [("", "`llmd doctor` tries"), ("the toy driver", "check the toy driver; ")]
 )
 def test_only_a_backend_with_a_driver_is_told_to_check_it(site: Site, driver: str, advice: str) -> None:
-    head = HEAD.replace("open_device)]", f"open_device, driver={driver!r})]")
-    plugin = site.write("made", f"{head}\ndef probe():\n    import os; os.abort()\n")
+    plugin = written(site, "import os; os.abort()", driver=driver)
     with pytest.raises(PluginError, match="SIGABRT") as caught:
         run_isolated(Probe(plugin, ""), LIMIT)
     assert caught.value.hint.startswith(advice)

@@ -12,12 +12,11 @@ from llmd.api.errors import DeviceError, NotFoundError, PluginError
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.host.states import PluginState
-from llmd.process.limits import TimeLimit
 from tests.plugin_sites import Site
 
 COMMAND = """
 from llmd.api import Command, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_commands():
@@ -29,7 +28,7 @@ def load():
 """
 KINDS = """
 from llmd.api import Architecture, Dialect, Parser, Transport, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_architectures():
@@ -49,7 +48,7 @@ def llmd_parsers():
 """
 FAILS_TO_OPEN = """
 from llmd.api import Backend, DeviceError, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -64,7 +63,7 @@ def open_device(name, options):
 SLEEPS = """
 from pathlib import Path
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -83,8 +82,8 @@ class Device:
 """
 
 
-def host(site: Site, cache: Cache, limit_s: float = 20.0) -> PluginHost:
-    return PluginHost(site.plugins(), cache, probe_limit=TimeLimit(limit_s, limit_s))
+def host(site: Site, cache: Cache) -> PluginHost:
+    return PluginHost(site.plugins(), cache)
 
 
 def by_name(states: tuple[PluginState, ...]) -> dict[str, PluginState]:
@@ -96,17 +95,36 @@ def test_every_broken_plugin_has_its_reason_and_the_good_one_works(
 ) -> None:
     site.install_project(example)
     site.install("raises_on_import", "segfaults", "hangs", "other_contract", "twin_one", "twin_two")
-    plugins = host(site, cache, limit_s=6.0)
+    plugins = host(site, cache)
     assert [device.info.name for device in plugins.devices() if device.ok] == ["example"]
     states = by_name(plugins.plugins())
     assert {name for name, state in states.items() if state.state == "ok"} == {"example", "twin-one"}
     assert "the toolkit was built for another driver" in states["raises"].reason
     assert "SIGSEGV (Segmentation fault)" in states["segfaults"].reason
     assert "did not finish within 6 s" in states["hangs"].reason
-    assert "contract 99, but this llmd has 1" in states["other"].reason
+    assert "contract 99, but this llmd has 2" in states["other"].reason
     assert "trial-twin-two 1.0 claims the backend 'twin', which trial-twin-one" in states["twin-two"].reason
     assert all(state.fix for state in states.values() if state.state == "failed")
     assert set(plugins.backends()) == {"example", "twin"}
+
+
+def test_a_plugin_of_the_first_contract_is_refused_by_name_and_the_others_run(
+    site: Site, cache: Cache
+) -> None:
+    site.write("old", SLEEPS.replace("LLMD_API = 2", "LLMD_API = 1"))
+    site.write("made", SLEEPS)
+    (site.folder / "awake").touch()
+    plugins = host(site, cache)
+    assert plugins.choose_device("auto").info.name == "made"
+    with pytest.raises(PluginError, match="built for plugin contract 1, but this llmd has 2") as caught:
+        plugins.choose_device("old")
+    assert caught.value.hint == "install a newer made-old with contract 2"
+
+
+def test_a_plugin_may_know_features_that_this_llmd_does_not(site: Site, cache: Cache) -> None:
+    later = SLEEPS.replace("int(awake)", "1").replace("())]", '(), features=("of_tomorrow",))]')
+    site.write("made", later)
+    assert host(site, cache).choose_device("made").info.features == ("of_tomorrow",)
 
 
 def test_backends_of_plugins_that_failed_before_they_named_a_device_are_told(
@@ -169,10 +187,10 @@ def test_a_device_is_looked_for_at_its_backend_first(site: Site, cache: Cache, e
 def test_a_hang_costs_auto_its_time_limit_once(site: Site, cache: Cache, example: Path) -> None:
     site.install_project(example)
     site.install("hangs")
-    assert host(site, cache, limit_s=5.0).choose_device("auto").info.name == "example"
+    assert host(site, cache).choose_device("auto").info.name == "example"
     again = host(site, cache)
     assert again.choose_device("auto").info.name == "example"
-    assert "did not finish within 5 s" in by_name(again.plugins())["hangs"].reason
+    assert "did not finish within 6 s" in by_name(again.plugins())["hangs"].reason
 
 
 def test_a_device_that_the_user_names_is_looked_for_whatever_is_stored(site: Site, cache: Cache) -> None:
@@ -215,6 +233,20 @@ def test_an_error_of_the_device_stays_itself(site: Site, cache: Cache) -> None:
     plugins = host(site, cache)
     with pytest.raises(DeviceError, match="too hot"):
         plugins.open_device(plugins.devices()[0])
+
+
+def test_two_isolated_backends_are_not_opened_in_one_process(site: Site, cache: Cache) -> None:
+    (site.folder / "awake").touch()
+    for name, isolated in (("made", True), ("rival", True), ("plain", False)):
+        source = SLEEPS.replace('"made"', f'"{name}"')
+        site.write(name, source.replace("probe, Device)", f"probe, Device, isolated={isolated})"))
+    plugins = host(site, cache)
+    for name in ("plain", "made", "plain", "made"):
+        plugins.open_device(plugins.choose_device(name)).close()
+    with pytest.raises(DeviceError, match="backends made and rival cannot be used in one process") as caught:
+        plugins.open_device(plugins.choose_device("rival"))
+    assert caught.value.hint
+    assert plugins.failed_backends() == ()
 
 
 def test_each_kind_is_found_by_its_names(site: Site, cache: Cache) -> None:

@@ -10,17 +10,16 @@ from llmd.api import DeviceInfo
 from llmd.host import probing
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState
-from llmd.host.isolation import BusyMachineError
+from llmd.host.isolation import BusyMachineError, OverrunError
 from llmd.host.names import PluginName
-from llmd.host.probing import BELIEVED_S, Prober, ProbeReport, Probes, Trust, probe_now
+from llmd.host.probing import BELIEVED_S, OVERRUN_BELIEVED_S, Prober, ProbeReport, Probes, Trust, probe_now
 from llmd.host.states import Failure, Summary
-from llmd.process.limits import TimeLimit
 from tests.plugin_sites import Site
 
 COUNTING = """
 from pathlib import Path
 from llmd.api import Backend, DeviceInfo, hookimpl
-LLMD_API = 1
+LLMD_API = 2
 
 @hookimpl
 def llmd_backends():
@@ -42,7 +41,6 @@ def open_device(name, options):
 PASSES = 'return [DeviceInfo("counting", "toy", 1, 1, ("f32",), ("f32",), ())]'
 UNUSABLE = DeviceInfo("counting", "toy", 0, 1, ("f32",), ("f32",), (), reason="it is unplugged")
 FAILS = 'raise RuntimeError("not today")'
-LIMIT = TimeLimit(20.0, 20.0)
 
 
 def counting(site: Site, outcome: str) -> PluginName:
@@ -54,7 +52,7 @@ def runs(tmp_path: Path) -> int:
 
 
 def prober(cache: Cache, now: float = 1e9) -> Prober:
-    return Prober(cache, limit=LIMIT, trial="", clock=lambda: now)
+    return Prober(cache, trial="", clock=lambda: now)
 
 
 def test_a_pass_skips_the_child_the_next_time(site: Site, cache: Cache, tmp_path: Path) -> None:
@@ -101,6 +99,22 @@ def test_what_found_nothing_to_use_is_believed_for_an_hour_unless_it_is_asked_fo
     assert len(asked) == probed
 
 
+@pytest.mark.parametrize(("later_s", "probed"), [(OVERRUN_BELIEVED_S - 1, False), (OVERRUN_BELIEVED_S, True)])
+def test_a_probe_that_reached_a_time_limit_is_repeated_earlier_than_one_that_crashed(
+    site: Site, cache: Cache, monkeypatch: pytest.MonkeyPatch, later_s: float, *, probed: bool
+) -> None:
+    assert OVERRUN_BELIEVED_S < BELIEVED_S
+    plugin = counting(site, PASSES)
+
+    def compiling(*_: object) -> None:
+        raise OverrunError("it did not finish", hint="try again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(probing, "run_isolated", compiling)
+        assert prober(cache).probe(plugin).failure == Failure("probe", "it did not finish", "try again")
+    assert prober(cache, 1e9 + later_s).probe(plugin).passed == probed
+
+
 def test_what_only_says_that_the_machine_was_busy_is_not_kept(
     site: Site, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +138,7 @@ def test_a_changed_plugin_is_probed_again(site: Site, cache: Cache, tmp_path: Pa
 def test_another_trial_is_another_probe(site: Site, cache: Cache, tmp_path: Path) -> None:
     plugin = counting(site, PASSES)
     prober(cache).probe(plugin)
-    report = Prober(cache, limit=LIMIT, trial="no_such_module:try_device").probe(plugin)
+    report = Prober(cache, trial="no_such_module:try_device").probe(plugin)
     assert not report.passed
     assert report.failure is not None
     assert "no_such_module" in report.failure.reason
@@ -133,7 +147,7 @@ def test_another_trial_is_another_probe(site: Site, cache: Cache, tmp_path: Path
 
 def test_a_crash_is_a_report_with_a_reason(site: Site) -> None:
     (plugin,) = site.install("segfaults")
-    report = probe_now(plugin, LIMIT, "")
+    report = probe_now(plugin, "")
     assert report.failure is not None
     assert report.failure.phase == "probe"
     assert "SIGSEGV (Segmentation fault)" in report.failure.reason
@@ -142,7 +156,7 @@ def test_a_crash_is_a_report_with_a_reason(site: Site) -> None:
 
 def test_a_device_that_says_it_is_unusable_is_no_failure_of_its_plugin(site: Site) -> None:
     plugin = counting(site, PASSES.replace('"toy", 1', '"toy", 0'))
-    report = probe_now(plugin, LIMIT, "")
+    report = probe_now(plugin, "")
     assert report.failure is None
     assert [device.ok for device in report.devices] == [False]
 

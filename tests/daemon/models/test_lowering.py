@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 
 from llmd.api import (
@@ -41,6 +42,13 @@ def f32(_kind: str, _ref: TensorRef) -> Format:
 
 def whole(patterns: tuple[Pattern, ...] = ()) -> Program:
     return lower(PLAN, 0, len(PLAN.parts), format_of=f32, patterns=patterns)
+
+
+def test_every_program_of_a_plan_needs_what_the_plan_needs() -> None:
+    plan = msgspec.structs.replace(PLAN, needs=("of_tomorrow",))
+    ranges = ((0, 3), (3, len(plan.parts)))
+    assert [lower(plan, *parts, format_of=f32).needs for parts in ranges] == [("of_tomorrow",)] * 2
+    assert whole().needs == ()
 
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
@@ -135,6 +143,16 @@ def test_layers_with_states_are_numbered_in_their_group() -> None:
     assert program.groups[2].layers == (3, 6, 7)
     layers = [op.kv_layer for i in program.instructions for op in i.ops if op.op.kind == "recurrence"]
     assert layers == [0, 1, 2]
+
+
+def test_a_program_needs_the_features_of_what_its_layers_keep() -> None:
+    plan = msgspec.structs.replace(TinyModel(hybrid=True).plan(), needs=("other",))
+    with_states, without = (lower(plan, *plan.layer_parts(n, n + 1), format_of=f32) for n in (2, 1))
+    assert with_states.needs == ("other", "state")
+    assert without.needs == ("other",)
+    latent = tuple(msgspec.structs.replace(group, kind="latent") for group in plan.groups[:2])
+    plan = msgspec.structs.replace(plan, groups=(*latent, plan.groups[2]))
+    assert lower(plan, 0, len(plan.parts), format_of=f32).needs == ("latent", "other", "state")
 
 
 def test_groups_keep_their_ids_and_lose_the_layers_of_other_stages() -> None:

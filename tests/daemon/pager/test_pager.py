@@ -82,6 +82,7 @@ class PagerHistory(RuleBasedStateMachine):
             max_sequences=5,
             max_len=MAX_LEN,
             chunk_len=CHUNK,
+            depth=2,
             snapshot_len=2 * BLOCK_LEN,
         )
         self.contents = Contents()

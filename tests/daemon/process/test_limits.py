@@ -20,6 +20,13 @@ from llmd.process.limits import (
 LIMIT = TimeLimit(processor_s=10.0, wall_s=60.0)
 
 
+def test_a_limit_of_one_kind_of_time() -> None:
+    assert TimeLimit.of_processor_time(10.0) == LIMIT
+    compiling = TimeLimit.of_wall_time(10.0)
+    assert not compiling.is_reached(TimeSpent(processor_s=99.0, wall_s=9.9))
+    assert compiling.is_reached(TimeSpent(processor_s=0.0, wall_s=10.0))
+
+
 @pytest.mark.parametrize(
     ("processor_s", "wall_s", "reached"),
     [

@@ -34,9 +34,11 @@ def make(
     return Sequence(request_id, tokens, length, SamplingParams(seed=0), stop, rank, BlockKeys(), sibling_key)
 
 
-def make_scheduler(blocks: int = 100, slots: int = 4, depth: int = 2) -> Scheduler:
+def make_scheduler(blocks: int = 100, slots: int = 4, depth: int = 2, micro_batches: int = 1) -> Scheduler:
     pager = Pager(GROUPS, (blocks, blocks), max_sequences=slots, max_len=400, chunk_len=depth * CHUNK)
-    return Scheduler(pager, slots=slots, chunk_len=CHUNK, scored_rows=SCORED_ROWS)
+    return Scheduler(
+        pager, slots=slots, chunk_len=CHUNK, scored_rows=SCORED_ROWS, micro_batches=micro_batches
+    )
 
 
 def rows(plan: StepPlan) -> Rows:
@@ -51,9 +53,7 @@ def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None)
     pager = scheduler._pager
     pager.copied(pager.copies())
     for chunk in plan.chunks:
-        if pager.owns(chunk.sequence.request_id):
-            pager.advance(chunk.sequence.request_id, chunk.count)
-        scheduler.join(chunk)
+        scheduler.complete(chunk)
         for sequence in chunk.drawing:
             if sequence.group is not None:
                 if searches and not sequence.ended:
@@ -62,6 +62,11 @@ def done(scheduler: Scheduler, plan: StepPlan, searches: Searches | None = None)
                 scheduler.remove(sequence.request_id)
     if searches:
         searches.advance()
+
+
+def drawing_in(plan: StepPlan) -> list[int]:
+    """Return the ids of the sequences that draw in a step."""
+    return [one.request_id for chunk in plan.chunks for one in chunk.drawing]
 
 
 def step(scheduler: Scheduler) -> Rows:
@@ -199,15 +204,55 @@ def test_a_step_is_planned_while_the_one_before_draws() -> None:
     scheduler = make_scheduler()
     scheduler.add(make(1, 4, max_tokens=3))
     first = scheduler.plan()
-    second = scheduler.plan()
+    second = scheduler.plan({1})
     assert rows(second) == [(1, 4, 1)]
     done(scheduler, first)
-    third = scheduler.plan()
+    third = scheduler.plan({1})
     assert rows(third) == [(1, 5, 1)]
     done(scheduler, second)
     assert rows(scheduler.plan()) == [], "its last token is pending"
     done(scheduler, third)
     assert not scheduler.running
+
+
+def test_a_pending_token_that_a_step_cannot_take_is_waited_for() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(make(1, 4))
+    first = scheduler.plan()
+    assert rows(scheduler.plan(known=())) == []
+    done(scheduler, first)
+    assert rows(scheduler.plan()) == [(1, 4, 1)]
+
+
+def test_micro_batches_divide_the_sequences_evenly() -> None:
+    scheduler = make_scheduler(slots=5, depth=2, micro_batches=2)
+    for request_id in range(5):
+        scheduler.add(make(request_id, 1))
+    done(scheduler, scheduler.plan())
+    first, second = scheduler.plan(), scheduler.plan()
+    assert [row[0] for row in rows(first)] == [0, 1, 2]
+    assert [row[0] for row in rows(second)] == [3, 4]
+    assert rows(scheduler.plan()) == []
+    done(scheduler, first)
+    assert [row[0] for row in rows(scheduler.plan())] == [0, 1, 2]
+
+
+def test_a_chunk_of_a_sequence_that_was_preempted_and_begun_again_is_not_valid() -> None:
+    """Its step is still in flight when the sequence runs again."""
+    scheduler = make_scheduler(blocks=8, slots=2, depth=3)
+    scheduler.add(make(1, 16))
+    done(scheduler, scheduler.plan())
+    done(scheduler, scheduler.plan())
+    scheduler.add(make(2, 5, max_tokens=20))
+    in_flight = scheduler.plan()
+    assert (2, 0, 5) in rows(in_flight)
+    scheduler._make_room(scheduler.running[0], iter([False, True]).__next__)
+    again = scheduler.plan()
+    assert (2, 0, 5) in rows(again)
+    scheduler.complete(in_flight.chunks[-1])
+    assert scheduler._pager.length(2) == 0
+    scheduler.complete(again.chunks[-1])
+    assert scheduler._pager.length(2) == 5
 
 
 def test_twins_draw_from_the_last_row_of_the_first() -> None:
@@ -281,18 +326,21 @@ def become(kind: str, sequence: Sequence, pager: Pager, width: int) -> None:
     slots=st.integers(1, 6),
     cancelled=st.sets(st.integers(0, 11)),
     failures=st.sets(st.integers(0, 60), max_size=4),
-    depth=st.integers(1, 2),
+    depth=st.integers(1, 4),
+    divided=st.booleans(),
 )
 def test_every_request_ends_whatever_the_pool(
+    *,
     requests: list[tuple[int, int, int, int, str]],
     blocks: int,
     slots: int,
     cancelled: set[int],
     failures: set[int],
     depth: int,
+    divided: bool,
 ) -> None:
-    """Run with ``depth`` steps in flight; a failure loses the planned ones."""
-    scheduler = make_scheduler(blocks, slots, depth)
+    """Keep ``depth`` steps in flight, which may divide the sequences; a failure loses the planned ones."""
+    scheduler = make_scheduler(blocks, slots, depth, depth if divided else 1)
     arrivals = {at: [index for index, request in enumerate(requests) if request[3] == at] for at in range(61)}
     sequences = [
         make(
@@ -310,7 +358,10 @@ def test_every_request_ends_whatever_the_pool(
         for index in cancelled if now == 30 else ():
             searches.cancel(index)
             scheduler.remove(index)
-        plan = scheduler.plan()
+        plan = scheduler.plan(drawing_in(plans[-1]) if plans else ())
+        if divided:
+            in_flight = [one for plan in (*plans, plan) for one in drawing_in(plan)]
+            assert len(in_flight) == len(set(in_flight)), "two steps draw for a sequence"
         plans.append(plan)
         assert sum(chunk.count for chunk in plan.chunks if chunk.count > 1) <= CHUNK + len(plan.chunks)
         assert sum(len(chunk.drawing) for chunk in plan.chunks) <= slots

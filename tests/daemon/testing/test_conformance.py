@@ -14,6 +14,7 @@ from llmd.api import (
     INTEGER_FORMATS,
     OP_KINDS,
     GroupScales,
+    LateEdits,
     Program,
     Progress,
     Refusal,
@@ -103,6 +104,62 @@ def test_a_wrong_description_of_a_row_is_found(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(ReferenceStage, "wait", off)
     problem = check_accuracy(ReferenceDevice(), cases()["head/plain-edits-masks"]).problem
     assert problem == f"{name} does not follow from the logits"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "problem"),
+    [
+        (lambda found: np.where(found == found.max(), 0, found), "tokens does not follow from the logits"),
+        (lambda _found: None, "tokens is missing"),
+    ],
+)
+def test_wrong_tokens_are_found(
+    monkeypatch: pytest.MonkeyPatch, tokens: Callable[[Any], Any], problem: str
+) -> None:
+    right = ReferenceStage.wait
+
+    def off(stage: ReferenceStage, ticket: Ticket, timeout_s: float) -> StepResult:
+        result = right(stage, ticket, timeout_s)
+        return msgspec.structs.replace(result, tokens=tokens(result.tokens))
+
+    monkeypatch.setattr(ReferenceStage, "wait", off)
+    assert check_accuracy(ReferenceDevice(), cases()["head/draws"]).problem == problem
+
+
+def test_late_edits_that_are_ignored_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(selection: LateEdits) -> LateEdits:
+        return msgspec.structs.replace(selection, biases=selection.biases * 0, factors=selection.factors**0)
+
+    right = ReferenceStage.apply_edits
+    monkeypatch.setattr(
+        ReferenceStage, "apply_edits", lambda stage, ticket, edits: right(stage, ticket, none(edits))
+    )
+    assert "does not follow" in check_accuracy(ReferenceDevice(), cases()["head/draws"]).problem
+
+
+def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ReferenceStage.wait
+
+    def off(stage: ReferenceStage, ticket: Ticket, timeout_s: float) -> StepResult:
+        result = right(stage, ticket, timeout_s)
+        noise = np.random.default_rng(stage._next).integers(0, 9, result.ids.shape, np.int32)
+        return msgspec.structs.replace(result, ids=np.where(result.ids < 0, noise, result.ids))
+
+    monkeypatch.setattr(ReferenceStage, "wait", off)
+    results = list(check_device(ReferenceDevice(), (cases()["head/draws"],)))
+    assert len(results) == 3
+    assert [result.problem for result in results] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("feature", "names"),
+    [("draws", {"head/draws", "program/draws"}), ("state", {"recurrence", "program/hybrid"})],
+)
+def test_only_devices_with_a_feature_are_tried_with_it(feature: str, names: set[str]) -> None:
+    every = ReferenceDevice().info
+    info = msgspec.structs.replace(every, features=tuple(set(every.features) - {feature}))
+    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == names
+    assert unclaimed(info) == {"features": (feature,)}
 
 
 class Misread(RandomSource):

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import StageLimits, Step, Ticket
+from llmd.api import Draws, LateEdits, Selection, StageLimits, Step, Ticket
+from llmd.api.draws import SAMPLED
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
-from llmd.testing.null_device import STRIDE, NullDevice, NullStage
+from llmd.testing.null_device import NullDevice, NullStage
+from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
@@ -77,6 +81,12 @@ def test_feeding_from_an_unknown_ticket_is_refused(stage: NullStage) -> None:
         stage.submit(step(-1, Ticket(9)), None, select_rows(np.zeros(1, np.int32)))
 
 
+def test_feeding_from_a_row_that_the_ticket_lacks_is_refused(stage: NullStage) -> None:
+    ticket = stage.submit(step(), None, select_rows(np.zeros(1, np.int32)))
+    with pytest.raises(ValueError, match="more rows than the 1"):
+        stage.submit(step(-2, ticket, 1), None, select_rows(np.zeros(1, np.int32)))
+
+
 def test_masked_rows_need_their_masks(stage: NullStage) -> None:
     selection = select_rows(np.zeros(1, np.int32))
     selection.masked[0] = True
@@ -92,3 +102,89 @@ def test_masked_rows_need_their_masks(stage: NullStage) -> None:
 def test_a_step_against_the_contract_is_refused(stage: NullStage) -> None:
     with pytest.raises(ValueError, match="token_ids reach"):
         stage.submit(step(500), None, select_rows(np.zeros(1, np.int32)))
+
+
+def drawn(**changes: Any) -> Selection:
+    """Select the only row of a step, to be drawn from all tokens at temperature 1."""
+    one = np.ones(1, np.uint64)
+    table = np.array([[1.0, 1.0, np.inf, 1.0, -np.inf, -np.inf]])
+    draws = Draws(np.full(1, SAMPLED, np.int8), table, one, one, one, np.ones(1, np.bool_))
+    return msgspec.structs.replace(select_rows(np.zeros(1, np.int32)), **{"draws": draws, **changes})
+
+
+def bias(token: int, value: float) -> LateEdits:
+    one = np.ones(1, np.float32)
+    return LateEdits(np.array([0, 1], np.int32), np.full(1, token, np.int32), one, value * one)
+
+
+def token_of(stage: NullStage, ticket: Ticket) -> int:
+    tokens = stage.wait(ticket, 9.0).tokens
+    assert tokens is not None
+    return int(tokens[0])
+
+
+def test_what_a_device_does_not_claim_is_refused(stage: NullStage) -> None:
+    for selection in (drawn(), drawn(draws=None, late=np.zeros(1, np.bool_))):
+        with pytest.raises(ValueError, match="does not claim"):
+            stage.submit(step(), None, selection)
+
+
+def test_late_edits_change_what_is_drawn_and_what_the_rows_are(make_stage: MakeStage) -> None:
+    stage = make_stage(NullDevice(lambda: 0.0, draws=True))
+    ticket = stage.submit(step(), None, drawn(late=np.ones(1, np.bool_)))
+    with pytest.raises(ValueError, match="before apply_edits"):
+        stage.wait(ticket, 0.0)
+    stage.apply_edits(ticket, bias(77, 300.0))
+    assert token_of(stage, ticket) == 77
+    zero = np.zeros(1, np.int32)
+    assert stage.rows(ticket, zero)[0, 77] - stage.raw_rows(ticket, zero)[0, 77] == 300.0
+
+
+def test_edits_of_the_selection_and_masks_change_what_is_drawn(make_stage: MakeStage) -> None:
+    stage = make_stage(NullDevice(lambda: 0.0, draws=True))
+    edits = bias(50, 300.0)
+    edited = drawn(
+        edit_offsets=edits.offsets, edit_ids=edits.ids, edit_factors=edits.factors, edit_biases=edits.biases
+    )
+    assert token_of(stage, stage.submit(step(), None, edited)) == 50
+    masked = stage.submit(step(), None, msgspec.structs.replace(edited, masked=np.ones(1, np.bool_)))
+    stage.apply_masks(masked, np.array([[0, 0, 1 << 5, 0, 0]], np.uint32))
+    assert token_of(stage, masked) == 64 + 5
+
+
+def test_edits_come_before_masks_and_each_once(make_stage: MakeStage) -> None:
+    stage = make_stage(NullDevice(lambda: 0.0, draws=True))
+    both = np.ones(1, np.bool_)
+    ticket = stage.submit(step(), None, drawn(late=both, masked=both))
+    all_allowed = np.full((1, 5), 0xFFFFFFFF, np.uint32)
+    with pytest.raises(ValueError, match="apply_masks is not expected"):
+        stage.apply_masks(ticket, all_allowed)
+    stage.apply_edits(ticket, bias(77, 300.0))
+    with pytest.raises(ValueError, match="apply_edits is not expected"):
+        stage.apply_edits(ticket, bias(77, 300.0))
+    stage.apply_masks(ticket, all_allowed)
+    assert token_of(stage, ticket) == 77
+
+
+def test_masks_that_come_late_delay_the_step_and_those_that_it_feeds(make_stage: MakeStage) -> None:
+    now = [0.0]
+    paused: list[float] = []
+    stage = make_stage(NullDevice(lambda: now[0], step_s=2.0, pause=paused.append, draws=True))
+    first = stage.submit(step(), None, drawn(late=np.ones(1, np.bool_)))
+    fed = stage.submit(step(-1, first, 1), None, drawn())
+    with pytest.raises(ValueError, match="fed from a ticket that waits"):
+        stage.wait(fed, 9.0)
+    now[0] = 3.0
+    stage.apply_edits(first, bias(77, 300.0))
+    stage.wait(first, 9.0)
+    stage.wait(fed, 9.0)
+    assert paused == [2.0]
+    assert stage.idle_s == 1.0
+
+
+def test_a_released_step_without_its_masks_holds_up_no_other(make_stage: MakeStage) -> None:
+    stage = make_stage(NullDevice(lambda: 0.0, draws=True))
+    first = stage.submit(step(), None, drawn(masked=np.ones(1, np.bool_)))
+    fed = stage.submit(step(-1, first, 1), None, drawn())
+    stage.release(first)
+    stage.wait(fed, 0.0)

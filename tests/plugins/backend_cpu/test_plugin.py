@@ -12,7 +12,7 @@ from llmd_backend_cpu.plugin import LLMD_API, TEST_ISA, llmd_backends
 def test_offers_one_backend_with_the_device_cpu() -> None:
     (backend,) = llmd_backends()
     (info,) = backend.probe()
-    assert LLMD_API == 1
+    assert LLMD_API == 2
     assert (backend.name, info.name) == ("cpu", "cpu")
     device = backend.open("cpu", DeviceOptions())
     assert device.info.name == "cpu"

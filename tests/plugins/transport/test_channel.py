@@ -25,6 +25,18 @@ def test_a_full_channel_takes_nothing_more() -> None:
         channel.get(0)
 
 
+def test_waiting_for_room_puts_nothing() -> None:
+    channel = Channel[int]("made", 1)
+    channel.wait_for_room(0)
+    channel.put(1, 0)
+    with pytest.raises(LinkTimeoutError):
+        channel.wait_for_room(0)
+    channel.close()
+    with pytest.raises(LinkClosedError):
+        channel.wait_for_room(0)
+    assert channel.drain() == [1]
+
+
 def test_a_closed_channel_gives_what_it_holds_and_no_more() -> None:
     channel = Channel[int]("made", 2)
     channel.put(1, 0)

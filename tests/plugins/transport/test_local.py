@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.api import LinkError, LinkTimeoutError
+from llmd.api.transport import send
 from llmd_transport.local import MAX_WAITING_LINKS, LocalNetwork, llmd_transports
 
 
@@ -43,5 +44,14 @@ def test_links_that_nobody_accepts_are_bounded() -> None:
 def test_a_link_works_before_it_is_accepted() -> None:
     network = LocalNetwork()
     listener = network.listen("local://stage")
-    network.connect("local://stage", 0).send([b"early"], 0)
-    assert bytes(listener.accept(0).receive(0)) == b"early"
+    send(network.connect("local://stage", 0), [b"early"], 0)
+    assert bytes(listener.accept(0).receive(0).data) == b"early"
+
+
+def test_the_receiver_reads_the_buffer_that_the_sender_wrote() -> None:
+    network = LocalNetwork()
+    listener = network.listen("local://stage")
+    near = network.connect("local://stage", 0)
+    written = near.reserve(3, 0)
+    near.commit(3)
+    assert listener.accept(0).receive(0).data.obj is written.obj

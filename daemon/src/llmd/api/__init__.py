@@ -1,7 +1,8 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
-`tensors`, `integer_formats`. Running them: `device`, `kv`, `step`, `random`. Links: `transport`. Front and
+`tensors`, `integer_formats`. Running them: `device`, `features`, `kv`, `step`, `draws`,
+`random`. Links: `transport`. Front and
 engine: `messages`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
         Refusal,
         Stage,
         StageLimits,
+    )
+    from llmd.api.draws import (
+        Draws,
     )
     from llmd.api.encoding import (
         EncodedProgram,
@@ -136,6 +140,7 @@ if TYPE_CHECKING:
         BLOCK_LEN,
         MAX_RAW_TOP,
         NUM_CANDIDATES,
+        LateEdits,
         Selection,
         Step,
         StepResult,
@@ -152,6 +157,7 @@ if TYPE_CHECKING:
         WeightData,
     )
     from llmd.api.transport import (
+        Frame,
         Link,
         Listener,
     )
@@ -194,6 +200,7 @@ __all__ = [
     "DeviceOptions",
     "DeviceProfile",
     "Dialect",
+    "Draws",
     "Embed",
     "EmbedPosition",
     "EmbedTokenType",
@@ -201,6 +208,7 @@ __all__ = [
     "EncoderAttention",
     "EngineCrashedError",
     "Format",
+    "Frame",
     "Glu",
     "GrammarError",
     "GroupScales",
@@ -212,6 +220,7 @@ __all__ = [
     "KVDtype",
     "KVGroup",
     "KVKind",
+    "LateEdits",
     "LeftOut",
     "Linear",
     "Link",

@@ -8,20 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.device import Device, DeviceInfo, HiddenRef, Refusal, StageLimits
+from llmd.api.draws import HOST, NUM_COLUMNS, SAMPLED, Draws
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
-from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, Selection, Step
+from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, LateEdits, Selection, Step
 
 
 def refusals(device: Device, program: Program) -> list[Refusal]:
     """Return all reasons why the device cannot run the program, from `DeviceInfo` and `Device.check`."""
     info = device.info
     described = (
+        *missing_features(info, program),
         *missing_ops(info, program),
         *missing_activations(info, program),
         *misplaced_integers(info, program),
     )
     return [*described, *device.check(program)]
+
+
+def missing_features(info: DeviceInfo, program: Program) -> list[Refusal]:
+    """Return a refusal for each feature that the program needs and the device does not support."""
+    missing = sorted(set(program.needs) - set(info.features))
+    return [Refusal(f"feature {name}", "the device does not support it") for name in missing]
 
 
 def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
@@ -108,6 +116,8 @@ def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits,
         _check_range("token_ids", step.token_ids, -limits.max_outputs, program.vocab_size)
         if step.feed is None and np.any(step.token_ids < 0):
             raise ValueError("a negative token id needs a ticket in `feed`")
+    if step.feed is not None and not (program.hidden_in is None and program.has_head):
+        raise ValueError("only a stage with the embedding and the head can be fed from its own ticket")
     _check_consecutive(step)
     _check_tables(program, blocks, step)
     if step.token_types is not None:
@@ -150,15 +160,56 @@ def check_selection(program: Program, limits: StageLimits, step: Step, selection
     _check_range("rows", selection.rows, 0, step.num_rows)
     _check_range("edit_ids", selection.edit_ids, 0, program.vocab_size)
     _check_range("targets", selection.targets, -1, program.vocab_size)
-    offsets = selection.edit_offsets
-    if offsets[0] != 0 or offsets[-1] != edits or np.any(np.diff(offsets) < 0):
-        raise ValueError(f"edit_offsets {offsets.tolist()} do not split {edits} edits")
+    _check_split("edit_offsets", selection.edit_offsets, edits)
     if np.any(np.diff(selection.rows) < 0):
         raise ValueError(f"rows {selection.rows.tolist()} are not ascending")
     if not np.all(selection.temperatures > 0):
         raise ValueError("temperatures must be above 0; a greedy row passes 1")
     if not 0 <= selection.raw_top <= MAX_RAW_TOP:
         raise ValueError(f"raw_top {selection.raw_top} is outside 0..{MAX_RAW_TOP}")
+    if selection.late is not None:
+        _check_array("late", selection.late, np.bool_, (count,))
+        if np.any(np.diff(selection.edit_offsets)[selection.late]):
+            raise ValueError("late rows have no edits in the selection")
+    if selection.draws is not None:
+        _check_draws(selection.draws, count)
+
+
+def check_late_edits(vocab_size: int, selection: Selection, edits: LateEdits) -> None:
+    """Check the edits of the late rows of a selection.
+
+    Raises:
+        ValueError: what is wrong, with the values.
+    """
+    rows = 0 if selection.late is None else int(np.count_nonzero(selection.late))
+    count = edits.ids.shape[0]
+    _check_array("offsets", edits.offsets, np.int32, (rows + 1,))
+    _check_array("ids", edits.ids, np.int32, (count,))
+    _check_array("factors", edits.factors, np.float32, (count,))
+    _check_array("biases", edits.biases, np.float32, (count,))
+    _check_range("ids", edits.ids, 0, vocab_size)
+    _check_split("offsets", edits.offsets, count)
+
+
+def _check_draws(draws: Draws, count: int) -> None:
+    _check_array("kinds", draws.kinds, np.int8, (count,))
+    _check_array("table", draws.table, np.float64, (count, NUM_COLUMNS))
+    _check_array("seeds", draws.seeds, np.uint64, (count,))
+    _check_array("draw positions", draws.positions, np.uint64, (count,))
+    _check_array("choices", draws.choices, np.uint64, (count,))
+    _check_array("token_only", draws.token_only, np.bool_, (count,))
+    _check_range("kinds", draws.kinds, HOST, SAMPLED + 1)
+    if np.any(draws.token_only & (draws.kinds == HOST)):
+        raise ValueError("a row that the host draws needs more than its token")
+    table = draws.table[draws.kinds == SAMPLED]
+    temperatures, top_k, top_p, min_p = table[:, :2], table[:, 2], table[:, 3], table[:, 4:]
+    if not (np.all(temperatures > 0) and np.all(top_k >= 1) and np.all(top_p > 0) and np.all(min_p <= 0)):
+        raise ValueError(f"the table of draws has values out of range: {table.tolist()}")
+
+
+def _check_split(name: str, offsets: NDArray[np.int32], count: int) -> None:
+    if offsets[0] != 0 or offsets[-1] != count or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"{name} {offsets.tolist()} do not split {count} edits")
 
 
 def _check_consecutive(step: Step) -> None:
@@ -225,7 +276,7 @@ def _check_array(
         )
 
 
-def _check_range(name: str, values: NDArray[np.int32], first: int, last: int) -> None:
+def _check_range(name: str, values: NDArray[np.integer], first: int, last: int) -> None:
     if values.size and not (first <= int(values.min()) and int(values.max()) < last):
         raise ValueError(
             f"{name} reach {int(values.min())}..{int(values.max())}, allowed {first}..{last - 1}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from llmd.api.kv import KVDtype
 from llmd.api.ops import FACTOR_OPS
 from llmd.api.program import ActivationDtype, Pattern, Program
-from llmd.api.step import NUM_CANDIDATES, Float32, Int32, Selection, Step, StepResult, Ticket
+from llmd.api.step import NUM_CANDIDATES, Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
 Progress = Callable[[int, int], None]
@@ -58,13 +58,15 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Supported types of rows that are multiplied by weights in integer formats."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
     """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
+    features: tuple[str, ...] = ()
+    """Optional features that it supports (`llmd.api.features`)."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """A part of a program that a device cannot run."""
 
     what: str
-    """The op, weight format or KV dtype."""
+    """The op, feature, weight format or KV dtype."""
     reason: str
     """Why the device cannot run it."""
 
@@ -147,6 +149,14 @@ class Stage(Protocol):
         """
         ...
 
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        """(optional, see `llmd.api.features.DRAWS`) Apply the edits of the late rows of a selection.
+
+        Called once for a ticket with late rows, before its masks, and while the layers may still run, after
+        the ticket that the step is fed from has been waited for.
+        """
+        ...
+
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         """Apply masks uint32 ``[masked rows, ceil(vocab / 32)]`` to the masked rows, in selection order.
 
@@ -164,8 +174,8 @@ class Stage(Protocol):
 
         Raises:
             DeviceError: the device failed, or did not finish within ``timeout_s`` seconds; releases the
-            ticket. ValueError: the step has masked rows, and `apply_masks` was not called; the ticket stays
-            valid.
+            ticket. ValueError: the step has late or masked rows, and `apply_edits` or `apply_masks` was not
+            called; the ticket stays valid.
         """
         ...
 

@@ -111,6 +111,8 @@ class ModelPlan(msgspec.Struct, frozen=True):
     """Run in order."""
     left_out: tuple[LeftOut, ...] = ()
     """Tensors that text does not need, such as the vision or audio encoder of a multimodal model."""
+    needs: tuple[str, ...] = ()
+    """Features that every device of the model must support (`llmd.api.features`)."""
 
     @property
     def has_head(self) -> bool:

@@ -1,7 +1,7 @@
 """The descriptions that hooks of plugins return. They are frozen; their callables run later, when needed.
 
 A plugin is a module found through the entry-point group ``llmd``. At its top level it imports only
-``llmd.api`` and the standard library, sets ``LLMD_API = 1`` and implements hooks of `llmd.api.hooks`.
+``llmd.api`` and the standard library, sets ``LLMD_API = 2`` and implements hooks of `llmd.api.hooks`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ if TYPE_CHECKING:  # describing a plugin must not cost the import of numpy
     from llmd.api.plan import ModelPlan
     from llmd.api.transport import Link, Listener
 
-API_VERSION = 1
-"""Version of this contract. A plugin with another ``LLMD_API`` is not used; the error names both numbers."""
+API_VERSION = 2
+"""Version of this contract. A plugin with another ``LLMD_API`` is not used; the error names both numbers.
+New fields with defaults do not raise it; if one changes results, it is a feature (`llmd.api.features`)."""
 
 ENTRY_POINT_GROUP = "llmd"
 """Entry-point group that plugins register in."""
@@ -43,6 +44,18 @@ class Backend(msgspec.Struct, frozen=True):
     driver: str = ""
     """(optional) Driver that the devices need, as written in a sentence (``the NVIDIA driver``). When a probe
     crashes or hangs, users are asked to check it. Empty: no driver."""
+    probe_timeout_s: float = 10.0
+    """(optional) Seconds of processor time for each step of a probe, and six times as many of the clock. The
+    steps are: to find the devices, and for each device to open and try it."""
+    prepare: Callable[[str], None] | None = None
+    """(optional) Compile the kernels of the device with that `DeviceInfo.name` and store them on disk. Called
+    in the child process of the probe, for each usable device before it is tried; returns at once if they are
+    stored. Stored kernels may be deleted at any time; the device then compiles them when it needs them."""
+    prepare_timeout_s: float = 600.0
+    """(optional) Seconds of the clock that ``prepare`` may take for one device."""
+    isolated: bool = False
+    """(optional) Its driver or toolkit cannot share a process with that of another isolated backend. An
+    engine computes in one process, so it refuses devices of a second isolated backend."""
 
 
 class Architecture(msgspec.Struct, frozen=True):

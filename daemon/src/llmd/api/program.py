@@ -80,6 +80,8 @@ class Program(msgspec.Struct, frozen=True):
     """Slot that is the output, for the next stage or for pooling; None: the program ends with the head."""
     activations: ActivationDtype = "int8"
     """Type of the rows that are multiplied by weights in integer formats."""
+    needs: tuple[str, ...] = ()
+    """Features that a device must support to run it (`llmd.api.features`)."""
 
     @property
     def output_size(self) -> int:

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.draws import Draws
+
 Int32 = NDArray[np.int32]
 Float32 = NDArray[np.float32]
 
@@ -31,8 +33,9 @@ class Step(msgspec.Struct, frozen=True):
     """A ragged batch of ``S`` sequences with ``R`` rows in total, prefill and decode mixed."""
 
     token_ids: Int32
-    """``[R]``. A negative entry ``-1 - i`` stands for the best edited candidate of output row ``i`` of the
-    ticket ``feed``, so that a step can be queued before the host has seen that token."""
+    """``[R]``. A negative entry ``-1 - i`` stands for the token of output row ``i`` of the ticket ``feed``,
+    so that a step can be queued before the host has seen that token: the one that the device drew, or for a
+    row that the host draws the best edited candidate."""
     positions: Int32
     """``[R]``, consecutive within a sequence."""
     row_offsets: Int32
@@ -47,7 +50,9 @@ class Step(msgspec.Struct, frozen=True):
     copies: Int32
     """``[C, 3]``: (group, source, target), blocks or slots, copied in order before the layers run."""
     feed: Ticket | None = None
-    """The ticket that negative ``token_ids`` refer to."""
+    """The ticket of the same stage that negative ``token_ids`` refer to; its edits and masks are applied. The
+    stage has the embedding and the head: to the first of several stages, the host passes tokens on once they
+    are drawn."""
     token_types: Int32 | None = None
     """``[R]``: index of the text that the row belongs to, if texts are joined; None: all 0."""
     adapters: Int32 | None = None
@@ -90,11 +95,29 @@ class Selection(msgspec.Struct, frozen=True):
     """``[N]``: id whose raw logit is returned; -1: none."""
     raw_top: int = 0
     """Number of largest *raw* logits returned for each row, 0 to `MAX_RAW_TOP`."""
+    draws: Draws | None = None
+    """How the device draws tokens; None: the host draws all of them. Only for devices with `DRAWS`."""
+    late: NDArray[np.bool_] | None = None
+    """``[N]``; late rows have edits that are not known yet: they have no edits here, and no result until
+    `Stage.apply_edits`. None: no row is late. Only for devices with `DRAWS`. A row may be late and masked."""
 
     @property
     def num_rows(self) -> int:
         """N, the number of output rows."""
         return int(self.rows.shape[0])
+
+
+class LateEdits(msgspec.Struct, frozen=True):
+    """The edits of the ``L`` late rows of a selection, in its order; ``E`` in total."""
+
+    offsets: Int32
+    """``[L + 1]``; the edits of late row ``l`` are entries ``offsets[l] .. offsets[l + 1]``."""
+    ids: Int32
+    """``[E]``: token ids, distinct within a row."""
+    factors: Float32
+    """``[E]``."""
+    biases: Float32
+    """``[E]``."""
 
 
 class StepResult(msgspec.Struct, frozen=True):
@@ -125,3 +148,6 @@ class StepResult(msgspec.Struct, frozen=True):
     """``[N, raw_top]``, sorted by raw logit (descending), then id (ascending)."""
     top_raw: Float32
     """``[N, raw_top]``: raw logits of ``top_ids``."""
+    tokens: Int32 | None = None
+    """``[N]``: the token that the device drew for each row, -1 for rows that the host draws (see
+    `llmd.api.draws`); None if the selection had no draws."""

@@ -62,7 +62,7 @@ def measure_loop(streams: int, sampling: SamplingParams, step_s: float, steps: i
 def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, NullStage]:
     """Return an engine core on a null device in real time, and its stage."""
     plan, device = TinyModel(context_len=context_len, vocab=VOCAB).plan(), null_device(step_s)
-    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, queues=True)
+    limits = EngineLimits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, depth=2)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = device.load(program, RandomSource(), lambda _done, _total: None)
     budget = plan_kv(
@@ -71,6 +71,7 @@ def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, 
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
+        depth=limits.depth,
         budget_bytes=device.info.memory_bytes,
     )
     blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}

@@ -98,7 +98,7 @@ def _results(device: Device, progress: CheckProgress) -> Iterator[CheckedCase]:
 
 def not_tried(suite: Suite) -> str:
     """Say what was not tested because the device does not claim it."""
-    kinds = {"ops": "ops", "kv_dtypes": "KV as", "formats": "formats"}
+    kinds = {"ops": "ops", "kv_dtypes": "KV as", "features": "features", "formats": "formats"}
     named = [f"{kinds[field]} {', '.join(names)}" for field, names in suite.unclaimed.items()]
     if set(suite.unclaimed.get("formats", ())) == set(INTEGER_FORMATS):
         named[-1] = "all integer formats"

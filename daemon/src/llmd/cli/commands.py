@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llmd.api import Command, hookimpl
 from llmd.cli.subcommands import SUBCOMMANDS
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

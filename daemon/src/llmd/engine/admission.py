@@ -24,13 +24,15 @@ class EngineLimits(msgspec.Struct, frozen=True):
     """Most output rows in a step."""
     chunk_len: int = CHUNK_LEN
     """Most prefill tokens in a step."""
-    queues: bool = False
-    """The devices accept a step while they work on the previous one."""
+    depth: int = 1
+    """Most steps in flight."""
+    micro_batches: int = 1
+    """Number of steps that the running sequences are divided among; see `Scheduler`."""
 
     @property
     def max_planned(self) -> int:
         """Most tokens of one sequence that are in flight at once."""
-        return self.chunk_len * (2 if self.queues else 1)
+        return self.chunk_len * self.depth
 
 
 class Admission:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.step import Selection, Step, Ticket
+from llmd.api.draws import Draws
+from llmd.api.step import LateEdits, Selection, Step, Ticket
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.chunk import Chunk
@@ -68,6 +69,8 @@ def select_rows(
     masked: Sequence[bool] = (),
     targets: Int32 | None = None,
     raw_top: int = 0,
+    late: NDArray[np.bool_] | None = None,
+    draws: Draws | None = None,
 ) -> Selection:
     """Return a selection of the rows; ``edits`` and ``masked`` have one entry per row, or are empty."""
     count = len(rows)
@@ -85,7 +88,16 @@ def select_rows(
         temperatures=np.ones(count, np.float32) if temperatures is None else temperatures,
         targets=np.full(count, -1, np.int32) if targets is None else targets,
         raw_top=raw_top,
+        late=late,
+        draws=draws,
     )
+
+
+def late_edits(edits: Sequence[Edits]) -> LateEdits:
+    """Return the edits of the late rows of a selection, in its order."""
+    offsets = np.zeros(len(edits) + 1, np.int32)
+    np.cumsum([len(ids) for ids, _, _ in edits], out=offsets[1:])
+    return LateEdits(offsets, *(np.concatenate(values) for values in zip(*edits, strict=True)))
 
 
 def drawing(chunks: Sequence[Chunk]) -> list[Running]:
@@ -94,26 +106,52 @@ def drawing(chunks: Sequence[Chunk]) -> list[Running]:
 
 
 def build_selection(
-    step: Step, chunks: Sequence[Chunk], sampler: Sampler, masked: Sequence[bool] = ()
+    step: Step,
+    chunks: Sequence[Chunk],
+    sampler: Sampler,
+    masked: Sequence[bool] = (),
+    *,
+    late: Container[int] = (),
+    by_device: bool = False,
 ) -> Selection:
     """Select the rows that tokens are drawn from, then all rows of scored chunks, which are last in a step.
 
     Tokens are drawn from the last row of each chunk that ends its sequence, which is selected once for each
-    sequence that draws from it.
+    sequence that draws from it. ``late`` are the ids of sequences whose edits are not known yet. With
+    ``by_device``, the device draws the tokens that it can.
     """
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
     rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
     sequences = drawing(chunks)
     request_ids = [one.request_id for one in sequences]
+    edits = sampler.edits(request_ids)
+    is_late = np.array([one in late for one in request_ids], np.bool_) if late else None
+    if is_late is not None and edits:
+        edits = [NO_EDITS if late_row else row for row, late_row in zip(edits, is_late, strict=True)]
+    outputs = np.array(rows, np.int32)
     selection = select_rows(
-        np.array(rows, np.int32),
+        outputs,
         sampler.temperatures(request_ids),
-        sampler.edits(request_ids),
+        edits,
         masked=masked,
         raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
+        late=is_late,
+        draws=_draws(step, outputs, sequences, masked, sampler) if by_device else None,
     )
     scored = [chunk for chunk in chunks if chunk.scored]
     return _with_scored(selection, step, scored) if scored else selection
+
+
+def _draws(
+    step: Step, outputs: Int32, sequences: Sequence[Running], masked: Sequence[bool], sampler: Sampler
+) -> Draws:
+    """Return the draws of output rows. Beams, logprobs and the check for empty masks need candidates."""
+    described = np.array(
+        [one.group is not None or one.sampling.logprobs is not None for one in sequences], np.bool_
+    )
+    if masked:
+        described |= np.array(masked, np.bool_)
+    return sampler.draws([one.request_id for one in sequences], step.positions[outputs] + 1, described)
 
 
 def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> Selection:
@@ -125,6 +163,7 @@ def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> S
     ]
     count = len(targets)
     wanted = max(chunk.sequence.prompt_logprobs or 0 for chunk in chunks)
+    late, draws = selection.late, selection.draws
     return msgspec.structs.replace(
         selection,
         rows=np.append(selection.rows, np.arange(step.num_rows - count, step.num_rows, dtype=np.int32)),
@@ -133,4 +172,17 @@ def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> S
         temperatures=np.append(selection.temperatures, np.ones(count, np.float32)),
         targets=np.append(selection.targets, np.array(targets, np.int32)),
         raw_top=max(selection.raw_top, wanted),
+        late=None if late is None else np.append(late, np.zeros(count, np.bool_)),
+        draws=None if draws is None else _with_undrawn(draws, count),
+    )
+
+
+def _with_undrawn(draws: Draws, count: int) -> Draws:
+    """Add ``count`` rows from which no token is drawn."""
+    fields = msgspec.structs.asdict(draws).items()
+    return Draws(
+        **{
+            name: np.concatenate((values, np.zeros((count, *values.shape[1:]), values.dtype)))
+            for name, values in fields
+        }
     )

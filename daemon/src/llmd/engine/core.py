@@ -23,17 +23,16 @@ from llmd.api.messages import (
 )
 from llmd.api.plan import KVGroup
 from llmd.engine.admission import Admission, EngineLimits
-from llmd.engine.batch import build_step
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
+from llmd.engine.flight import Flight
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
-from llmd.engine.overlap import Overlap, choose_overlap
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
-from llmd.engine.steps import InFlightStep, PreparedStep, SampledTokens
+from llmd.engine.steps import InFlightStep, SampledTokens
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.scheduler import Scheduler
@@ -57,12 +56,14 @@ class EngineCore:
             max_sequences=limits.slots + 1,  # one for `forward`
             max_len=limits.context_len,
             chunk_len=limits.max_planned,
+            depth=limits.depth,
         )
         self._scheduler = Scheduler(
             self._pager,
             slots=limits.slots,
             chunk_len=limits.chunk_len,
             scored_rows=limits.max_outputs - limits.slots,
+            micro_batches=limits.micro_batches,
         )
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         forward_len = min(limits.max_outputs, limits.chunk_len)
@@ -72,8 +73,9 @@ class EngineCore:
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size, limits.max_outputs)
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
-        self._in_flight: InFlightStep | None = None
-        self._failure: LlmdError | None = None
+        self._flight = Flight(
+            pipeline, self._scheduler, self._pager, self._sampler, self._grammars, limits.depth
+        )
         self._counters = Counters()
 
     @property
@@ -88,7 +90,7 @@ class EngineCore:
 
     @property
     def _has_rows(self) -> bool:
-        return bool(self._scheduler.running or self._scheduler.waiting or self._in_flight)
+        return bool(self._scheduler.running or self._scheduler.waiting or self._flight)
 
     def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Set the vocabulary for grammars. Call it before the first request with a grammar."""
@@ -136,86 +138,34 @@ class EngineCore:
 
     def step(self) -> Output:
         """Finish a step and return its tokens.
-        If the device queues steps, the next step is then already in flight.
+        If the devices queue steps, the next steps are then already in flight.
 
         Raises:
             DeviceError: a device failed. All sequences are as they were after the last completed step.
         """
-        if self._failure is not None:
-            raise self._rewound()
         if not self._has_rows:
             self._grammars.wait(_GRAMMAR_WAIT_S)
         for sequence in self._grammars.compiled():
             self._add(sequence)
         if not self._has_rows:
             return Output((), failed=self._failed())
-        step = self._in_flight or self._launch_first()
-        self._in_flight = None
         try:
-            return self._finish(step)
+            self._flight.fill()
+            step = self._flight.take()
+            with step.tickets:
+                return self._finish(step)
         except BaseException:
-            self._rewind()
+            self._flight.drop()
             raise
-        finally:
-            step.tickets.release()
-
-    def _launch_first(self) -> InFlightStep:
-        try:
-            return self._prepare(None).launch(self._pipeline)
-        except BaseException:
-            self._rewind()
-            raise
-
-    def _prepare(self, before: InFlightStep | None) -> PreparedStep:
-        plan = self._scheduler.plan()
-        tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
-        copies = self._pager.copies()
-        return PreparedStep(
-            plan, build_step(plan.chunks, tables, copies), copies, self._sampler, self._grammars, before
-        )
 
     def _finish(self, step: InFlightStep) -> Output:
-        """Sample the tokens of a step, and launch the next step as early as possible."""
-        following = self._prepare(step) if self._limits.queues else None
-        overlap = Overlap.NONE if following is None else self._overlap(following)
-        if following and overlap is Overlap.BEHIND:
-            self._in_flight = following.launch_behind(step, self._pipeline)
+        """Draw the tokens of a step, and launch the next step as early as possible."""
         drawn = step.draw()
-        if following and overlap is Overlap.AFTER_DRAW:
-            self._launch(following, drawn.tokens)
+        self._flight.on_drawn(drawn.tokens)
         finishes = [self._append(one, row, drawn) for row, one in enumerate(step.drawing)]
-        if following and overlap is Overlap.AFTER_APPEND:
-            self._launch(following, drawn.tokens)
-        if self._in_flight and overlap is Overlap.BEHIND:
-            self._mask(self._in_flight)
+        self._flight.on_appended(drawn.tokens)
         # From here on the device works on the next step.
         return self._complete(step, drawn, finishes)
-
-    def _overlap(self, following: PreparedStep) -> Overlap:
-        return choose_overlap(
-            is_empty=following.is_empty,
-            device_feeds_itself=self._pipeline.feeds_itself,
-            follows_device=following.follows_device,
-            needs_appended=following.needs_appended,
-        )
-
-    def _launch(self, following: PreparedStep, tokens: list[int]) -> None:
-        """Launch a step. If that fails, the next `step` raises the error,
-        so that the tokens just sampled are not lost.
-        """
-        try:
-            self._in_flight = following.launch(self._pipeline, tokens)
-        except LlmdError as error:
-            self._failure = error
-
-    def _mask(self, behind: InFlightStep) -> None:
-        """Send a queued step the masks that depend on the step before it.
-        The next `step` raises the error of a failure.
-        """
-        try:
-            behind.mask_behind()
-        except LlmdError as error:
-            self._failure = error
 
     def _append(self, sequence: Sequence, row: int, drawn: SampledTokens) -> Finish | None:
         if sequence.ended:
@@ -235,9 +185,7 @@ class EngineCore:
         """Commit what a step wrote to the KV cache, free finished requests, and return the step's tokens."""
         self._pager.copied(step.copies)
         for chunk in step.plan.chunks:
-            if self._pager.owns(chunk.sequence.request_id):
-                self._pager.advance(chunk.sequence.request_id, chunk.count)
-            self._scheduler.join(chunk)
+            self._scheduler.complete(chunk)
         self._scores.take(step.plan.chunks, drawn.result, len(step.drawing))
         outputs = []
         for row, sequence in enumerate(step.drawing):
@@ -267,19 +215,6 @@ class EngineCore:
         for request_id in failed:
             self.cancel(request_id)
         return tuple(failure(request_id, error) for request_id, error in failed.items())
-
-    def _rewound(self) -> LlmdError:
-        error, self._failure = self._failure, None
-        assert error is not None
-        self._rewind()
-        return error
-
-    def _rewind(self) -> None:
-        """Drop the step in flight; its work is planned again."""
-        if self._in_flight is not None:
-            self._in_flight.tickets.release()
-            self._in_flight = None
-        self._scheduler.rewind()
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.

@@ -32,7 +32,7 @@ def plan_kv(
     context_len: int,
     chunk_len: int,
     budget_bytes: int,
-    depth: int = 2,
+    depth: int = 1,
 ) -> KVBudget:
     """Return pools for ``slots`` sequences of ``context_len`` tokens, or for as many as the budget allows.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.checks import refusals
-from llmd.api.device import Device, LoadedWeights, StageLimits
+from llmd.api.device import Device, LoadedWeights, Stage, StageLimits
 from llmd.api.errors import ConfigError, UnsupportedModelError
+from llmd.api.features import DRAWS
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
@@ -28,7 +30,8 @@ from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.kv_spool import KVSpool
 from llmd.engine.pipeline import Pipeline
-from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
+from llmd.engine.stages import check_stages, flight_depth, most_rows, part_range, step_bytes
+from llmd.engine.threaded_stage import ThreadedStage
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
@@ -137,13 +140,20 @@ def _generating(
     plan = model.plan
     limits = _limits(load, plan, placed)
     budget = _budget(
-        load, plan, placed, slots=load.slots, context_len=plan.context_len, chunk_len=limits.max_planned
+        load,
+        plan,
+        placed,
+        slots=load.slots,
+        context_len=plan.context_len,
+        chunk_len=limits.max_planned,
+        depth=limits.depth,
     )
     stage_limits = StageLimits(
         max_rows=most_rows(load, model),
         max_sequences=load.slots + 1,
         max_outputs=limits.max_outputs,
         kv_dtype=load.kv_dtype,
+        tickets=limits.depth,
     )
     pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
     return EngineCore(pipeline, plan.groups, budget, limits), budget, pipeline
@@ -254,13 +264,27 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Pro
 
 
 def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLimits:
-    queues = all(one.device.info.queues for one in placed)
-    outputs = load.slots + SCORED_ROWS
-    return EngineLimits(plan.vocab_size, plan.context_len, load.slots, outputs, load.chunk_len, queues)
+    depth, micro_batches = flight_depth([one.device.info for one in placed])
+    return EngineLimits(
+        plan.vocab_size,
+        plan.context_len,
+        load.slots,
+        load.slots + SCORED_ROWS,
+        load.chunk_len,
+        depth,
+        micro_batches,
+    )
 
 
 def _budget(
-    load: Load, plan: ModelPlan, placed: Sequence[_Placed], *, slots: int, context_len: int, chunk_len: int
+    load: Load,
+    plan: ModelPlan,
+    placed: Sequence[_Placed],
+    *,
+    slots: int,
+    context_len: int,
+    chunk_len: int,
+    depth: int = 1,
 ) -> KVBudget:
     """Size the KV pools for ``kv_memory``, by default half of the free memory of the fullest device."""
     block_bytes = [
@@ -274,6 +298,7 @@ def _budget(
         slots=slots,
         context_len=context_len,
         chunk_len=chunk_len,
+        depth=depth,
         budget_bytes=free // 2 if load.kv_memory is None else load.kv_memory,
     )
 
@@ -282,13 +307,18 @@ def _build_pipeline(
     load: Load, placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
 ) -> Pipeline:
     """Create the stages in order; ``stack`` closes them."""
-    stages, kv_bytes = [], []
+    stages: list[Stage] = []
+    kv_bytes = []
+    threads = {one.device.info.name: ThreadPoolExecutor(1) for one in placed}
     for one in placed:
         blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
-        stages.append(one.weights.stage(blocks, stage_limits))
-        stack.callback(stages[-1].close)
+        stage = one.weights.stage(blocks, stage_limits)
+        if len(threads) > 1 and not one.device.info.queues:
+            stage = ThreadedStage(stage, threads[one.device.info.name])
+        stages.append(stage)
+        stack.callback(stage.close)
         kv_bytes.append({group: one.weights.kv_bytes(group, load.kv_dtype) for group in blocks})
-    return Pipeline(stages, kv_bytes)
+    return Pipeline(stages, kv_bytes, draws=DRAWS in placed[-1].device.info.features)
 
 
 def _describe(

@@ -9,7 +9,7 @@ class Overlap(Enum):
     """The cases, the earliest launch first."""
 
     BEHIND = auto()
-    """Right behind the step in flight: the device itself takes the tokens from it."""
+    """At once, behind the steps in flight: the device takes the tokens that the step lacks from them."""
     AFTER_DRAW = auto()
     """Once the host has drawn the tokens."""
     AFTER_APPEND = auto()
@@ -19,18 +19,24 @@ class Overlap(Enum):
 
 
 def choose_overlap(
-    *, is_empty: bool, device_feeds_itself: bool, follows_device: bool, needs_appended: bool
+    *,
+    is_empty: bool,
+    lacks_tokens: bool,
+    device_feeds_itself: bool,
+    follows_device: bool,
+    needs_appended: bool,
 ) -> Overlap:
     """Return the earliest time at which a step can be launched.
 
     Args:
         is_empty: the step has no rows.
+        lacks_tokens: rows of the step need tokens that the step in flight has yet to draw.
         device_feeds_itself: the stage that embeds tokens is the one that chooses them.
         follows_device: the device can choose every token that the step lacks, and only masks depend on them.
         needs_appended: edits or masks of the step depend on tokens that it lacks.
     """
     if is_empty:
         return Overlap.NONE
-    if device_feeds_itself and follows_device:
+    if not lacks_tokens or (device_feeds_itself and follows_device):
         return Overlap.BEHIND
     return Overlap.AFTER_APPEND if needs_appended else Overlap.AFTER_DRAW

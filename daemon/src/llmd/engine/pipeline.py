@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
-from llmd.api.step import Selection, Step, StepResult, Ticket
+from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
 
 STEP_TIMEOUT_S = 600.0
 """Longer than any step takes: a device that exceeds it hangs."""
@@ -20,8 +20,17 @@ STEP_TIMEOUT_S = 600.0
 class Pipeline:
     """The whole model, which each step runs through."""
 
-    def __init__(self, stages: Sequence[Stage], kv_bytes: Sequence[Mapping[int, int]] = ()) -> None:
-        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage."""
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        kv_bytes: Sequence[Mapping[int, int]] = (),
+        *,
+        draws: bool = False,
+    ) -> None:
+        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
+        device of the last stage draws tokens (`llmd.api.features.DRAWS`).
+        """
+        self.draws = draws
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes)
 
@@ -80,6 +89,10 @@ class StepTickets:
     def ticket(self) -> Ticket:
         """The ticket of the last stage, which chooses tokens."""
         return self._tickets[-1]
+
+    def apply_edits(self, edits: LateEdits) -> None:
+        """Apply the edits of the late rows of the selection, in its order."""
+        self._stages[-1].apply_edits(self._tickets[-1], edits)
 
     def apply_masks(self, masks: NDArray[np.uint32]) -> None:
         """Apply masks to the masked rows of the selection, in its order."""

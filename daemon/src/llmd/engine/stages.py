@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan
@@ -39,6 +40,18 @@ def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
     """Return the part range of a stage: the first stage also has the embedding, the last also the head."""
     start, stop = plan.layer_parts(spec.first, spec.last)
     return (0 if spec.first == 0 else start), (len(plan.parts) if spec.last == plan.num_layers else stop)
+
+
+def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:
+    """Return the steps in flight and the micro-batches for stages on these devices.
+
+    Several stages work on as many steps at once, each with a share of the sequences. A single stage runs all
+    sequences in each step; if its device queues steps, the next step is there before the device needs it.
+    """
+    count = len({device.name for device in devices})
+    if count > 1:
+        return count, count
+    return (2 if devices[0].queues else 1), 1
 
 
 def most_rows(load: Load, model: OpenModel) -> int:

@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from llmd.api.draws import HOST
 from llmd.api.messages import Logprobs
 from llmd.api.samplers import SamplingParams
-from llmd.api.step import Selection, Step, StepResult
-from llmd.engine.batch import build_selection, drawing, fed, unknown_rows
+from llmd.api.step import LateEdits, Selection, Step, StepResult
+from llmd.engine.batch import build_selection, drawing, fed, late_edits, unknown_rows
 from llmd.engine.grammars import Grammars
 from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.engine.row_masks import RowMasks, masked_rows
 from llmd.pager.pager import Copies
+from llmd.sampling.edit_table import NO_EDITS
 from llmd.sampling.sampler import DrawnTokens, Sampler
-from llmd.sampling.sampler_chain import certain, is_greedy, wants_final_logprobs
+from llmd.sampling.sampler_chain import certain, wants_final_logprobs
 from llmd.scheduler.scheduler import StepPlan
 
 
@@ -46,7 +49,10 @@ class PreparedStep:
         sampler: Sampler,
         grammars: Grammars,
         before: InFlightStep | None,
+        *,
+        device_draws: bool = False,
     ) -> None:
+        """With ``device_draws``, the device draws the tokens that it can and takes edits late."""
         self.plan = plan
         self.planned_at = time.perf_counter()
         self.copies = copies
@@ -55,14 +61,19 @@ class PreparedStep:
         self._sampler = sampler
         self._grammars = grammars
         unknown = unknown_rows(step, plan.chunks)
-        self._by_device = all(is_greedy(one.sampling) for _, one in unknown)
-        self._edited = any(sampler.edits_logits(one.request_id) for _, one in unknown)
+        self._device_draws = device_draws
+        can_draw = sampler.is_common if device_draws else sampler.is_greedy
+        self._by_device = all(can_draw(one.request_id) for _, one in unknown)
+        self._edited = [
+            one.request_id for _, one in unknown if sampler.edits_logits(one.request_id)
+        ]  # their edits depend on missing tokens
         self._bound = any(grammars.binds(one.request_id) for _, one in unknown)
         self._rows = np.array([row for row, _ in unknown], np.int32)
         outputs = [before.output_of[one.request_id] for _, one in unknown] if before else []
         self._outputs = np.array(outputs, np.int32)
         self._masked: list[bool] = []
-        # Edits depend on the missing tokens.
+        self.drawn_by_device: NDArray[np.bool_] | None = None
+        """Rows bool ``[N]`` whose tokens the device draws; None: the host draws all."""
         self._selection = None if self._edited else self._select()
 
     @property
@@ -71,26 +82,32 @@ class PreparedStep:
         return not self.plan.chunks
 
     @property
+    def lacks_tokens(self) -> bool:
+        """Whether rows of the step need tokens that the step before has yet to draw."""
+        return bool(self._rows.size)
+
+    @property
     def follows_device(self) -> bool:
-        """Whether the device can choose all missing tokens itself, and only masks depend on them."""
-        return self._by_device and not self._edited
+        """Whether the device can choose all missing tokens, and takes what depends on them late."""
+        return self._by_device and (self._device_draws or not self._edited)
 
     @property
     def needs_appended(self) -> bool:
         """Whether edits or masks of this step depend on missing tokens, which must then be appended first."""
-        return self._edited or self._bound
+        return bool(self._edited) or self._bound
 
-    def launch_behind(self, before: InFlightStep, pipeline: Pipeline) -> InFlightStep:
+    def launch_behind(self, before: InFlightStep | None, pipeline: Pipeline) -> InFlightStep:
         """Submit the step directly after ``before``, from which the device takes the missing tokens.
 
-        `InFlightStep.mask_behind` applies masks that depend on these tokens, once they are appended.
+        `InFlightStep.complete_behind` applies edits and masks that depend on these tokens, once they are
+        appended.
         """
-        if self._rows.size:
+        if before is not None and self._rows.size:
             self._step = fed(self._step, self._rows, self._outputs, before.tickets.ticket)
-        if not self._bound:
+        if not self.needs_appended:
             return self.launch(pipeline)
-        assert self._selection is not None
-        return InFlightStep(self, self._sampler, pipeline.submit(self._step, self._selection))
+        selection = self._selection or self._select(late=self._edited)
+        return InFlightStep(self, self._sampler, pipeline.submit(self._step, selection), is_complete=False)
 
     def launch(self, pipeline: Pipeline, drawn: Sequence[int] = ()) -> InFlightStep:
         """Submit the step; ``drawn`` are the tokens of the previous step, by output row."""
@@ -106,19 +123,46 @@ class PreparedStep:
             raise
         return in_flight
 
+    def late_edits(self) -> LateEdits | None:
+        """Return the edits that depended on missing tokens, now that these are appended; None: none did."""
+        if not self._edited:
+            return None
+        late = set(self._edited)
+        ids = [one.request_id for one in self.drawing if one.request_id in late]
+        return late_edits(self._sampler.edits(ids) or [NO_EDITS] * len(ids))
+
     def begin_masks(self) -> RowMasks | None:
         """Begin to fill the masks of the step, whose tokens are all appended; None if it needs no masks."""
         return RowMasks(self.drawing, self._masked, self._sampler, self._grammars) if self._masked else None
 
-    def _select(self) -> Selection:
+    def _select(self, late: Sequence[int] = ()) -> Selection:
         self._masked = masked_rows(self.drawing, self._sampler, self._grammars)
-        return build_selection(self._step, self.plan.chunks, self._sampler, self._masked)
+        selection = build_selection(
+            self._step,
+            self.plan.chunks,
+            self._sampler,
+            self._masked,
+            late=late,
+            by_device=self._device_draws,
+        )
+        if selection.draws is not None:
+            self.drawn_by_device = selection.draws.kinds[: len(self.drawing)] != HOST
+        return selection
 
 
 class InFlightStep:
     """A step in flight. Its owner releases its ``tickets``. ``output_of`` maps requests to output rows."""
 
-    def __init__(self, prepared: PreparedStep, sampler: Sampler, tickets: StepTickets) -> None:
+    def __init__(
+        self,
+        prepared: PreparedStep,
+        sampler: Sampler,
+        tickets: StepTickets,
+        *,
+        is_complete: bool = True,
+    ) -> None:
+        self.is_complete = is_complete
+        """Whether the step has all of its edits and masks."""
         self.plan = prepared.plan
         self.planned_at = prepared.planned_at
         self.copies = prepared.copies
@@ -135,19 +179,28 @@ class InFlightStep:
             self._masks = masks
             self.tickets.apply_masks(masks.filled())
 
-    def mask_behind(self) -> None:
-        """Mask a step of `PreparedStep.launch_behind`, now that the tokens before it are appended.
+    def complete_behind(self) -> None:
+        """Apply the late edits and masks of `PreparedStep.launch_behind`, now that the tokens before it are
+        appended.
 
-        Do nothing if the step already has its masks.
+        Do nothing if the step has them already.
         """
-        if self._masks is None:
-            self.mask(self._prepared.begin_masks())
+        if self.is_complete:
+            return
+        masks = self._prepared.begin_masks()  # the grammar process fills them meanwhile
+        edits = self._prepared.late_edits()
+        if edits is not None:
+            self.tickets.apply_edits(edits)
+        self.mask(masks)
+        self.is_complete = True
 
     def draw(self) -> SampledTokens:
         """Wait for the step and draw its tokens; does not change sequences or the sampler."""
         # Prepared while the device works.
         prepared = self._sampler.prepare(
-            [one.request_id for one in self.drawing], [len(one.tokens) for one in self.drawing]
+            [one.request_id for one in self.drawing],
+            [len(one.tokens) for one in self.drawing],
+            self._prepared.drawn_by_device,
         )
         result = self.tickets.wait()
         if self._masks is not None:
@@ -165,7 +218,8 @@ def _first_rows(result: StepResult, count: int) -> StepResult:
     """Return the rows that tokens are drawn from; scored rows follow them."""
     if len(result.ids) == count:
         return result
-    return StepResult(*(value[:count] for value in msgspec.structs.astuple(result)))
+    fields = {name: value for name, value in msgspec.structs.asdict(result).items() if value is not None}
+    return msgspec.structs.replace(result, **{name: value[:count] for name, value in fields.items()})
 
 
 def _logprobs(

@@ -25,6 +25,7 @@ from llmd.host.description import describe
 from llmd.host.devices import DeviceState
 from llmd.host.jobs import (
     IMPORTED,
+    ORPHAN_S,
     Answer,
     Began,
     Described,
@@ -37,6 +38,7 @@ from llmd.host.jobs import (
     Probe,
 )
 from llmd.process.frames import encode_frame
+from llmd.process.limits import TimeLimit
 
 PR_SET_PDEATHSIG = 1
 Trial = Callable[[Device], list[str]]
@@ -49,13 +51,20 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
-    signal.setitimer(signal.ITIMER_REAL, job.alarm_s)  # SIGALRM kills the process even if the driver hangs
+    set_alarm(job.alarm_s)
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
         for answer in answers_to(job.task):
+            if isinstance(answer, Began) and answer.limit:
+                set_alarm(answer.limit.wall_s + ORPHAN_S)
             output.write(encode_frame(answer))
             output.flush()
     os._exit(0)
+
+
+def set_alarm(seconds: float) -> None:
+    """Have SIGALRM kill this process after some seconds, even if a driver hangs."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def end_with_parent() -> None:
@@ -91,16 +100,23 @@ def answers_to(task: Probe | Measure) -> Iterator[Answer]:
 
 
 def probe(task: Probe) -> Iterator[Answer]:
-    """Describe the plugin and try each of its devices."""
+    """Describe the plugin; prepare and try each of its devices."""
     yield Began(IMPORTED)
     description = describe(task.plugin)
     yield Described(description.summary())
     trial = pkgutil.resolve_name(task.trial) if task.trial else None
     for backend in description.backend:
-        yield Began(f"looked for devices of backend {backend.name!r}", backend.driver)
+        limit = TimeLimit.of_processor_time(backend.probe_timeout_s)
+        yield Began(f"looked for devices of backend {backend.name!r}", backend.driver, limit)
         for info in checked_infos(backend.name, backend.probe()):
-            yield Began(f"tried device {info.name!r}", backend.driver)
-            yield Found(tried(task, backend, info, trial))
+            wrong: list[str] = []
+            if backend.prepare and info.score > 0:
+                preparing = TimeLimit.of_wall_time(backend.prepare_timeout_s)
+                yield Began(f"prepared device {info.name!r}", backend.driver, preparing)
+                wrong = attempt("preparing", backend.prepare, info.name)
+            yield Began(f"tried device {info.name!r}", backend.driver, limit)
+            state = unusable(task, backend, info, wrong) if wrong else tried(task, backend, info, trial)
+            yield Found(state)
 
 
 def checked_infos(backend: str, returned: object) -> tuple[DeviceInfo, ...]:
@@ -122,23 +138,40 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
     """Open and test a device; return its state."""
     if info.score <= 0:
         return DeviceState(info, backend.name, task.plugin, ok=False, reason=info.reason or "its score is 0")
-    wrong = try_device(backend, info, trial)
+    wrong = attempt("opening or trying", try_device, backend, info, trial)
+    return (
+        unusable(task, backend, info, wrong)
+        if wrong
+        else DeviceState(info, backend.name, task.plugin, ok=True)
+    )
+
+
+def unusable(task: Probe, backend: Backend, info: DeviceInfo, wrong: list[str]) -> DeviceState:
+    """Return the state of a device with these faults."""
     outdated = " or ".join(filter(None, (backend.driver, task.plugin.distribution)))
-    fix = f"update {outdated}; `llmd check {info.name}` shows each case" if wrong else ""
-    return DeviceState(info, backend.name, task.plugin, ok=not wrong, reason="; ".join(wrong), fix=fix)
+    fix = f"update {outdated}; `llmd check {info.name}` shows each case"
+    return DeviceState(info, backend.name, task.plugin, ok=False, reason="; ".join(wrong), fix=fix)
+
+
+def attempt(doing: str, call: Callable[..., list[str] | None], *arguments: object) -> list[str]:
+    """Return the faults of a device that a call returns, or its exception as one.
+
+    A failure of one device does not affect the others.
+    """
+    try:
+        return call(*arguments) or []
+    except Exception as error:  # noqa: BLE001 - plugins may raise anything
+        traceback.print_exc()
+        return [f"{doing} it raised {type(error).__name__}: {error}"]
 
 
 def try_device(backend: Backend, info: DeviceInfo, trial: Trial | None) -> list[str]:
-    """Return what is wrong with a device. A failure of one device does not affect the others."""
+    """Return what the trial finds wrong with a device."""
+    device = backend.open(info.name, DeviceOptions())
     try:
-        device = backend.open(info.name, DeviceOptions())
-        try:
-            return trial(device) if trial else []
-        finally:
-            device.close()
-    except Exception as error:  # noqa: BLE001 - plugins may raise anything
-        traceback.print_exc()
-        return [f"opening or trying it raised {type(error).__name__}: {error}"]
+        return trial(device) if trial else []
+    finally:
+        device.close()
 
 
 def measure(task: Measure) -> Iterator[Answer]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -16,14 +17,16 @@ from typing import IO, cast
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.host.jobs import IMPORTED, Answer, Began, Failed, Finished, Job, Measure, Probe
+from llmd.host.jobs import IMPORTED, ORPHAN_S, Answer, Began, Failed, Finished, Job, Measure, Probe
 from llmd.process.frames import FrameDecoder, FrameError
 from llmd.process.limits import MachineLoad, TimeLimit, TimeSpent, delayed_seconds, processor_seconds
 
 STDERR_TAIL_BYTES = 4096
-# How long after its time limit a child ends by itself,
-# if this process was killed and the system does not end the child.
-ORPHAN_S = 5.0
+READ_BYTES = 1 << 16
+
+
+class OverrunError(PluginError):
+    """A child reached a time limit, and not because the machine was busy."""
 
 
 class BusyMachineError(PluginError):
@@ -34,7 +37,8 @@ def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
     """Run a task in a child and return its answers without `Finished`.
 
     Raises:
-        PluginError: the child crashed, hung, raised, or sent an invalid answer; the message says which.
+        PluginError: the child crashed, raised, or sent an invalid answer; the message says which.
+        OverrunError: the child reached the limit of a step; ``limit`` is that of the first one.
         BusyMachineError: other processes left the child too little processor time.
     """
     job = msgspec.msgpack.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
@@ -43,54 +47,79 @@ def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
             [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True,
         )  # fmt: skip
-        output, overrun = _communicate(child, job, limit)
-        answers = _decoded(output)
+        answers, overrun = _communicate(child, job, limit)
         if answers and isinstance(answers[-1], Finished):
             return answers[:-1]
         if overrun and not (answers and isinstance(answers[-1], Failed)):
-            raise overrun_error(limit, overrun, MachineLoad.now(), _last_begun(answers), task)
+            raise overrun_error(overrun.limit, overrun.spent, MachineLoad.now(), _last_begun(answers), task)
         raise _error(task, child.returncode, answers, _tail(stderr))
+
+
+class _Step:
+    """The step of a child that a limit holds for."""
+
+    def __init__(self, process_id: int, limit: TimeLimit) -> None:
+        self.limit = limit
+        self._process_id = process_id
+        self._start = self._now()
+
+    @property
+    def spent(self) -> TimeSpent:
+        """The time that the step has taken so far."""
+        start, now = self._start, self._now()
+        return TimeSpent(
+            now.processor_s - start.processor_s, now.wall_s - start.wall_s, now.delayed_s - start.delayed_s
+        )
+
+    def _now(self) -> TimeSpent:
+        return TimeSpent(
+            processor_seconds(self._process_id) or 0.0, time.monotonic(), delayed_seconds(self._process_id)
+        )
+
+
+class _Overrun(msgspec.Struct, frozen=True):
+    """A limit that a child reached, and the time that it took."""
+
+    limit: TimeLimit
+    spent: TimeSpent
 
 
 def _communicate(
     child: subprocess.Popen[bytes], job: bytes, limit: TimeLimit
-) -> tuple[bytes, TimeSpent | None]:
-    """Return the child's output, and the time it took if that exceeded the limit.
+) -> tuple[list[Answer], _Overrun | None]:
+    """Return the child's complete answers, and the limit that it reached, if any.
     Kills the child's process group.
-    """
-    began = time.monotonic()
-    spent = TimeSpent(0.0, 0.0)
-    unsent: bytes | None = job
-    try:
-        while True:
-            try:
-                return child.communicate(unsent, limit.wait_s(spent))[0], None
-            except subprocess.TimeoutExpired as expired:
-                unsent = None  # communicate() continues with the input that it has not sent yet
-                spent = TimeSpent(
-                    processor_seconds(child.pid) or 0.0, time.monotonic() - began, delayed_seconds(child.pid)
-                )
-                if limit.is_reached(spent):
-                    return expired.stdout or b"", spent
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-        for stream in (child.stdin, child.stdout):
-            if stream:
-                stream.close()
-
-
-def _decoded(output: bytes) -> list[Answer]:
-    """Return the complete answers; a last frame that was cut off when the child ended is dropped.
 
     Raises:
         PluginError: a complete frame is not an answer.
     """
+    assert child.stdin, "a pipe"
+    assert child.stdout, "a pipe"
+    decoder = FrameDecoder(cast("type[Answer]", Answer))
+    answers: list[Answer] = []
+    step = _Step(child.pid, limit)
     try:
-        return FrameDecoder(cast("type[Answer]", Answer)).feed(output)
+        with contextlib.suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(job)
+        while not step.limit.is_reached(spent := step.spent):
+            if not select.select([child.stdout], [], [], step.limit.wait_s(spent))[0]:
+                continue
+            if not (received := os.read(child.stdout.fileno(), READ_BYTES)):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(ORPHAN_S)
+                return answers, None
+            for answer in decoder.feed(received):
+                answers.append(answer)
+                if isinstance(answer, Began) and answer.limit:
+                    step = _Step(child.pid, answer.limit)
+        return answers, _Overrun(step.limit, spent)
     except FrameError as error:
         raise PluginError(f"it sent an invalid answer: {error}", hint=_advice("")) from error
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
 
 
 def overrun_error(
@@ -101,14 +130,14 @@ def overrun_error(
     """
     if spent.wall_s < limit.wall_s:
         used = f"it used {spent.processor_s:.1f} s of processor time while it {step.doing}"
-        return PluginError(f"{used}; the limit is {limit.processor_s:g} s", hint=_fix(task, step))
+        return OverrunError(f"{used}; the limit is {limit.processor_s:g} s", hint=_fix(task, step))
     reason = (
         f"it did not finish within {limit.wall_s:g} s while it {step.doing}: "
         f"it had used {spent.processor_s:.1f} s of processor time and waited {spent.delayed_s:.1f} s for a processor; {load}"
     )
     if spent.is_starved:
         return BusyMachineError(reason, hint="run `llmd doctor` again when the machine is less busy")
-    return PluginError(reason, hint=_fix(task, step))
+    return OverrunError(reason, hint=_fix(task, step))
 
 
 def _error(task: Probe | Measure, code: int, answers: list[Answer], stderr: str) -> PluginError:

@@ -8,6 +8,7 @@ from llmd.api.device import DeviceProfile
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.host.states import Summary
+from llmd.process.limits import TimeLimit
 
 
 class Probe(msgspec.Struct, frozen=True, tag=True):
@@ -36,7 +37,12 @@ class Job(msgspec.Struct, frozen=True):
     search_path: tuple[str, ...]
     """``sys.path`` of the process that started the child."""
     alarm_s: float
-    """Seconds after which the child ends by itself."""
+    """Seconds after which the child ends by itself, until a step with a limit begins."""
+
+
+ORPHAN_S = 5.0
+"""How long after its time limit a child ends by itself, if the process that started it was killed and the
+system does not end the child."""
 
 
 IMPORTED = "was imported"
@@ -50,6 +56,8 @@ class Began(msgspec.Struct, frozen=True, tag=True):
     """Completes the phrase "while it …"."""
     driver: str = ""
     """The driver that the backend uses (`llmd.api.plugins.Backend`)."""
+    limit: TimeLimit | None = None
+    """Time limit from now on; None: the limit before continues."""
 
 
 class Described(msgspec.Struct, frozen=True, tag=True):

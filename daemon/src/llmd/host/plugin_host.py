@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from llmd.api.device import Device, DeviceOptions
-from llmd.api.errors import LlmdError, NotFoundError, PluginError
+from llmd.api.errors import DeviceError, LlmdError, NotFoundError, PluginError
 from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.names import PluginName
-from llmd.host.probing import PROBE_LIMIT, Prober, Probes, Trust
+from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
-from llmd.process.limits import TimeLimit
 
 if TYPE_CHECKING:
     import click
@@ -39,13 +38,13 @@ class PluginHost:
         cache: Cache,
         *,
         trial: str = "",
-        probe_limit: TimeLimit = PROBE_LIMIT,
     ) -> None:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
-        self._probes = Probes(Prober(cache, limit=probe_limit, trial=trial), self._names)
+        self._probes = Probes(Prober(cache, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
+        self._isolated = ""
 
     def plugins(self) -> tuple[PluginState, ...]:
         """Return the state of every plugin, as far as this host knows it."""
@@ -90,7 +89,7 @@ class PluginHost:
         """Return every device that a probe found, usable or not.
 
         Probes run in parallel child processes. Unless ``fresh``, stored reports are used: passes always, all
-        others for an hour.
+        others for at most an hour.
         """
         self._probe(self._providing("backend"), "nothing" if fresh else "all")
         return self._probes.devices()
@@ -137,10 +136,12 @@ class PluginHost:
 
         Raises:
             PluginError: the plugin failed.
-            DeviceError: the device cannot be opened.
+            DeviceError: the device cannot be opened, or not in one process with devices opened before.
         """
         backends: Sequence[Backend] = self._catalog.description(device.plugin).backend
         backend = next(one for one in backends if one.name == device.backend)
+        if backend.isolated:
+            self._isolate(backend.name)
         try:
             return backend.open(device.info.name, options)
         except LlmdError:
@@ -220,6 +221,19 @@ class PluginHost:
         if plugin in self._late:
             return Verdict(self._late[plugin])
         return Verdict() if plugin in self._probes else None
+
+    def _isolate(self, backend: str) -> None:
+        """Take this process for an isolated backend, for good: closing devices does not unload a toolkit.
+
+        Raises:
+            DeviceError: another isolated backend has it.
+        """
+        self._isolated = self._isolated or backend
+        if self._isolated != backend:
+            raise DeviceError(
+                f"devices of the backends {self._isolated} and {backend} cannot be used in one process",
+                hint="run the model on devices of one of them",
+            )
 
     def _raise_no_device(self, name: str) -> NoReturn:
         usable = ", ".join(device.info.name for device in self._probes.devices() if device.ok) or "none"

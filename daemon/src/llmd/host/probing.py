@@ -14,24 +14,25 @@ from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState, named, unique_names
 from llmd.host.fingerprint import machine_fingerprint, plugin_fingerprint, probe_fingerprint
-from llmd.host.isolation import BusyMachineError, run_isolated
+from llmd.host.isolation import BusyMachineError, OverrunError, run_isolated
 from llmd.host.jobs import Described, Found, Probe
 from llmd.host.names import PluginName
 from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary
 from llmd.process.limits import TimeLimit
 
 MAX_PARALLEL_PROBES = 4
-# How long a probe that did not pass is trusted. Retrying a plugin that hangs at every start would cost its
-# whole
-# time limit each time; never retrying would lose a device that was only asleep (docs/decisions/0006).
+# How long a probe that did not pass is trusted. Retrying a plugin that crashes or hangs at every start would
+# cost its time each time; never retrying would lose a device that was only asleep (docs/decisions/0006).
 BELIEVED_S = 3600.0
+# A time limit says less about a device than a crash: the next try may find kernels that this one compiled.
+OVERRUN_BELIEVED_S = 600.0
 
 Trust = Literal["all", "passes", "nothing"]
-"""Which stored reports are used: passes, and others for `BELIEVED_S`; only passes; none."""
+"""Which stored reports are used: passes, and others for `ProbeReport.believed_s`; only passes; none."""
 
 
-PROBE_LIMIT = TimeLimit(processor_s=10.0, wall_s=60.0)
-"""One limit for all backends."""
+IMPORT_LIMIT = TimeLimit.of_processor_time(10.0)
+"""Limit for importing and describing a plugin; its backends have the limits of the steps after that."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
@@ -43,8 +44,8 @@ class ProbeReport(msgspec.Struct, frozen=True):
     """Set if the probe as a whole failed; there are no devices then."""
     taken_at: float = 0.0
     """Seconds since the epoch."""
-    is_kept: bool = True
-    """Whether to store the report; false for a failure that only means that the machine was busy."""
+    believed_s: float = BELIEVED_S
+    """How long it is trusted if it did not pass; 0: not stored, it says nothing about the plugin."""
 
     @property
     def passed(self) -> bool:
@@ -57,11 +58,8 @@ class ProbeReport(msgspec.Struct, frozen=True):
 class Prober:
     """Probes plugins in child processes and stores the reports and the plugins' summaries."""
 
-    def __init__(
-        self, cache: Cache, *, limit: TimeLimit, trial: str, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, cache: Cache, *, trial: str, clock: Callable[[], float] = time.time) -> None:
         self._cache = cache
-        self._limit = limit
         self._trial = trial
         self._clock = clock
 
@@ -71,9 +69,9 @@ class Prober:
         known = self._cache.get(PROBE, plugin.key, fingerprint, ProbeReport)
         if known and self._holds(known, trust):
             return known
-        report = probe_now(plugin, self._limit, self._trial)
+        report = probe_now(plugin, self._trial)
         report = msgspec.structs.replace(report, taken_at=self._clock())
-        if report.is_kept:
+        if report.believed_s:
             self._cache.put(PROBE, plugin.key, fingerprint, report)
         if report.failure is None:
             self._cache.put(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), report.summary)
@@ -82,7 +80,7 @@ class Prober:
     def _holds(self, report: ProbeReport, trust: Trust) -> bool:
         if report.passed:
             return trust != "nothing"
-        return trust == "all" and 0 <= self._clock() - report.taken_at < BELIEVED_S
+        return trust == "all" and 0 <= self._clock() - report.taken_at < report.believed_s
 
     @functools.cached_property
     def _machine(self) -> str:
@@ -123,14 +121,19 @@ class Probes:
         self._reports.clear()
 
 
-def probe_now(plugin: PluginName, limit: TimeLimit, trial: str) -> ProbeReport:
+def probe_now(plugin: PluginName, trial: str) -> ProbeReport:
     """Describe and probe a plugin in a child process."""
     try:
-        answers = run_isolated(Probe(plugin, trial), limit)
+        answers = run_isolated(Probe(plugin, trial), IMPORT_LIMIT)
     except PluginError as error:
-        failure = Failure.of("probe", error)
-        return ProbeReport(Summary(), failure=failure, is_kept=not isinstance(error, BusyMachineError))
+        return ProbeReport(Summary(), failure=Failure.of("probe", error), believed_s=_believed_s(error))
     return ProbeReport(
         summary=next((answer.summary for answer in answers if isinstance(answer, Described)), Summary()),
         devices=tuple(answer.device for answer in answers if isinstance(answer, Found)),
     )
+
+
+def _believed_s(error: PluginError) -> float:
+    if isinstance(error, BusyMachineError):
+        return 0.0
+    return OVERRUN_BELIEVED_S if isinstance(error, OverrunError) else BELIEVED_S

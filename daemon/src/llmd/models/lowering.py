@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
+from llmd.api.features import LATENT, STATE
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -25,9 +26,12 @@ from llmd.api.ops import (
     Rope,
     RopeTable,
 )
-from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
+from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
 from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
+
+_FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
+"""Features for the kinds of KV groups that not every device supports."""
 
 FormatOf = Callable[[str, TensorRef], Format]
 """Chooses the format of a weight; the first argument is the kind of the op that uses it."""
@@ -79,6 +83,7 @@ def lower(
         hidden_in=None if hidden_in is None else slots[hidden_in],
         hidden_out=None if hidden_out is None else slots[hidden_out],
         activations=activations,
+        needs=_needs(plan, groups),
     )
 
 
@@ -194,6 +199,12 @@ def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[
         msgspec.structs.replace(group, layers=tuple(layer for layer in group.layers if layer in inside))
         for group in plan.groups
     )
+
+
+def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...]) -> tuple[str, ...]:
+    """Return the features that the plan needs, and those for what the layers of this range keep."""
+    kept = {_FEATURES[group.kind] for group in groups if group.layers and group.kind in _FEATURES}
+    return tuple(sorted({*plan.needs, *kept}))
 
 
 def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 
 import msgspec
 import numpy as np
@@ -54,6 +54,7 @@ def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shar
 class _Owned(msgspec.Struct):
     """The state of one sequence."""
 
+    opening: int
     row: int
     """Row in the block tables."""
     tokens: Sequence[int]
@@ -94,7 +95,7 @@ class Pager:
         max_sequences: int,
         max_len: int,
         chunk_len: int,
-        depth: int = 2,
+        depth: int = 1,
         snapshot_len: int = SNAPSHOT_LEN,
     ) -> None:
         """``chunk_len`` is the largest number of tokens of a sequence that are in flight at once, ``depth``
@@ -113,6 +114,7 @@ class Pager:
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in with_blocks)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
+        self._openings = itertools.count()
         self._copies: list[list[int]] = []  # of the step being planned
         self._copying: list[list[int]] = []  # of steps in flight
 
@@ -160,7 +162,7 @@ class Pager:
         known = known[: longest_hit(self._all_groups, self.pools, known)]
         length = len(known) * BLOCK_LEN
         slots = self._states.begin(known[-1] if known else None)
-        owned = _Owned(self._free_rows[-1], tokens, keys, length, length, [], [], slots)
+        owned = _Owned(next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [], slots)
         self._take_cached(owned, known)
         running = (one.slots for one in self._owned.values())
         fits = self._has_room(owned, len(tokens) - length, spare)
@@ -183,6 +185,7 @@ class Pager:
             return False
         parent = self._owned[parent_id]
         child = _Owned(
+            next(self._openings),
             self._free_rows.pop(),
             tokens,
             None if parent.keys is None else parent.keys.fork(parent.length),
@@ -211,6 +214,11 @@ class Pager:
     def owns(self, sequence_id: int) -> bool:
         """Return whether a sequence was begun and not freed."""
         return sequence_id in self._owned
+
+    def opening(self, sequence_id: int) -> int | None:
+        """Return a number that changes whenever a sequence is begun, by `open` or `fork`; None: not begun."""
+        owned = self._owned.get(sequence_id)
+        return None if owned is None else owned.opening
 
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
         """Plan the next ``num_tokens`` positions: take the blocks to write to. The length does not change.
@@ -283,7 +291,7 @@ class Pager:
 
     def cached(self) -> list[tuple[int, Key, int]]:
         """Return (group, key, block) of all cached blocks, most recently used first; groups alternate."""
-        turns = zip_longest(*(pool.cached() for pool in self.pools))
+        turns = itertools.zip_longest(*(pool.cached() for pool in self.pools))
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import msgspec
 
 SHORTEST_WAIT_S = 0.1
+# A device that sleeps and a busy machine both cost a child wall time, but no processor time.
+WALL_FACTOR = 6.0
 
 
 class TimeSpent(msgspec.Struct, frozen=True):
@@ -39,6 +41,16 @@ class TimeLimit(msgspec.Struct, frozen=True):
     """Processor time that it may use."""
     wall_s: float
     """Wall time after which it is killed in any case."""
+
+    @classmethod
+    def of_processor_time(cls, processor_s: float) -> TimeLimit:
+        """Return a limit of processor time, with `WALL_FACTOR` times as much wall time."""
+        return cls(processor_s, WALL_FACTOR * processor_s)
+
+    @classmethod
+    def of_wall_time(cls, wall_s: float) -> TimeLimit:
+        """Return a limit of wall time alone."""
+        return cls(wall_s, wall_s)
 
     def is_reached(self, spent: TimeSpent) -> bool:
         """Whether the child must be killed."""

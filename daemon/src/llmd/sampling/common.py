@@ -1,21 +1,13 @@
-"""The common samplers (temperature, top-k, top-p, min-p) for many rows at once, on arrays of candidates.
-
-A row's token does not depend on the other rows: each sum runs over the row's own candidates, in order.
-"""
+"""Requests with only the common samplers (temperature, top-k, top-p, min-p), which devices can run too."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from llmd.api.samplers import SamplingParams
 from llmd.sampling.sampler_chain import active_order
-from llmd.sampling.shortlist import MAX_EXPONENT, Float64
-
-NUM_COLUMNS = 6
 
 
 class CommonChain(Struct, frozen=True):
@@ -33,7 +25,7 @@ class CommonChain(Struct, frozen=True):
     """Logarithm of the ratio of a min-p after top-p; -inf: none."""
 
     def columns(self) -> tuple[float, ...]:
-        """Return the parameters as a row of the table for `CommonRows`."""
+        """Return the parameters as a row of `llmd.api.draws.Draws.table`."""
         return (
             self.filter_temperature,
             self.draw_temperature,
@@ -72,88 +64,3 @@ def common_chain(params: SamplingParams) -> CommonChain | None:
         min_p_before=-math.inf if after else min_p,
         min_p_after=min_p if after else -math.inf,
     )
-
-
-class CommonRows:
-    """Rows of the common chain, prepared for their draws before the device returns its results."""
-
-    def __init__(self, table: Float64, u: Float64) -> None:
-        """``table`` ``[N, NUM_COLUMNS]`` of `CommonChain.columns`; ``u`` ``[N]`` in (0, 1)."""
-        filter_t, draw_t, top_k, top_p, min_p_before, min_p_after = table.T
-        self._u = u
-        self._filter_t = filter_t[:, None]
-        self._draw_t = draw_t[:, None]
-        self._same_t = bool((filter_t == draw_t).all())
-        self._top_k = top_k
-        self._top_p = None if (top_p >= 1).all() else top_p
-        self._min_p_before = None if (min_p_before == -math.inf).all() else min_p_before[:, None]
-        self._min_p_after = None if (min_p_after == -math.inf).all() else min_p_after[:, None]
-        self._all_open = bool(
-            self._top_p is None
-            and self._min_p_before is None
-            and self._min_p_after is None
-            and (top_k == math.inf).all()
-        )
-        self._rows = np.arange(len(u))
-
-    def draw(self, edited: NDArray[np.float32], logsumexp: NDArray[np.float32]) -> NDArray[np.intp]:
-        """Return the index of the candidate that each row draws; K if it depends on tokens beyond them.
-
-        ``edited`` ``[N, K]``: best first. ``logsumexp`` ``[N]``: over the whole row, at the filter
-        temperature if the row has a top-p, else at the draw temperature. Both are finite in the first
-        candidate.
-        """
-        best = edited[:, :1].astype(np.float64)
-        logits = edited - best
-        over_row = logsumexp[:, None] - best / (self._draw_t if self._top_p is None else self._filter_t)
-        heavy = np.exp(np.minimum(over_row[:, 0], MAX_EXPONENT))
-        scaled = logits / self._filter_t
-        reached = np.cumsum(np.exp(scaled), axis=1)
-        kept = self._kept(scaled, reached, heavy)
-        if not self._same_t:
-            reached = np.cumsum(np.exp(logits / self._draw_t), axis=1)
-        total = self._total(reached, kept, heavy)
-        index = _count(reached <= (self._u * total)[:, None])
-        # A comparison with NaN is false.
-        drawn: NDArray[np.intp] = np.where((index < kept) & (total > 0.0), index, edited.shape[1])
-        return drawn
-
-    def _kept(self, scaled: Float64, reached: Float64, heavy: Float64) -> Float64:
-        """Return how many of the best tokens the filters keep; NaN: unknown, inf: no filter removes any."""
-        kept: Float64 = self._top_k
-        if self._min_p_before is not None:
-            kept = np.minimum(kept, _at_least(scaled, self._min_p_before))
-        if self._top_p is not None:
-            wanted = self._top_p * self._total(reached, kept, heavy)
-            # K + 1 if the candidates do not reach it.
-            cut: Float64 = np.where(np.isnan(wanted), math.nan, _count(reached < wanted[:, None]) + 1)
-            kept = np.where(self._top_p >= 1, kept, cut)
-        if self._min_p_after is not None:
-            kept = np.minimum(kept, _at_least(scaled, self._min_p_after))
-        return kept
-
-    def _total(self, reached: Float64, kept: Float64, heavy: Float64) -> Float64:
-        """Return the weight of the kept tokens relative to the best; NaN if there are more than candidates.
-
-        ``heavy`` is the weight of the whole row. Rounded to float32, it may be less than that of the
-        candidates.
-        """
-        if self._all_open:
-            everything: Float64 = np.maximum(heavy, reached[:, -1])
-            return everything
-        count = reached.shape[1]
-        listed: Float64 = reached[self._rows, np.fmin(kept, count).astype(np.intp) - 1]
-        whole = np.where(kept == math.inf, np.maximum(heavy, listed), math.nan)
-        return np.where(kept <= count, listed, whole)
-
-
-def _at_least(scaled: Float64, ratio: Float64) -> Float64:
-    """Count the tokens with at least this log ratio to the best; K + 1 (too many) if all candidates do."""
-    count = _count(scaled >= ratio)
-    return np.where(ratio[:, 0] == -math.inf, math.inf, count + (count == scaled.shape[1]))
-
-
-def _count(chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Count the chosen tokens of each row; for few rows, `numpy.count_nonzero` takes twice as long."""
-    count: NDArray[np.intp] = np.add.reduce(chosen, axis=1, dtype=np.intp)
-    return count

@@ -8,22 +8,24 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
+from llmd.api.draws import GREEDY, HOST, NUM_COLUMNS, SAMPLED, CommonRows, Draws
 from llmd.api.messages import Logprobs
+from llmd.api.philox import uniforms
 from llmd.api.random import Purpose
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import StepResult
 from llmd.sampling import mirostat, sampler_chain
 from llmd.sampling.allowed import Mask, pack
-from llmd.sampling.common import NUM_COLUMNS, CommonChain, CommonRows, common_chain
+from llmd.sampling.common import CommonChain, common_chain
 from llmd.sampling.edit_table import NO_EDITS, Edits
 from llmd.sampling.edits import LogitEdits
-from llmd.sampling.philox import uniforms
 from llmd.sampling.shortlist import Moments, of_candidates, of_row
 
 FetchRow = Callable[[int], NDArray[np.float32]]
 """Returns all edited logits float32 ``[vocab]`` of an output row."""
 
 _GREEDY, _COMMON, _OTHER = range(3)
+_DEVICE_KINDS = np.array([GREEDY, SAMPLED, HOST], np.int8)
 _NEUTRAL = CommonChain(1.0, 1.0).columns()
 _MIN_SLOTS = 16
 _REMOVED = 0
@@ -137,6 +139,35 @@ class Sampler:
         """Return the mask of the tokens that a request allows; None if it allows all."""
         return self._requests[request_id].allowed if self.restricts(request_id) else None
 
+    def is_greedy(self, request_id: int) -> bool:
+        """Return whether the request takes the best token; also true of a removed request."""
+        request = self._requests.get(request_id)
+        return request is None or sampler_chain.is_greedy(request.params)
+
+    def is_common(self, request_id: int) -> bool:
+        """Return whether a device can draw the tokens: greedy ones, or samples of the common chain."""
+        request = self._requests.get(request_id)
+        return request is None or self._kind[request.slot] != _OTHER
+
+    def draws(
+        self, request_ids: Sequence[int], positions: NDArray[np.int32], described: NDArray[np.bool_]
+    ) -> Draws:
+        """Return how a device draws tokens at positions int32 ``[N]``; rows of other chains are the host's.
+
+        ``described`` bool ``[N]``: rows of which more is needed than their token.
+        """
+        slots = self._slots(request_ids)
+        kinds = _DEVICE_KINDS[self._kind[slots]]
+        random = self._random[slots]
+        return Draws(
+            kinds=kinds,
+            table=self._table[slots],
+            seeds=np.ascontiguousarray(random[:, 0]),
+            positions=positions.astype(np.uint64),
+            choices=np.ascontiguousarray(random[:, 1]),
+            token_only=(kinds != HOST) & ~described,
+        )
+
     def temperatures(self, request_ids: Iterable[int]) -> NDArray[np.float32]:
         """Return the temperatures float32 ``[N]`` for the selection of a step."""
         return self._temperature[self._slots(request_ids)]
@@ -166,19 +197,26 @@ class Sampler:
         return PreparedDraws(request_ids, positions, common, CommonRows(self._table[slots], u), others)
 
     def draw(self, prepared: PreparedDraws, result: StepResult, fetch_row: FetchRow) -> DrawnTokens:
-        """Draw a token for each output row. Requests do not change until `accept`.
+        """Draw a token for each output row, or take the device's. Requests do not change until `accept`.
 
         A row without finite logits has no distribution: it takes the best token, as greedy rows do.
         """
-        tokens = result.ids[:, 0].tolist()
+        by_device = None if result.tokens is None else result.tokens >= 0
+        first = (
+            result.ids[:, 0] if by_device is None else np.where(by_device, result.tokens, result.ids[:, 0])
+        )
+        tokens = first.tolist()
         if prepared.rows is None and not prepared.others.size:
             return DrawnTokens(tokens)
-        finite = np.isfinite(result.edited_logsumexp)
-        if not finite.all():
-            prepared = self.prepare(prepared.request_ids, prepared.positions, ~finite)
+        greedy = ~np.isfinite(result.edited_logsumexp)
+        if by_device is not None:
+            greedy |= by_device
+        if greedy.any():
+            prepared = self.prepare(prepared.request_ids, prepared.positions, greedy)
         limits: dict[int, float] = {}
         logprobs: dict[int, Logprobs] = {}
-        for row in [*self._draw_common(prepared, result, tokens), *prepared.others.tolist()]:
+        self._draw_common(prepared, result, tokens, fetch_row)
+        for row in prepared.others.tolist():
             request_id = prepared.request_ids[row]
             drawn = self._draw_row(
                 self._requests[request_id], prepared.positions[row], row, result, fetch_row
@@ -208,10 +246,12 @@ class Sampler:
         limit = self._requests[request_id].limit if request_id in self._steered else None
         return b"" if limit is None else mirostat.pack(limit)
 
-    def _draw_common(self, prepared: PreparedDraws, result: StepResult, tokens: list[int]) -> Sequence[int]:
-        """Draw the rows of the common chain into ``tokens``; return those that need their whole row."""
+    def _draw_common(
+        self, prepared: PreparedDraws, result: StepResult, tokens: list[int], fetch_row: FetchRow
+    ) -> None:
+        """Draw the rows of the common chain into ``tokens``."""
         if prepared.rows is None:
-            return ()
+            return
         rows, count = prepared.common, result.edited.shape[1]
         everything = rows.size == len(tokens)
         edited = result.edited if everything else result.edited[rows]
@@ -224,8 +264,9 @@ class Sampler:
         else:
             for row, token in zip(rows.tolist(), drawn, strict=True):
                 tokens[row] = token
-        unknown: list[int] = rows[index == count].tolist()
-        return unknown
+        for place in np.flatnonzero(index == count).tolist():
+            row = int(rows[place])
+            tokens[row] = prepared.rows.draw_whole(place, fetch_row(row))
 
     def _draw_row(
         self, request: _Request, position: int, row: int, result: StepResult, fetch_row: FetchRow
@@ -242,11 +283,9 @@ class Sampler:
                 float(result.edited_entropy[row]),
             ),
         )
-        drawn = None
-        if self._kind[request.slot] == _OTHER:
-            drawn = sampler_chain.draw(
-                of_candidates(result.ids[row], result.edited[row]), request.params, context
-            )
+        drawn = sampler_chain.draw(
+            of_candidates(result.ids[row], result.edited[row]), request.params, context
+        )
         if drawn is None:
             drawn = sampler_chain.draw(of_row(fetch_row(row)), request.params, context)
         assert drawn is not None, "the whole row always determines the draw"

@@ -9,10 +9,10 @@ import numpy as np
 from msgspec import Struct, structs
 
 from llmd.api.messages import Logprobs
+from llmd.api.philox import uniform
 from llmd.api.random import Purpose
 from llmd.api.samplers import Mirostat, SamplerName, SamplingParams
 from llmd.sampling import filters, mirostat
-from llmd.sampling.philox import uniform
 from llmd.sampling.shortlist import Moments, Shortlist
 
 

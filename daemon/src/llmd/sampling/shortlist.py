@@ -12,9 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-Float64 = NDArray[np.float64]
-MAX_EXPONENT = 700.0
-"""Larger exponents overflow; no row has that much more weight than its best token."""
+from llmd.api.draws import MAX_EXPONENT, Float64, best_first
 
 LEAST_REST = 0.01
 """A smaller rest of a float32 log-sum-exp cannot be computed accurately enough."""
@@ -124,13 +122,7 @@ def of_candidates(ids: NDArray[np.int32], edited: NDArray[np.float32]) -> Shortl
 
 def of_row(row: NDArray[np.float32]) -> Shortlist:
     """Return all tokens of a row of edited logits float32 ``[vocab]`` that are not forbidden."""
-    # One sort of integers is many times faster than a stable sort of floats. The high bits are the complement
-    # of an order-preserving map of the logit, the low bits the id. Adding zero makes -0.0 equal to 0.0.
-    bits = (row + np.float32(0.0)).view(np.uint32)
-    descending = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))
-    keys = (descending.astype(np.uint64) << np.uint64(32)) | np.arange(len(row), dtype=np.uint64)
-    keys.sort()
-    ids = (keys & np.uint64(0xFFFFFFFF)).astype(np.int32)
+    ids = best_first(row)
     logits = row[ids]
     count = int(np.count_nonzero(logits > -np.inf))
     return Shortlist(ids[:count], logits[:count].astype(np.float64), ends=True)

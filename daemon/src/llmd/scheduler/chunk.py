@@ -17,6 +17,8 @@ class Chunk(msgspec.Struct, frozen=True):
     """A token is drawn from the last row, for the sequence and each of its siblings."""
     siblings: tuple[Sequence, ...] = ()
     """Sequences that continue as forks of this one."""
+    opening: int = 0
+    """`Pager.opening` of the sequence when the chunk was planned."""
     scored: bool = False
     """Each row returns the logprob of the next prompt token; such a chunk never ends its sequence."""
 

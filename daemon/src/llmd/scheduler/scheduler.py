@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from operator import attrgetter
 
@@ -34,8 +34,10 @@ class Scheduler:
     the running sequence of the last rank is preempted: its blocks are freed, and it waits with its tokens.
     When it runs again, their keys and values are recomputed or found in the prefix cache.
 
-    A step may be planned while the previous one is in flight. Each sequence then counts the pending token of
-    that step. If the pending token ends the sequence, the row planned after it is wasted.
+    A step may be planned while others are in flight. A sequence whose token is pending in the newest of them
+    counts that token, if the new step can take it from there. If the pending token ends the sequence, the row
+    planned after it is wasted. With several ``micro_batches``, the running sequences are divided evenly among
+    that many steps instead: a step has no row for a sequence with a pending token.
 
     Siblings are waiting sequences with the same prompt as a running one (``n`` answers to a prompt). They
     wait for its prefill, draw their first tokens from its last row, and continue as its forks.
@@ -51,8 +53,12 @@ class Scheduler:
     recomputation as in Kwon et al. 2023, "PagedAttention".
     """
 
-    def __init__(self, pager: Pager, *, slots: int, chunk_len: int, scored_rows: int = 0) -> None:
+    def __init__(
+        self, pager: Pager, *, slots: int, chunk_len: int, scored_rows: int = 0, micro_batches: int = 1
+    ) -> None:
         self._pager = pager
+        self._micro_batches = micro_batches
+        self._known: Container[int] = ()  # sequences whose pending token the step being planned can take
         self._slots = slots
         self._chunk_len = chunk_len
         self._scored_rows = scored_rows
@@ -84,11 +90,13 @@ class Scheduler:
             return
         sequence.ended = True
 
-    def plan(self) -> StepPlan:
-        """Plan the next step; the plan is empty if nothing can run until the step in flight is done.
+    def plan(self, known: Container[int] = ()) -> StepPlan:
+        """Plan the next step; the plan is empty if nothing can run until a step in flight is done.
 
-        Reserves the blocks that the step writes to. Lengths do not change until it is done.
+        Reserves the blocks that the step writes to. Lengths do not change until it is done. ``known`` are the
+        ids of sequences that draw in the newest step in flight, from which this step can take their tokens.
         """
+        self._known = known if self._micro_batches == 1 else ()
         before, self._scorable = self.preemptions, self._scored_rows
         self._fork_from_leaders()
         chunks, left = self._plan_running()
@@ -99,8 +107,14 @@ class Scheduler:
         chunks.sort(key=_IS_SCORED)
         return StepPlan(chunks, begun)
 
-    def join(self, chunk: Chunk) -> None:
-        """Turn the siblings of a finished chunk into forks of its sequence, or queue them if it is gone."""
+    def complete(self, chunk: Chunk) -> None:
+        """Record that the step of a chunk is done.
+
+        Its positions become valid, unless its sequence was preempted since. Its siblings become forks of the
+        sequence, or are queued if it is gone.
+        """
+        if self._pager.opening(chunk.sequence.request_id) == chunk.opening:
+            self._pager.advance(chunk.sequence.request_id, chunk.count)
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
@@ -162,19 +176,22 @@ class Scheduler:
         """Return the chunks of the running sequences, and the prefill tokens that still fit the step."""
         chunks: list[Chunk] = []
         left, index = self._chunk_len, 0
-        while index < len(self.running):
+        share = -(-len(self.running) // self._micro_batches)
+        while index < len(self.running) and share > 0:
             sequence = self.running[index]
             if sequence.group is None:
                 start, count, used = self._next(sequence, left)
                 prepare = partial(self._pager.prepare, sequence.request_id, count)
                 if count and self._make_room(sequence, prepare):
                     chunks.append(self._chunk(sequence, start, count))
+                    share -= chunks[-1].ends
                     left -= used
                 index += 1
             else:
                 members = self._together(sequence)
                 planned, left = self._plan_group(members, left)
                 chunks += planned
+                share -= sum(chunk.ends for chunk in planned)
                 index += len(members)
         return chunks, left
 
@@ -201,8 +218,10 @@ class Scheduler:
         """Return start and count of a sequence's next rows, and the tokens of ``left`` that they use."""
         start = self._pager.planned(sequence.request_id)
         missing = sequence.expected_len - start
-        if sequence.pending and sequence.expected_len >= sequence.total_len:
-            missing = 0  # its last token is pending
+        if sequence.pending and (
+            sequence.expected_len >= sequence.total_len or sequence.request_id not in self._known
+        ):
+            missing = max(0, len(sequence.tokens) - start)  # the pending token is its last, or out of reach
         if missing == 1:
             return start, 1, 0
         count = self._count(sequence, start, min(missing, left))
@@ -220,14 +239,16 @@ class Scheduler:
         return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
+        opening = self._pager.opening(sequence.request_id)
+        assert opening is not None, "a running sequence has blocks"
         if start < sequence.unscored_from:
             self._scorable -= count
-            return Chunk(sequence, start, count, ends=False, scored=True)
+            return Chunk(sequence, start, count, ends=False, opening=opening, scored=True)
         ends = start + count == sequence.expected_len
         siblings = self._siblings(sequence) if ends else ()
         for one in (sequence, *siblings) if ends and sequence.group is None else ():
             one.pending += 1
-        return Chunk(sequence, start, count, ends, siblings)
+        return Chunk(sequence, start, count, ends, siblings, opening)
 
     def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
         """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""

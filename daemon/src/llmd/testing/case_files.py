@@ -165,7 +165,7 @@ def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome)
     if recorded.hidden is not None:
         arrays["hidden"] = recorded.hidden
     if recorded.selection is not None:
-        names = [name for name in Selection.__struct_fields__ if name != "raw_top"]
+        names = [name for name in Selection.__struct_fields__ if name not in {"raw_top", "draws", "late"}]
         arrays |= {f"selection/{name}": array for name, array in _fields(recorded.selection, names).items()}
         arrays["selection/raw_top"] = _int64([recorded.selection.raw_top])
     if recorded.masks is not None:

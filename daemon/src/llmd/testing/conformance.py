@@ -11,13 +11,22 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
+from llmd.api.features import DRAWS, STATE
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
+from llmd.testing.selections import (
+    defined_fields,
+    make_late_edits,
+    make_masks,
+    make_selection,
+    masked_places,
+)
 from llmd.testing.workload import (
     LoadedWorkload,
     Outcome,
@@ -27,8 +36,6 @@ from llmd.testing.workload import (
     edge_places,
     edges_alone,
     lower_range,
-    make_masks,
-    make_selection,
     ragged,
     run,
 )
@@ -69,6 +76,8 @@ def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
         return False
     if case.kv_dtype not in {*PLAIN_KV, *info.kv_dtypes}:
         return False
+    if not case.features <= set(info.features):
+        return False
     if case.format not in INTEGER_FORMATS:
         return True
     multiplies = case.format in info.formats and case.activations in info.activations
@@ -82,6 +91,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
+        "features": tuple(name for name in (DRAWS, STATE) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
@@ -103,6 +113,8 @@ def check_case(device: Device, workload: Workload, expected: Outcome | None = No
         yield CaseResult(workload.name, None, missing)
         return
     yield check_accuracy(device, workload, expected)
+    if workload.draws and workload.first_part == 0:
+        yield check_feeding(device, workload)
     if device.info.row_exact:
         yield from check_exactness(device, workload)
 
@@ -118,6 +130,14 @@ def check_accuracy(device: Device, workload: Workload, expected: Outcome | None 
     error = nmse(mine, expected or reference_outcome(workload))
     problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
     return CaseResult(workload.name, error, problem or _compare_candidates(mine, workload))
+
+
+def check_feeding(device: Device, workload: Workload) -> CaseResult:
+    """Check that a step takes the tokens that the device drew in the step before it."""
+    fed, passed_on = decode_twice(device, workload)
+    error = float(np.sum((fed - passed_on) ** 2, dtype=np.float64) / np.sum(passed_on**2, dtype=np.float64))
+    problem = "" if error <= workload.max_nmse else f"NMSE {error:.2e} is above {workload.max_nmse:.0e}"
+    return CaseResult(f"{workload.name} fed by the device", error, problem)
 
 
 def check_exactness(device: Device, workload: Workload) -> Iterator[CaseResult]:
@@ -163,8 +183,11 @@ def _different_rows(mine: Outcome, expected: Outcome, places: Sequence[Place]) -
     def same(place: tuple[int, int]) -> bool:
         if not np.array_equal(mine.rows[place], expected.rows[place], equal_nan=True):
             return False
-        pairs = zip(mine.picked.get(place, ()), expected.picked.get(place, ()), strict=True)
-        return all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+        found, wanted = mine.picked.get(place, {}), expected.picked.get(place, {})
+        return found.keys() == wanted.keys() and all(
+            np.array_equal(found[name], wanted[name], equal_nan=wanted[name].dtype.kind == "f")
+            for name in wanted
+        )
 
     return [place for place in places if not same(place)]
 
@@ -184,14 +207,21 @@ def _compare_candidates(outcome: Outcome, workload: Workload) -> str:
         return ""
     places = sorted(outcome.rows)
     raw = np.array([outcome.rows[p] for p in places])
-    kept = len(outcome.picked[places[0]][0])
-    expected = OutputRows(raw, make_selection(workload, places), kept)
-    if workload.masks:
-        expected.apply_masks(make_masks(workload, places))
+    kept = next(len(picked["ids"]) for picked in outcome.picked.values() if "ids" in picked)
+    selection = make_selection(workload, places)
+    expected = OutputRows(raw, selection, kept)
+    if selection.late is not None and selection.late.any():
+        expected.apply_edits(make_late_edits(workload, places))
+    if masked := masked_places(selection, places):
+        expected.apply_masks(make_masks(workload, masked))
     result = expected.result()
-    for index, name in enumerate(type(result).__struct_fields__):
-        mine = np.array([outcome.picked[p][index] for p in places])
-        wanted = getattr(result, name)
+    fields = [defined_fields(result, selection, row) for row in range(len(places))]
+    for name in StepResult.__struct_fields__:
+        rows = [row for row in range(len(places)) if name in fields[row]]
+        picked = [outcome.picked[places[row]] for row in rows]
+        if any(name not in found for found in picked):
+            return f"{name} is missing"
+        mine, wanted = [found[name] for found in picked], [fields[row][name] for row in rows]
         tolerance = 1e-5 if name in _SUMS else 0.0
         if not np.allclose(mine, wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
             return f"{name} does not follow from the logits"

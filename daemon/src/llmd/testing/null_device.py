@@ -1,8 +1,8 @@
 """A device that implements the contract with simulated step times and computes nothing.
 
-A step takes ``step_s`` seconds of the caller's clock. The logits of a row depend only on its position: the
-token ``(STRIDE * position + j) % vocab`` has the logit ``-j``; edits and masks have no effect. Violations of
-the contract are refused, and submitted steps are recorded.
+A step takes ``step_s`` seconds of the caller's clock (`null_timeline`). The logits of a row depend only on
+its position (`null_rows`); edits and masks have no effect, except on a device that draws tokens. Violations
+of the contract are refused, and submitted steps are recorded.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from llmd.api import (
     DeviceInfo,
     DeviceProfile,
     HiddenRef,
-    HostHidden,
     KVDtype,
+    LateEdits,
     Program,
     Progress,
     Refusal,
@@ -34,11 +34,15 @@ from llmd.api import (
     TensorSource,
     Ticket,
 )
-from llmd.api.checks import check_hidden, check_selection, check_step
+from llmd.api.candidates import OutputRows
+from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
+from llmd.api.features import DRAWS, STATE
+from llmd.api.step import Float32
+from llmd.testing.null_rows import NullRows, null_logits
+from llmd.testing.null_timeline import NullRun, NullTimeline
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
-STRIDE = 7919
 
 
 def _no_pause(_seconds: float) -> None:
@@ -56,8 +60,12 @@ class NullDevice:
         pause: Pause = _no_pause,
         name: str = "null",
         memory_bytes: int = 1 << 30,
+        draws: bool = False,
     ) -> None:
-        """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once."""
+        """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once.
+
+        ``draws``: the device draws tokens, from edited and masked logits.
+        """
         self.info = DeviceInfo(
             name=name,
             kind="null",
@@ -69,6 +77,7 @@ class NullDevice:
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
+            features=(DRAWS, STATE) if draws else (STATE,),
         )
         self.clock = clock
         self.step_s = step_s
@@ -108,18 +117,28 @@ class NullWeights:
 
 
 class _Flight(msgspec.Struct):
-    ready_at: float
+    run: NullRun
     rows: int
-    outputs: NDArray[np.int32]  # positions of the output rows
-    result: StepResult
-    waiting_for_masks: int
+    selection: Selection
+    positions: NDArray[np.int32]  # of the output rows
+    outputs: OutputRows | NullRows
+    missing: list[str]  # methods that have yet to be called, in order
+
+
+class _NullHidden(msgspec.Struct, frozen=True):
+    """Hidden states that a null stage returns at a time of its clock."""
+
+    ready_at: float
+    array: Float32
+
+    def host(self) -> Float32:
+        return self.array
 
 
 class NullStage:
-    """See `llmd.api.Stage`.
+    """See `llmd.api.Stage`. A step begins once the stage before has returned its hidden states.
 
-    ``submitted`` has (rows, position of each sequence's last row) for every step. ``idle_s`` is the time
-    between the end of a step and the submission of the next.
+    ``submitted`` has (rows, position of each sequence's last row) for every step.
     """
 
     def __init__(
@@ -130,51 +149,68 @@ class NullStage:
         self._blocks = dict(blocks)
         self._limits = limits
         self._flights: dict[Ticket, _Flight] = {}
-        self._busy_until = 0.0
+        self._timeline = NullTimeline(device.step_s)
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
         self.most_in_flight = 0
-        self.idle_s = 0.0
-        width = min(limits.num_candidates, program.vocab_size)
-        self._candidates = np.arange(width, dtype=np.int32)
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds for which the device had no layers to run, between the first step and the last."""
+        return self._timeline.idle_s
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         now = self._device.clock()
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
-        if step.feed is not None and self._program.hidden_in is None and step.feed not in self._flights:
-            raise ValueError(f"the step is fed from ticket {step.feed}, which is not in flight")
+            self._check_draws(selection)
+        fed_from = self._fed_from(step)
         if len(self._flights) >= self._limits.tickets:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         if hidden is not None:
             check_hidden(self._program, step, hidden.host())
-        self._start(now)
+        now = max(now, hidden.ready_at) if isinstance(hidden, _NullHidden) else now
         ticket = Ticket(self._next)
         self._next += 1
         selection = selection or _NOTHING
-        masked = int(selection.masked.sum())
-        outputs = step.positions[selection.rows]
-        result = self._result(outputs, selection)
-        self._flights[ticket] = _Flight(self._busy_until, step.num_rows, outputs, result, masked)
+        missing = ["apply_edits"] if _any(selection.late) else []
+        missing += ["apply_masks"] if _any(selection.masked) else []
+        run = self._timeline.submit(now, fed_from, waits=bool(missing))
+        positions = step.positions[selection.rows]
+        outputs = self._outputs(positions, selection)
+        self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
 
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        flight = self._find(ticket)
+        check_late_edits(self._program.vocab_size, flight.selection, edits)
+        self._complete(flight, "apply_edits")
+        flight.outputs.apply_edits(edits)
+
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         flight = self._find(ticket)
-        if len(masks) != flight.waiting_for_masks:
-            raise ValueError(f"{len(masks)} masks for {flight.waiting_for_masks} masked rows")
-        flight.waiting_for_masks = 0
+        masked = int(flight.selection.masked.sum())
+        if len(masks) != masked:
+            raise ValueError(f"{len(masks)} masks for {masked} masked rows")
+        self._complete(flight, "apply_masks")
+        flight.outputs.apply_masks(masks)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
-        return HostHidden(np.zeros((self._find(ticket).rows, self._program.output_size), np.float32))
+        flight = self._find(ticket)
+        assert flight.run.layers_end is not None, "only a single stage is fed with tokens"
+        rows = np.zeros((flight.rows, self._program.output_size), np.float32)
+        return _NullHidden(flight.run.layers_end, rows)
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)
-        if flight.waiting_for_masks:
-            raise ValueError("masked rows have no candidates before apply_masks")
-        left_s = flight.ready_at - self._device.clock()
+        if flight.missing:
+            raise ValueError(f"rows have no candidates before {' and '.join(flight.missing)}")
+        if flight.run.ready_at is None:
+            raise ValueError("the step is fed from a ticket that waits for its edits or masks")
+        left_s = flight.run.ready_at - self._device.clock()
         if left_s > timeout_s:
             del self._flights[ticket]
             raise DeviceError(
@@ -182,16 +218,16 @@ class NullStage:
             )
         if left_s > 0:
             self._device.pause(left_s)
-        return flight.result
+        return flight.outputs.result()
 
     def rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
-        vocab = self._program.vocab_size
-        best = STRIDE * self._find(ticket).outputs[outputs].astype(np.int64)
-        logits: NDArray[np.float32] = -((np.arange(vocab) - best[:, None]) % vocab).astype(np.float32)
-        return logits
+        flight = self._find(ticket)
+        if isinstance(flight.outputs, OutputRows):
+            return flight.outputs.edited[outputs]
+        return null_logits(flight.positions[outputs], self._program.vocab_size)
 
     def raw_rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
-        return self.rows(ticket, outputs)
+        return null_logits(self._find(ticket).positions[outputs], self._program.vocab_size)
 
     def read_blocks(self, group: int, blocks: NDArray[np.int32]) -> NDArray[np.uint8]:
         raise NotImplementedError("it keeps no blocks")
@@ -200,35 +236,40 @@ class NullStage:
         raise NotImplementedError("it keeps no blocks")
 
     def release(self, ticket: Ticket) -> None:
-        self._find(ticket)
+        self._timeline.complete(self._find(ticket).run, self._device.clock())
         del self._flights[ticket]
 
     def close(self) -> None:
         self._flights.clear()
 
-    def _start(self, now: float) -> None:
-        if self.submitted:
-            self.idle_s += max(0.0, now - self._busy_until)
-        self._busy_until = max(self._busy_until, now) + self._device.step_s
+    def _check_draws(self, selection: Selection) -> None:
+        if DRAWS not in self._device.info.features and (selection.draws or selection.late is not None):
+            raise ValueError("a selection has draws or late rows, which the device does not claim")
 
-    def _result(self, positions: NDArray[np.int32], selection: Selection) -> StepResult:
-        count, vocab = len(positions), self._program.vocab_size
-        ids = ((STRIDE * positions.astype(np.int64)[:, None] + self._candidates) % vocab).astype(np.int32)
-        logits = np.broadcast_to(-self._candidates.astype(np.float32), ids.shape)
-        top = min(selection.raw_top, ids.shape[1])
-        return StepResult(
-            ids=ids,
-            edited=logits,
-            raw=logits,
-            raw_logsumexp=_logsumexp(np.ones(count, np.float32), vocab),
-            edited_logsumexp=_logsumexp(selection.temperatures, vocab),
-            edited_entropy=_entropy(selection.temperatures, vocab),
-            edited_deviation=np.full(count, np.sqrt((vocab**2 - 1) / 12), np.float32),
-            num_allowed=np.full(count, vocab, np.int32),
-            target_raw=np.full(count, np.nan, np.float32),
-            top_ids=ids[:, :top],
-            top_raw=logits[:, :top],
-        )
+    def _fed_from(self, step: Step) -> NullRun | None:
+        if step.feed is None:
+            return None
+        if step.feed not in self._flights:
+            raise ValueError(f"the step is fed from ticket {step.feed}, which is not in flight")
+        flight = self._flights[step.feed]
+        if -int(step.token_ids.min()) > len(flight.positions):
+            raise ValueError(f"the step is fed from more rows than the {len(flight.positions)} of its ticket")
+        return flight.run
+
+    def _outputs(self, positions: NDArray[np.int32], selection: Selection) -> OutputRows | NullRows:
+        vocab, num_candidates = self._program.vocab_size, self._limits.num_candidates
+        changes = selection.edit_ids.size or _any(selection.late) or _any(selection.masked)
+        if DRAWS in self._device.info.features and changes:
+            return OutputRows(null_logits(positions, vocab), selection, num_candidates)
+        return NullRows(positions, selection, num_candidates, vocab)
+
+    def _complete(self, flight: _Flight, method: str) -> None:
+        """Note that a method was called that completes output rows."""
+        if flight.missing[:1] != [method]:
+            raise ValueError(f"{method} is not expected here; missing: {flight.missing}")
+        del flight.missing[0]
+        if not flight.missing:
+            self._timeline.complete(flight.run, self._device.clock())
 
     def _find(self, ticket: Ticket) -> _Flight:
         if ticket not in self._flights:
@@ -236,19 +277,8 @@ class NullStage:
         return self._flights[ticket]
 
 
-def _logsumexp(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
-    """Return the log-sum-exp of the logits 0, -1, … of a row, a geometric series."""
-    ratio = np.exp(-1.0 / temperatures.astype(np.float64))
-    series: NDArray[np.float32] = np.log((1 - ratio**vocab) / (1 - ratio)).astype(np.float32)
-    return series
-
-
-def _entropy(temperatures: NDArray[np.float32], vocab: int) -> NDArray[np.float32]:
-    """Return the entropy of a row, from its log-sum-exp and a truncated geometric mean."""
-    ratio = np.exp(-1.0 / temperatures.astype(np.float64))
-    mean = ratio / (1 - ratio) - vocab * ratio**vocab / (1 - ratio**vocab)
-    entropy: NDArray[np.float32] = (_logsumexp(temperatures, vocab) + mean / temperatures).astype(np.float32)
-    return entropy
+def _any(flags: NDArray[np.bool_] | None) -> bool:
+    return flags is not None and bool(flags.any())
 
 
 _NONE = np.zeros(0, np.int32)

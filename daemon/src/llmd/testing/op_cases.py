@@ -186,6 +186,7 @@ def _head() -> Iterator[Workload]:
             yield head_case(label, op, edits=edits, masks=masks)
     for fmt in ("f16", "bf16"):
         yield head_case(f"head/{fmt}", heads["plain"], fmt)
+    yield msgspec.structs.replace(head_case("head/draws", heads["plain"], edits=True), draws=True)
 
 
 def head_case(

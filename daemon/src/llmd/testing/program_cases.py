@@ -33,13 +33,19 @@ def part_cases() -> Iterator[Workload]:
 
 
 def program_cases() -> Iterator[Workload]:
-    """Yield the small model in every format, with and without a window; a hybrid; no head; the encoder."""
+    """Yield the small model in every format, with and without a window, and the small encoder.
+
+    The small model also runs with draws, without a head, and as a hybrid.
+    """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
         for (fmt, kv_dtype), bound in _BOUNDS.items():
             name = f"program/{'window' if window else 'full'}-{fmt}-kv-{kv_dtype}"
             tokens = _tokens(plan.vocab_size)
             yield Workload(name, plan, 0, len(plan.parts), tokens, fmt, kv_dtype, edits=True, max_nmse=bound)
+    plan = TinyModel(window=20).plan()
+    tokens = _tokens(plan.vocab_size)
+    yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
     hybrid = TinyModel(hybrid=True).plan()

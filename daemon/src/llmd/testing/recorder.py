@@ -29,7 +29,8 @@ from llmd.api import (
     Ticket,
     WeightData,
 )
-from llmd.api.step import Float32, Int32
+from llmd.api.features import STATE
+from llmd.api.step import Float32, Int32, LateEdits
 
 
 class RecordedStep(msgspec.Struct):
@@ -40,6 +41,8 @@ class RecordedStep(msgspec.Struct):
     selection: Selection | None
     masks: NDArray[np.uint32] | None = None
     """None if no masks were applied."""
+    edits: LateEdits | None = None
+    """None if no edits were applied late."""
 
 
 class Recorder:
@@ -58,6 +61,7 @@ class Recorder:
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             reason="it only records",
+            features=(STATE,),
         )
         self.weights: list[WeightData] = []
         self.stored_blocks: list[NDArray[np.uint8] | None] = []
@@ -93,6 +97,9 @@ class Recorder:
         self.steps.append(RecordedStep(step, None if hidden is None else hidden.host(), selection))
         return Ticket(len(self.steps) - 1)
 
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        self.steps[ticket].edits = edits
+
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         self.steps[ticket].masks = masks
 
@@ -117,6 +124,7 @@ class Recorder:
             target_raw=np.zeros(count, np.float32),
             top_ids=np.zeros((count, selection.raw_top), np.int32),
             top_raw=np.zeros((count, selection.raw_top), np.float32),
+            tokens=None if selection.draws is None else np.zeros(count, np.int32),
         )
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:

@@ -32,12 +32,19 @@ from llmd.api import (
     Stage,
     StageLimits,
     Step,
-    StepResult,
     TensorRef,
     Ticket,
 )
+from llmd.api.features import DRAWS, STATE
 from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
+from llmd.testing.selections import (
+    defined_fields,
+    make_late_edits,
+    make_masks,
+    make_selection,
+    masked_places,
+)
 from llmd.testing.sources import RandomSource
 
 Place = tuple[int, int]
@@ -64,6 +71,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Whether every output row has edits, a target and raw tops, to exercise all of a selection."""
     masks: bool = False
     """Whether every output row has a grammar mask."""
+    draws: bool = False
+    """Whether the device draws tokens; some rows then have edits that come late, and some have masks."""
     token_types: bool = False
     """Whether every third row has token type 1."""
     begun: int = 0
@@ -78,6 +87,12 @@ class Workload(msgspec.Struct, frozen=True):
     def ops(self) -> tuple[Op, ...]:
         """The ops of the parts in order."""
         return tuple(op for part in self.plan.parts[self.first_part : self.last_part] for op in part.ops)
+
+    @property
+    def features(self) -> set[str]:
+        """The features of devices that the case tries."""
+        of_draws = {DRAWS} if self.draws else set()
+        return of_draws | ({STATE} if any(group.kind == "state" for group in self.plan.groups) else set())
 
     @property
     def cost(self) -> int:
@@ -115,8 +130,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     rows: dict[Place, NDArray[np.float32]]
     """Full logits or hidden states."""
-    picked: dict[Place, tuple[NDArray[np.generic], ...]]
-    """The fields of `StepResult`."""
+    picked: dict[Place, dict[str, NDArray[np.generic]]]
+    """The fields of `StepResult` that are defined for the row, by name."""
 
 
 def one_by_one(workload: Workload) -> Schedule:
@@ -315,14 +330,15 @@ class _Run:
 
     def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
         stage = self._stages[-1]
-        if self._workload.masks:
-            stage.apply_masks(ticket, make_masks(self._workload, places))
+        if selection.late is not None and selection.late.any():
+            stage.apply_edits(ticket, make_late_edits(self._workload, places))
+        if masked := masked_places(selection, places):
+            stage.apply_masks(ticket, make_masks(self._workload, masked))
         result = stage.wait(ticket, 60.0)
         raw = stage.raw_rows(ticket, np.arange(selection.num_rows, dtype=np.int32))
         outcome.rows.update(zip(places, raw.copy(), strict=True))
         for row, place in enumerate(places):
-            fields = (getattr(result, name)[row] for name in StepResult.__struct_fields__)
-            outcome.picked[place] = tuple(np.array(field) for field in fields)
+            outcome.picked[place] = defined_fields(result, selection, row)
 
     def _arrays(self, chunks: Sequence[Place], places: list[Place]) -> Step:
         sequences = [s for s, _ in chunks]
@@ -359,30 +375,3 @@ class _Run:
         width = self._workload.plan.hidden_size
         rows = [np.random.default_rng([7, *place]).standard_normal(width) for place in places]
         return HostHidden(np.array(rows, np.float32))
-
-
-def make_selection(workload: Workload, places: list[Place]) -> Selection:
-    """Return a selection of every row, with edits that depend only on the place."""
-    count, vocab = len(places), workload.plan.vocab_size
-    per_row = 5 if workload.edits else 0
-    draws = [np.random.default_rng([11, *place]) for place in places]
-    ids = [np.sort(d.choice(vocab, per_row, replace=False)) for d in draws]
-    return Selection(
-        rows=np.arange(count, dtype=np.int32),
-        edit_offsets=np.arange(count + 1, dtype=np.int32) * np.int32(per_row),
-        edit_ids=np.concatenate([*ids, np.zeros(0)]).astype(np.int32),
-        edit_factors=np.tile(np.array([1.0, 1.3, 2.0, 1.0, 0.5], np.float32)[:per_row], count),
-        edit_biases=np.tile(np.array([-3.0, 0.0, 1.0, 6.0, 0.0], np.float32)[:per_row], count),
-        masked=np.full(count, workload.masks),
-        temperatures=np.array([0.5 + 0.25 * (p % 4) for _, p in places], np.float32),
-        targets=np.array([(s + 3 * p) % vocab if workload.edits else -1 for s, p in places], np.int32),
-        raw_top=7 if workload.edits else 0,
-    )
-
-
-def make_masks(workload: Workload, places: list[Place]) -> NDArray[np.uint32]:
-    """Return masks that allow about half of the vocabulary and always id 0."""
-    vocab = workload.plan.vocab_size
-    words = -(-vocab // 32)
-    masks = [np.random.default_rng([13, *p]).integers(0, 1 << 32, words, dtype=np.uint32) for p in places]
-    return np.array(masks, np.uint32) | np.eye(1, words, dtype=np.uint32)

@@ -10,7 +10,7 @@ from llmd.api import Backend, NotFoundError, hookimpl
 if TYPE_CHECKING:
     from llmd.api import Device, DeviceInfo, DeviceOptions
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

@@ -21,7 +21,7 @@ from llmd.api import (
 )
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_submit
-from llmd.api.step import Float32, Int32
+from llmd.api.step import Float32, Int32, LateEdits
 from llmd_backend_example.kernels.kernel import Batch, Kernel
 from llmd_backend_example.kv import KVPool
 
@@ -62,6 +62,10 @@ class ExampleStage:
         self._num_submitted += 1
         self._in_flight[ticket] = computed
         return ticket
+
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        """Never called: ``info.features`` does not have ``draws``."""
+        raise NotImplementedError
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         """Finish the rows that need grammar masks."""
@@ -122,7 +126,7 @@ class ExampleStage:
 
     def _tokens(self, step: Step) -> Int32:
         """Return the step's tokens, with those that an earlier step chose filled in."""
-        if step.feed is None or self._program.hidden_in is not None:
+        if step.feed is None:
             return step.token_ids
         fed = self._outputs(step.feed)
         return np.array([t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()], np.int32)

@@ -11,7 +11,7 @@ from llmd.api import Backend, NotFoundError, hookimpl
 if TYPE_CHECKING:
     from llmd.api import Device, DeviceInfo, DeviceOptions
 
-LLMD_API = 1
+LLMD_API = 2
 TEST_ISA = "LLMD_TEST_CPU_ISA"
 """Environment variable for tests and benchmarks: the instruction set to use, as on an older processor."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, HostHidden, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_ends, check_selection, check_step
 from llmd.api.errors import DeviceError
-from llmd.api.step import Float32, Int32
+from llmd.api.step import Float32, Int32, LateEdits
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.tickets import TicketArrays
 
@@ -70,6 +70,9 @@ class CpuStage:
         masked = selection is not None and bool(selection.masked.any())
         self._open[ticket] = _Open(self._free.pop(), step.num_rows, selection, masked)
         return ticket
+
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        raise NotImplementedError("the device does not claim draws")
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         entry, selection = self._outputs(ticket)

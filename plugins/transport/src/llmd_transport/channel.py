@@ -29,6 +29,18 @@ class Channel(Generic[T]):
             LinkTimeoutError: the channel stayed full; the item was not appended.
         """
         with self._changed:
+            self.wait_for_room(timeout_s)
+            self._items.append(item)
+            self._changed.notify_all()
+
+    def wait_for_room(self, timeout_s: float) -> None:
+        """Wait while the channel is full.
+
+        Raises:
+            LinkClosedError: the channel is closed.
+            LinkTimeoutError: the channel stayed full.
+        """
+        with self._changed:
             if not self._changed.wait_for(self._has_room, timeout_s):
                 raise LinkTimeoutError(
                     f"{self._name}: the peer read none of {self._capacity} queued frames within {timeout_s:g} s",
@@ -36,8 +48,6 @@ class Channel(Generic[T]):
                 )
             if self._closed:
                 raise self._closed_error()
-            self._items.append(item)
-            self._changed.notify_all()
 
     def get(self, timeout_s: float) -> T:
         """Return the oldest item; wait while the channel is empty.

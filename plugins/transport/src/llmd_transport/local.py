@@ -7,28 +7,38 @@ import threading
 from collections.abc import Sequence
 
 from llmd.api import LinkError, Transport, hookimpl
-from llmd.api.transport import Buffer, Link, Listener
+from llmd.api.transport import Frame, Link, Listener
 from llmd_transport.channel import Channel
 
-LLMD_API = 1
+LLMD_API = 2
 SCHEME = "local"
 MAX_FRAMES = 16
-"""Maximum frames in flight in one direction; `LocalLink.send` waits if there are more."""
+"""Maximum frames in flight in one direction; `LocalLink.reserve` waits if there are more."""
 MAX_WAITING_LINKS = 16
 
 
 class LocalLink:
-    """One end of a link (`llmd.api.Link`). A frame is copied once, by `send`."""
+    """One end of a link (`llmd.api.Link`). The receiver reads the buffer that the sender wrote."""
 
-    def __init__(self, outgoing: Channel[bytearray], incoming: Channel[bytearray]) -> None:
+    def __init__(self, outgoing: Channel[memoryview], incoming: Channel[memoryview]) -> None:
         self._outgoing = outgoing
         self._incoming = incoming
+        self._reserved: memoryview | None = None
 
-    def send(self, parts: Sequence[Buffer], timeout_s: float) -> None:
-        self._outgoing.put(bytearray().join(parts), timeout_s)
+    def reserve(self, num_bytes: int, timeout_s: float) -> memoryview:
+        self._outgoing.wait_for_room(timeout_s)
+        self._reserved = memoryview(bytearray(num_bytes))
+        return self._reserved
 
-    def receive(self, timeout_s: float) -> memoryview:
-        return memoryview(self._incoming.get(timeout_s))
+    def commit(self, num_bytes: int) -> None:
+        if self._reserved is None or not 0 <= num_bytes <= self._reserved.nbytes:
+            reserved = "none" if self._reserved is None else f"{self._reserved.nbytes} bytes"
+            raise ValueError(f"a frame of {num_bytes} bytes is committed, but {reserved} are reserved")
+        frame, self._reserved = self._reserved[:num_bytes], None
+        self._outgoing.put(frame, 0.0)
+
+    def receive(self, timeout_s: float) -> Frame:
+        return Frame(self._incoming.get(timeout_s))
 
     def close(self) -> None:
         self._outgoing.close()
@@ -84,7 +94,7 @@ class LocalNetwork:
             raise LinkError(
                 f"nothing listens at {address}", hint="listen before connecting, in the same process"
             )
-        there, back = (Channel[bytearray](f"link {address}", MAX_FRAMES) for _ in range(2))
+        there, back = (Channel[memoryview](f"link {address}", MAX_FRAMES) for _ in range(2))
         listener.offer(LocalLink(back, there), timeout_s)
         return LocalLink(there, back)
 

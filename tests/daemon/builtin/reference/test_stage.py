@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, HostHidden, Selection, Step, Ticket
+from llmd.api import DeviceError, Draws, HostHidden, LateEdits, Selection, Step, Ticket
+from llmd.api.draws import SAMPLED
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.engine.batch import select_rows
 
@@ -38,6 +40,28 @@ def test_a_step_can_be_fed_with_the_token_of_a_ticket(make_stage: MakeStage) -> 
     other = make_stage()
     other.release(other.submit(make_step([5, 6, 7]), None, last(3)))
     explicit = other.submit(make_step([token], 3), None, last(1))
+    assert np.array_equal(stage.wait(fed, 1.0).raw, other.wait(explicit, 1.0).raw)
+
+
+def test_a_step_is_fed_with_the_token_that_was_drawn_after_late_edits(make_stage: MakeStage) -> None:
+    stage = make_stage()
+    one = np.ones(1, np.uint64)
+    table = np.array([[1.0, 1.0, np.inf, 1.0, -np.inf, -np.inf]])
+    draws = Draws(np.full(1, SAMPLED, np.int8), table, one, one, one, np.ones(1, np.bool_))
+    first = stage.submit(
+        make_step([5, 6, 7]), None, msgspec.structs.replace(last(3), draws=draws, late=np.ones(1, np.bool_))
+    )
+    bias = np.full(1, 50.0, np.float32)
+    stage.apply_edits(
+        first, LateEdits(np.array([0, 1], np.int32), np.array([9], np.int32), bias * 0 + 1, bias)
+    )
+    tokens = stage.wait(first, 1.0).tokens
+    assert tokens is not None
+    assert tokens.tolist() == [9]
+    fed = stage.submit(make_step([-1], 3, feed=first), None, last(1))
+    other = make_stage()
+    other.release(other.submit(make_step([5, 6, 7]), None, last(3)))
+    explicit = other.submit(make_step([9], 3), None, last(1))
     assert np.array_equal(stage.wait(fed, 1.0).raw, other.wait(explicit, 1.0).raw)
 
 

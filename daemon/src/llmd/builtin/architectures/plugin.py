@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from llmd.api import ModelPlan
     from llmd.api.plugins import Config
 
-LLMD_API = 1
+LLMD_API = 2
 
 FAMILIES = {
     "llama": ("LlamaForCausalLM", "LlamaModel", "llama"),

@@ -9,7 +9,7 @@ from importlib import import_module
 from llmd.api import Parser, ReasoningMarks, hookimpl
 from llmd.api.parsing import CallFormat
 
-LLMD_API = 1
+LLMD_API = 2
 
 # Names are vLLM's, which users know. Then: module and function, texts that must all be in the chat template,
 # texts that must not be in it, and a score. The highest score wins if several parsers match.

@@ -10,6 +10,7 @@ import numpy as np
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, DeviceProfile, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.features import DRAWS, STATE
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
@@ -40,6 +41,7 @@ def describe() -> DeviceInfo:
         kv_layout=f"reference, NumPy {np.__version__}",
         activations=ACTIVATION_DTYPES,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
+        features=(DRAWS, STATE),
     )
 
 

@@ -13,7 +13,7 @@ from llmd.api.checks import check_submit
 from llmd.api.device import HiddenRef, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.program import Program
-from llmd.api.step import Float32, Int32, Selection, Step, StepResult, Ticket
+from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.builtin.reference.executor import Execution, Pool, Weights
 from llmd.builtin.reference.kv import KVPool
 from llmd.builtin.reference.states import StatePool
@@ -61,6 +61,9 @@ class ReferenceStage:
         self._done[ticket] = _Done(leaving, outputs)
         return ticket
 
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        self._outputs(ticket).apply_edits(edits)
+
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         self._outputs(ticket).apply_masks(masks)
 
@@ -99,7 +102,7 @@ class ReferenceStage:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
 
     def _tokens(self, step: Step) -> Int32:
-        if step.feed is None or self._program.hidden_in is not None:
+        if step.feed is None:
             return step.token_ids
         fed = self._outputs(step.feed)
         chosen = [t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()]

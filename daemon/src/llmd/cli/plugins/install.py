@@ -11,7 +11,7 @@ from llmd.cli.plugins.listing import provided
 from llmd.host.cache import Cache
 from llmd.host.installer import Change, checked_target, core_constraints, find_tool
 from llmd.host.names import DEVICE_TRIAL, PluginName
-from llmd.host.probing import PROBE_LIMIT, Prober, ProbeReport
+from llmd.host.probing import Prober, ProbeReport
 
 
 @click.command()
@@ -60,7 +60,7 @@ def probe_new(before: set[PluginName], changes: list[Change], cache: Cache) -> d
         for plugin in build_names()
         if plugin not in before or plugin.distribution.lower().replace("_", "-") in changed
     ]
-    prober = Prober(cache, limit=PROBE_LIMIT, trial=DEVICE_TRIAL)
+    prober = Prober(cache, trial=DEVICE_TRIAL)
     return {plugin: prober.probe(plugin, "nothing") for plugin in new}
 
 

@@ -8,12 +8,12 @@ from typing import NoReturn
 
 from llmd.api import Backend, hookimpl
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl
 def llmd_backends() -> Sequence[Backend]:
-    return [Backend("hangs", probe=wait_forever, open=wait_forever)]
+    return [Backend("hangs", probe=wait_forever, open=wait_forever, probe_timeout_s=1.0)]
 
 
 def wait_forever(*_: object) -> NoReturn:

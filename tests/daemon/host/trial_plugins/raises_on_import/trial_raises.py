@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-LLMD_API = 1
+LLMD_API = 2
 
 raise RuntimeError("the toolkit was built for another driver")

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from llmd.api import Backend, hookimpl
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

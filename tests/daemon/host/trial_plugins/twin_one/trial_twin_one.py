@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llmd.api import Backend, Device, DeviceInfo, DeviceOptions, hookimpl
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from llmd.api.hooks import hookimpl
 from llmd.api.plugins import Dialect, Route
 from llmd.server.dialects.ollama.errors import OLLAMA
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

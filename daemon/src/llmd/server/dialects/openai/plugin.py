@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llmd.api.hooks import hookimpl
 from llmd.api.plugins import Dialect, Route
 
-LLMD_API = 1
+LLMD_API = 2
 
 
 @hookimpl

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from llmd.api.philox import philox4x32, uniform, uniforms
 from llmd.api.random import Purpose
-from llmd.sampling.philox import philox4x32, uniform, uniforms
 
 F = 0xFFFFFFFF
 

@@ -1,0 +1,31 @@
+"""Names of the optional features of the contract.
+
+A device states the features that it supports (`DeviceInfo.features`), a program those that it needs
+(`Program.needs`, from `ModelPlan.needs` and from what the program itself contains). `checks.refusals` refuses
+a program that needs a feature that the device does not state, also one with a name that this llmd does not
+know.
+
+A later field of `Step`, `Selection` or `Program` that changes results belongs to a new feature: a device
+that does not read the field does not state the feature, so no such program reaches it. Such a field has a
+default and does not raise `API_VERSION`.
+"""
+
+from __future__ import annotations
+
+DRAWS = "draws"
+"""The device draws tokens (`Selection.draws`) and takes edits while the layers run (`Stage.apply_edits`)."""
+
+STATE = "state"
+"""KV groups of kind ``state``: a fixed number of bytes for each sequence."""
+
+LATENT = "latent"
+"""KV groups of kind ``latent``: one compressed vector for each token in place of keys and values."""
+
+TAPS = "taps"
+"""Hidden states inside the program can be read (`Program.taps`)."""
+
+SHARED_KV = "shared_kv"
+"""A stage can use the KV pools of another stage (``kv_of`` in `LoadedWeights.stage`)."""
+
+ADAPTERS = "adapters"
+"""Each row can use an adapter of its own (`Step.adapters`)."""
