@@ -4,7 +4,7 @@ import pytest
 
 from llmd.api import KVGroup, MemoryBudgetError
 from llmd.engine.kv_budget import KVBudget, plan_kv
-from llmd.pager.pager import most_blocks
+from llmd.pager.block_counts import most_blocks
 from llmd.pager.states import pool_slots
 
 FULL, WINDOW = KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 64, 1, 8, (1,))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
+from llmd.pager.block_counts import blocks_for, most_forked
 from llmd.pager.block_keys import BlockKeys
-from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks, most_forked
+from llmd.pager.pager import NO_BLOCK, Copies, Pager
 from llmd.pager.states import NO_STATE
 from tests import histories
 
@@ -216,12 +217,6 @@ def test_fits_ever_looks_at_whole_pools() -> None:
     run(pager, 1, list(range(160)))
     assert pager.fits_ever(160)
     assert not pager.fits_ever(161)
-
-
-def test_a_window_group_never_needs_more_than_window_and_chunk() -> None:
-    assert most_blocks(WINDOW, 10_000, CHUNK) == blocks_for(24 - 1 + CHUNK) + 1
-    assert most_blocks(WINDOW, 16, CHUNK) == 1
-    assert most_blocks(FULL, 10_000, CHUNK) == 625
 
 
 def test_a_window_group_gives_blocks_back_while_the_sequence_runs() -> None:

@@ -10,7 +10,7 @@ from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.pager import blocks_for, most_blocks
+from llmd.pager.block_counts import blocks_for, most_blocks
 from llmd.pager.states import pool_slots
 
 

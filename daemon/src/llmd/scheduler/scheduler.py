@@ -9,7 +9,8 @@ from operator import attrgetter
 
 import msgspec
 
-from llmd.pager.pager import Pager, blocks_for
+from llmd.pager.block_counts import blocks_for
+from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
