@@ -196,7 +196,7 @@ class Pager:
         All of them are in one step. Return False, without a change, if too few blocks are free.
         """
         owned = self._owned[sequence_id]
-        if not (self._has_room(owned, num_tokens) and self._states.has_room(1)):
+        if not self._has_room(owned, num_tokens) or (owned.slots and not self._states.has_room(1)):
             return False
         self._take(owned, num_tokens)
         return True
@@ -250,7 +250,8 @@ class Pager:
         first_new = owned.length // BLOCK_LEN
         owned.length += num_tokens
         self._remember(owned, first_new)
-        self._states.advance(owned.slots, self._snapshot_key(owned))
+        if owned.slots:
+            self._states.advance(owned.slots, self._snapshot_key(owned))
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
 
@@ -316,7 +317,8 @@ class Pager:
         for index in range(len(self._pools)):
             self._own_last(owned, index)
             self._extend(owned, index, blocks_for(owned.planned + num_tokens))
-        self._states.take(owned.slots)
+        if owned.slots:
+            self._states.take(owned.slots)
         owned.planned += num_tokens
 
     def _is_shared(self, owned: _Owned, index: int) -> bool:

@@ -23,7 +23,7 @@ SNAPSHOTS = 2
 
 Slots = list[list[int]]
 """Of one sequence, for each state group: the slot of the state at its valid length, then the slots that the
-steps in flight write, in order."""
+steps in flight write, in order. Empty if there is no state group."""
 
 
 def most_slots(depth: int) -> int:
@@ -113,7 +113,7 @@ class StateSlots:
 
     def is_border(self, length: int) -> bool:
         """Return whether the state at this length becomes a snapshot."""
-        return bool(self._pools) and length % self._snapshot_len == 0
+        return length % self._snapshot_len == 0
 
     def fitting(self, start: int, count: int) -> int:
         """Shorten a chunk so that it ends at the last possible snapshot, if it passes one."""
