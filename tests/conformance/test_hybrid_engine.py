@@ -4,7 +4,7 @@ reference: in chunks, from snapshots, after preemptions, as forks and beams, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +250,18 @@ def test_a_failed_step_is_repeated_from_the_state_before_it(
 def step_for_ever(step: Callable[[], None]) -> None:
     while True:
         step()
+
+
+class LastToken:
+    """Proposes that the last token is repeated, which is mostly wrong."""
+
+    def propose(self, tokens: Sequence[int], count: int) -> Sequence[int]:
+        return (tokens[-1],) * count
+
+
+def test_a_model_with_states_has_no_drafts_that_could_be_rejected(make_core: MakeCore) -> None:
+    request = submit(1, 40)
+    check(request, answers(make_core(proposer=LastToken(), max_drafts=3), request)[1])
 
 
 def test_forward_gives_the_logits_of_the_sequence_alone(make_core: MakeCore) -> None:

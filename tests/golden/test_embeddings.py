@@ -85,7 +85,7 @@ def test_bits_depend_on_no_batch_and_no_chunk(
 @each_case
 def test_a_split_changes_nothing(case: TinyModel, embed: Embed) -> None:
     whole = embed(case, ["mean"], 8, device="reference")
-    stages = (StageSpec("reference", 0, 1), StageSpec("reference", 1, 2))
+    stages = (StageSpec("reference", "0", "0"), StageSpec("reference", "1", "1"))
     assert np.array_equal(embed(case, ["mean"], 8, stages=stages), whole)
 
 

@@ -79,7 +79,7 @@ def test_scores_are_those_of_transformers(case: TinyModel, device: str, score: S
 def test_bits_depend_on_no_batch_and_no_split(case: TinyModel, device: str, score: Score) -> None:
     alone = score(case, device=device, batch=1)
     assert np.array_equal(score(case, device=device), alone)
-    stages = (StageSpec(device, 0, 1), StageSpec(device, 1, 2))
+    stages = (StageSpec(device, "0", "0"), StageSpec(device, "1", "1"))
     assert np.array_equal(score(case, stages=stages), alone)
 
 

@@ -23,8 +23,14 @@ def num_layers(case: TinyModel) -> int:
 
 
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
-    layers = num_layers(case)
-    return (StageSpec(first, 0, 1), StageSpec(second, 1, layers))
+    return (StageSpec(first, "0", "0"), StageSpec(second, "1", str(num_layers(case) - 1)))
+
+
+def apart(case: TinyModel, device: str) -> tuple[StageSpec, ...]:
+    """The embedding, the head and the feed-forward network of the first layer are stages of their own."""
+    last = str(num_layers(case) - 1)
+    names = (("embed", "embed"), ("0.mixer", "0.mixer"), ("0.ffn", "0.ffn"), ("1", last), ("head", "head"))
+    return tuple(StageSpec(device, *one) for one in names)
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
@@ -39,9 +45,9 @@ def test_a_split_on_one_backend_is_bit_identical(
     ids = np.array(case.prompt, np.int32)
     with engine(case, checkpoint(case), architectures, open_device, device=device) as whole:
         expected = whole.forward(ids)
-    stages = halves(case, device, device)
-    with engine(case, checkpoint(case), architectures, open_device, stages=stages) as split:
-        assert np.array_equal(split.forward(ids), expected)
+    for stages in (halves(case, device, device), apart(case, device)):
+        with engine(case, checkpoint(case), architectures, open_device, stages=stages) as split:
+            assert np.array_equal(split.forward(ids), expected)
 
 
 @pytest.mark.parametrize("order", [("cpu", "reference"), ("reference", "cpu")], ids="-then-".join)

@@ -138,12 +138,6 @@ def test_adapters_are_those_of_the_stage(program: Program) -> None:
     )
 
 
-@pytest.fixture
-def hybrid() -> Program:
-    plan = TinyModel(hybrid=True, window=None).plan()
-    return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
-
-
 def with_slots(*slots: list[int], first: int = 3) -> Step:
     """Return a step with these slots; the first sequence begins at position 16, the second at ``first``."""
     blocks = np.array([[0, 1], [2, -1]], np.int32)
@@ -153,6 +147,8 @@ def with_slots(*slots: list[int], first: int = 3) -> Step:
 def test_sequences_read_and_write_slots(hybrid: Program) -> None:
     check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 1], [2, 3]))
     check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 0], [-1, 3], first=0))
+    with pytest.raises(ValueError, match="if and only if it starts at position 0"):
+        check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 0], [2, 3], first=0))
     check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 1], [0, 3]))
 
 
@@ -175,11 +171,6 @@ def test_slots_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         check_step(hybrid, BLOCKS, LIMITS, with_slots(*slots))
-
-
-def test_a_sequence_that_begins_reads_no_slot(hybrid: Program) -> None:
-    with pytest.raises(ValueError, match="if and only if"):
-        check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 1], [2, 3], first=0))
 
 
 def test_slots_can_be_copied(hybrid: Program) -> None:
@@ -357,6 +348,16 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
         "with weights in q4 the device computes with int8",
     )
     assert missing_activations(ReferenceDevice().info, integers) == []
+
+
+def test_a_precision_that_a_device_lacks_is_named_whatever_the_weights_are(program: Program) -> None:
+    info = msgspec.structs.replace(ReferenceDevice().info, precisions=("f32", "bf16"))
+    assert missing_activations(info, msgspec.structs.replace(program, precision="bf16")) == []
+    (refusal,) = missing_activations(info, msgspec.structs.replace(program, precision="f16"))
+    assert (refusal.what, refusal.reason) == (
+        "precision f16",
+        "with plain weights, keys and values the device computes with f32, bf16",
+    )
 
 
 def test_a_feature_runs_only_on_devices_that_claim_it(program: Program) -> None:

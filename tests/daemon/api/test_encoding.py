@@ -141,7 +141,18 @@ def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:
     return [(kind, integers, floats) for kind, *_, integers, floats in found]
 
 
+def test_each_instruction_names_its_part_and_outputs() -> None:
+    plan = TinyModel().plan()
+    patterns = (("rope", "rope", "attention"), ("add", "norm"))
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", patterns=patterns)
+    numbers = iter(encode(program).instructions.tolist())
+    for instruction in program.instructions:
+        assert next(numbers) == instruction.part
+        assert tuple(next(numbers) for _ in range(next(numbers))) == instruction.outputs
+    assert next(numbers, None) is None
+
+
 def test_arrays_have_the_dtypes_that_native_code_expects(program: Program) -> None:
     encoded = encode(program)
-    dtypes = [str(array.dtype) for array in (encoded.records, encoded.floats)]
-    assert dtypes == ["int64", "float64"]
+    dtypes = [str(array.dtype) for array in (encoded.records, encoded.floats, encoded.instructions)]
+    assert dtypes == ["int64", "float64", "int64"]

@@ -22,4 +22,4 @@ def test_the_window_is_what_the_kv_pool_leaves_of_the_context(kv_tokens: int | N
 
 
 def test_a_stage_takes_its_weights_its_pools_and_a_step() -> None:
-    assert StageReport("cpu", 0, 4, weight_bytes=100, kv_bytes=10, step_bytes=2).size_bytes == 112
+    assert StageReport("cpu", "layers 0-3", weight_bytes=100, kv_bytes=10, step_bytes=2).size_bytes == 112

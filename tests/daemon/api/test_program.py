@@ -15,7 +15,7 @@ def test_only_a_program_that_reaches_the_end_has_the_head(program: Program) -> N
 
 def test_a_pattern_names_the_kinds_in_order(program: Program) -> None:
     first, second = program.instructions[:2]
-    assert Instruction((*first.ops, *second.ops)).pattern == ("embed", "norm")
+    assert Instruction((*first.ops, *second.ops), 0, second.outputs).pattern == ("embed", "norm")
 
 
 def test_what_leaves_is_as_wide_as_what_the_last_part_writes(program: Program) -> None:

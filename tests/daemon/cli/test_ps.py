@@ -14,8 +14,8 @@ from llmd.cli import ps
 Llmd = Callable[..., Any]
 
 STAGES = [
-    {"device": "cpu", "first": 0, "last": 4, "weight_bytes": 100, "kv_bytes": 10, "step_bytes": 2},
-    {"device": "reference", "first": 4, "last": 6, "weight_bytes": 50, "kv_bytes": 5, "step_bytes": 1},
+    {"device": "cpu", "parts": "layers 0-3", "weight_bytes": 100, "kv_bytes": 10, "step_bytes": 2},
+    {"device": "reference", "parts": "layers 4-5", "weight_bytes": 50, "kv_bytes": 5, "step_bytes": 1},
 ]
 REPORT = {
     "running": 2,
@@ -49,7 +49,7 @@ def test_shows_the_loaded_model_with_its_alias(asked: Llmd) -> None:
     assert done.out.splitlines()[0].split("\t") == [column.title for column in ps.COLUMNS]
     row = done.out.splitlines()[1].split("\t")
     assert row[0] == "tiny, other"
-    assert (row[2], row[4], row[-1]) == ("reference layers 0–1", "512 tokens", "loaded")
+    assert (row[2], row[4], row[-1]) == ("reference layers 0-1", "512 tokens", "loaded")
 
 
 def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
@@ -61,7 +61,7 @@ def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
 
 
 def test_layers_are_named_as_people_count_them() -> None:
-    assert ps.where(LOADED) == "cpu layers 0–3, reference layers 4–5"
+    assert ps.where(LOADED) == "cpu layers 0-3, reference layers 4-5"
     assert ps.size_of(LOADED) == 168
 
 

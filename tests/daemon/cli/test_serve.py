@@ -119,7 +119,7 @@ def test_a_budget_bounds_keys_and_values_and_a_split_chains_devices(home: Home) 
         row = home.loaded()
         assert served.end() == 0
     stages = row["loaded"]["stages"]
-    assert [(stage["first"], stage["last"]) for stage in stages] == [(0, 1), (1, 2)]
+    assert [stage["parts"] for stage in stages] == ["layer 0", "layer 1"]
     assert 0 < sum(stage["kv_bytes"] for stage in stages) <= 64 << 10
 
 

@@ -96,7 +96,13 @@ def test_a_prompt_is_found_by_the_next_engine_which_answers_the_same(
 def test_window_groups_and_stages_are_put_together_again(tmp_path: Path, spools: Spools) -> None:
     directory = write_checkpoint(WINDOWED, tmp_path / WINDOWED.name)
     layers = int(WINDOWED.config["num_hidden_layers"])
-    split = (StageSpec("a", 0, 1), StageSpec("b", 1, layers))
+    last = str(layers - 1)
+    split = (
+        StageSpec("a", "embed", "embed"),
+        StageSpec("b", "0", "0"),
+        StageSpec("a", "1", last),
+        StageSpec("b", "head", "head"),
+    )
     tokens = spooled(directory, spools, stages=split)
     with opened(directory, spools, stages=split) as model:
         assert answer(model) == (CACHED, tokens)

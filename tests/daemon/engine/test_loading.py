@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,11 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.registry.packed_weights import PackedWeightFiles
+from llmd.testing.null_device import NullDevice
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
+from tests.serving.cores import run, submit
 
 CASE = tiny_model("tinyllama")
 ARCHITECTURES = {name: one for one in llmd_architectures() for name in one.names}
@@ -77,17 +80,47 @@ def test_says_what_was_loaded(load: MakeModel) -> None:
     assert loaded.architecture == "llama"
     assert loaded.context_len == CASE.context_len
     assert loaded.formats == ("f16",)
-    assert [(s.device, s.first) for s in loaded.stages] == [("reference", 0)]
+    assert [(s.device, s.parts) for s in loaded.stages] == [("reference", "layers 0-1")]
     assert loaded.stages[0].weight_bytes == 2 * loaded.num_parameters
     assert loaded.kv_tokens == CASE.context_len
 
 
 def test_stages_split_the_layers_and_change_nothing(load: MakeModel) -> None:
     whole = load()
-    layers = whole.loaded.stages[0].last
-    split = load(stages=(StageSpec("a", 0, 1), StageSpec("b", 1, layers)))
-    assert [(s.first, s.last) for s in split.loaded.stages] == [(0, 1), (1, layers)]
+    split = load(stages=(StageSpec("a", "0", "0"), StageSpec("b", "1", "1")))
+    assert [stage.parts for stage in split.loaded.stages] == ["layer 0", "layer 1"]
     assert np.array_equal(logits(split), logits(whole))
+
+
+@pytest.mark.parametrize(
+    "make", [ReferenceDevice, partial(NullDevice, lambda: 0.0)], ids=["reference", "null"]
+)
+def test_embedding_layers_and_head_on_three_devices_answer_as_one(
+    directory: Path, make: Callable[[], Device]
+) -> None:
+    split = (StageSpec("a", "embed", "embed"), StageSpec("b", "0", "1"), StageSpec("c", "head", "head"))
+    opened: list[str] = []
+
+    def open_device(name: str) -> Device:
+        opened.append(name)
+        return make()
+
+    answers = []
+    for stages in ((), split):
+        message = Load(str(directory), slots=2, context_len=64, stages=stages)
+        with closing(load_model(message, ARCHITECTURES, open_device, lambda _: None)) as model:
+            answers.append(run(model.core, *(submit(request, 20 * request) for request in (1, 2))))
+            parts = [stage.parts for stage in model.loaded.stages]
+    assert answers[0] == answers[1]
+    assert len(answers[0][1]) == len(answers[0][2]) == 12
+    assert opened == ["auto", "a", "b", "c"]
+    assert parts == ["embed", "layers 0-1", "head"]
+    weights, keys = (
+        [getattr(stage, name) for stage in model.loaded.stages] for name in ("weight_bytes", "kv_bytes")
+    )
+    table, norm = (2 * CASE.config["hidden_size"] * rows for rows in (CASE.config["vocab_size"], 1))
+    assert (weights[0], weights[2]) == (table, table + norm)
+    assert keys[0] == keys[2] == 0 < keys[1]
 
 
 def test_q8_is_quantised_on_the_way(load: MakeModel) -> None:
@@ -128,12 +161,12 @@ def test_a_table_of_blocks_is_the_head_too_where_the_device_looks_rows_up_in_blo
 def test_progress_is_reported_for_each_stage(directory: Path) -> None:
     seen: list[Loading] = []
     message = Load(
-        str(directory), slots=1, context_len=64, stages=(StageSpec("a", 0, 1), StageSpec("b", 1, 2))
+        str(directory), slots=1, context_len=64, stages=(StageSpec("a", "0", "0"), StageSpec("b", "1", "1"))
     )
     load_model(message, ARCHITECTURES, lambda _name: ReferenceDevice(), seen.append).close()
     assert list(dict.fromkeys(one.phase for one in seen)) == [
-        "layers 0-0 on reference",
-        "layers 1-1 on reference",
+        "layer 0 on reference",
+        "layer 1 on reference",
     ]
 
 
@@ -199,11 +232,11 @@ def test_options_that_mean_nothing_are_refused(
 
 def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> None:
     processors = num_processors()
-    cpu = ReferenceDevice()
-    cpu.info = msgspec.structs.replace(cpu.info, kind="cpu")
-    (notice,) = load(cpu, threads=processors + 1).loaded.notices
+    threaded = ReferenceDevice()
+    threaded.info = msgspec.structs.replace(threaded.info, uses_threads=True)
+    (notice,) = load(threaded, threads=processors + 1).loaded.notices
     assert notice.startswith(f"--threads {processors + 1}: more than the {processors} available")
-    assert load(cpu, threads=processors).loaded.notices == ()
+    assert load(threaded, threads=processors).loaded.notices == ()
     assert load(threads=processors + 1).loaded.notices == ()
 
 
@@ -220,6 +253,35 @@ def test_activations_that_the_device_lacks_are_named(load: MakeModel) -> None:
     with pytest.raises(UnsupportedModelError, match=r"activations as f32: with weights in q8"):
         load(device, quant="q8", activations="f32")
     assert load(device, activations="f32").loaded.notices == ()
+
+
+class Halves(ReferenceDevice):
+    """A device that computes with float16, and keeps the programs that it loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.info = msgspec.structs.replace(
+            self.info, activations=("f16", "int8"), precisions=("f16",), kv_dtypes=("f16",)
+        )
+        self.programs: list[Program] = []
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
+        self.programs.append(program)
+        return super().load(program, tensors, progress)
+
+
+@pytest.mark.parametrize(("asked", "activations"), [(None, "f16"), ("int8", "int8"), ("f16", "f16")])
+def test_a_device_computes_with_the_asked_activations_or_its_own_choice_and_its_precision(
+    load: MakeModel, asked: str | None, activations: str
+) -> None:
+    device = Halves()
+    load(device, quant="q8", activations=asked, kv_dtype="f16")
+    assert [(p.activations, p.precision) for p in device.programs] == [(activations, "f16")]
+
+
+def test_a_precision_that_the_device_lacks_is_named(load: MakeModel) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"precision bf16: with plain weights, .* with f16 \("):
+        load(Halves(), activations="bf16", kv_dtype="f16")
 
 
 def test_an_op_that_the_device_lacks_is_named(load: MakeModel) -> None:

@@ -99,10 +99,10 @@ def test_half_the_bytes_for_keys_of_half_the_width(load: Load, host: PluginHost)
 
 
 def test_stages_add_up(load: Load, host: PluginHost) -> None:
-    split = structs.replace(load, stages=(StageSpec("reference", 0, 1), StageSpec("reference", 1, 2)))
+    split = structs.replace(load, stages=(StageSpec("reference", "0", "0"), StageSpec("reference", "1", "1")))
     assert need_of(split, host).weight_bytes == need_of(load, host).weight_bytes
     with pytest.raises(ConfigError):
-        need_of(structs.replace(load, stages=(StageSpec("reference", 0, 1),)), host)
+        need_of(structs.replace(load, stages=(StageSpec("reference", "0", "0"),)), host)
 
 
 def test_a_broken_model_has_no_need(tmp_path: Path, host: PluginHost) -> None:

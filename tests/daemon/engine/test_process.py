@@ -245,8 +245,8 @@ def test_a_model_for_which_there_is_no_memory_is_said() -> None:
     ("changes", "error", "part"),
     [
         ({"device": "nowhere"}, "NotFoundError", "nowhere"),
-        ({"stages": (StageSpec("reference", 0, 1),)}, "ConfigError", "--split"),
-        ({"stages": (StageSpec("reference", 1, 2),)}, "ConfigError", "--split"),
+        ({"stages": (StageSpec("reference", "0", "0"),)}, "ConfigError", "--split"),
+        ({"stages": (StageSpec("reference", "1", "1"),)}, "ConfigError", "--split"),
         ({"kv_memory": 10}, "MemoryBudgetError", "budget is 10"),
     ],
 )

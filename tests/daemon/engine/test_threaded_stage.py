@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import DeviceError, LateEdits, Stage, StageLimits
+from llmd.api import DeviceError, HostHidden, LateEdits, Stage, StageLimits
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.engine.pipeline import Pipeline
@@ -30,7 +30,7 @@ PLAIN = select_rows(np.array([2], np.int32))
 def inner() -> list[Stage]:
     device, stages = ReferenceDevice(), list[Stage]()
     for first, last in ((0, 3), (3, len(PLAN.parts))):
-        program = lower(PLAN, first, last, format_of=lambda _kind, _ref: "f32")
+        program = lower(PLAN, first, last, format_of=lambda _kind, _ref: "f32", taps=(3,))
         weights = device.load(program, RandomSource(), lambda _done, _total: None)
         stages.append(weights.stage({0: 4}, StageLimits(8, 2, 2, tickets=2)))
     return stages
@@ -53,6 +53,17 @@ def best(pipeline: Pipeline) -> list[int]:
 def test_results_are_those_of_the_stages_themselves(inner: list[Stage], pipeline: Pipeline) -> None:
     expected = best(Pipeline(inner))
     assert [best(pipeline) for _ in range(3)] == [expected] * 3, "tickets are released in time"
+
+
+def test_a_tap_is_that_of_the_stage_itself(inner: list[Stage]) -> None:
+    step, hidden = make_step(), HostHidden(np.ones((3, PLAN.hidden_size), np.float32))
+    expected = inner[1].tap(inner[1].submit(step, hidden, PLAIN), 3).host().copy()
+    with ThreadPoolExecutor(1) as thread:
+        stage = ThreadedStage(inner[1], thread)
+        ticket = stage.submit(step, hidden, PLAIN)
+        assert np.array_equal(stage.tap(ticket, 3).host(), expected)
+        with pytest.raises(ValueError, match="part 2 is no tap"):
+            stage.tap(ticket, 2)
 
 
 def test_two_steps_are_in_flight_while_the_first_is_held_up(

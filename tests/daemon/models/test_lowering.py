@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 
 import msgspec
+import numpy as np
 import pytest
 
 from llmd.api import (
     HIDDEN,
     Add,
     Format,
+    Instruction,
     Linear,
     ModelPlan,
     Norm,
@@ -20,11 +22,13 @@ from llmd.api import (
     Program,
     TensorRef,
 )
+from llmd.api.features import TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.testing.conformance import nmse
 from llmd.testing.plans import TinyModel
+from llmd.testing.program_cases import program_cases
 from llmd.testing.workload import Workload, ragged, run
 
 PLAN = TinyModel().plan()
@@ -34,6 +38,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ("linear", "add"),
     ("norm", "linear", "glu"),
 )
+ROTATED: Pattern = ("rope", "rope", "attention")
+ADDED: Pattern = ("add", "norm")
 
 
 def f32(_kind: str, _ref: TensorRef) -> Format:
@@ -51,18 +57,19 @@ def test_every_program_of_a_plan_needs_what_the_plan_needs() -> None:
     assert whole().needs == ()
 
 
-@pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
+@pytest.mark.parametrize("patterns", [(), PATTERNS, (ROTATED, ADDED)])
 def test_an_instruction_never_writes_a_slot_that_it_reads(patterns: tuple[Pattern, ...]) -> None:
     for instruction in whole(patterns).instructions:
-        written: set[int] = set()
-        entering = {s for op in instruction.ops for s in op.inputs}
+        written: list[int] = []
+        entering: set[int] = set()
         for op in instruction.ops:
-            entering -= written
-            written |= set(op.outputs)
-        assert not written & entering
+            entering |= {s for s in op.inputs if s not in written}
+            written += op.outputs
+        assert not entering & set(written)
+        assert len(set(written)) == len(written)
 
 
-@pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["plain", "fused"])
+@pytest.mark.parametrize("patterns", [(), PATTERNS, (ROTATED, ADDED)])
 def test_no_live_value_is_overwritten(patterns: tuple[Pattern, ...]) -> None:
     """Follow the values through the slots: each read must find the value that the plan names."""
     program = whole(patterns)
@@ -87,35 +94,101 @@ def test_slots_are_used_again() -> None:
     assert len(program.slot_widths) < num_values / 4
 
 
-def test_the_longest_pattern_is_taken_where_only_the_next_op_reads() -> None:
+def test_the_longest_pattern_is_taken() -> None:
     patterns = {instruction.pattern for instruction in whole(PATTERNS).instructions}
     assert ("norm", "linear", "glu") in patterns
     assert ("linear", "add") in patterns
     assert ("linear", "glu") not in patterns
 
 
-def test_a_value_with_a_second_reader_is_not_fused_away() -> None:
-    weight = TensorRef("w", (40, 40))
-    ops = (
-        Norm(HIDDEN, "x", None, 1e-5),
-        Linear("x", ("y",), (weight,), (None,)),
-        Add("x", "y", HIDDEN),
-    )
-    plan = ModelPlan(
-        "t", 40, 5, 16, 16, (), (Part("a", "ffn", 0, ()), Part("b", "ffn", 0, ops), Part("c", "ffn", 0, ()))
-    )
-    program = lower(plan, 1, 2, format_of=f32, patterns=(("norm", "linear"),))
-    assert [instruction.pattern for instruction in program.instructions] == [("norm",), ("linear",), ("add",)]
+def matches(program: Program, pattern: Pattern) -> list[Instruction]:
+    return [instruction for instruction in program.instructions if instruction.pattern == pattern]
 
 
-@pytest.mark.parametrize("cuts", [(), (3,), (2, 5, 7)])
-def test_fused_and_split_programs_compute_the_same(cuts: tuple[int, ...]) -> None:
+def test_ops_that_exchange_values_fuse_also_over_others_and_across_parts() -> None:
+    program = whole((ROTATED, ADDED))
+    mixers = [n for n, part in enumerate(PLAN.parts) if part.kind == "mixer"]
+    assert [found.part for found in matches(program, ROTATED)] == mixers
+    assert [found.part for found in matches(program, ADDED)] == list(range(1, len(PLAN.parts) - 1))
+
+
+def test_values_that_are_read_later_are_outputs_of_their_instruction() -> None:
+    program = whole((ROTATED, ADDED))
+    for rotated in matches(program, ROTATED):
+        assert rotated.outputs == rotated.ops[-1].outputs
+    *between, last = matches(program, ADDED)
+    for added in between:  # the next residual connection reads the sum again
+        assert added.outputs == (*added.ops[0].outputs, *added.ops[1].outputs)
+    assert last.outputs == last.ops[1].outputs
+
+
+def test_the_output_and_nothing_unread_is_an_output() -> None:
+    ops = (Linear(HIDDEN, ("a", "b"), (TensorRef("w", (40, 40)),) * 2, (None,) * 2), Add("a", "a", HIDDEN))
+    plan = ModelPlan("t", 40, 5, 16, 16, (), (Part("a", "ffn", 0, ()), Part("b", "ffn", 0, ops)))
+    linear, add = lower(plan, 1, 2, format_of=f32).instructions
+    assert linear.outputs == linear.ops[0].outputs[:1]
+    assert add.outputs == add.ops[0].outputs
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        (("rope", "rope"), False),
+        (("norm", "rope", "rope"), False),
+        (("linear", "norm", "rope", "rope"), True),
+        (("norm", "head"), True),
+    ],
+)
+def test_only_linked_ops_are_fused(pattern: Pattern, *, fits: bool) -> None:
+    assert bool(matches(whole((pattern,)), pattern)) == fits
+
+
+def fusing(*patterns: Pattern) -> ReferenceDevice:
     device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, patterns=patterns)
+    return device
+
+
+@pytest.mark.parametrize("patterns", [PATTERNS, (ROTATED, ADDED)], ids=["products", "rotated and added"])
+@pytest.mark.parametrize("case", ["window-f32-kv-f32", "full-q8", "headless", "encoder-f32"])
+def test_fused_programs_compute_the_same_bits(case: str, patterns: tuple[Pattern, ...]) -> None:
+    workload = next(one for one in program_cases() if one.name == f"program/{case}")
+    expected, found = (run(device, workload, ragged(workload)) for device in (fusing(), fusing(*patterns)))
+    for place, row in expected.rows.items():
+        assert np.array_equal(found.rows[place], row)
+    for place, fields in expected.picked.items():
+        for name, field in fields.items():
+            other = found.picked[place][name]
+            assert np.array_equal(field, other, equal_nan=field.dtype.kind == "f"), name
+
+
+@pytest.mark.parametrize("patterns", [(), PATTERNS, (ROTATED, ADDED)])
+@pytest.mark.parametrize("cuts", [(), (3,), (2, 5, 7)])
+def test_fused_and_split_programs_compute_the_same(
+    cuts: tuple[int, ...], patterns: tuple[Pattern, ...]
+) -> None:
     workload = Workload("w", PLAN, 0, len(PLAN.parts), ((1, 2, 3) * 9, (4, 5)))
-    expected = run(device, workload, ragged(workload))
-    info = device.info
-    device.info = type(info)(**{f: getattr(info, f) for f in info.__struct_fields__} | {"patterns": PATTERNS})
-    assert nmse(run(device, workload, ragged(workload, cuts=cuts)), expected) == 0.0
+    expected = run(fusing(), workload, ragged(workload))
+    assert nmse(run(fusing(*patterns), workload, ragged(workload, cuts=cuts)), expected) == 0.0
+
+
+@pytest.mark.parametrize("patterns", [(), (ROTATED, ADDED)], ids=["plain", "fused"])
+def test_the_hidden_states_after_a_tap_stay_in_their_slot(patterns: tuple[Pattern, ...]) -> None:
+    program = lower(PLAN, 0, len(PLAN.parts), format_of=f32, patterns=patterns, taps=(4, 2, 3))
+    assert program.taps == (2, 3, 4)
+    for part, slot in zip(program.taps, program.tap_slots, strict=True):
+        writers = [i for i in program.instructions if any(slot in op.outputs for op in i.ops)]
+        *_, last = writers
+        assert last.part == part
+        assert slot in last.outputs
+
+
+def test_a_program_has_the_taps_in_its_range() -> None:
+    taps = (0, 3, 4, len(PLAN.parts) - 1)
+    program = lower(PLAN, 1, 4, format_of=f32, taps=taps)
+    assert (program.taps, program.tap_slots) == ((3,), (program.hidden_out,))
+    assert program.needs == (TAPS,)
+    assert lower(PLAN, 1, 3, format_of=f32, taps=taps).needs == ()
 
 
 def test_hidden_enters_and_leaves_where_the_range_is_cut() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+from tests.serving.cores import make_core, run, submit
 
 MakeStage = Callable[[NullDevice], NullStage]
 
@@ -97,6 +99,31 @@ def test_masked_rows_need_their_masks(stage: NullStage) -> None:
         stage.apply_masks(ticket, np.zeros((2, 5), np.uint32))
     stage.apply_masks(ticket, np.zeros((1, 5), np.uint32))
     stage.wait(ticket, 0.0)
+
+
+def test_fused_instructions_give_the_same_tokens() -> None:
+    patterns = (("rope", "rope", "attention"), ("add", "norm"))
+    answers, ran = [], []
+    for device in (NullDevice(lambda: 0.0), NullDevice(lambda: 0.0, patterns=patterns)):
+        core = make_core(device, depth=2, cuts=(2, 5))
+        answers.append(run(core, submit(1, length=30)))
+        stages = [stage for stage in core._pipeline._stages if isinstance(stage, NullStage)]
+        ran.append(Counter(instruction.pattern for stage in stages for instruction in stage.ran))
+    assert answers[0] == answers[1]
+    steps = ran[0]["embed",]
+    assert ran[1]["rope", "rope", "attention"] == ran[0]["attention",] == 4 * steps
+    assert ran[1]["add", "norm"] == (8 - 2) * steps  # two of eight sums leave a stage
+    assert ran[1]["add",] == 2 * steps
+
+
+def test_only_taps_of_the_program_can_be_read() -> None:
+    program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32", taps=(3,))
+    parts = NullDevice(lambda: 0.0).load(program, RandomSource(), lambda _done, _total: None)
+    stage = parts.stage({0: 4}, StageLimits(8, 2, 2))
+    ticket = stage.submit(step(), None, select_rows(np.zeros(1, np.int32)))
+    assert stage.tap(ticket, 3).host().shape == (1, program.hidden_size)
+    with pytest.raises(ValueError, match="part 2 is no tap"):
+        stage.tap(ticket, 2)
 
 
 def test_a_step_against_the_contract_is_refused(stage: NullStage) -> None:

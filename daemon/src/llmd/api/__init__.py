@@ -127,9 +127,11 @@ if TYPE_CHECKING:
     )
     from llmd.api.program import (
         ACTIVATION_DTYPES,
+        PRECISIONS,
         ActivationDtype,
         Instruction,
         Pattern,
+        Precision,
         Program,
         SlottedOp,
     )
@@ -176,6 +178,7 @@ __all__ = [
     "OP_KINDS",
     "OWN_FORMATS",
     "PLAIN_FORMATS",
+    "PRECISIONS",
     "Activate",
     "ActivationDtype",
     "Add",
@@ -242,6 +245,7 @@ __all__ = [
     "Part",
     "Pattern",
     "PluginError",
+    "Precision",
     "Program",
     "Progress",
     "Purpose",

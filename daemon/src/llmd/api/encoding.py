@@ -23,6 +23,12 @@ Integers and floats of each op, in order:
     encoder_attention                  ints heads, head_dim       floats scale
     activate   ints activation (index in `ACTIVATIONS`)           floats -
     recurrence ints group, kv_layer                               floats -
+
+``instructions`` is int64. For each instruction it contains
+
+    part, number of slots that the instruction must write, slots…
+
+Loops that run op by op do not need it.
 """
 
 from __future__ import annotations
@@ -64,17 +70,24 @@ class EncodedProgram(msgspec.Struct, frozen=True):
     """``[n]``."""
     floats: NDArray[np.float64]
     """``[m]``: parameters that the records refer to."""
+    instructions: NDArray[np.int64]
+    """``[k]``."""
 
 
 def encode(program: Program) -> EncodedProgram:
     """Encode the instructions of a program in the layout of this module."""
     records: list[int] = []
     floats: list[float] = []
+    instructions: list[int] = []
     for instruction in program.instructions:
+        instructions.append(instruction.part)
+        _append_list(instructions, instruction.outputs)
         records.append(len(instruction.ops))
         for slotted in instruction.ops:
             _append_op(program, slotted, records, floats)
-    return EncodedProgram(np.array(records, np.int64), np.array(floats, np.float64))
+    return EncodedProgram(
+        np.array(records, np.int64), np.array(floats, np.float64), np.array(instructions, np.int64)
+    )
 
 
 def _append_op(program: Program, slotted: SlottedOp, records: list[int], floats: list[float]) -> None:

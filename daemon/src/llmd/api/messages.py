@@ -62,11 +62,18 @@ class BeamParams(msgspec.Struct, frozen=True):
 
 
 class StageSpec(msgspec.Struct, frozen=True):
-    """Layers ``[first, last)`` on one device. The first stage also embeds, the last has the head."""
+    """Consecutive parts of the model on one device.
+
+    Names are ``embed``, ``head`` (all that follows the layers), a layer such as ``3``, and its parts
+    ``3.mixer`` and ``3.ffn``. If the first stage begins with layer 0, it also embeds; if the last stage ends
+    with the last layer, it also has the head.
+    """
 
     device: str
-    first: int
-    last: int
+    first: str
+    """The first part."""
+    last: str
+    """The last part; it may be the first."""
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
@@ -77,7 +84,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     device: str = "auto"
     """Where the whole model runs if ``stages`` is empty; ``auto``: the best usable device."""
     stages: tuple[StageSpec, ...] = ()
-    """Devices and their layers; empty: one device."""
+    """Devices and their parts, in order; empty: one device."""
     context_len: int | None = None
     """Tokens of the context window; None: the longest that the model states."""
     slots: int = 8
@@ -87,8 +94,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     them."""
     quant: Format | None = None
     """Format to quantise weights to; None: keep the formats of the checkpoint."""
-    activations: ActivationDtype = "int8"
-    """Type of the rows that are multiplied by weights in integer formats."""
+    activations: ActivationDtype | None = None
+    """`Program.activations`; None: each device's own choice. A float type is `Program.precision` too."""
     kv_dtype: KVDtype = "f16"
     """Type of the KV cache."""
     kv_memory: int | None = None
@@ -183,11 +190,11 @@ class Loading(msgspec.Struct, frozen=True, tag=True):
 
 
 class StageReport(msgspec.Struct, frozen=True):
-    """A stage as it was built, with layers ``[first, last)``."""
+    """A stage as it was built."""
 
     device: str
-    first: int
-    last: int
+    parts: str
+    """What it has of the model, for people, such as ``layers 0-3``."""
     weight_bytes: int
     kv_bytes: int
     step_bytes: int

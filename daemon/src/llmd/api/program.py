@@ -14,12 +14,19 @@ Pattern = tuple[str, ...]
 """A sequence of op kinds that a device runs as one kernel, for example ``("norm", "linear")``."""
 
 
-ActivationDtype = Literal["int8", "f32"]
-"""Type of the rows that are multiplied by weights in integer formats: rounded to int8 in groups, or
-float32."""
+ActivationDtype = Literal["int8", "f32", "f16", "bf16"]
+"""Type of the rows that are multiplied by weights in integer formats. ``int8`` rounds in groups, ``f16`` and
+``bf16`` round each element to nearest even, ``f32`` does not round."""
 
 ACTIVATION_DTYPES: tuple[ActivationDtype, ...] = get_args(ActivationDtype)
 """All values of `ActivationDtype`."""
+
+Precision = Literal["f32", "f16", "bf16"]
+"""Type of the rows that are multiplied by plain weights, keys and values. ``f16`` and ``bf16`` round each
+element to nearest even, ``f32`` does not round."""
+
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+"""All values of `Precision`."""
 
 
 class SlottedOp(msgspec.Struct, frozen=True):
@@ -39,12 +46,20 @@ class SlottedOp(msgspec.Struct, frozen=True):
 
 
 class Instruction(msgspec.Struct, frozen=True):
-    """One kernel: a single op, or the ops of one of the device's patterns, in order.
+    """One kernel: a single op, or consecutive ops whose kinds are one of the device's patterns.
 
-    In a fused instruction, only the next op reads the output of an op.
+    Fused ops may belong to several parts. With an edge from each op to the ops of the instruction that read
+    what it writes, they are a connected graph. Equal slots within an instruction are equal values, so the
+    slots show which op reads what.
     """
 
     ops: tuple[SlottedOp, ...]
+    """In order of the plan."""
+    part: int
+    """Index in the plan's parts of the part that the first op belongs to."""
+    outputs: tuple[int, ...]
+    """Slots that a later instruction, the next stage, pooling or a tap reads: the kernel must write them. The
+    other slots that its ops write are used within the instruction only, and need not be written."""
 
     @property
     def pattern(self) -> Pattern:
@@ -67,7 +82,8 @@ class Program(msgspec.Struct, frozen=True):
     """All groups of the plan, each with only the layers of this range; a group with no layer needs no
     pool."""
     instructions: tuple[Instruction, ...]
-    """Run in order. An instruction does not write a slot that it reads."""
+    """Run in order. The slots that an instruction writes are distinct, and it reads no earlier value from
+    them."""
     slot_widths: tuple[int, ...]
     """Float32 elements per row of each buffer slot."""
     weights: tuple[Weight, ...]
@@ -80,8 +96,15 @@ class Program(msgspec.Struct, frozen=True):
     """Slot that is the output, for the next stage or for pooling; None: the program ends with the head."""
     activations: ActivationDtype = "int8"
     """Type of the rows that are multiplied by weights in integer formats."""
+    precision: Precision = "f32"
+    """Type of the rows that are multiplied by plain weights, and of the queries and attention weights that
+    are multiplied by keys and values. Equal to ``activations``, unless those are ``int8``."""
     needs: tuple[str, ...] = ()
     """Features that a device must support to run it (`llmd.api.features`)."""
+    taps: tuple[int, ...] = ()
+    """Indices of parts after which the hidden states of all rows are kept for `Stage.tap`, ascending."""
+    tap_slots: tuple[int, ...] = ()
+    """The slot of each tap. No later instruction writes it."""
 
     @property
     def output_size(self) -> int:

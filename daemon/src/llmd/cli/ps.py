@@ -24,10 +24,8 @@ def size_of(row: Row) -> int:
 
 
 def where(row: Row) -> str:
-    """Format the devices and their layers; both layer numbers are inclusive."""
-    return ", ".join(
-        f"{stage['device']} layers {stage['first']}–{stage['last'] - 1}" for stage in _stages(row)
-    )
+    """Format the devices and their parts of the model."""
+    return ", ".join(f"{stage['device']} {stage['parts']}" for stage in _stages(row))
 
 
 def kv(row: Row) -> str:

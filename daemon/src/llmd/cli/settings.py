@@ -57,7 +57,8 @@ ENGINE = (
         "--split",
         setting="split",
         metavar="0-3=NAME,4-7=NAME",
-        help="Split the layers over several devices; layer numbers are inclusive.",
+        help="Split the layers over several devices; layer numbers are inclusive. `embed`, `head`, `3.mixer` and"
+        " `3.ffn` name other parts.",
     ),
     THREADS,
     setting_option(
@@ -86,8 +87,8 @@ ENGINE = (
     setting_option(
         "--activations",
         setting="activations",
-        metavar="int8|f32",
-        help="Format of the rows that quantised weights are multiplied with.",
+        metavar="int8|f32|f16|bf16",
+        help="Format of the rows that weights are multiplied with; by default the device's choice.",
     ),
     setting_option(
         "--kv-dtype",

@@ -107,7 +107,8 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     device: str = "auto"
     """Name of a device; ``auto`` takes the fastest."""
     split: str | None = None
-    """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``."""
+    """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
+    ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""
     threads: Count | None = None
     """Threads that compute on this machine's processors; None: the device chooses."""
     max_ctx: Count | None = None
@@ -118,8 +119,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Most prompt tokens in one step."""
     quant: str | None = None
     """Format that weights are quantised to; None: as they are stored."""
-    activations: Literal["int8", "f32"] = "int8"
-    """Format of the rows that quantised weights are multiplied with."""
+    activations: Literal["int8", "f32", "f16", "bf16"] | None = None
+    """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to
+    quantised weights only."""
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     """Format of the KV cache."""
     kv_memory: ByteSize | None = None

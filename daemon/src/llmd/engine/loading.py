@@ -17,7 +17,7 @@ from llmd.api.errors import ConfigError, UnsupportedModelError
 from llmd.api.features import DRAWS
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.machine import num_processors
-from llmd.api.messages import Load, Loaded, Loading, StageReport, StageSpec
+from llmd.api.messages import Load, Loaded, Loading, StageReport
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
@@ -30,8 +30,16 @@ from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_budget import KVBudget, plan_kv
 from llmd.engine.kv_spool import KVSpool
 from llmd.engine.pipeline import Pipeline
-from llmd.engine.stages import check_stages, flight_depth, most_rows, part_range, step_bytes
+from llmd.engine.stages import (
+    StageParts,
+    flight_depth,
+    most_rows,
+    parts_text,
+    place_parts,
+    step_bytes,
+)
 from llmd.engine.threaded_stage import ThreadedStage
+from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
@@ -77,7 +85,7 @@ class LoadedModel(msgspec.Struct, frozen=True):
 class _Placed(msgspec.Struct, frozen=True):
     """A stage with its weights, before the KV pools are sized."""
 
-    spec: StageSpec
+    spec: StageParts
     device: Device
     program: Program
     weights: LoadedWeights
@@ -201,8 +209,7 @@ def _place(
     packed_files: PackedWeightFiles | None,
     stack: ExitStack,
 ) -> list[_Placed]:
-    specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
-    check_stages(specs, model.plan.num_layers)
+    specs = place_parts(load, model.plan)
     devices: dict[str, Device] = {}
     for spec in specs:
         if spec.device not in devices:
@@ -212,7 +219,7 @@ def _place(
     placed = []
     for spec, program in zip(specs, programs, strict=True):
         device = devices[spec.device]
-        phase = f"layers {spec.first}-{spec.last - 1} on {device.info.name}"
+        phase = f"{parts_text(model.plan, spec.first_part, spec.last_part)} on {device.info.name}"
         packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
         source = CheckpointSource(model.checkpoint, packing, quantizer)
@@ -241,16 +248,17 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
     report(Loading(phase, done, total))
 
 
-def _lower(load: Load, model: OpenModel, device: Device, spec: StageSpec) -> Program:
+def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Program:
     formats = format_policy(model.checkpoint, device.info, load.quant)
-    first, last = part_range(model.plan, spec)
+    arithmetic = chosen_arithmetic(device.info, load.activations)
     program = lower(
         model.plan,
-        first,
-        last,
+        spec.first_part,
+        spec.last_part,
         format_of=formats,
         patterns=device.info.patterns,
-        activations=load.activations,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
     )
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:
@@ -335,7 +343,7 @@ def _describe(
         max_context_len=model.plan.max_context_len,
         num_parameters=model.checkpoint.num_parameters,
         formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
-        stages=tuple(_report(load, one, budget, most_rows(load, model)) for one in placed),
+        stages=tuple(_report(load, model, one, budget) for one in placed),
         kv_tokens=budget.max_tokens if model.plan.groups else None,
         load_s=load_s,
         notices=tuple(notices),
@@ -345,23 +353,20 @@ def _describe(
 
 def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
     """Return a notice if there are more threads than processors."""
-    processors = num_processors()
-    if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
+    threads, processors = load.threads or 0, num_processors()
+    if threads <= processors or not any(one.device.info.uses_threads for one in placed):
         return []
-    return [
-        f"--threads {load.threads}: more than the {processors} available processors, so threads take turns"
-    ]
+    return [f"--threads {threads}: more than the {processors} available processors, so threads take turns"]
 
 
-def _report(load: Load, one: _Placed, budget: KVBudget, max_rows: int) -> StageReport:
+def _report(load: Load, model: OpenModel, one: _Placed, budget: KVBudget) -> StageReport:
     groups = [group.id for group in one.program.groups if group.layers]
     kv_bytes = sum(budget.num_blocks[g] * one.weights.kv_bytes(g, load.kv_dtype) for g in groups)
     weights = sum(weight_bytes(weight) for weight in one.program.weights)
     return StageReport(
         one.device.info.name,
-        one.spec.first,
-        one.spec.last,
+        parts_text(model.plan, one.spec.first_part, one.spec.last_part),
         weights,
         kv_bytes,
-        step_bytes(one.program, max_rows),
+        step_bytes(one.program, most_rows(load, model)),
     )

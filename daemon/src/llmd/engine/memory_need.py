@@ -10,13 +10,14 @@ import msgspec
 from llmd.api.device import DeviceInfo
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.kv import kv_block_bytes
-from llmd.api.messages import Load, StageSpec
+from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
-from llmd.engine.stages import check_stages, most_rows, part_range, step_bytes
+from llmd.engine.stages import StageParts, most_rows, place_parts, step_bytes
+from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import format_policy, weight_bytes
@@ -52,8 +53,7 @@ def memory_need(
     """
     model = open_model(Path(load.directory), architectures, load.context_len)
     try:
-        specs = load.stages or (StageSpec(load.device, 0, model.plan.num_layers),)
-        check_stages(specs, model.plan.num_layers)
+        specs = place_parts(load, model.plan)
         programs = [_program(load, model, device(spec.device), spec) for spec in specs]
     finally:
         model.checkpoint.close()
@@ -69,10 +69,18 @@ def memory_need(
     return MemoryNeed(weights, asked, most, sum(step_bytes(program, rows) for program in programs))
 
 
-def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageSpec) -> Program:
+def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
     formats = format_policy(model.checkpoint, info, load.quant)
-    first, last = part_range(model.plan, spec)
-    return lower(model.plan, first, last, format_of=formats, patterns=info.patterns)
+    arithmetic = chosen_arithmetic(info, load.activations)
+    return lower(
+        model.plan,
+        spec.first_part,
+        spec.last_part,
+        format_of=formats,
+        patterns=info.patterns,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
+    )
 
 
 def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:

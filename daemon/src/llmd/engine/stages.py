@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
-from llmd.api.plan import ModelPlan
+from llmd.api.plan import ModelPlan, Part
 from llmd.api.program import Program
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.models.open_model import OpenModel
@@ -15,31 +17,87 @@ from llmd.models.open_model import OpenModel
 FLOAT_BYTES = 4
 
 
-def check_stages(stages: Sequence[StageSpec], num_layers: int) -> None:
-    """Check that the stages cover layers ``0 .. num_layers - 1`` in order.
+class StageParts(msgspec.Struct, frozen=True):
+    """Parts ``[first_part, last_part)`` of a plan on one device."""
+
+    device: str
+    first_part: int
+    last_part: int
+
+
+def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
+    """Return the parts of each stage of a load, in order.
 
     Raises:
-        ConfigError: they overlap, leave a gap, or exceed the model.
+        ConfigError: the stages name a part that the model lacks, leave parts out or name some twice.
     """
+    if not load.stages:
+        return (StageParts(load.device, 0, len(plan.parts)),)
+    ranges = _with_ends(plan, [_part_range(plan, spec) for spec in load.stages])
     reached = 0
-    for spec in stages:
-        if spec.first != reached or spec.last <= spec.first:
-            raise ConfigError(
-                f"--split: layers {spec.first}-{spec.last - 1} on {spec.device} do not follow layer {reached - 1}",
-                hint=f"name the layers 0-{num_layers - 1} in order, each once",
-            )
-        reached = spec.last
-    if reached != num_layers:
-        raise ConfigError(
-            f"--split ends with layer {reached - 1}, the model has layers 0-{num_layers - 1}",
-            hint="assign each layer to a device",
-        )
+    for first, last in ranges:
+        if first < reached:
+            raise _wrong_split(plan, f"names {parts_text(plan, first, min(reached, last))} twice")
+        if first > reached:
+            raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, first)}")
+        reached = last
+    if reached < len(plan.parts):
+        raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, len(plan.parts))}")
+    pairs = zip(load.stages, ranges, strict=True)
+    return tuple(StageParts(spec.device, first, last) for spec, (first, last) in pairs)
 
 
-def part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
-    """Return the part range of a stage: the first stage also has the embedding, the last also the head."""
-    start, stop = plan.layer_parts(spec.first, spec.last)
-    return (0 if spec.first == 0 else start), (len(plan.parts) if spec.last == plan.num_layers else stop)
+def parts_text(plan: ModelPlan, first_part: int, last_part: int) -> str:
+    """Name some parts for people: ``layers 0-3``, ``layer 2.ffn``, or ``embed`` or ``head`` without layers.
+
+    A layer that is not complete has the kind of its part.
+    """
+    inside = plan.parts[first_part:last_part]
+    layered = [part for part in inside if part.layer is not None]
+    if not layered:
+        return _names(inside[0])[0]
+    missing = {part.layer for part in (*plan.parts[:first_part], *plan.parts[last_part:])}
+    ends = [_names(part)[part.layer in missing] for part in (layered[0], layered[-1])]
+    return f"layer {ends[0]}" if ends[0] == ends[1] else f"layers {'-'.join(ends)}"
+
+
+def _part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
+    """Return the range of the parts that a stage names."""
+    first, last = (
+        [index for index, part in enumerate(plan.parts) if name in _names(part)]
+        for name in (spec.first, spec.last)
+    )
+    for name, found in ((spec.first, first), (spec.last, last)):
+        if not found:
+            raise _wrong_split(plan, f"names {name}, which the model lacks")
+    if last[-1] < first[0]:
+        raise _wrong_split(plan, f"names {spec.first}-{spec.last}, which ends before it begins")
+    return first[0], last[-1] + 1
+
+
+def _with_ends(plan: ModelPlan, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Add what is before the layers to a first stage without it, and what is after them to a last stage."""
+    first, last = plan.layer_parts(0, plan.num_layers)
+    if ranges[0][0] == first:
+        ranges[0] = (0, ranges[0][1])
+    if ranges[-1][1] == last:
+        ranges[-1] = (ranges[-1][0], len(plan.parts))
+    return ranges
+
+
+def _names(part: Part) -> tuple[str, ...]:
+    """Return the names of a part in `StageSpec`: the first is that of its whole layer."""
+    if part.layer is None:
+        return ("embed" if part.kind == "embed" else "head",)
+    return (str(part.layer), f"{part.layer}.{part.kind}")
+
+
+def _wrong_split(plan: ModelPlan, fault: str) -> ConfigError:
+    return ConfigError(
+        f"--split {fault}",
+        hint=f"name the layers 0-{plan.num_layers - 1} in order, each once, with embed before and head after"
+        " if they have other devices",
+    )
 
 
 def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:

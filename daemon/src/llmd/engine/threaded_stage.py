@@ -73,6 +73,10 @@ class ThreadedStage:
     def hidden(self, ticket: Ticket) -> HiddenRef:
         return _PendingHidden(self._flights[ticket].done)
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        inner = self._flights[ticket].done.result().ticket
+        return self._executor.submit(self._stage.tap, inner, part).result()
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         try:
             result = self._flights[ticket].done.result(timeout_s).result

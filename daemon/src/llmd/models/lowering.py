@@ -6,14 +6,12 @@ by liveness, and number weights, rope tables and KV layers.
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.api.features import LATENT, STATE
+from llmd.api.features import LATENT, STATE, TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -27,7 +25,7 @@ from llmd.api.ops import (
     RopeTable,
 )
 from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
-from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, SlottedOp
+from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
 
 _FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
@@ -48,6 +46,18 @@ class _BoundOp(msgspec.Struct, frozen=True):
     outputs: tuple[_Value, ...]
 
 
+class _Bound(msgspec.Struct, frozen=True):
+    """A range of parts with numbered values."""
+
+    ops: list[_BoundOp]
+    widths: list[int]
+    """Elements per row of each value."""
+    hidden_in: _Value | None
+    hidden_out: _Value | None
+    hidden_after: dict[int, _Value]
+    """The value of `HIDDEN` after each part."""
+
+
 def lower(
     plan: ModelPlan,
     first_part: int,
@@ -56,19 +66,27 @@ def lower(
     format_of: FormatOf,
     patterns: Sequence[Pattern] = (),
     activations: ActivationDtype = "int8",
+    precision: Precision = "f32",
+    taps: Iterable[int] = (),
 ) -> Program:
     """Lower the parts ``[first_part, last_part)``.
+
+    ``taps`` are `Program.taps` of the whole plan; the program has those in its range.
 
     Raises:
         PluginError: an op reads a value that no earlier op writes (a bug in the architecture plugin).
     """
-    bound, widths, hidden_in, hidden_out = _bind(plan, first_part, last_part)
-    fused = _fuse(bound, patterns)
-    slots, slot_widths = _assign_slots(fused, widths, hidden_in, hidden_out)
+    bound = _bind(plan, first_part, last_part)
+    fused = _fuse(bound.ops, patterns)
+    tapped = {part: bound.hidden_after[part] for part in sorted(taps) if first_part <= part < last_part}
+    kept = set(tapped.values()) if bound.hidden_out is None else {*tapped.values(), bound.hidden_out}
+    last_use = _last_uses(fused, kept)
+    slots, slot_widths = _assign_slots(fused, bound, last_use)
     groups = _groups_in_range(plan, first_part, last_part)
-    weights = _weights(bound, format_of)
-    ropes = tuple(dict.fromkeys(b.op.table for b in bound if isinstance(b.op, Rope)))
+    weights = _weights(bound.ops, format_of)
+    ropes = tuple(dict.fromkeys(b.op.table for b in bound.ops if isinstance(b.op, Rope)))
     slotted = _Slotter(slots, weights, ropes, groups, format_of)
+    escaping = ([v for b in ops for v in b.outputs if last_use[v] > i] for i, ops in enumerate(fused))
     return Program(
         first_part=first_part,
         last_part=last_part,
@@ -76,22 +94,27 @@ def lower(
         vocab_size=plan.vocab_size,
         context_len=plan.context_len,
         groups=groups,
-        instructions=tuple(Instruction(tuple(slotted(b) for b in ops)) for ops in fused),
+        instructions=tuple(
+            Instruction(tuple(slotted(b) for b in ops), ops[0].part, tuple(slots[v] for v in values))
+            for ops, values in zip(fused, escaping, strict=True)
+        ),
         slot_widths=tuple(slot_widths),
         weights=weights,
         ropes=ropes,
-        hidden_in=None if hidden_in is None else slots[hidden_in],
-        hidden_out=None if hidden_out is None else slots[hidden_out],
+        hidden_in=None if bound.hidden_in is None else slots[bound.hidden_in],
+        hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
-        needs=_needs(plan, groups),
+        precision=precision,
+        needs=(*_needs(plan, groups), TAPS) if tapped else _needs(plan, groups),
+        taps=tuple(tapped),
+        tap_slots=tuple(slots[value] for value in tapped.values()),
     )
 
 
-def _bind(
-    plan: ModelPlan, first_part: int, last_part: int
-) -> tuple[list[_BoundOp], list[int], _Value | None, _Value | None]:
-    """Number the values; return the ops, the width of each value, and the input and output hidden values."""
+def _bind(plan: ModelPlan, first_part: int, last_part: int) -> _Bound:
+    """Number the values."""
     widths: list[int] = []
+    hidden_after: dict[int, _Value] = {}
     bound: list[_BoundOp] = []
     names: dict[str, _Value] = {}
     hidden_in = None
@@ -111,9 +134,11 @@ def _bind(
             outputs = tuple(_new_value(widths, width) for width in _out_widths(op, inputs, widths))
             names.update(zip(op.writes, outputs, strict=True))
             bound.append(_BoundOp(op, index, inputs, outputs))
+        if HIDDEN in names:
+            hidden_after[index] = names[HIDDEN]
     ends_with_head = last_part == len(plan.parts) and plan.has_head
     hidden_out = None if ends_with_head else names[HIDDEN]
-    return bound, widths, hidden_in, hidden_out
+    return _Bound(bound, widths, hidden_in, hidden_out, hidden_after)
 
 
 def _new_value(widths: list[int], width: int) -> _Value:
@@ -137,59 +162,63 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
 
 def _fuse(bound: list[_BoundOp], patterns: Sequence[Pattern]) -> list[tuple[_BoundOp, ...]]:
     """At each op, take the longest pattern that fits; an op that starts no pattern stays alone."""
-    uses = Counter(value for b in bound for value in b.inputs)
     longest_first = sorted(patterns, key=len, reverse=True)
     fused: list[tuple[_BoundOp, ...]] = []
     at = 0
     while at < len(bound):
-        lengths = (len(p) for p in longest_first if _fits(bound, at, p, uses))
-        length = next(lengths, 1)
-        fused.append(tuple(bound[at : at + length]))
-        at += length
+        windows = (bound[at : at + len(pattern)] for pattern in longest_first if _fits(bound, at, pattern))
+        fused.append(tuple(next(windows, bound[at : at + 1])))
+        at += len(fused[-1])
     return fused
 
 
-def _fits(bound: list[_BoundOp], at: int, pattern: Pattern, uses: Counter[_Value]) -> bool:
-    ops = bound[at : at + len(pattern)]
-    if tuple(b.op.kind for b in ops) != pattern or len({b.part for b in ops}) != 1:
-        return False
-    return all(
-        uses[value] == after.inputs.count(value) > 0
-        for before, after in itertools.pairwise(ops)
-        for value in before.outputs
-    )
+def _fits(bound: list[_BoundOp], at: int, pattern: Pattern) -> bool:
+    window = bound[at : at + len(pattern)]
+    return tuple(b.op.kind for b in window) == pattern and _is_linked(window)
+
+
+def _is_linked(window: Sequence[_BoundOp]) -> bool:
+    """Return whether the ops, joined by the values that one writes and another reads, are one piece."""
+    inner = {value for b in window for value in b.outputs}
+    pieces: list[set[_Value]] = []
+    for b in window:
+        piece = inner & {*b.inputs, *b.outputs}
+        touching = [other for other in pieces if other & piece]
+        pieces = [other for other in pieces if not other & piece]
+        pieces.append(piece.union(*touching))
+    return len(pieces) == 1
+
+
+def _last_uses(fused: list[tuple[_BoundOp, ...]], kept: set[_Value]) -> dict[_Value, int]:
+    """Return the last instruction that uses each value; values in ``kept`` are used after all of them."""
+    last_use = {v: i for i, ops in enumerate(fused) for b in ops for v in (*b.inputs, *b.outputs)}
+    return last_use | dict.fromkeys(kept, len(fused))
 
 
 def _assign_slots(
-    fused: list[tuple[_BoundOp, ...]],
-    widths: list[int],
-    hidden_in: _Value | None,
-    hidden_out: _Value | None,
+    fused: list[tuple[_BoundOp, ...]], bound: _Bound, last_use: dict[_Value, int]
 ) -> tuple[dict[_Value, int], list[int]]:
     """Assign each value a slot of its width; it is free after the last instruction that uses the value."""
-    last_use = {v: i for i, ops in enumerate(fused) for b in ops for v in (*b.inputs, *b.outputs)}
-    if hidden_out is not None:
-        last_use[hidden_out] = len(fused)
     slots: dict[_Value, int] = {}
     slot_widths: list[int] = []
     free: dict[int, list[int]] = {}
 
     def take(value: _Value) -> None:
-        same_width = free.get(widths[value])
-        if same_width:
-            slots[value] = same_width.pop()
+        width = bound.widths[value]
+        if free.get(width):
+            slots[value] = free[width].pop()
         else:
             slots[value] = len(slot_widths)
-            slot_widths.append(widths[value])
+            slot_widths.append(width)
 
-    if hidden_in is not None:
-        take(hidden_in)
+    if bound.hidden_in is not None:
+        take(bound.hidden_in)
     for index, ops in enumerate(fused):
         for value in (v for b in ops for v in b.outputs):
             take(value)
         touched = dict.fromkeys(v for b in ops for v in (*b.inputs, *b.outputs))
         for value in (v for v in touched if last_use[v] == index):
-            free.setdefault(widths[value], []).append(slots[value])
+            free.setdefault(bound.widths[value], []).append(slots[value])
     return slots, slot_widths
 
 

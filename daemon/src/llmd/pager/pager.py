@@ -88,6 +88,11 @@ class Pager:
         self._copies: list[list[int]] = []  # of the step being planned
         self._copying: list[list[int]] = []  # of steps in flight
 
+    @property
+    def can_retract(self) -> bool:
+        """Whether positions of a step can be given up: a state cannot be taken back to an earlier row."""
+        return all(group.kind != "state" for group in self._all_groups)
+
     def fits_ever(self, total_len: int) -> bool:
         """Return whether a sequence of this length fits the pools if it runs alone."""
         return self.shortage(total_len) is None
@@ -254,6 +259,22 @@ class Pager:
             self._states.advance(owned.slots, self._snapshot_key(owned))
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
+
+    def retract(self, sequence_id: int) -> None:
+        """Give up the planned positions of a sequence beyond its valid ones, and free their blocks.
+
+        Only for a sequence without a step in flight, and if `can_retract`.
+        """
+        assert self.can_retract
+        owned = self._owned[sequence_id]
+        owned.planned = owned.length
+        kept = blocks_for(owned.length)
+        for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
+            part = slice(kept, owned.end[index])
+            if part.start < part.stop:
+                pool.give_back(reversed(table[owned.row, part].tolist()))
+                table[owned.row, part] = NO_BLOCK
+                owned.end[index] = kept
 
     def free(self, sequence_id: int) -> None:
         """End the sequence and release its blocks."""

@@ -22,8 +22,11 @@ from llmd.api import (
     DeviceInfo,
     DeviceProfile,
     HiddenRef,
+    HostHidden,
+    Instruction,
     KVDtype,
     LateEdits,
+    Pattern,
     Program,
     Progress,
     Refusal,
@@ -36,7 +39,7 @@ from llmd.api import (
 )
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS, STATE
+from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.step import Float32
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
@@ -61,6 +64,7 @@ class NullDevice:
         name: str = "null",
         memory_bytes: int = 1 << 30,
         draws: bool = False,
+        patterns: tuple[Pattern, ...] = (),
     ) -> None:
         """``pause`` waits for some seconds of the clock; without it, `NullStage.wait` returns at once.
 
@@ -74,10 +78,11 @@ class NullDevice:
             formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
+            patterns=patterns,
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=(DRAWS, STATE) if draws else (STATE,),
+            features=(DRAWS, STATE, TAPS) if draws else (STATE, TAPS),
         )
         self.clock = clock
         self.step_s = step_s
@@ -138,7 +143,8 @@ class _NullHidden(msgspec.Struct, frozen=True):
 class NullStage:
     """See `llmd.api.Stage`. A step begins once the stage before has returned its hidden states.
 
-    ``submitted`` has (rows, position of each sequence's last row) for every step.
+    ``submitted`` has (rows, position of each sequence's last row) for every step, ``ran`` the instructions of
+    all steps.
     """
 
     def __init__(
@@ -152,6 +158,7 @@ class NullStage:
         self._timeline = NullTimeline(device.step_s)
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
+        self.ran: list[Instruction] = []
         self.most_in_flight = 0
 
     @property
@@ -181,6 +188,7 @@ class NullStage:
         outputs = self._outputs(positions, selection)
         self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
+        self.ran += self._program.instructions
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
         return ticket
 
@@ -203,6 +211,11 @@ class NullStage:
         assert flight.run.layers_end is not None, "only a single stage is fed with tokens"
         rows = np.zeros((flight.rows, self._program.output_size), np.float32)
         return _NullHidden(flight.run.layers_end, rows)
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        if part not in self._program.taps:
+            raise ValueError(f"part {part} is no tap of this stage")
+        return HostHidden(np.zeros((self._find(ticket).rows, self._program.hidden_size), np.float32))
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight = self._find(ticket)

@@ -107,6 +107,9 @@ class Recorder:
         rows = self.steps[ticket].step.num_rows
         return HostHidden(np.zeros((rows, self.program.output_size), np.float32))
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        raise NotImplementedError("it keeps no taps")
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         selection = self.steps[ticket].selection
         assert selection is not None, "only a stage with the head has candidates"

@@ -95,6 +95,10 @@ class ExampleStage:
         self._find(ticket)
         del self._in_flight[ticket]
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        """Never called: the device does not claim taps."""
+        raise NotImplementedError
+
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
         """Never called: ``info.kv_layout`` is empty."""
         raise NotImplementedError

@@ -82,7 +82,7 @@ def _program(rows: int) -> Program:
         vocab_size=1,
         context_len=1,
         groups=(),
-        instructions=(Instruction((op,)),),
+        instructions=(Instruction((op,), part=1, outputs=(1,)),),
         slot_widths=(_COLS, rows),
         weights=(Weight(ref, "f32"),),
         ropes=(),

@@ -88,6 +88,9 @@ class CpuStage:
         entry = self._find(ticket)
         return HostHidden(self._arrays[entry.place].hidden[: entry.num_rows])
 
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        raise NotImplementedError("it keeps no taps")
+
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         entry = self._finished(ticket)
         _, selection = self._outputs(ticket)

@@ -126,6 +126,28 @@ def test_only_a_stage_with_the_head_has_candidates(make_stage: MakeStage) -> Non
         whole.hidden(whole.submit(make_step([1]), None, last(1)))
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_tap_is_the_output_of_a_program_that_ends_there(make_stage: MakeStage, first: int) -> None:
+    taps = (3, 4, 8)
+    hidden = HostHidden(np.ones((4, 40), np.float32)) if first else None
+    stage = make_stage(first, taps=taps)
+    ticket = stage.submit(make_step([5, 6, 7, 8]), hidden, last(4))
+    for part in taps:
+        cut = make_stage(first, part + 1)
+        end = cut.submit(make_step([5, 6, 7, 8]), hidden, None)
+        assert np.array_equal(stage.tap(ticket, part).host(), cut.hidden(end).host())
+
+
+def test_only_taps_of_the_program_can_be_read(make_stage: MakeStage) -> None:
+    stage = make_stage(taps=(3,))
+    ticket = stage.submit(make_step([1]), None, last(1))
+    with pytest.raises(ValueError, match=r"part 4 is no tap of this stage; its taps are \[3\]"):
+        stage.tap(ticket, 4)
+    stage.release(ticket)
+    with pytest.raises(ValueError, match="not in flight"):
+        stage.tap(ticket, 3)
+
+
 def test_a_step_without_output_rows_only_fills_the_cache(make_stage: MakeStage) -> None:
     stage = make_stage()
     ticket = stage.submit(make_step([1, 2]), None, select_rows(np.zeros(0, np.int32)))

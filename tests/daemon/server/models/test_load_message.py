@@ -28,7 +28,7 @@ def test_every_engine_setting_reaches_the_engine() -> None:
     assert load_message(Path("/m"), config) == Load(
         directory="/m",
         device="cpu",
-        stages=(StageSpec("cpu", 0, 4), StageSpec("reference", 4, 5)),
+        stages=(StageSpec("cpu", "0", "3"), StageSpec("reference", "4", "4")),
         context_len=99,
         slots=3,
         chunk_len=7,
@@ -43,10 +43,22 @@ def test_every_engine_setting_reaches_the_engine() -> None:
 
 
 def test_device_names_may_hold_colons_and_spaces_may_stand_after_commas() -> None:
-    assert parse_split("0-1=cuda:0, 2-3=cuda:1") == (StageSpec("cuda:0", 0, 2), StageSpec("cuda:1", 2, 4))
+    stages = (StageSpec("cuda:0", "0", "1"), StageSpec("cuda:1", "2", "3"))
+    assert parse_split("0-1=cuda:0, 2-3=cuda:1") == stages
 
 
-@pytest.mark.parametrize("text", ["cpu", "0-3", "a-b=cpu", "0-3=", "0-3=cpu,", "-1=cpu"])
+def test_the_ends_of_the_model_and_the_halves_of_a_layer_have_names() -> None:
+    stages = (
+        StageSpec("a", "embed", "3.mixer"),
+        StageSpec("b", "3.ffn", "3.ffn"),
+        StageSpec("a", "4", "head"),
+    )
+    assert parse_split("embed-3.mixer=a,3.ffn=b,4-head=a") == stages
+
+
+@pytest.mark.parametrize(
+    "text", ["cpu", "0-3", "a-b=cpu", "0-3=", "0-3=cpu,", "-1=cpu", "3.norm=cpu", "embed.ffn=cpu"]
+)
 def test_malformed_split_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match="--split") as caught:
         parse_split(text)

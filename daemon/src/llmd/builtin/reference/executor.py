@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -65,15 +66,23 @@ class Execution:
             assert hidden is not None, "checked by the stage"
             self._slots[self._program.hidden_in] = hidden
         logits = None
-        for slotted in (s for instruction in self._program.instructions for s in instruction.ops):
-            if isinstance(slotted.op, Head):
-                assert output_rows is not None, "checked by the stage"
-                logits = self._head(slotted, slotted.op, output_rows)
-            else:
-                results = self._outputs(slotted, [self._slots[slot] for slot in slotted.inputs])
-                self._slots.update(zip(slotted.outputs, results, strict=True))
+        for instruction in self._program.instructions:
+            values = ChainMap({}, self._slots)  # other instructions see only the outputs of this one
+            for slotted in instruction.ops:
+                inputs = [values[slot] for slot in slotted.inputs]
+                if isinstance(slotted.op, Head):
+                    assert output_rows is not None, "checked by the stage"
+                    logits = self._head(slotted, slotted.op, inputs[0][output_rows])
+                else:
+                    values.update(zip(slotted.outputs, self._outputs(slotted, inputs), strict=True))
+            self._slots.update((slot, values[slot]) for slot in instruction.outputs)
         out = self._program.hidden_out
         return (None if out is None else self._slots[out]), logits
+
+    def taps(self) -> dict[int, Float32]:
+        """Return the hidden states after each tapped part, once the program has run."""
+        program = self._program
+        return {part: self._slots[slot] for part, slot in zip(program.taps, program.tap_slots, strict=True)}
 
     def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
         match slotted.op:
@@ -132,8 +141,7 @@ class Execution:
         added = self._weights.array(bias)
         return out if added is None else out + added
 
-    def _head(self, slotted: SlottedOp, op: Head, output_rows: Int32) -> Float32:
-        x = self._slots[slotted.inputs[0]][output_rows]
+    def _head(self, slotted: SlottedOp, op: Head, x: Float32) -> Float32:
         if not len(x):
             return np.zeros((0, self._program.vocab_size), np.float32)
         weight, bias = slotted.weights
@@ -159,7 +167,7 @@ class Execution:
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
                 seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
-                out[row] = numerics.attend(query, keys[seen], values[seen], op.scale, op.softcap).reshape(-1)
+                out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap)
         return out
 
     def _recurrence(self, slotted: SlottedOp, op: Recurrence, x: Float32) -> Float32:
@@ -183,9 +191,13 @@ class Execution:
         out = np.empty_like(q)
         for first, last in itertools.pairwise(self._step.row_offsets.tolist()):
             for row in range(first, last):
-                mixed = numerics.attend(queries[row], keys[first:last], values[first:last], op.scale, None)
-                out[row] = mixed.reshape(-1)
+                out[row] = self._attend(queries[row], keys[first:last], values[first:last], op.scale, None)
         return out
+
+    def _attend(
+        self, query: Float64, keys: Float64, values: Float64, scale: float, softcap: float | None
+    ) -> Float64:
+        return numerics.attend(query, keys, values, scale, softcap, self._program.precision).reshape(-1)
 
 
 def _elementwise(op: Op, *x: Float64) -> Float64:

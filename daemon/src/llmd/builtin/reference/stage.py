@@ -22,10 +22,14 @@ from llmd.builtin.reference.states import StatePool
 class _Done(msgspec.Struct, frozen=True):
     hidden: Float32 | None
     outputs: OutputRows | None
+    taps: dict[int, Float32]
 
 
 class ReferenceStage:
     """See `llmd.api.Stage`."""
+
+    execution: type[Execution] = Execution
+    """What computes a step; tests derive other arithmetic from it."""
 
     def __init__(
         self, program: Program, weights: Weights, blocks: Mapping[int, int], limits: StageLimits
@@ -49,7 +53,7 @@ class ReferenceStage:
         for group, source, target in step.copies.tolist():
             if group in self._pools:
                 self._pools[group].copy(source, target)
-        execution = Execution(self._program, self._weights, self._pools, step, self._tokens(step))
+        execution = self.execution(self._program, self._weights, self._pools, step, self._tokens(step))
         leaving, logits = execution.run(
             None if hidden is None else hidden.host(), None if selection is None else selection.rows
         )
@@ -58,7 +62,7 @@ class ReferenceStage:
             outputs = OutputRows(logits, selection, self._limits.num_candidates)
         ticket = Ticket(self._next)
         self._next += 1
-        self._done[ticket] = _Done(leaving, outputs)
+        self._done[ticket] = _Done(leaving, outputs, execution.taps())
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
@@ -72,6 +76,12 @@ class ReferenceStage:
         if hidden is None:
             raise ValueError("a stage that ends with the head has no hidden states to hand on")
         return HostHidden(hidden)
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        taps = self._find(ticket).taps
+        if part not in taps:
+            raise ValueError(f"part {part} is no tap of this stage; its taps are {list(taps)}")
+        return HostHidden(taps[part])
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         return self._outputs(ticket).result()

@@ -9,7 +9,8 @@ from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig
 
-_STAGE = re.compile(r"(\d+)(?:-(\d+))?=(.+)")
+_PART = r"embed|head|\d+(?:\.(?:mixer|ffn))?"
+_STAGE = re.compile(rf"({_PART})(?:-({_PART}))?=(.+)")
 
 
 def load_message(directory: Path, config: EngineConfig) -> Load:
@@ -36,10 +37,10 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
 
 
 def parse_split(text: str) -> tuple[StageSpec, ...]:
-    """Parse stages such as ``0-3=cpu,4-7=reference``. Layers count from 0 and ranges include the last one.
+    """Parse stages such as ``embed-3=cpu,4-7=reference`` (`StageSpec`); a range includes its last part.
 
     Raises:
-        ConfigError: the text is malformed. The engine checks whether the layers fit the model.
+        ConfigError: the text is malformed. The engine checks whether the parts fit the model.
     """
     return tuple(_stage(part.strip(), text) for part in text.split(","))
 
@@ -48,7 +49,7 @@ def _stage(part: str, text: str) -> StageSpec:
     match = _STAGE.fullmatch(part)
     if match is None:
         raise ConfigError(
-            f"--split {text!r}: {part!r} is not a stage", hint="write stages as 0-3=cpu,4-7=reference"
+            f"--split {text!r}: {part!r} is not a stage",
+            hint="write stages as 0-3=cpu,4-7=reference or embed=cpu,0-7=reference,head=cpu",
         )
-    first = int(match[1])
-    return StageSpec(match[3], first, int(match[2] or first) + 1)
+    return StageSpec(match[3], match[1], match[2] or match[1])

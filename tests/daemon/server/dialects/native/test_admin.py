@@ -84,6 +84,6 @@ def test_plan_tells_which_layers_lie_where(daemon: RunningDaemon) -> None:
     plan = send(daemon, "GET", "/llmd/plan").json
     (model,) = [model for model in plan["models"] if model["name"] == MODEL]
     (stage,) = model["stages"]
-    assert (stage["device"], stage["first"]) == ("reference", 0)
+    assert (stage["device"], stage["parts"]) == ("reference", "layers 0-1")
     assert stage["weight_bytes"] > 0
     assert stage["kv_bytes"] > 0

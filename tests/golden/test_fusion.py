@@ -1,0 +1,86 @@
+"""Fused kernels of attention and of norms fit every architecture, and change no bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from llmd.api import Device, ModelPlan, Pattern
+from llmd.builtin.architectures.plugin import FAMILIES
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.models.lowering import lower
+from tests.golden.engines import Architectures, engine
+from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.embedding import CASES as EMBEDDERS
+from tests.golden.models.embedding import SCORERS
+from tests.golden.models.tiny import TinyModel
+
+ROTATED: Pattern = ("rope", "rope", "attention")
+ADDED: Pattern = ("add", "norm")
+MULTIMODAL = (
+    TinyModel(
+        "phi4-multimodal", {**tiny_model("phi4-mini-long").config, "architectures": ["Phi4MMForCausalLM"]}
+    ),
+    TinyModel(
+        "gemma3-vision",
+        {
+            "architectures": ["Gemma3ForConditionalGeneration"],
+            "text_config": dict(tiny_model("gemma3").config),
+        },
+    ),
+)
+PLANS = (*CASES, *EMBEDDERS, *SCORERS, *MULTIMODAL)
+
+
+def make_plan(case: TinyModel, architectures: Architectures) -> ModelPlan:
+    return architectures[case.config["architectures"][0]].plan(case.config, case.context_len)
+
+
+def test_every_family_has_a_case() -> None:
+    classes = {case.config["architectures"][0] for case in PLANS}
+    assert [family for family, names in FAMILIES.items() if not classes & set(names)] == []
+
+
+@pytest.mark.parametrize("case", PLANS, ids=[case.name for case in PLANS])
+def test_rotations_fuse_with_attention_and_sums_with_norms(
+    case: TinyModel, architectures: Architectures
+) -> None:
+    plan = make_plan(case, architectures)
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", patterns=(ROTATED, ADDED))
+    parts: dict[Pattern, list[int]] = {ROTATED: [], ADDED: []}
+    for instruction in program.instructions:
+        parts.setdefault(instruction.pattern, []).append(instruction.part)
+    mixers = [n for n, part in enumerate(plan.parts) if part.kind == "mixer"]
+    layers = [n for n, part in enumerate(plan.parts) if part.layer is not None]
+    if not plan.groups:  # an encoder: learned positions, and a norm after each sum, also of embeddings
+        assert parts[ROTATED] == []
+        assert parts[ADDED] == [0, *layers]
+        return
+    assert parts[ROTATED] == mixers
+    if plan.parts[mixers[0]].ops[0].kind == "norm":  # of the next part
+        assert parts[ADDED] == layers
+    else:  # only the head begins with a norm
+        assert parts[ADDED] == layers[-1:]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_fused_kernels_change_no_bit(
+    case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
+) -> None:
+    ids = np.array(case.prompt, np.int32)
+    rows = []
+    for patterns in ((), (ROTATED, ADDED)):
+
+        def open_device(_name: str, patterns: tuple[Pattern, ...] = patterns) -> Device:
+            device = ReferenceDevice()
+            device.info = msgspec.structs.replace(device.info, patterns=patterns)
+            return device
+
+        with engine(case, checkpoint(case), architectures, open_device) as core:
+            rows.append(core.forward(ids))
+    plain, fused = rows
+    assert np.array_equal(fused, plain)
