@@ -51,12 +51,13 @@ def make_parts(
     chunk_len: int = CHUNK_LEN,
     draws: bool = True,
     max_drafts: int = 0,
+    hybrid: bool = False,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
 
     ``depth`` is the most steps in flight.
     """
-    plan = TinyModel(context_len=context_len).plan()
+    plan = TinyModel(context_len=context_len, hybrid=hybrid).plan()
     outputs = slots * (1 + max_drafts) + SCORED_ROWS
     limits = EngineLimits(
         plan.vocab_size,
@@ -85,14 +86,19 @@ def make_parts(
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
+        depth=limits.depth,
         budget_bytes=budget_bytes,
     )
     stages = [
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)
         for p, program in zip(parts, programs, strict=True)
     ]
+    kv_bytes = [
+        {g.id: p.kv_bytes(g.id, "f32") for g in program.groups if g.layers}
+        for p, program in zip(parts, programs, strict=True)
+    ]
     draws = draws and DRAWS in devices[-1].info.features
-    return Parts(Pipeline(stages, draws=draws), plan.groups, budget, limits)
+    return Parts(Pipeline(stages, kv_bytes, draws=draws), plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

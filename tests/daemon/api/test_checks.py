@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -120,12 +121,65 @@ def table(*rows: list[int]) -> tuple[np.ndarray, np.ndarray]:
         ({"copies": np.array([[2, 0, 1]], np.int32)}, "KV group 2 of 2"),
         ({"token_types": i32(0, 0, 1)}, "token_types reach"),
         ({"token_types": i32(0, 0)}, "token_types is"),
+        ({"adapters": i32(0, -1)}, "adapters reach"),
+        ({"adapters": i32(-1)}, "adapters is"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bad_step_is_named(program: Program, changes: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_step(program, BLOCKS, LIMITS, make_step(**changes))
+
+
+def test_adapters_are_those_of_the_stage(program: Program) -> None:
+    check_step(program, BLOCKS, LIMITS, make_step(adapters=i32(-1, -1)))
+    check_step(
+        program, BLOCKS, msgspec.structs.replace(LIMITS, max_adapters=1), make_step(adapters=i32(0, -1))
+    )
+
+
+def with_slots(*slots: list[int], first: int = 3) -> Step:
+    """Return a step with these slots; the first sequence begins at position 16, the second at ``first``."""
+    blocks = np.array([[0, 1], [2, -1]], np.int32)
+    return make_step(positions=i32(16, 17, first), block_tables=(blocks, np.array(slots, np.int32)))
+
+
+def test_sequences_read_and_write_slots(hybrid: Program) -> None:
+    check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 1], [2, 3]))
+    check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 0], [-1, 3], first=0))
+    with pytest.raises(ValueError, match="if and only if it starts at position 0"):
+        check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 0], [2, 3], first=0))
+    check_step(hybrid, BLOCKS, LIMITS, with_slots([0, 1], [0, 3]))
+
+
+@pytest.mark.parametrize(
+    ("slots", "message"),
+    [
+        (([0, -1], [2, 4]), "written slots of KV group 1 reach -1..4"),
+        (([0, 1], [4, 2]), "read slots of KV group 1 reach"),
+        (([0, 1], [-1, 2]), "if and only if it starts at position 0"),
+        (([0, 1], [2, 1]), "while another sequence uses them"),
+        (([0, 1], [1, 2]), "while another sequence uses them"),
+        (([0, 0], [0, 2]), "while another sequence uses them"),
+        (([0, 1, 0], [2, 3, 0]), "expected int32 (2, 2)"),
+    ],
+    ids=str,
+)
+def test_slots_that_do_not_fit_are_refused(
+    hybrid: Program, slots: tuple[list[int], list[int]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_step(hybrid, BLOCKS, LIMITS, with_slots(*slots))
+
+
+def test_slots_can_be_copied(hybrid: Program) -> None:
+    step = with_slots([0, 1], [2, 3])
+    inside, outside = (
+        msgspec.structs.replace(step, copies=np.array([[1, 0, slot]], np.int32)) for slot in (3, 4)
+    )
+    check_step(hybrid, BLOCKS, LIMITS, inside)
+    with pytest.raises(ValueError, match="in KV group 1 is out of range"):
+        check_step(hybrid, BLOCKS, LIMITS, outside)
 
 
 def test_blocks_that_left_the_window_may_be_absent(program: Program) -> None:

@@ -123,6 +123,14 @@ def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:
     ]
 
 
+def test_a_recurrence_has_its_group_and_its_layer_there() -> None:
+    plan = TinyModel(hybrid=True).plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    reader = Reader(encode(program))
+    found = [op for _ in program.instructions for op in reader.ops()]
+    assert [integers for kind, *_, integers, _ in found if kind == "recurrence"] == [[2, 0], [2, 1]]
+
+
 def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:
     """Return kind, integers and floats of each op, for a program of only these ops."""
     part = Part("tested", "ffn", 0, tuple(ops))

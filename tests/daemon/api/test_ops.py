@@ -13,6 +13,7 @@ from llmd.api import (
     Head,
     Linear,
     Norm,
+    Recurrence,
     Rope,
     RopeTable,
     TensorRef,
@@ -24,7 +25,8 @@ A, B = TensorRef("a", (4, 4)), TensorRef("b", (4,))
 def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     decoders = ("embed", "norm", "linear", "rope", "attention", "glu", "add", "head")
     encoders = ("embed_position", "embed_token_type", "encoder_attention", "activate")
-    assert decoders + encoders == OP_KINDS
+    hybrids = ("recurrence",)
+    assert decoders + encoders + hybrids == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -41,6 +43,7 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         EmbedTokenType("t", A),
         EncoderAttention("q", "k", "v", "o", 1, 4, 0.5),
         Activate("x", "y", "gelu"),
+        Recurrence("x", "y", B, 0, 0),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -55,6 +58,7 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("embed_token_type", (), ("t",)),
         ("encoder_attention", ("q", "k", "v"), ("o",)),
         ("activate", ("x",), ("y",)),
+        ("recurrence", ("x",), ("y",)),
     ]
 
 
@@ -63,6 +67,7 @@ def test_tensors_follow_the_documented_order() -> None:
     assert Norm("x", "y", None, 1e-5, bias=B).tensors == (None, B)
     assert Head("x", A).tensors == (A, None)
     assert EmbedPosition("p", A).tensors == EmbedTokenType("t", A).tensors == (A,)
+    assert Recurrence("x", "y", B, 0, 0).tensors == (B,)
 
 
 def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:

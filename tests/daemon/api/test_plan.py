@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from llmd.api import KVGroup
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 
@@ -22,3 +23,9 @@ def test_each_tensor_is_listed_once_in_order_of_use() -> None:
 
 def test_token_types_are_the_rows_of_their_table() -> None:
     assert [TinyEncoder().plan().num_token_types, TinyModel().plan().num_token_types] == [2, 1]
+
+
+def test_values_are_as_wide_as_keys_unless_stated() -> None:
+    assert [(group.key_dim, group.value_dim) for group in PLAN.groups] == [(12, 12), (12, 12)]
+    latent = KVGroup(0, None, 1, 40, (0,), kind="latent", value_dim=32)
+    assert (latent.key_dim, latent.value_dim) == (40, 32)

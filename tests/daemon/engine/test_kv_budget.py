@@ -4,7 +4,8 @@ import pytest
 
 from llmd.api import KVGroup, MemoryBudgetError
 from llmd.engine.kv_budget import KVBudget, plan_kv
-from llmd.pager.pager import most_blocks
+from llmd.pager.block_counts import most_blocks
+from llmd.pager.states import pool_slots
 
 FULL, WINDOW = KVGroup(0, None, 1, 8, (0,)), KVGroup(1, 64, 1, 8, (1,))
 
@@ -40,3 +41,21 @@ def test_a_small_pool_says_how_long_a_sequence_it_holds() -> None:
 def test_no_room_for_a_block_is_an_error_with_both_figures() -> None:
     with pytest.raises(MemoryBudgetError, match=r"110 B \(16 tokens\), the budget is 50 B"):
         plan(50)
+
+
+@pytest.mark.parametrize("budget_bytes", [100_000, 20_000])
+def test_states_of_all_slots_come_before_blocks(budget_bytes: int) -> None:
+    state = KVGroup(1, None, 0, 0, (1,), kind="state", state_bytes=500)
+    slots, depth = 3, 4
+    budget = plan_kv(
+        (FULL, state),
+        (100, 500),
+        slots=slots,
+        context_len=1024,
+        chunk_len=256,
+        budget_bytes=budget_bytes,
+        depth=depth,
+    )
+    left = budget_bytes - pool_slots(slots, depth) * 500
+    assert budget.num_blocks == (min(left // 100, slots * 64), pool_slots(slots, depth))
+    assert budget.total_bytes <= budget_bytes

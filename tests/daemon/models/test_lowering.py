@@ -209,6 +209,25 @@ def test_hidden_leaves_a_whole_plan_that_has_no_head() -> None:
     assert not program.has_head
 
 
+def test_layers_with_states_are_numbered_in_their_group() -> None:
+    plan = TinyModel(layers=8, hybrid=True).plan()
+    first, last = plan.layer_parts(3, 8)
+    program = lower(plan, first, last, format_of=f32)
+    assert program.groups[2].layers == (3, 6, 7)
+    layers = [op.kv_layer for i in program.instructions for op in i.ops if op.op.kind == "recurrence"]
+    assert layers == [0, 1, 2]
+
+
+def test_a_program_needs_the_features_of_what_its_layers_keep() -> None:
+    plan = msgspec.structs.replace(TinyModel(hybrid=True).plan(), needs=("other",))
+    with_states, without = (lower(plan, *plan.layer_parts(n, n + 1), format_of=f32) for n in (2, 1))
+    assert with_states.needs == ("other", "state")
+    assert without.needs == ("other",)
+    latent = tuple(msgspec.structs.replace(group, kind="latent") for group in plan.groups[:2])
+    plan = msgspec.structs.replace(plan, groups=(*latent, plan.groups[2]))
+    assert lower(plan, 0, len(plan.parts), format_of=f32).needs == ("latent", "other", "state")
+
+
 def test_groups_keep_their_ids_and_lose_the_layers_of_other_stages() -> None:
     first, last = PLAN.layer_parts(2, 3)
     program = lower(PLAN, first, last, format_of=f32)

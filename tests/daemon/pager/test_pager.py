@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from llmd.api import BLOCK_LEN, KVGroup
+from llmd.pager.block_counts import blocks_for, most_forked
 from llmd.pager.block_keys import BlockKeys
-from llmd.pager.pager import NO_BLOCK, Copies, Pager, blocks_for, most_blocks, most_forked
+from llmd.pager.pager import NO_BLOCK, Copies, Pager
+from llmd.pager.states import NO_STATE
 from tests import histories
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
+STATE = KVGroup(2, None, 0, 0, (4, 5), kind="state", state_bytes=8)
 MAX_LEN, CHUNK = 320, 40
 
 
@@ -33,31 +36,39 @@ class Flight(NamedTuple):
 
 
 class Contents:
-    """Contents of a simulated device: for each slot, the tokens up to the one of its key and value."""
+    """Contents of a simulated device: for each place of a block, the tokens up to the one of its key and
+    value; for each slot, the tokens of its state.
+    """
 
     def __init__(self) -> None:
-        self.slots: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self.places: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self.states: dict[int, tuple[int, ...]] = {NO_STATE: ()}
 
     def run(self, flight: Flight) -> None:
         for group, source, target in flight.copies.tolist():
             for offset in range(BLOCK_LEN):
-                self.slots[group, target, offset] = self.slots.get((group, source, offset), ())
-        for _, tables, tokens, start, count in flight.writes:
+                self.places[group, target, offset] = self.places.get((group, source, offset), ())
+        for _, (*tables, slots), tokens, start, count in flight.writes:
+            read, written = slots[0].tolist()
+            assert self.states[read] == tokens[:start]
+            self.states[written] = tokens[: start + count]
             for group, table in enumerate(tables):
                 for position in range(start, start + count):
                     block = int(table[0, position // BLOCK_LEN])
                     assert block != NO_BLOCK
-                    self.slots[group, block, position % BLOCK_LEN] = tokens[: position + 1]
+                    self.places[group, block, position % BLOCK_LEN] = tokens[: position + 1]
 
     def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
         """Check that all that the next token reads is present and was written for exactly these tokens."""
         length = pager.length(sequence)
-        for kv_group, table in zip((FULL, WINDOW), pager.tables([sequence]), strict=True):
+        *tables, slots = pager.tables([sequence])
+        assert self.states[int(slots[0, 1])] == tuple(tokens[:length])
+        for kv_group, table in zip((FULL, WINDOW), tables, strict=True):
             first = 0 if kv_group.window is None else max(0, length - kv_group.window + 1)
             for position in range(first, length):
                 block = int(table[0, position // BLOCK_LEN])
                 assert block != NO_BLOCK
-                held = self.slots[kv_group.id, block, position % BLOCK_LEN]
+                held = self.places[kv_group.id, block, position % BLOCK_LEN]
                 assert held == tuple(tokens[: position + 1])
 
 
@@ -66,7 +77,15 @@ class PagerHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pager = Pager((FULL, WINDOW), (30, 20), max_sequences=5, max_len=MAX_LEN, chunk_len=CHUNK)
+        self.pager = Pager(
+            (FULL, WINDOW, STATE),
+            (30, 20, 12),
+            max_sequences=5,
+            max_len=MAX_LEN,
+            chunk_len=CHUNK,
+            depth=2,
+            snapshot_len=2 * BLOCK_LEN,
+        )
         self.contents = Contents()
         self.tokens: dict[int, list[int]] = {}
         self.flights: list[Flight] = []
@@ -105,7 +124,7 @@ class PagerHistory(RuleBasedStateMachine):
         for sequence in sorted(self.tokens.keys() - paused):
             tokens, planned = self.tokens[sequence], self.pager.planned(sequence)
             most = min(len(tokens) - planned, CHUNK - (planned - self.pager.length(sequence)))
-            count = min(most, data.draw(st.integers(1, CHUNK)))
+            count = self.pager.fitting(planned, min(most, data.draw(st.integers(1, CHUNK))))
             if not self.pager.prepare(sequence, count):
                 assert self.pager.planned(sequence) == planned
                 continue
@@ -158,7 +177,7 @@ class PagerHistory(RuleBasedStateMachine):
         self.holds_what_was_written()
         for sequence in self.tokens:
             self.pager.free(sequence)
-        assert [pool.num_free for pool in self.pager.pools] == [30, 20]
+        assert [pool.num_free for pool in self.pager.pools] == [30, 20, 12]
 
 
 TestPagerHistory = histories.timeout(PagerHistory.TestCase)
@@ -198,12 +217,6 @@ def test_fits_ever_looks_at_whole_pools() -> None:
     run(pager, 1, list(range(160)))
     assert pager.fits_ever(160)
     assert not pager.fits_ever(161)
-
-
-def test_a_window_group_never_needs_more_than_window_and_chunk() -> None:
-    assert most_blocks(WINDOW, 10_000, CHUNK) == blocks_for(24 - 1 + CHUNK) + 1
-    assert most_blocks(WINDOW, 16, CHUNK) == 1
-    assert most_blocks(FULL, 10_000, CHUNK) == 625
 
 
 def test_a_window_group_gives_blocks_back_while_the_sequence_runs() -> None:

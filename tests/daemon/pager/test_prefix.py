@@ -10,6 +10,7 @@ from llmd.pager.prefix import first_needed, longest_hit
 
 FULL = KVGroup(0, None, 1, 8, (0,))
 WINDOW = KVGroup(1, 20, 1, 8, (1,))
+STATE = KVGroup(2, None, 0, 0, (2,), kind="state", state_bytes=4)
 KEYS = [bytes([number]) for number in range(8)]
 
 
@@ -45,3 +46,21 @@ def test_a_hit_has_what_every_group_reads_next(full: set[int], window: set[int],
 
 def test_without_full_groups_a_gap_does_not_end_the_search() -> None:
     assert longest_hit((WINDOW,), (pool_with({0, 3, 4}),), KEYS) == 5
+
+
+@pytest.mark.parametrize(
+    ("full", "states", "blocks"),
+    [
+        ({0, 1, 2, 3}, {1, 3}, 4),
+        ({0, 1, 2, 3}, {0, 2}, 3),
+        ({0, 1, 2}, {1, 3}, 2),
+        ({0, 1, 2, 3}, set(), 0),
+        ({1, 2, 3}, {1, 3}, 0),
+    ],
+)
+def test_a_hit_ends_where_there_is_a_snapshot(full: set[int], states: set[int], blocks: int) -> None:
+    assert longest_hit((FULL, STATE), (pool_with(full), pool_with(states)), KEYS) == blocks
+
+
+def test_all_state_groups_need_a_snapshot_of_the_same_length() -> None:
+    assert longest_hit((STATE, STATE), (pool_with({1, 3}), pool_with({1, 2})), KEYS) == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llmd.api import KVGroup
+from llmd.api import BLOCK_LEN, KVGroup
 from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
 from llmd.pager.block_keys import BlockKeys, prompt_key
@@ -83,6 +83,20 @@ def test_a_step_carries_every_decode_and_prefill_up_to_a_chunk() -> None:
     assert step(scheduler) == [(1, 4, 1), (2, 3, 1), (3, 3, 10)]
     assert step(scheduler) == [(1, 5, 1), (2, 4, 1), (3, 13, 10)]
     assert step(scheduler) == [(1, 6, 1), (2, 5, 1), (3, 23, 2), (4, 0, 8)]
+
+
+def test_a_chunk_ends_where_it_leaves_a_snapshot() -> None:
+    state = KVGroup(2, None, 0, 0, (2,), kind="state", state_bytes=8)
+    groups, counts = (*GROUPS, state), (100, 100, 20)
+    pager = Pager(groups, counts, max_sequences=4, max_len=400, chunk_len=2 * CHUNK, snapshot_len=BLOCK_LEN)
+    scheduler = Scheduler(pager, slots=4, chunk_len=CHUNK)
+    for request_id, length in ((1, 22), (2, 5)):
+        scheduler.add(make(request_id, length))
+    assert [step(scheduler) for _ in range(3)] == [
+        [(1, 0, 10)],
+        [(1, 10, 6), (2, 0, 4)],
+        [(1, 16, 6), (2, 4, 1)],
+    ]
 
 
 def score(sequence: Sequence) -> Sequence:

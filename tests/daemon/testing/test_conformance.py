@@ -153,10 +153,15 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
     assert [result.problem for result in results] == ["", "", ""]
 
 
-def test_only_devices_that_draw_are_tried_with_draws() -> None:
-    info = msgspec.structs.replace(ReferenceDevice().info, features=())
-    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == {"head/draws", "program/draws"}
-    assert unclaimed(info) == {"features": ("draws",)}
+@pytest.mark.parametrize(
+    ("feature", "names"),
+    [("draws", {"head/draws", "program/draws"}), ("state", {"recurrence", "program/hybrid"})],
+)
+def test_only_devices_with_a_feature_are_tried_with_it(feature: str, names: set[str]) -> None:
+    every = ReferenceDevice().info
+    info = msgspec.structs.replace(every, features=tuple(set(every.features) - {feature}))
+    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == names
+    assert unclaimed(info) == {"features": (feature,)}
 
 
 class Misread(RandomSource):

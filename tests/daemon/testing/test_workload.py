@@ -5,6 +5,7 @@ import msgspec
 from llmd.api import HIDDEN, EncoderAttention, Part
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.plans import TinyModel
+from llmd.testing.recorder import Recorder
 from llmd.testing.workload import Workload, all_at_once, edge_places, edges_alone, one_by_one, ragged, run
 
 PLAN = TinyModel().plan()
@@ -58,3 +59,15 @@ def test_sequences_that_look_both_ways_are_never_cut() -> None:
     assert sorted(one_by_one(workload).steps) == [((0, 40),), ((1, 1),), ((2, 2),)]
     assert all_at_once(workload).steps == (((0, 40), (1, 1), (2, 2)),)
     assert len(ragged(workload).steps) > 1
+
+
+def test_states_are_left_in_the_slot_that_was_read_and_in_another() -> None:
+    plan = TinyModel(hybrid=True).plan()
+    workload = Workload("w", plan, 0, len(plan.parts), ((1, 2, 3, 4, 5), (6, 7)))
+    recorder = Recorder()
+    run(recorder, workload, one_by_one(workload))
+    slots = [tuple(recorded.step.block_tables[2][0].tolist()) for recorded in recorder.steps]
+    first, second = slots[0][1], slots[2][1]
+    assert slots[:5] == [(-1, first), (first, first), (first, second), (second, second), (second, first)]
+    assert len({first, second, slots[5][1]}) == 3
+    assert slots[5:] == [(-1, slots[5][1]), (slots[5][1],) * 2]

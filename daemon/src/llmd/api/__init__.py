@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         Linear,
         Norm,
         Op,
+        Recurrence,
         Rope,
         RopeTable,
     )
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from llmd.api.plan import (
         HIDDEN,
         KVGroup,
+        KVKind,
         LeftOut,
         ModelPlan,
         Part,
@@ -224,6 +226,7 @@ __all__ = [
     "IntegerFormat",
     "KVDtype",
     "KVGroup",
+    "KVKind",
     "LateEdits",
     "LeftOut",
     "Linear",
@@ -252,6 +255,7 @@ __all__ = [
     "Purpose",
     "Reasoning",
     "ReasoningMarks",
+    "Recurrence",
     "Refusal",
     "RequestError",
     "Rope",

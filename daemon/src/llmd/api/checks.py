@@ -132,6 +132,9 @@ def check_step(program: Program, blocks: Mapping[int, int], limits: StageLimits,
         _check_array("token_types", step.token_types, np.int32, (rows,))
         if program.hidden_in is None:
             _check_range("token_types", step.token_types, 0, program.num_token_types)
+    if step.adapters is not None:
+        _check_array("adapters", step.adapters, np.int32, (sequences,))
+        _check_range("adapters", step.adapters, -1, limits.max_adapters)
 
 
 def check_hidden(program: Program, step: Step, hidden: Float32) -> None:
@@ -233,6 +236,9 @@ def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> No
     for group, table in zip(program.groups, step.block_tables, strict=True):
         if not group.layers:
             continue
+        if group.kind == "state":
+            _check_slots(group.id, blocks[group.id], first, table)
+            continue
         _check_array("block_tables", table, np.int32, (step.num_sequences, table.shape[-1]))
         seen_from = np.zeros_like(first) if group.window is None else np.maximum(0, first - group.window + 1)
         if int(last.max()) // BLOCK_LEN >= table.shape[1]:
@@ -248,6 +254,24 @@ def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> No
         elsewhere = not program.groups[group_id].layers
         if not elsewhere and not (0 <= source < blocks[group_id] and 0 <= target < blocks[group_id]):
             raise ValueError(f"copy of block {source} to {target} in KV group {group_id} is out of range")
+
+
+def _check_slots(group_id: int, num_slots: int, first: NDArray[np.int32], table: NDArray[np.int32]) -> None:
+    """Check the slots ``[S, 2]`` that sequences read and write, from their first positions on."""
+    _check_array("block_tables", table, np.int32, (len(first), 2))
+    read, written = table.T
+    _check_range(f"read slots of KV group {group_id}", read, -1, num_slots)
+    _check_range(f"written slots of KV group {group_id}", written, 0, num_slots)
+    if np.any((read < 0) != (first == 0)):
+        raise ValueError(
+            f"read slots {read.tolist()} for first positions {first.tolist()}: a sequence has no state"
+            " if and only if it starts at position 0"
+        )
+    used = np.concatenate([written, read[read != written]])
+    if np.any(np.bincount(used[used >= 0])[written] > 1):
+        raise ValueError(
+            f"slots {written.tolist()} of KV group {group_id} are written while another sequence uses them"
+        )
 
 
 def _check_array(

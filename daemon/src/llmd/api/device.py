@@ -111,6 +111,8 @@ class StageLimits(msgspec.Struct, frozen=True):
     """Most steps in flight; each has its own buffers."""
     num_candidates: int = NUM_CANDIDATES
     """Candidates per output row."""
+    max_adapters: int = 0
+    """Adapters that a step may name. Reserved: always 0."""
 
 
 class HiddenRef(Protocol):
@@ -137,7 +139,8 @@ class Stage(Protocol):
 
     A step is `submit`, then `wait` (last stage) or `hidden` (other stages), then `release`. Tickets complete
     in order of submission. If `submit` raises, or `wait` raises `DeviceError`, the ticket is released; the KV
-    blocks at that step's positions are then undefined, and all others are unchanged.
+    blocks at that step's positions and the slots that it writes are then undefined, and all others are
+    unchanged.
 
     Every method but `release` and `close` may raise `DeviceLostError`, which names the devices that are gone:
     this one, or one that it waits for. The engine then closes the stage, and the weights and the devices that
@@ -239,7 +242,7 @@ class LoadedWeights(Protocol):
     """Weights of a program on a device."""
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
-        """Return the bytes of one block of a KV group on this device, for all its layers in the program."""
+        """Return the bytes of one block (or slot) of a KV group here, for all its layers in the program."""
         ...
 
     def free_bytes(self) -> int:

@@ -22,6 +22,7 @@ Integers and floats of each op, in order:
     embed_position, embed_token_type   ints -                     floats -
     encoder_attention                  ints heads, head_dim       floats scale
     activate   ints activation (index in `ACTIVATIONS`)           floats -
+    recurrence ints group, kv_layer                               floats -
 
 ``instructions`` is int64. For each instruction it contains
 
@@ -48,8 +49,10 @@ from llmd.api.ops import (
     EncoderAttention,
     Glu,
     Head,
+    KVOp,
     Norm,
     Op,
+    Recurrence,
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
@@ -110,22 +113,20 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             return [NORM_METHODS.index(method), heads]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
             return [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case Attention() as op:
-            window = program.groups[op.group].window or 0
-            return [
-                op.group,
-                _known(slotted.kv_layer),
-                op.heads,
-                op.kv_heads,
-                op.head_dim,
-                window,
-            ]
+        case Attention() | Recurrence() as op:
+            return [op.group, _known(slotted.kv_layer), *_attention_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             return [heads, head_dim]
         case Glu(activation=activation) | Activate(activation=activation):
             return [ACTIVATIONS.index(activation)]
         case _:
             return []
+
+
+def _attention_integers(program: Program, op: KVOp) -> list[int]:
+    if not isinstance(op, Attention):
+        return []
+    return [op.heads, op.kv_heads, op.head_dim, program.groups[op.group].window or 0]
 
 
 def _floats(op: Op) -> list[float]:

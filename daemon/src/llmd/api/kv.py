@@ -37,5 +37,13 @@ def kv_head_bytes(head_dim: int, dtype: KVDtype) -> int:
 
 
 def kv_block_bytes(group: KVGroup, dtype: KVDtype) -> int:
-    """Return the bytes of one block of a group: keys and values of all its layers, without padding."""
-    return 2 * len(group.layers) * BLOCK_LEN * group.kv_heads * kv_head_bytes(group.head_dim, dtype)
+    """Return the bytes of one block of a group, for all its layers and without padding.
+
+    A block of a ``state`` group is a slot; ``dtype`` does not apply to it.
+    """
+    if group.kind == "state":
+        return len(group.layers) * group.state_bytes
+    head = kv_head_bytes(group.key_dim, dtype)
+    if group.kind == "paged":
+        head += kv_head_bytes(group.value_dim, dtype)
+    return len(group.layers) * BLOCK_LEN * group.kv_heads * head

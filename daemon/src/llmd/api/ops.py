@@ -267,6 +267,27 @@ class Activate(BaseOp, frozen=True, tag="activate"):
     activation: Activation
 
 
+class Recurrence(BaseOp, frozen=True, tag="recurrence"):
+    """The simplest linear recurrence, per element: ``state = sigmoid(decay) * state + x; out = state``.
+
+    An op for tests: it keeps a state as the layers of hybrid models do. The state is float32 ``[width]``.
+
+    Source: the diagonal recurrence of Orvieto et al. 2023, "Resurrecting Recurrent Neural Networks for Long
+    Sequences", with real decays.
+    """
+
+    kind: ClassVar[str] = "recurrence"
+    tensor_fields: ClassVar[tuple[str, ...]] = ("decay",)
+    x: str
+    out: str
+    decay: TensorRef
+    """As long as a row."""
+    group: int
+    """`KVGroup.id` of the ``state`` group that the layer belongs to."""
+    layer: int
+    """Number of the layer in the model."""
+
+
 Op = (
     Embed
     | Norm
@@ -280,6 +301,7 @@ Op = (
     | EmbedTokenType
     | EncoderAttention
     | Activate
+    | Recurrence
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -287,6 +309,9 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind)
 """Ops that multiply by matrices; each step reads the whole matrix."""
+
+KVOp = Attention | Recurrence
+"""Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)
 """Ops that look up rows of a matrix."""

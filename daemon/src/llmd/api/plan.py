@@ -19,19 +19,44 @@ PartKind = Literal["embed", "mixer", "ffn", "norm", "score", "head"]
 """What a part does; a ``mixer`` mixes tokens, as attention does."""
 
 
+KVKind = Literal["paged", "latent", "state"]
+"""What the layers of a group keep of a sequence. ``paged``: a key and a value for each token and head, in
+blocks. ``latent``: one vector for each token and head, in blocks; it is the key, and its first ``value_dim``
+elements are the value. ``state``: a state of fixed size, which each token changes, in a slot."""
+
+
 class KVGroup(msgspec.Struct, frozen=True):
-    """Layers with keys and values of the same shape and window; they share a pool and a block table."""
+    """Layers that keep the same of a sequence, for the same window; they share a pool and a block table.
+
+    The blocks of a ``state`` group are slots: one has the states that a sequence has in all layers at one
+    length. It has no heads and no window.
+    """
 
     id: int
     """Index in `ModelPlan.groups`."""
     window: int | None
     """Attention window in tokens; None: full attention."""
     kv_heads: int
-    """Number of key-value heads."""
+    """Number of key-value heads; 0 for a ``state`` group."""
     head_dim: int
-    """Elements of a head."""
+    """Elements of a key; 0 for a ``state`` group."""
     layers: tuple[int, ...]
     """Layer numbers, ascending."""
+    kind: KVKind = "paged"
+    """What the layers keep."""
+    value_dim: int = 0
+    """Elements of a value; if 0 is given, as many as in a key."""
+    state_bytes: int = 0
+    """For a ``state`` group: bytes of the state of one sequence in one layer."""
+
+    def __post_init__(self) -> None:
+        if not self.value_dim:
+            msgspec.structs.force_setattr(self, "value_dim", self.head_dim)
+
+    @property
+    def key_dim(self) -> int:
+        """Elements of a key."""
+        return self.head_dim
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -42,15 +42,22 @@ class Step(msgspec.Struct, frozen=True):
     """``[S + 1]``; sequence ``s`` owns rows ``row_offsets[s] .. row_offsets[s + 1]``."""
     block_tables: tuple[Int32, ...]
     """One array ``[S, width]`` for each KV group of the plan; entry ``[s, p // BLOCK_LEN]`` is the block of
-    position ``p``. Entries that no row of this step reads or writes are -1."""
+    position ``p``. Entries that no row of this step reads or writes are -1.
+
+    For a ``state`` group it is ``[S, 2]``: the slot of the state that the sequence starts from (-1 if and
+    only if it starts at position 0: the state is zero) and the slot for its state after its last row. Both
+    may be equal. No other sequence of the step uses the slot that a sequence writes."""
     copies: Int32
-    """``[C, 3]``: (group, source block, target block), copied in order before the layers run."""
+    """``[C, 3]``: (group, source, target), blocks or slots, copied in order before the layers run."""
     feed: Ticket | None = None
     """The ticket of the same stage that negative ``token_ids`` refer to; its edits and masks are applied. The
     stage has the embedding and the head: to the first of several stages, the host passes tokens on once they
     are drawn."""
     token_types: Int32 | None = None
     """``[R]``: index of the text that the row belongs to, if texts are joined; None: all 0."""
+    adapters: Int32 | None = None
+    """``[S]``: index of the adapter of each sequence, -1 for none; None: no sequence has one. Reserved: no
+    device applies adapters yet (see `StageLimits.max_adapters`)."""
 
     @property
     def num_rows(self) -> int:

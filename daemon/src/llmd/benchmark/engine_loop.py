@@ -71,6 +71,7 @@ def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, 
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
+        depth=limits.depth,
         budget_bytes=device.info.memory_bytes,
     )
     blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}

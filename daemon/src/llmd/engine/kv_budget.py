@@ -10,14 +10,15 @@ from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
-from llmd.pager.pager import blocks_for, most_blocks
+from llmd.pager.block_counts import blocks_for, most_blocks
+from llmd.pager.states import pool_slots
 
 
 class KVBudget(msgspec.Struct, frozen=True):
     """Sizes of the KV pools."""
 
     num_blocks: tuple[int, ...]
-    """Blocks of each group."""
+    """Blocks (or slots) of each group."""
     total_bytes: int
     max_tokens: int
     """Length of the longest sequence that fits."""
@@ -31,19 +32,25 @@ def plan_kv(
     context_len: int,
     chunk_len: int,
     budget_bytes: int,
+    depth: int = 1,
 ) -> KVBudget:
     """Return pools for ``slots`` sequences of ``context_len`` tokens, or for as many as the budget allows.
 
     ``block_bytes[group]`` is the size of one block over all stages. All groups hold the same number of
-    tokens, but window groups never get more than ``slots`` sequences can use.
+    tokens, but window groups never get more than ``slots`` sequences can use. State groups always have the
+    slots for ``slots`` sequences with ``depth`` steps in flight, and some for snapshots.
 
     Raises:
-        MemoryBudgetError: the budget is too small for one block per group.
+        MemoryBudgetError: the budget is too small for one block per group, or for the states.
     """
 
     def blocks(tokens: int) -> tuple[int, ...]:
-        per_sequence = (most_blocks(group, context_len, chunk_len) for group in groups)
-        return tuple(min(slots * most, blocks_for(tokens)) for most in per_sequence)
+        return tuple(
+            pool_slots(slots, depth)
+            if group.kind == "state"
+            else min(slots * most_blocks(group, context_len, chunk_len), blocks_for(tokens))
+            for group in groups
+        )
 
     def cost(tokens: int) -> int:
         return sum(count * size for count, size in zip(blocks(tokens), block_bytes, strict=True))

@@ -197,7 +197,13 @@ def _generating(
     plan = model.plan
     limits = _limits(load, plan, placed)
     budget = _budget(
-        load, plan, placed, slots=load.slots, context_len=plan.context_len, chunk_len=limits.max_planned
+        load,
+        plan,
+        placed,
+        slots=load.slots,
+        context_len=plan.context_len,
+        chunk_len=limits.max_planned,
+        depth=limits.depth,
     )
     stage_limits = StageLimits(
         max_rows=most_rows(load, model),
@@ -323,7 +329,14 @@ def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLim
 
 
 def _budget(
-    load: Load, plan: ModelPlan, placed: Sequence[_Placed], *, slots: int, context_len: int, chunk_len: int
+    load: Load,
+    plan: ModelPlan,
+    placed: Sequence[_Placed],
+    *,
+    slots: int,
+    context_len: int,
+    chunk_len: int,
+    depth: int = 1,
 ) -> KVBudget:
     """Size the KV pools for ``kv_memory``, by default half of the free memory of the fullest device."""
     block_bytes = [
@@ -337,6 +350,7 @@ def _budget(
         slots=slots,
         context_len=context_len,
         chunk_len=chunk_len,
+        depth=depth,
         budget_bytes=free // 2 if load.kv_memory is None else load.kv_memory,
     )
 

@@ -20,6 +20,7 @@ def new_pager(groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimit
         max_sequences=limits.slots + 1,  # one for `EngineCore.forward`
         max_len=limits.context_len,
         chunk_len=limits.max_planned,
+        depth=limits.depth,
     )
 
 

@@ -11,21 +11,25 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.api.features import TAPS
+from llmd.api.features import LATENT, STATE, TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
     EmbedPosition,
     EmbedTokenType,
     Glu,
+    KVOp,
     Linear,
     Op,
     Rope,
     RopeTable,
 )
-from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
+from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
 from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
+
+_FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
+"""Features for the kinds of KV groups that not every device supports."""
 
 FormatOf = Callable[[str, TensorRef], Format]
 """Chooses the format of a weight; the first argument is the kind of the op that uses it."""
@@ -101,7 +105,7 @@ def lower(
         hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
         precision=precision,
-        needs=(*plan.needs, TAPS) if tapped else plan.needs,
+        needs=(*_needs(plan, groups), TAPS) if tapped else _needs(plan, groups),
         taps=tuple(tapped),
         tap_slots=tuple(slots[value] for value in tapped.values()),
     )
@@ -226,6 +230,12 @@ def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[
     )
 
 
+def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...]) -> tuple[str, ...]:
+    """Return the features that the plan needs, and those for what the layers of this range keep."""
+    kept = {_FEATURES[group.kind] for group in groups if group.layers and group.kind in _FEATURES}
+    return tuple(sorted({*plan.needs, *kept}))
+
+
 def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:
     uses = ((b.op.kind, ref) for b in bound for ref in b.op.tensors if ref is not None)
     return tuple(dict.fromkeys(Weight(ref, format_of(kind, ref)) for kind, ref in uses))
@@ -256,7 +266,7 @@ class _Slotter:
             outputs=tuple(self._slots[v] for v in bound.outputs),
             weights=tuple(self._weight(op.kind, ref) for ref in op.tensors),
             rope=self._ropes[op.table] if isinstance(op, Rope) else None,
-            kv_layer=self._groups[op.group].layers.index(op.layer) if isinstance(op, Attention) else None,
+            kv_layer=self._groups[op.group].layers.index(op.layer) if isinstance(op, KVOp) else None,
         )
 
     def _weight(self, kind: str, ref: TensorRef | None) -> int | None:

@@ -1,4 +1,4 @@
-"""The blocks of each sequence in each KV group, and the length of its valid keys and values."""
+"""The blocks and states of each sequence in each KV group, and the length up to which they are valid."""
 
 from __future__ import annotations
 
@@ -11,43 +11,14 @@ from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
+from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
 from llmd.pager.block_keys import BlockKeys
 from llmd.pager.pool import BlockPool, Key
 from llmd.pager.prefix import first_needed, longest_hit
+from llmd.pager.states import SNAPSHOT_LEN, Slots, StateSlots, most_slots, state_groups
 
 NO_BLOCK = -1
 Copies = NDArray[np.int32]
-
-
-def blocks_for(num_tokens: int) -> int:
-    """Return the number of blocks that positions ``0 .. num_tokens - 1`` occupy."""
-    return -(-num_tokens // BLOCK_LEN)
-
-
-def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
-    """Return the most blocks of a group that a sequence of ``total_len`` tokens ever holds at once.
-
-    A step writes at most ``chunk_len`` positions and reads the ``window - 1`` positions before them. Such a
-    span may touch one block more than it could fill.
-    """
-    if group.window is None:
-        return blocks_for(total_len)
-    return min(blocks_for(total_len), blocks_for(group.window - 1 + chunk_len) + 1)
-
-
-def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shared_len: int) -> int:
-    """Return the most blocks of a group that ``forks`` forks with ``shared_len`` common tokens hold at once.
-
-    A step writes one position of each fork, and at most ``chunk_len`` further positions in total. Two forks
-    that continue in a shared block both copy it before the block itself becomes free.
-    """
-    shared = shared_len // BLOCK_LEN
-    most = shared + forks * (blocks_for(total_len) - shared)
-    if group.window is not None:
-        # Each fork spans its window and the positions it writes; these may touch a partial block at both
-        # ends.
-        most = min(most, forks * (blocks_for(group.window - 1) + 2) + blocks_for(chunk_len))
-    return most + forks // 2
 
 
 class _Owned(msgspec.Struct):
@@ -64,9 +35,10 @@ class _Owned(msgspec.Struct):
     planned: int
     """The length once the steps in flight are done."""
     first: list[int]
-    """For each group: index of the first block that is still used."""
+    """For each group with blocks: index of the first block that is still used."""
     end: list[int]
-    """For each group: end of the range of blocks."""
+    """For each group with blocks: end of the range of blocks."""
+    slots: Slots
 
 
 class Pager:
@@ -77,6 +49,9 @@ class Pager:
     find them again. Window groups release blocks that have left the window. Several steps may be in flight
     and complete in the order in which they were planned: a block that one of them still uses may already be
     assigned to a later one.
+
+    The slots of state groups follow other rules (`StateSlots`). A cached prefix must end at a length for
+    which all state groups have a snapshot.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention".
@@ -90,32 +65,51 @@ class Pager:
         max_sequences: int,
         max_len: int,
         chunk_len: int,
+        depth: int = 1,
+        snapshot_len: int = SNAPSHOT_LEN,
     ) -> None:
-        """``chunk_len`` is the largest number of tokens of a sequence that are in flight at once."""
-        self._groups = tuple(groups)
+        """``chunk_len`` is the largest number of tokens of a sequence that are in flight at once, ``depth``
+        the largest number of its steps. ``snapshot_len`` is a multiple of `BLOCK_LEN`.
+        """
+        self._all_groups = tuple(groups)
         self._chunk_len = chunk_len
+        self._depth = depth
         self.pools = tuple(BlockPool(count) for count in num_blocks)
+        of_states = state_groups(groups)
+        self._states = StateSlots([self.pools[index] for index in of_states], depth, snapshot_len)
+        with_blocks = [index for index in range(len(groups)) if index not in of_states]
+        self._groups = tuple(groups[index] for index in with_blocks)
+        self._pools = tuple(self.pools[index] for index in with_blocks)
         shape = (max_sequences, blocks_for(max_len))
-        self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in groups)
+        self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in with_blocks)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, _Owned] = {}
         self._openings = itertools.count()
         self._copies: list[list[int]] = []  # of the step being planned
         self._copying: list[list[int]] = []  # of steps in flight
 
+    @property
+    def can_retract(self) -> bool:
+        """Whether positions of a step can be given up: a state cannot be taken back to an earlier row."""
+        return all(group.kind != "state" for group in self._all_groups)
+
     def fits_ever(self, total_len: int) -> bool:
         """Return whether a sequence of this length fits the pools if it runs alone."""
         return self.shortage(total_len) is None
 
     def shortage(self, total_len: int, forks: int = 1, shared_len: int = 0) -> tuple[int, int] | None:
-        """Return (needed, existing) blocks of the first group that is too small for ``forks`` sequences.
+        """Return (needed, existing) blocks, or slots, of the first group that is too small for ``forks``
+        sequences.
 
         The sequences share their first ``shared_len`` tokens. None: they fit if nothing else runs.
         """
-        for group, pool in zip(self._groups, self.pools, strict=True):
-            needed = most_blocks(group, total_len, self._chunk_len)
-            if forks > 1:
+        for group, pool in zip(self._all_groups, self.pools, strict=True):
+            if group.kind == "state":
+                needed = forks * most_slots(self._depth)
+            elif forks > 1:
                 needed = most_forked(group, total_len, self._chunk_len, forks, shared_len)
+            else:
+                needed = most_blocks(group, total_len, self._chunk_len)
             if needed > pool.num_blocks:
                 return needed, pool.num_blocks
         return None
@@ -140,11 +134,14 @@ class Pager:
             return None
         most = len(tokens) - 1 if most_cached is None else most_cached
         known = keys.of(tokens, most) if keys is not None else []
-        num_blocks = longest_hit(self._groups, self.pools, known)
-        length = num_blocks * BLOCK_LEN
-        owned = _Owned(next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [])
-        self._take_cached(owned, known[:num_blocks])
-        if not self._has_room(owned, len(tokens) - owned.length, spare):
+        known = known[: longest_hit(self._all_groups, self.pools, known)]
+        length = len(known) * BLOCK_LEN
+        slots = self._states.begin(known[-1] if known else None)
+        owned = _Owned(next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [], slots)
+        self._take_cached(owned, known)
+        running = (one.slots for one in self._owned.values())
+        fits = self._has_room(owned, len(tokens) - length, spare)
+        if not (fits and self._states.has_room_to_open(running, slots)):
             self._drop_all(owned)
             return None
         self._free_rows.pop()
@@ -171,8 +168,9 @@ class Pager:
             parent.length,
             parent.first.copy(),
             [min(end, blocks_for(parent.length)) for end in parent.end],
+            self._states.fork(parent.slots),
         )
-        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
+        for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
             part = slice(child.first[index], child.end[index])
             table[child.row, part] = table[parent.row, part]
             for block in table[child.row, part].tolist():
@@ -200,10 +198,10 @@ class Pager:
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
         """Plan the next ``num_tokens`` positions: take the blocks to write to. The length does not change.
 
-        Return False, without a change, if too few blocks are free.
+        All of them are in one step. Return False, without a change, if too few blocks are free.
         """
         owned = self._owned[sequence_id]
-        if not self._has_room(owned, num_tokens):
+        if not self._has_room(owned, num_tokens) or (owned.slots and not self._states.has_room(1)):
             return False
         self._take(owned, num_tokens)
         return True
@@ -211,7 +209,9 @@ class Pager:
     def prepare_all(self, spans: Mapping[int, int]) -> bool:
         """Like `prepare` for several sequences, given as {id: number of positions}: all of them or none."""
         several = [(self._owned[sequence_id], count) for sequence_id, count in spans.items()]
-        for index, pool in enumerate(self.pools):
+        if not self._states.has_room(len(several)):
+            return False
+        for index, pool in enumerate(self._pools):
             if (
                 sum(self._needed(owned, index, owned.planned + count) for owned, count in several)
                 > pool.num_free
@@ -220,6 +220,10 @@ class Pager:
         for owned, count in several:
             self._take(owned, count)
         return True
+
+    def fitting(self, start: int, count: int) -> int:
+        """Return how many of ``count`` tokens from ``start`` on a chunk should have, to leave a snapshot."""
+        return self._states.fitting(start, count)
 
     def copies(self) -> Copies:
         """Return the block copies of the step just planned, int32 ``[C, 3]`` of (group, source, target).
@@ -243,25 +247,29 @@ class Pager:
         self._copying.clear()
         for owned in self._owned.values():
             owned.planned = owned.length
+            self._states.rewind(owned.slots)
 
     def advance(self, sequence_id: int, num_tokens: int) -> None:
-        """Mark ``num_tokens`` more positions as valid, after all stages have written them."""
+        """Mark the ``num_tokens`` positions of a step as valid, after all stages have written them."""
         owned = self._owned[sequence_id]
         first_new = owned.length // BLOCK_LEN
         owned.length += num_tokens
         self._remember(owned, first_new)
+        if owned.slots:
+            self._states.advance(owned.slots, self._snapshot_key(owned))
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
 
     def retract(self, sequence_id: int) -> None:
         """Give up the planned positions of a sequence beyond its valid ones, and free their blocks.
 
-        Only for a sequence without a step in flight.
+        Only for a sequence without a step in flight, and if `can_retract`.
         """
+        assert self.can_retract
         owned = self._owned[sequence_id]
         owned.planned = owned.length
         kept = blocks_for(owned.length)
-        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
+        for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
             part = slice(kept, owned.end[index])
             if part.start < part.stop:
                 pool.give_back(reversed(table[owned.row, part].tolist()))
@@ -281,24 +289,28 @@ class Pager:
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
         """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group.
 
-        ``width`` is the number of blocks of the longest of them, not that of the context window.
+        ``width`` is the number of blocks of the longest of them, not that of the context window. State groups
+        have the slots of the step just planned instead (see `Step.block_tables`).
         """
         owned = [self._owned[sequence_id] for sequence_id in sequence_ids]
         rows = [one.row for one in owned]
         widths = [max((one.end[index] for one in owned), default=0) for index in range(len(self._tables))]
-        return tuple(table[rows, :width] for table, width in zip(self._tables, widths, strict=True))
+        blocks = (table[rows, :width] for table, width in zip(self._tables, widths, strict=True))
+        slots = iter(self._states.tables([one.slots for one in owned]))
+        return tuple(next(slots if group.kind == "state" else blocks) for group in self._all_groups)
 
     def check_integrity(self) -> None:
-        """Assert that reference counts match tables and copies, and that each pool is consistent."""
-        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
+        """Assert that reference counts match tables, slots and copies, and that each pool is consistent."""
+        self._states.check_integrity([owned.slots for owned in self._owned.values()])
+        for group, pool, table in zip(self._groups, self._pools, self._tables, strict=True):
             pool.check_integrity()
             copies = (*self._copies, *self._copying)
-            sources = [source for group, source, _ in copies if group == index]
+            sources = [source for index, source, _ in copies if index == group.id]
             named = np.bincount([*table[table != NO_BLOCK], *sources], minlength=pool.num_blocks)
             assert named.tolist() == [pool.references(block) for block in range(pool.num_blocks)]
 
     def _take_cached(self, owned: _Owned, keys: Sequence[Key]) -> None:
-        for group, pool, table in zip(self._groups, self.pools, self._tables, strict=True):
+        for group, pool, table in zip(self._groups, self._pools, self._tables, strict=True):
             first = first_needed(group, len(keys) * BLOCK_LEN)
             for place in range(first, len(keys)):
                 block = pool.find(keys[place])
@@ -308,9 +320,9 @@ class Pager:
             owned.end.append(len(keys))
 
     def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
-        """Return whether all groups have blocks for ``num_tokens`` more tokens, ``chunk_len`` at a time."""
+        """Return whether there are blocks for ``num_tokens`` more tokens, ``chunk_len`` at a time."""
         total = owned.planned + num_tokens
-        for index, pool in enumerate(self.pools):
+        for index, pool in enumerate(self._pools):
             if self._needed(owned, index, total) + spare > pool.num_free:
                 return False
         return True
@@ -323,29 +335,31 @@ class Pager:
 
     def _take(self, owned: _Owned, num_tokens: int) -> None:
         """Take the blocks of the next positions; the caller has checked that there are enough."""
-        for index in range(len(self.pools)):
+        for index in range(len(self._pools)):
             self._own_last(owned, index)
             self._extend(owned, index, blocks_for(owned.planned + num_tokens))
+        if owned.slots:
+            self._states.take(owned.slots)
         owned.planned += num_tokens
 
     def _is_shared(self, owned: _Owned, index: int) -> bool:
         """Return whether the next token is written to a block that another sequence also uses."""
         last = owned.end[index] - 1
         begun = owned.planned % BLOCK_LEN != 0 and owned.planned // BLOCK_LEN == last
-        return begun and self.pools[index].references(int(self._tables[index][owned.row, last])) > 1
+        return begun and self._pools[index].references(int(self._tables[index][owned.row, last])) > 1
 
     def _own_last(self, owned: _Owned, index: int) -> None:
         """Copy the block that the next token is written to, if another sequence also uses it."""
         if self._is_shared(owned, index):
             row, last = self._tables[index][owned.row], owned.end[index] - 1
-            source, target = int(row[last]), self.pools[index].take()
+            source, target = int(row[last]), self._pools[index].take()
             row[last] = target
-            self._copies.append([index, source, target])
+            self._copies.append([self._groups[index].id, source, target])
 
     def _extend(self, owned: _Owned, index: int, end: int) -> None:
         row = self._tables[index][owned.row]
         for place in range(owned.end[index], end):
-            row[place] = self.pools[index].take()
+            row[place] = self._pools[index].take()
         owned.end[index] = max(owned.end[index], end)
 
     def _remember(self, owned: _Owned, first_new: int) -> None:
@@ -353,9 +367,15 @@ class Pager:
         if owned.keys is None or owned.length // BLOCK_LEN == first_new:
             return
         keys = owned.keys.of(owned.tokens, owned.length)
-        for pool, table in zip(self.pools, self._tables, strict=True):
+        for pool, table in zip(self._pools, self._tables, strict=True):
             for place in range(first_new, len(keys)):
                 pool.remember(int(table[owned.row, place]), keys[place])
+
+    def _snapshot_key(self, owned: _Owned) -> Key | None:
+        """Return the key of the state at the sequence's length; None if it is no snapshot."""
+        if owned.keys is None or not self._states.is_border(owned.length):
+            return None
+        return owned.keys.of(owned.tokens, owned.length)[-1]
 
     def _drop(self, owned: _Owned, index: int, first_kept: int) -> None:
         """Release the sequence's blocks before ``first_kept``; the last of them are evicted first."""
@@ -363,10 +383,11 @@ class Pager:
         if part.start >= part.stop:
             return
         row = self._tables[index][owned.row]
-        self.pools[index].give_back(reversed(row[part].tolist()))
+        self._pools[index].give_back(reversed(row[part].tolist()))
         row[part] = NO_BLOCK
         owned.first[index] = first_kept
 
     def _drop_all(self, owned: _Owned) -> None:
-        for index in range(len(self.pools)):
+        for index in range(len(self._pools)):
             self._drop(owned, index, owned.end[index])
+        self._states.drop(owned.slots)

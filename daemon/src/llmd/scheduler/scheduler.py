@@ -9,7 +9,8 @@ from operator import attrgetter
 
 import msgspec
 
-from llmd.pager.pager import Pager, blocks_for
+from llmd.pager.block_counts import blocks_for
+from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.proposer import NoProposals, Proposer
 from llmd.scheduler.sequence import Sequence
@@ -48,7 +49,8 @@ class Scheduler:
     together, once the rows of all have arrived. A step that is planned before that has no rows of the group.
 
     A sequence in decode may have rows for proposed tokens after its own: at most ``max_drafts`` of
-    ``proposer``. They are planned if blocks are free for them; nothing is preempted for a proposal.
+    ``proposer``. They are planned if blocks are free for them; nothing is preempted for a proposal. There are
+    none if the model has states (`Pager.can_retract`).
 
     Rows of a scored prompt return logits. A step has room for ``scored_rows`` of them; their chunks are last
     in it.
@@ -70,7 +72,7 @@ class Scheduler:
     ) -> None:
         self._pager = pager
         self._proposer = proposer or NoProposals()
-        self._max_drafts = max_drafts if proposer else 0
+        self._max_drafts = max_drafts if proposer and pager.can_retract else 0
         self._micro_batches = micro_batches
         self._known: Container[int] = ()  # sequences whose pending token the step being planned can take
         self._slots = slots
@@ -262,7 +264,10 @@ class Scheduler:
         return start, count, count
 
     def _count(self, sequence: Sequence, start: int, count: int) -> int:
-        """Limit the rows of a chunk: scored rows and rows shared by a group are not mixed with other rows."""
+        """Limit the rows of a chunk: scored rows and rows shared by a group are not mixed with other rows.
+        Of a model with states, it ends where it leaves a snapshot, if it can.
+        """
+        count = self._pager.fitting(start, count)
         unscored = sequence.unscored_from - start
         if unscored > 0:
             return min(count, unscored, self._scorable)

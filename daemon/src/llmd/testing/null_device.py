@@ -41,7 +41,7 @@ from llmd.api import (
 )
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS, TAPS
+from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.step import Float32
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
@@ -84,7 +84,7 @@ class NullDevice:
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=(DRAWS, TAPS) if draws else (TAPS,),
+            features=(DRAWS, STATE, TAPS) if draws else (STATE, TAPS),
         )
         self.clock = clock
         self.step_s = step_s

@@ -24,6 +24,7 @@ from llmd.api import (
     Norm,
     Op,
     Part,
+    Recurrence,
     Rope,
     RopeTable,
     TensorRef,
@@ -47,6 +48,7 @@ def op_cases() -> Iterator[Workload]:
     yield from _linear()
     yield from _rope_and_glu()
     yield from _attention()
+    yield from _recurrence()
     yield from _encoder_attention()
     yield from _head()
 
@@ -142,6 +144,12 @@ def _attention() -> Iterator[Workload]:
             yield case
             if name == "gqa":
                 yield _long(msgspec.structs.replace(case, name=f"attention/long-{kv_dtype}"))
+
+
+def _recurrence() -> Iterator[Workload]:
+    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * _WIDTH)
+    op = Recurrence(HIDDEN, HIDDEN, _vector("decay"), 0, 0)
+    yield part_case("recurrence", (op,), groups=(group,))
 
 
 def _long(case: Workload) -> Workload:

@@ -15,7 +15,9 @@ from llmd.api import (
     Linear,
     ModelPlan,
     Norm,
+    Op,
     Part,
+    Recurrence,
     Rope,
     RopeTable,
     TensorRef,
@@ -24,6 +26,8 @@ from llmd.api import (
 
 class TinyModel(msgspec.Struct, frozen=True):
     """The sizes of the small model. Odd layers have windowed attention, even layers full attention.
+
+    If it is ``hybrid``, every third and fourth layer of four has a recurrence in place of attention.
 
     The sizes are unusual on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is not
     a multiple of a vector length, a partial rotation.
@@ -43,9 +47,12 @@ class TinyModel(msgspec.Struct, frozen=True):
     bias: bool = True
     tied: bool = False
     """Whether the head shares the embedding table."""
+    hybrid: bool = False
+    state: int = 28
+    """Elements of the state of a recurrence."""
 
     def plan(self) -> ModelPlan:
-        """Return the model as a plan with two KV groups, or one without a window."""
+        """Return the model as a plan: KV groups for full and windowed attention and for states, if any."""
         return ModelPlan(
             architecture="tiny",
             hidden_size=self.hidden,
@@ -57,13 +64,23 @@ class TinyModel(msgspec.Struct, frozen=True):
         )
 
     def _groups(self) -> tuple[KVGroup, ...]:
-        numbers = tuple(range(self.layers))
-        if self.window is None:
-            return (KVGroup(0, None, self.kv_heads, self.head_dim, numbers),)
-        return (
-            KVGroup(0, None, self.kv_heads, self.head_dim, numbers[0::2]),
-            KVGroup(1, self.window, self.kv_heads, self.head_dim, numbers[1::2]),
-        )
+        windows = (None,) if self.window is None else (None, self.window)
+        groups = [
+            KVGroup(group, window, self.kv_heads, self.head_dim, self._layers_of(group))
+            for group, window in enumerate(windows)
+        ]
+        if self.hybrid:
+            states = len(groups)
+            layers = self._layers_of(states)
+            groups.append(KVGroup(states, None, 0, 0, layers, kind="state", state_bytes=4 * self.state))
+        return tuple(groups)
+
+    def _layers_of(self, group: int) -> tuple[int, ...]:
+        return tuple(number for number in range(self.layers) if self._group_of(number) == group)
+
+    def _group_of(self, number: int) -> int:
+        attentions = 1 if self.window is None else 2
+        return attentions if self.hybrid and number % 4 >= 2 else number % attentions
 
     def _embed(self) -> Part:
         return Part("embed", "embed", None, (Embed(HIDDEN, self._tensor("embed", self.vocab), scale=1.5),))
@@ -77,11 +94,24 @@ class TinyModel(msgspec.Struct, frozen=True):
         return Part("head", "head", None, ops)
 
     def _layer(self, number: int) -> tuple[Part, Part]:
-        mixer = Part(f"layers.{number}.mixer", "mixer", number, self._mixer(number))
+        recurs = self.hybrid and number % 4 >= 2
+        ops = self._recurrence(number) if recurs else self._attention(number)
+        mixer = Part(f"layers.{number}.mixer", "mixer", number, ops)
         ffn = Part(f"layers.{number}.ffn", "ffn", number, self._ffn(number))
         return mixer, ffn
 
-    def _mixer(self, number: int) -> tuple[Norm | Linear | Rope | Attention | Add, ...]:
+    def _recurrence(self, number: int) -> tuple[Op, ...]:
+        at = f"layers.{number}."
+        into, back = (self.state, self.hidden), (self.hidden, self.state)
+        return (
+            Norm(HIDDEN, "x", TensorRef(at + "norm1", (self.hidden,)), eps=1e-5),
+            Linear("x", ("u",), (TensorRef(at + "u", into),), (None,)),
+            Recurrence("u", "s", TensorRef(at + "decay", (self.state,)), self._group_of(number), number),
+            Linear("s", ("o",), (TensorRef(at + "o", back),), (None,)),
+            Add(HIDDEN, "o", HIDDEN, scale=0.75),
+        )
+
+    def _attention(self, number: int) -> tuple[Op, ...]:
         at = f"layers.{number}."
         q_width, kv_width = self.heads * self.head_dim, self.kv_heads * self.head_dim
         fused = TensorRef(at + "qkv", (q_width + 2 * kv_width, self.hidden))
@@ -100,7 +130,7 @@ class TinyModel(msgspec.Struct, frozen=True):
             Rope("k", "kr", self.kv_heads, self.head_dim, rope, interleaved=bool(number % 2)),
             Attention(
                 "qr", "kr", "v", "mixed",
-                group=number % len(self._groups()), layer=number, heads=self.heads, kv_heads=self.kv_heads,
+                group=self._group_of(number), layer=number, heads=self.heads, kv_heads=self.kv_heads,
                 head_dim=self.head_dim, scale=self.head_dim**-0.5, softcap=self.softcap if number == 0 else None,
             ),
             Linear("mixed", ("o",), (TensorRef(at + "o", (self.hidden, q_width)),), (None,)),

@@ -37,6 +37,7 @@ from llmd.api import (
     TensorRef,
     Ticket,
 )
+from llmd.api.features import DRAWS, STATE
 from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
 from llmd.testing.selections import (
@@ -91,6 +92,12 @@ class Workload(msgspec.Struct, frozen=True):
     def ops(self) -> tuple[Op, ...]:
         """The ops of the parts in order."""
         return tuple(op for part in self.plan.parts[self.first_part : self.last_part] for op in part.ops)
+
+    @property
+    def features(self) -> set[str]:
+        """The features of devices that the case tries."""
+        of_draws = {DRAWS} if self.draws else set()
+        return of_draws | ({STATE} if any(group.kind == "state" for group in self.plan.groups) else set())
 
     @property
     def cost(self) -> int:
@@ -244,7 +251,7 @@ class LoadedWorkload:
         assert schedule.cuts == self._cuts
         workload = self._workload
         most = max(sum(count for _, count in step) for step in schedule.steps)
-        blocks = sum(-(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
+        blocks = sum(1 + -(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
         limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype)
         stages: list[Stage] = []
         try:
@@ -283,6 +290,7 @@ class _Run:
         self._schedule = schedule
         self._stages = stages
         self._lengths = [0] * len(workload.tokens)
+        self._steps = [0] * len(workload.tokens)
         self._tables = self._place(num_blocks)
 
     def outcome(self) -> Outcome:
@@ -297,6 +305,9 @@ class _Run:
         width = max(-(-len(ids) // BLOCK_LEN) for ids in self._workload.tokens)
         for group in self._workload.plan.groups:
             order = np.random.default_rng([self._schedule.placement_seed, group.id]).permutation(num_blocks)
+            if group.kind == "state":
+                tables.append(order[: 2 * len(self._workload.tokens)].astype(np.int32).reshape(-1, 2))
+                continue
             table = np.full((len(self._workload.tokens), width), -1, np.int32)
             taken = 0
             for s, ids in enumerate(self._workload.tokens):
@@ -326,6 +337,7 @@ class _Run:
             stage.release(ticket)
         for s, count in chunks:
             self._lengths[s] += count
+            self._steps[s] += 1
 
     def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
         stage = self._stages[-1]
@@ -345,12 +357,28 @@ class _Run:
             token_ids=np.array([self._workload.tokens[s][p] for s, p in places], np.int32),
             positions=np.array([p for _, p in places], np.int32),
             row_offsets=np.cumsum([0, *(count for _, count in chunks)]).astype(np.int32),
-            block_tables=tuple(np.ascontiguousarray(table[sequences]) for table in self._tables),
+            block_tables=tuple(
+                self._slots(table, sequences)
+                if group.kind == "state"
+                else np.ascontiguousarray(table[sequences])
+                for group, table in zip(self._workload.plan.groups, self._tables, strict=True)
+            ),
             copies=np.zeros((0, 3), np.int32),
             token_types=np.array([p % 3 == 2 for _, p in places], np.int32)
             if self._workload.token_types
             else None,
         )
+
+    def _slots(self, table: NDArray[np.int32], sequences: Sequence[int]) -> NDArray[np.int32]:
+        """Return the slots that the next step reads and writes. Two steps leave their state in the first slot
+        of a sequence, two in the second, and so on: in the slot that they read, and in another.
+        """
+        pairs = [
+            (table[s, (n - 1) // 2 % 2] if n else -1, table[s, n // 2 % 2])
+            for s in sequences
+            for n in (self._steps[s],)
+        ]
+        return np.array(pairs, np.int32)
 
     def _hidden_in(self, places: list[Place]) -> HiddenRef | None:
         if self._workload.first_part == 0:

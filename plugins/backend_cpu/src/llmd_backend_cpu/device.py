@@ -27,6 +27,7 @@ from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
+_OPS = tuple(kind for kind in OP_KINDS if kind != "recurrence")
 _ACTIVATIONS: tuple[ActivationDtype, ...] = ("int8", "f32")
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         memory_bytes=available_bytes(),
         formats=_FORMATS,
         kv_dtypes=KV_DTYPES,
-        ops=OP_KINDS,
+        ops=_OPS,
         row_exact=True,
         activations=_ACTIVATIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),

@@ -1,4 +1,4 @@
-"""Look-ups by token, position and type; a table that is also a factor; bidirectional attention."""
+"""Look-ups by token, position and type; a table that is also a factor; bidirectional attention; states."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from llmd.api import (
     ModelPlan,
     Op,
     Part,
+    Recurrence,
     StageLimits,
     Step,
     TensorRef,
@@ -30,6 +31,7 @@ from llmd.api import (
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
+from llmd.testing.sources import RandomSource
 
 TABLE = TensorRef("table", (3, 2))
 VALUES = np.array([[1, 0], [0, 2], [3, 3]], np.float32)
@@ -89,6 +91,42 @@ def test_encoder_attention_looks_both_ways_and_at_no_other_text() -> None:
     first, second = np.exp([1, 0]), np.exp([0, 9])
     expected = [first @ x[:2] / first.sum(), second @ x[:2] / second.sum(), x[2]]
     np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+def test_a_recurrence_goes_on_from_the_slot_that_it_reads_and_changes_only_the_one_that_it_writes() -> None:
+    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=8)
+    op = Recurrence(HIDDEN, HIDDEN, TensorRef("decay", (2,)), 0, 0)
+    plan = ModelPlan(
+        "op", 2, 3, 16, 16, (group,), (Part("before", "ffn", 0, ()), Part("op", "mixer", 0, (op,)))
+    )
+    program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    stage = (
+        ReferenceDevice()
+        .load(program, RandomSource(), lambda _d, _t: None)
+        .stage({0: 3}, StageLimits(4, 2, 1))
+    )
+    decay = 1 / (1 + np.exp(-RandomSource().read(Weight(op.decay, "f32")).data.astype(np.float64)))
+
+    def run(rows: list[list[float]], start: int, slots: list[int]) -> np.ndarray:
+        step = Step(
+            np.zeros(len(rows), np.int32),
+            np.arange(start, start + len(rows), dtype=np.int32),
+            np.array([0, len(rows)], np.int32),
+            (np.array([slots], np.int32),),
+            np.zeros((0, 3), np.int32),
+        )
+        ticket = stage.submit(step, HostHidden(np.array(rows, np.float32)), None)
+        out = stage.hidden(ticket).host().copy()
+        stage.release(ticket)
+        return out
+
+    a, b = np.array([1.0, -2.0]), np.array([0.5, 3.0])
+    begun = run([a.tolist(), b.tolist()], 0, [-1, 1])
+    assert np.allclose(begun, [a, decay * a + b], rtol=1e-6)
+    further = run([a.tolist()], 2, [1, 2])
+    assert np.allclose(further, [decay * begun[1] + a], rtol=1e-6)
+    assert np.array_equal(run([a.tolist()], 2, [1, 0]), further)
+    assert np.allclose(run([b.tolist()], 3, [2, 2]), [decay * further[0] + b], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,18 @@ from llmd.api.ops import (
     Linear,
     Norm,
     Op,
+    Recurrence,
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
 from llmd.api.step import Float32, Int32, Step
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.states import StatePool
 from llmd.builtin.reference.weights import Float64, Matrix
+
+Pool = KVPool | StatePool
+"""What the layers of one KV group keep."""
 
 
 class Weights:
@@ -46,7 +51,7 @@ class Execution:
     """The execution of one step. Each buffer slot holds float32 ``[rows, width]``."""
 
     def __init__(
-        self, program: Program, weights: Weights, pools: Mapping[int, KVPool], step: Step, tokens: Int32
+        self, program: Program, weights: Weights, pools: Mapping[int, Pool], step: Step, tokens: Int32
     ) -> None:
         self._program = program
         self._weights = weights
@@ -95,6 +100,8 @@ class Execution:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
                 out = self._attention(slotted, op, *inputs)
+            case Recurrence() as op:
+                out = self._recurrence(slotted, op, inputs[0])
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
             case _:
@@ -147,6 +154,7 @@ class Execution:
     def _attention(self, slotted: SlottedOp, op: Attention, q: Float32, k: Float32, v: Float32) -> Float32:
         group, layer = self._program.groups[op.group], slotted.kv_layer or 0
         pool, step = self._pools[op.group], self._step
+        assert isinstance(pool, KVPool), "attention has a paged group"
         out = np.empty((len(q), op.heads * op.head_dim), np.float32)
         for sequence in range(step.num_sequences):
             rows = slice(*step.row_offsets[sequence : sequence + 2])
@@ -160,6 +168,20 @@ class Execution:
                 seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
                 out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap)
+        return out
+
+    def _recurrence(self, slotted: SlottedOp, op: Recurrence, x: Float32) -> Float32:
+        pool, layer = self._pools[op.group], slotted.kv_layer or 0
+        assert isinstance(pool, StatePool), "a recurrence has a state group"
+        decay = numerics.sigmoid(self._weights.arrays[slotted.weights[0] or 0])
+        out = np.empty_like(x)
+        ranges = itertools.pairwise(self._step.row_offsets.tolist())
+        slots = self._step.block_tables[op.group].tolist()
+        for (first, last), (read, written) in zip(ranges, slots, strict=True):
+            state = pool.read(layer, read)
+            for row in range(first, last):
+                state = out[row] = (decay * state + x[row]).astype(np.float32)
+            pool.write(layer, written, state)
         return out
 
     def _encoder_attention(self, op: EncoderAttention, q: Float32, k: Float32, v: Float32) -> Float32:

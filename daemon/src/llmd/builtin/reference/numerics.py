@@ -76,9 +76,14 @@ def attend(
     return out
 
 
+def sigmoid(x: Float64) -> Float64:
+    """``1 / (1 + exp(-x))``, without overflow for large negative x."""
+    return 0.5 * (1.0 + np.tanh(0.5 * x))
+
+
 def silu(x: Float64) -> Float64:
     """``x * sigmoid(x)``, without overflow for large negative x."""
-    return x * 0.5 * (1.0 + np.tanh(0.5 * x))
+    return x * sigmoid(x)
 
 
 def gelu(x: Float64) -> Float64:

@@ -14,8 +14,9 @@ from llmd.api.device import HiddenRef, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.program import Program
 from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
-from llmd.builtin.reference.executor import Execution, Weights
+from llmd.builtin.reference.executor import Execution, Pool, Weights
 from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.states import StatePool
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -37,7 +38,13 @@ class ReferenceStage:
         self._weights = weights
         self._blocks = dict(blocks)
         self._limits = limits
-        self._pools = {g.id: KVPool(g, blocks[g.id], limits.kv_dtype) for g in program.groups if g.layers}
+        self._pools: dict[int, Pool] = {
+            group.id: StatePool(group, blocks[group.id])
+            if group.kind == "state"
+            else KVPool(group, blocks[group.id], limits.kv_dtype)
+            for group in program.groups
+            if group.layers
+        }
         self._done: dict[Ticket, _Done] = {}
         self._next = 0
 
@@ -111,7 +118,7 @@ class ReferenceStage:
         chosen = [t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()]
         return np.array(chosen, np.int32)
 
-    def _pool(self, group: int) -> KVPool:
+    def _pool(self, group: int) -> Pool:
         if group not in self._pools:
             raise ValueError(f"this stage has no KV blocks for group {group}")
         return self._pools[group]

@@ -1,0 +1,285 @@
+"""An engine with a hybrid model gives the tokens of each sequence computed alone and in one step, on the
+reference: in chunks, from snapshots, after preemptions, as forks and beams, and after failed steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from llmd.api import DeviceError
+from llmd.api.messages import BeamParams, StopParams, Submit, TokenOutput
+from llmd.api.samplers import SamplingParams
+from llmd.api.step import Ticket
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.core import EngineCore
+from llmd.engine.kv_spool import KVSpool
+from llmd.pager.states import SNAPSHOT_LEN
+from llmd.registry.spools import SpoolHeader
+from llmd.sampling.beam_search import BeamSearch, Proposals
+from llmd.testing.plans import TinyModel
+from llmd.testing.workload import Workload, all_at_once, run
+from tests.serving import cores
+from tests.serving.cores import finish, ids, prompt, submit
+
+MakeCore = Callable[..., EngineCore]
+CONTEXT = 512
+
+
+@pytest.fixture(
+    params=[(1, False), (2, False), (4, True)], ids=["one step", "two steps", "four steps, device draws"]
+)
+def make_core(request: pytest.FixtureRequest) -> MakeCore:
+    """Return a function that builds a core of the hybrid model, with 1, 2 or 4 steps in flight."""
+    depth, draws = request.param
+
+    def make(**options: Any) -> EngineCore:
+        return cores.make_core(ReferenceDevice(), depth=depth, draws=draws, hybrid=True, **options)
+
+    return make
+
+
+def logits(tokens: tuple[int, ...]) -> NDArray[np.float32]:
+    """Return the logits ``[tokens, vocab]`` of a sequence that runs alone, in one step."""
+    plan = TinyModel(context_len=CONTEXT, hybrid=True).plan()
+    alone = Workload("alone", plan, 0, len(plan.parts), (tokens,))
+    rows = run(ReferenceDevice(), alone, all_at_once(alone)).rows
+    return np.array([rows[0, place] for place in range(len(tokens))])
+
+
+def check(request: Submit, outputs: list[TokenOutput]) -> None:
+    """Check that greedy tokens are the best ones of the sequence computed alone."""
+    tokens = ids(outputs)
+    assert len(tokens) == request.stop.max_tokens
+    rows = logits((*request.prompt, *tokens[:-1]))[len(request.prompt) - 1 :]
+    assert tokens == rows.argmax(axis=1).tolist()
+
+
+def answers(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
+    """Run requests to their end; the pager must then hold nothing but its cache."""
+    found = cores.run(core, *requests)
+    check_freed(core)
+    return found
+
+
+def check_freed(core: EngineCore) -> None:
+    core.pager.check_integrity()
+    assert core.report().kv_blocks_used == 0
+
+
+REQUESTS = (submit(1, 5), submit(2, 300), submit(3, 40), submit(4, 1), submit(5, 270))
+
+
+@pytest.mark.parametrize("cuts", [(), (3, 6)], ids=["one stage", "three stages"])
+@pytest.mark.parametrize("chunk_len", [48, 256])
+def test_requests_run_together_in_chunks(make_core: MakeCore, chunk_len: int, cuts: tuple[int, ...]) -> None:
+    found = answers(make_core(slots=3, chunk_len=chunk_len, cuts=cuts), *REQUESTS)
+    for request in REQUESTS:
+        check(request, found[request.request_id])
+
+
+def test_a_recurrence_changes_the_tokens() -> None:
+    """Without its states the model would say something else: the oracle is no empty one."""
+    whole = logits(prompt(2, 60))
+    assert not np.allclose(whole[30:], logits(prompt(2, 60)[30:]), atol=0.1)
+    plan = TinyModel(context_len=CONTEXT, hybrid=True).plan()
+    assert [group.kind for group in plan.groups] == ["paged", "paged", "state"]
+
+
+@pytest.mark.parametrize("chunk_len", [100, 256])
+def test_a_shared_prefix_is_found_up_to_its_snapshot(make_core: MakeCore, chunk_len: int) -> None:
+    core, shared = make_core(chunk_len=chunk_len), prompt(9, 290)
+    tails = [prompt(n, 20) for n in range(3)]
+    requests = [
+        msgspec.structs.replace(submit(n, 1), prompt=(*shared, *tail)) for n, tail in enumerate(tails)
+    ]
+    requests += [msgspec.structs.replace(submit(7, 1), prompt=(*shared[: SNAPSHOT_LEN - 6], 1, 2, 3))]
+    cached = []
+    for request in requests:
+        before = core.report().cached_tokens
+        check(request, answers(core, request)[request.request_id])
+        cached.append(core.report().cached_tokens - before)
+    assert cached == [0, SNAPSHOT_LEN, SNAPSHOT_LEN, 0]
+
+
+def test_an_answer_is_found_by_the_next_turn(make_core: MakeCore) -> None:
+    core, request = make_core(), submit(1, SNAPSHOT_LEN - 10, max_tokens=20)
+    tokens = ids(answers(core, request)[1])
+    turn = msgspec.structs.replace(submit(2, 1), prompt=(*request.prompt, *tokens, 5, 6, 7))
+    check(turn, answers(core, turn)[2])
+    assert core.report().cached_tokens == SNAPSHOT_LEN
+
+
+@pytest.mark.parametrize("cuts", [(), (5,)], ids=["one stage", "two stages"])
+def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int, ...]) -> None:
+    """The pools hold little more than one of the requests."""
+    requests = [submit(n, 240, max_tokens=40) for n in range(1, 5)]
+    core = make_core(slots=4, budget_bytes=220_000, cuts=cuts)
+    found = answers(core, *requests)
+    assert core.report().preemptions >= 2
+    assert core.report().cached_tokens > 0, "a preempted sequence found a snapshot"
+    for request in requests:
+        check(request, found[request.request_id])
+
+
+def choices(request: Submit, count: int) -> list[Submit]:
+    """Return ``count`` answers to one prompt."""
+    return [
+        msgspec.structs.replace(
+            request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("length", [60, 300], ids=["one chunk", "two chunks"])
+def test_answers_to_one_prompt_share_its_prefill(make_core: MakeCore, length: int) -> None:
+    requests = choices(submit(1, length, temperature=1.3), 4)
+    alone = {n: answers(make_core(), request)[n] for n, request in enumerate(requests)}
+    core = make_core()
+    assert answers(core, *requests) == alone
+    assert core.report().prompt_tokens == length
+    assert len({tuple(ids(tokens)) for tokens in alone.values()}) > 1
+    greedy = choices(submit(1, length), 3)
+    for request, tokens in zip(greedy, answers(core, *greedy).values(), strict=True):
+        check(request, tokens)
+
+
+def search(request_id: int, length: int, max_tokens: int) -> Submit:
+    sampling, stop = SamplingParams(seed=0), StopParams(max_tokens)
+    return Submit(request_id, prompt(request_id, length), sampling, stop, beams=BeamParams(3, 3))
+
+
+def best_beams(request: Submit) -> list[tuple[int, ...]]:
+    """Search with each beam computed alone, in one step."""
+    assert request.beams is not None
+    beams = BeamSearch(request.beams, request.stop)
+    while beams.live:
+        beams.advance([proposals(request, beam.tokens, beams.num_proposals) for beam in beams.live])
+    return [one.tokens for one in beams.best]
+
+
+def proposals(request: Submit, output: tuple[int, ...], count: int) -> Proposals:
+    last = logits((*request.prompt, *output))[-1].astype(np.float64)
+    scores = last - np.log(np.exp(last).sum())
+    best = np.argsort(-scores, kind="stable")[:count].tolist()
+    return Proposals(best, scores[best].tolist())
+
+
+def searched(core: EngineCore, *requests: Submit) -> dict[int, list[tuple[int, ...]]]:
+    for request in requests:
+        core.submit(request)
+    found: dict[int, list[tuple[int, ...]]] = {}
+    while core.busy:
+        found |= {one.request_id: [h.tokens for h in one.hypotheses] for one in core.step().beams}
+    check_freed(core)
+    return found
+
+
+def test_beams_are_those_of_each_beam_computed_alone(make_core: MakeCore) -> None:
+    request = search(1, 20, max_tokens=8)
+    assert searched(make_core(), request)[1] == best_beams(request)
+
+
+def test_beams_do_not_depend_on_preemption(make_core: MakeCore) -> None:
+    requests = [search(n, 240, max_tokens=40) for n in range(1, 4)]
+    small, large = make_core(slots=9, budget_bytes=240_000), make_core(slots=9)
+    assert searched(small, *requests) == searched(large, *requests)
+    assert small.report().preemptions >= 2
+    assert large.report().preemptions == 0
+
+
+def test_cancelling_frees_slots_in_every_phase(make_core: MakeCore) -> None:
+    core = make_core(slots=3)
+    core.submit(submit(1, 4))
+    core.submit(submit(2, 400))
+    core.submit(search(3, 20, max_tokens=8))
+    core.submit(submit(4, 4))
+    core.step()
+    for request_id in (4, 3, 2, 1):  # waiting, a search, in prefill, decoding
+        core.cancel(request_id)
+        core.pager.check_integrity()
+    assert not finish(core)
+    check_freed(core)
+    check(REQUESTS[2], answers(core, REQUESTS[2])[3])
+
+
+@pytest.mark.parametrize("cuts", [(), (4,)], ids=["one stage", "two stages"])
+@pytest.mark.parametrize("call", ["submit", "wait"])
+@pytest.mark.parametrize("after", [0, 2, 7])
+def test_a_failed_step_is_repeated_from_the_state_before_it(
+    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch, after: int, call: str, cuts: tuple[int, ...]
+) -> None:
+    requests = [*choices(submit(3, 70), 2), submit(2, 20), submit(3, 90)]
+    core = make_core(cuts=cuts, chunk_len=40)
+    for request in requests:
+        core.submit(request)
+    found: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}
+
+    def step() -> None:
+        for token in core.step().tokens:
+            found[token.request_id].append(token)
+
+    for _ in range(after):
+        step()
+    last = core._pipeline._stages[-1]
+    with monkeypatch.context() as patch:
+
+        def fail(ticket: Ticket, *_arguments: object) -> None:
+            if call == "wait":
+                last.release(ticket)  # as the contract requires
+            raise DeviceError("lost")
+
+        patch.setattr(last, call, fail)
+        with pytest.raises(DeviceError, match="lost"):
+            step_for_ever(step)
+    core.pager.check_integrity()
+    while core.busy:
+        step()
+    check_freed(core)
+    for request in requests:
+        check(request, found[request.request_id])
+
+
+def step_for_ever(step: Callable[[], None]) -> None:
+    while True:
+        step()
+
+
+class LastToken:
+    """Proposes that the last token is repeated, which is mostly wrong."""
+
+    def propose(self, tokens: Sequence[int], count: int) -> Sequence[int]:
+        return (tokens[-1],) * count
+
+
+def test_a_model_with_states_has_no_drafts_that_could_be_rejected(make_core: MakeCore) -> None:
+    request = submit(1, 40)
+    check(request, answers(make_core(proposer=LastToken(), max_drafts=3), request)[1])
+
+
+def test_forward_gives_the_logits_of_the_sequence_alone(make_core: MakeCore) -> None:
+    core, tokens = make_core(), prompt(1, 90)
+    assert np.array_equal(core.forward(np.array(tokens)), logits(tokens))
+    check_freed(core)
+
+
+def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, tmp_path: Path) -> None:
+    request, header = submit(1, 300), SpoolHeader("model", "fingerprint")
+
+    def spool(core: EngineCore) -> KVSpool:
+        return KVSpool(tmp_path / "spool", header, core.pager, core._pipeline, 1 << 30)
+
+    before, after = make_core(), make_core()
+    expected = answers(before, request)
+    spool(before).save(lambda: False)
+    spool(after).load()
+    assert answers(after, request) == expected
+    assert after.report().cached_tokens == SNAPSHOT_LEN
+    check(request, expected[1])

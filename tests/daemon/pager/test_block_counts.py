@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from llmd.api import KVGroup
+from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
+
+FULL, WINDOW = KVGroup(0, None, 2, 8, (0, 2)), KVGroup(1, 24, 2, 8, (1, 3))
+CHUNK = 40
+
+
+def test_a_block_is_begun_by_its_first_position() -> None:
+    assert [blocks_for(count) for count in (0, 1, 16, 17)] == [0, 1, 1, 2]
+
+
+def test_a_window_group_never_needs_more_than_window_and_chunk() -> None:
+    assert most_blocks(WINDOW, 10_000, CHUNK) == blocks_for(24 - 1 + CHUNK) + 1
+    assert most_blocks(WINDOW, 16, CHUNK) == 1
+    assert most_blocks(FULL, 10_000, CHUNK) == 625
+
+
+def test_forks_share_whole_blocks_and_two_of_them_copy_one() -> None:
+    assert most_forked(FULL, 80, CHUNK, 3, 32) == 2 + 3 * 3 + 1
+    assert most_forked(WINDOW, 10_000, CHUNK, 2, 32) == 2 * (blocks_for(24 - 1) + 2) + blocks_for(CHUNK) + 1
