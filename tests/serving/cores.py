@@ -13,9 +13,9 @@ from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import plan_kv
-from llmd.engine.loading import SCORED_ROWS
+from llmd.engine.kv_budget import KVMemory, plan_kv
 from llmd.engine.pipeline import Pipeline
+from llmd.engine.stages import SCORED_ROWS
 from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
@@ -55,14 +55,13 @@ def make_core(
         for first, last in itertools.pairwise(bounds)
     ]
     parts = [device.load(program, RandomSource(), lambda _done, _total: None) for program in programs]
-    block_bytes = [sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups]
+    block_bytes = tuple(sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups)
     budget = plan_kv(
         plan.groups,
-        block_bytes,
+        [KVMemory(device.info.memory_id, block_bytes, budget_bytes)],
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
-        budget_bytes=budget_bytes,
     )
     stages = [
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from llmd.api import DeviceOptions, NotFoundError
+from llmd.api.messages import Load
 from llmd.engine.composition import device_opener, loader_for, make_host
 from llmd.host.names import DEVICE_TRIAL
 from llmd.host.plugin_host import PluginHost
@@ -19,10 +20,21 @@ def test_built_in_plugins_are_found_through_their_entry_points(tmp_path: Path) -
 
 
 def test_devices_are_opened_by_name(tmp_path: Path) -> None:
-    open_device = device_opener(make_host(tmp_path), DeviceOptions())
+    open_device = device_opener(make_host(tmp_path))
     assert open_device("reference").info.name == "reference"
     with pytest.raises(NotFoundError, match="nowhere"):
         open_device("nowhere")
+
+
+def test_a_device_is_opened_with_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[str, DeviceOptions]] = []
+    monkeypatch.setattr(
+        PluginHost, "open_device", lambda _, device, options: opened.append((device.info.name, options))
+    )
+    own = {"reference": DeviceOptions(memory_bytes=9)}
+    load = Load("", threads=3, device_options=own)
+    device_opener(make_host(tmp_path), load.options_of)("reference")
+    assert opened == [("reference", DeviceOptions(threads=3, memory_bytes=9))]
 
 
 def test_architectures_are_imported_before_a_model_is_named(

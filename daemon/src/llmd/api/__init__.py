@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llmd.api.device import (
+        HOST_MEMORY,
         Device,
         DeviceInfo,
         DeviceOptions,
@@ -146,6 +147,9 @@ if TYPE_CHECKING:
         StepResult,
         Ticket,
     )
+    from llmd.api.step_buffers import (
+        step_buffer_bytes,
+    )
     from llmd.api.tensors import (
         PLAIN_FORMATS,
         Format,
@@ -168,6 +172,7 @@ __all__ = [
     "BLOCK_LEN",
     "ENTRY_POINT_GROUP",
     "HIDDEN",
+    "HOST_MEMORY",
     "INTEGER_FORMATS",
     "KV_DTYPES",
     "KV_SCALE_GROUP",
@@ -275,6 +280,7 @@ __all__ = [
     "encode",
     "hookimpl",
     "kv_block_bytes",
+    "step_buffer_bytes",
 ]
 
 
@@ -295,6 +301,7 @@ _MODULES = (
     "kv",
     "device",
     "step",
+    "step_buffers",
     "encoding",
 )
 
