@@ -35,17 +35,17 @@ def daemon(tmp_path: Path, probes: Path) -> Iterator[RunningDaemon]:
         directories,
         models=(),
         kv_memory=None,
-        max_memory=one_and_a_half(directories.models / "one", probes),
+        max_memory=room_for_one(directories.models / "one", probes),
     ) as running:
         yield running
 
 
-def one_and_a_half(directory: Path, probes: Path) -> int:
-    """Memory that one model fits in, and two do not."""
+def room_for_one(directory: Path, probes: Path) -> int:
+    """Memory that one model fits in, and neither two nor one with more keys and values do."""
     host = make_host(probes)
     load = load_message(directory, EngineConfig(device="reference", kv_dtype="f32"))
-    need = memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
-    return need.total_bytes * 3 // 2
+    (need,) = memory_need(load, host.architectures(), lambda name: host.choose_device(name).info).values()
+    return need.total_bytes + need.kv_bytes // 2
 
 
 def loaded(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import Device, DeviceOptions
+from llmd.api import Device
 from llmd.builtin.reference import device as reference
 from llmd.engine.composition import device_opener, make_host
 from llmd.testing.conformance import cases_for, check_case, reference_outcome
@@ -18,7 +18,7 @@ CASES = {case.name: case for info in INFOS.values() for case in cases_for(info)}
 @pytest.fixture(scope="module")
 def devices(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Device]:
     host = make_host(tmp_path_factory.mktemp("probes"))
-    return {name: device_opener(host, DeviceOptions())(name) for name in INFOS}
+    return {name: device_opener(host)(name) for name in INFOS}
 
 
 @pytest.mark.parametrize("case", CASES)

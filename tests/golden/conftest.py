@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api import DeviceOptions
 from llmd.engine.composition import device_opener, make_host
 from llmd.engine.loading import OpenDevice
 from llmd.host.plugin_host import PluginHost
@@ -31,7 +30,7 @@ def architectures(host: PluginHost) -> Architectures:
 
 @pytest.fixture(scope="session")
 def open_device(host: PluginHost) -> OpenDevice:
-    return device_opener(host, DeviceOptions())
+    return device_opener(host)
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,9 @@ from llmd.api.plan import KVGroup
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import KVBudget, plan_kv
-from llmd.engine.loading import SCORED_ROWS
+from llmd.engine.kv_budget import KVBudget, KVMemory, plan_kv
 from llmd.engine.pipeline import Pipeline
+from llmd.engine.stages import SCORED_ROWS
 from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
@@ -79,15 +79,14 @@ def make_parts(
         device.load(program, RandomSource(), lambda _done, _total: None)
         for device, program in zip(devices, programs, strict=True)
     ]
-    block_bytes = [sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups]
+    block_bytes = tuple(sum(p.kv_bytes(g.id, "f32") for p in parts) for g in plan.groups)
     budget = plan_kv(
         plan.groups,
-        block_bytes,
+        [KVMemory(devices[0].info.memory_id, block_bytes, budget_bytes)],
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
         depth=limits.depth,
-        budget_bytes=budget_bytes,
     )
     stages = [
         p.stage({g.id: budget.num_blocks[g.id] for g in program.groups if g.layers}, stage_limits)

@@ -58,6 +58,9 @@ class FailingDevice:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return self._whole.benchmark(budget_s)
 
+    def free_bytes(self) -> int:
+        return self._whole.free_bytes()
+
     def load(
         self,
         program: Program,

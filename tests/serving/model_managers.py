@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
 
+from llmd.api import HOST_MEMORY
 from llmd.api.errors import LlmdError
 from llmd.engine.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
@@ -26,7 +27,7 @@ KEEP_ALIVE_S = 300.0
 class BareModel:
     """A model that has no engine. It is admitted as an engine is, and loaded once the test says so.
 
-    ``granted`` is what its KV pools may take; ``closed`` holds the errors that it was closed with,
+    ``granted`` is what it may take of each device; ``closed`` holds the errors that it was closed with,
     ``spooled`` whether it may keep its cache, ``hurried`` whether it was to end at once.
     """
 
@@ -38,8 +39,8 @@ class BareModel:
         self.leases = leases
         self.in_use = leases.use
         self.never_loaded = False
-        self.granted: int | None = None
-        self.size_bytes = 0
+        self.granted: Mapping[str, int] | None = None
+        self.sizes: Mapping[str, int] = {}
         self.loaded: object | None = None
         self.closed: list[Any] = []
         self.spooled = False
@@ -63,7 +64,7 @@ class BareModel:
             raise UnavailableError(f"{self.name} was unloaded", code="model_unloaded")
         self.loaded = self
 
-    async def _admitted(self) -> int | None:
+    async def _admitted(self) -> Mapping[str, int]:
         return await self._admit()
 
     def close_now(self) -> None:
@@ -123,16 +124,17 @@ def residents_of(
     *,
     limit_bytes: int | None = None,
     available: int = 1 << 40,
-    need: Callable[[Path], MemoryNeed] = lambda _directory: MemoryNeed(0, 0, 0),
+    need: Callable[[Path], MemoryNeed | Mapping[str, MemoryNeed]] = lambda _directory: MemoryNeed(0, 0, 0),
     keep_alive_s: float = KEEP_ALIVE_S,
     timers: Timers | None = None,
     wait_s: float = 60.0,
 ) -> ModelManager:
-    """A set of loaded models over models without engines."""
+    """A set of loaded models over models without engines. A single ``need`` is one of main memory."""
 
-    async def measure(_name: str, directory: Path) -> MemoryNeed:
+    async def measure(_name: str, directory: Path) -> Mapping[str, MemoryNeed]:
         await asyncio.sleep(0)
-        return need(directory)
+        needed = need(directory)
+        return {HOST_MEMORY: needed} if isinstance(needed, MemoryNeed) else needed
 
     timers = timers or Timers()
     return ModelManager(

@@ -27,7 +27,7 @@ def llmd_backends():
 def probe():
     return [
         DeviceInfo("toy:0", "toy", 1, 4 << 30, ("f32",), ("f32",), (), description="a toy"),
-        DeviceInfo("toy:1", "toy", 0, 0, (), (), (), reason="its driver is too old"),
+        DeviceInfo("toy:1", "toy", 0, 0, (), (), (), reason="its driver is too old", memory_id="card"),
     ]
 
 class Device:
@@ -55,6 +55,8 @@ def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
     first, second = rows(site, cache, RATES)
     assert (first.state, first.read_bytes_per_s, first.prefill_flops_per_s) == ("ok", 25e9, 150e9)
     assert first.decode_bytes_per_s == {"f32": 20e9, "q8": 12e9}
+    assert first.free_bytes
+    assert second.free_bytes is None, "only main memory is counted here"
     assert (second.state, second.read_bytes_per_s, second.reason) == ("unused", None, "its driver is too old")
     assert capsys.readouterr() == ("", "measuring toy:0 …\n")
 

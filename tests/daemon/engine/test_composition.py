@@ -20,10 +20,21 @@ def test_built_in_plugins_are_found_through_their_entry_points(tmp_path: Path) -
 
 
 def test_devices_are_opened_by_name(tmp_path: Path) -> None:
-    open_device = device_opener(make_host(tmp_path), DeviceOptions())
+    open_device = device_opener(make_host(tmp_path))
     assert open_device("reference").info.name == "reference"
     with pytest.raises(NotFoundError, match="nowhere"):
         open_device("nowhere")
+
+
+def test_a_device_is_opened_with_its_own_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[str, DeviceOptions]] = []
+    monkeypatch.setattr(
+        PluginHost, "open_device", lambda _, device, options: opened.append((device.info.name, options))
+    )
+    own = {"reference": DeviceOptions(memory_bytes=9)}
+    load = Load("", threads=3, device_options=own)
+    device_opener(make_host(tmp_path), load.options_of)("reference")
+    assert opened == [("reference", DeviceOptions(threads=3, memory_bytes=9))]
 
 
 def test_architectures_are_imported_before_a_model_is_named(

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import DeviceError, MemoryBudgetError, RequestError, StageLimits
+from llmd.api import HOST_MEMORY, DeviceError, MemoryBudgetError, RequestError, StageLimits
 from llmd.api.messages import EmbedText
 from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
-from llmd.engine.kv_budget import KVBudget, plan_kv
+from llmd.engine.kv_budget import KVBudget, KVMemory, plan_kv
 from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
@@ -49,11 +49,10 @@ def make_core(
     parts = ReferenceDevice().load(program, RandomSource(), lambda _done, _total: None)
     budget = plan_kv(
         plan.groups,
-        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
+        [KVMemory(HOST_MEMORY, tuple(parts.kv_bytes(g.id, "f32") for g in plan.groups), budget_bytes)],
         slots=1,
         context_len=limits.kv_len,
         chunk_len=limits.kv_chunk_len,
-        budget_bytes=budget_bytes,
     )
     blocks = dict(enumerate(budget.num_blocks))
     pipeline = Watched(Pipeline([parts.stage(blocks, StageLimits(chunk_len, MAX_TEXTS, 1, "f32"))]))
@@ -66,7 +65,7 @@ def make_encoder_core() -> tuple[EmbeddingCore, Watched]:
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = ReferenceDevice().load(program, RandomSource(), lambda _done, _total: None)
     pipeline = Watched(Pipeline([parts.stage({}, StageLimits(limits.max_rows, MAX_TEXTS, 1, "f32"))]))
-    budget = plan_kv((), (), slots=1, context_len=640, chunk_len=640, budget_bytes=0)
+    budget = plan_kv((), (), slots=1, context_len=640, chunk_len=640)
     return EmbeddingCore(pipeline, (), budget, limits, ("mean",)), pipeline
 
 

@@ -14,9 +14,11 @@ import pytest
 from gguf import GGMLQuantizationType
 
 from llmd.api import (
+    HOST_MEMORY,
     Architecture,
     ConfigError,
     Device,
+    DeviceOptions,
     LoadedWeights,
     MemoryBudgetError,
     ModelPlan,
@@ -212,6 +214,24 @@ def test_the_kv_memory_bounds_the_pool(load: MakeModel) -> None:
     assert small.stages[0].kv_bytes < load().loaded.stages[0].kv_bytes
     with pytest.raises(MemoryBudgetError, match="the budget is 100"):
         load(kv_memory=100)
+
+
+def test_a_limit_of_the_device_bounds_weights_pools_and_step_buffers(load: MakeModel) -> None:
+    whole = load(slots=8).loaded.stages[0]
+    limit = whole.size_bytes - whole.kv_bytes // 2
+    options = {"reference": DeviceOptions(memory_bytes=limit)}
+    limited = load(slots=8, device_options=options).loaded.stages[0]
+    assert (limited.weight_bytes, limited.step_bytes) == (whole.weight_bytes, whole.step_bytes)
+    assert whole.kv_bytes // 4 < limited.kv_bytes <= whole.kv_bytes // 2
+    with pytest.raises(MemoryBudgetError, match="exceed the limit of 1000 B"):
+        load(device_options={"reference": DeviceOptions(memory_bytes=1000)})
+
+
+def test_stages_say_in_which_memory_they_are(load: MakeModel) -> None:
+    assert load().loaded.stages[0].memory_id == HOST_MEMORY
+    card = ReferenceDevice()
+    card.info = msgspec.structs.replace(card.info, memory_id="card")
+    assert load(card).loaded.stages[0].memory_id == "card"
 
 
 def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel) -> None:

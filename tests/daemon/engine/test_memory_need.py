@@ -5,15 +5,17 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import ConfigError, ModelError, UnsupportedModelError
+from llmd.api import HOST_MEMORY, DeviceOptions
+from llmd.api.errors import ConfigError, MemoryBudgetError, ModelError, UnsupportedModelError
 from llmd.api.messages import Load, StageSpec
+from llmd.api.step import BLOCK_LEN
 from llmd.engine.composition import make_host
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.memory_need import MemoryNeed, memory_need
 from llmd.host.plugin_host import PluginHost
 from tests.golden.models.embedding import ENCODERS
 from tests.serving.encoder import write_encoder
-from tests.serving.model import write_embedding_model, write_model
+from tests.serving.model import CONTEXT_LEN, write_embedding_model, write_model
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,10 @@ def loaded(load: Load, host: PluginHost) -> LoadedModel:
 
 
 def need_of(load: Load, host: PluginHost) -> MemoryNeed:
-    return memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
+    """The need of a model on the reference device, which computes in main memory."""
+    needs = memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
+    assert list(needs) == [HOST_MEMORY]
+    return needs[HOST_MEMORY]
 
 
 def test_is_what_loading_takes(load: Load, host: PluginHost) -> None:
@@ -85,9 +90,13 @@ def test_keys_and_values_take_what_was_asked_for_or_the_least_that_makes_sense(
 ) -> None:
     need = need_of(load, host)
     assert 0 < need.kv_bytes == need.most_kv_bytes // load.slots
-    assert need_of(structs.replace(load, kv_memory=5000), host).kv_bytes == 5000
+    block = need.most_kv_bytes // load.slots // (CONTEXT_LEN // BLOCK_LEN)
+    asked = need_of(structs.replace(load, kv_memory=5 * block + 1), host)
+    assert asked.kv_bytes == asked.most_kv_bytes == 5 * block
     assert need_of(structs.replace(load, kv_memory=1 << 40), host).kv_bytes == need.most_kv_bytes
     assert need_of(structs.replace(load, slots=1 << 60), host).most_kv_bytes == 1 << 62
+    with pytest.raises(MemoryBudgetError, match="the smallest KV pool takes"):
+        need_of(structs.replace(load, kv_memory=block - 1), host)
 
 
 def test_half_the_bytes_for_keys_of_half_the_width(load: Load, host: PluginHost) -> None:
@@ -103,6 +112,36 @@ def test_stages_add_up(load: Load, host: PluginHost) -> None:
     assert need_of(split, host).weight_bytes == need_of(load, host).weight_bytes
     with pytest.raises(ConfigError):
         need_of(structs.replace(load, stages=(StageSpec("reference", "0", "0"),)), host)
+
+
+def test_each_memory_has_the_stages_that_are_in_it(load: Load, host: PluginHost) -> None:
+    reference = host.choose_device("reference").info
+    infos = {
+        "a": structs.replace(reference, name="a", memory_id="card", memory_bytes=300),
+        "b": structs.replace(reference, name="b", memory_id="card", memory_bytes=200),
+        "c": reference,
+    }
+    split = structs.replace(
+        load,
+        stages=(StageSpec("a", "0", "0"), StageSpec("c", "1", "1")),
+        device_options={"a": DeviceOptions(memory_bytes=100)},
+    )
+
+    def needs_of(message: Load) -> dict[str, MemoryNeed]:
+        return memory_need(message, host.architectures(), infos.__getitem__)
+
+    whole, needs = need_of(load, host), needs_of(split)
+    assert set(needs) == {"card", HOST_MEMORY}
+    card, rest = needs["card"], needs[HOST_MEMORY]
+    assert (card.devices, card.memory_bytes, card.limit_bytes) == (("a",), 300, 100)
+    assert (rest.devices, rest.limit_bytes) == (("reference",), None)
+    assert card.weight_bytes + rest.weight_bytes == whole.weight_bytes
+    assert card.kv_bytes == rest.kv_bytes == whole.kv_bytes // 2
+    (shared,) = needs_of(
+        structs.replace(split, stages=(StageSpec("a", "0", "0"), StageSpec("b", "1", "1")))
+    ).values()
+    assert (shared.devices, shared.memory_bytes, shared.limit_bytes) == (("a", "b"), 200, 100)
+    assert shared.total_bytes == card.total_bytes + rest.total_bytes
 
 
 def test_a_broken_model_has_no_need(tmp_path: Path, host: PluginHost) -> None:

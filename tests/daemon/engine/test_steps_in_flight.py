@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from llmd.api import DeviceError, StageLimits
+from llmd.api import HOST_MEMORY, DeviceError, StageLimits
 from llmd.api.messages import Grammar, StopParams, Submit, TokenOutput, Vocabulary
 from llmd.api.samplers import Dry, SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import plan_kv
+from llmd.engine.kv_budget import KVMemory, plan_kv
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.steps import InFlightStep, SampledTokens
 from llmd.models.lowering import lower
@@ -47,9 +47,8 @@ def null_core(
     limits = EngineLimits(
         plan.vocab_size, 512, SLOTS, SLOTS, depth=depth, micro_batches=depth if len(times) > 1 else 1
     )
-    budget = plan_kv(
-        plan.groups, [1], slots=SLOTS, context_len=512, chunk_len=limits.max_planned, budget_bytes=1 << 30
-    )
+    memory = KVMemory(HOST_MEMORY, (1,), 1 << 30)
+    budget = plan_kv(plan.groups, [memory], slots=SLOTS, context_len=512, chunk_len=limits.max_planned)
     stages = []
     for seconds, (first, last) in zip(
         times, itertools.pairwise((0, *CUTS[len(times)], len(plan.parts))), strict=True

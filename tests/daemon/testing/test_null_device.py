@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Draws, LateEdits, Selection, StageLimits, Step, Ticket
+from llmd.api import Draws, LateEdits, MemoryBudgetError, Selection, StageLimits, Step, Ticket
 from llmd.api.draws import SAMPLED
 from llmd.engine.batch import select_rows
 from llmd.models.lowering import lower
+from llmd.models.weight_formats import weight_bytes
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
@@ -215,3 +216,22 @@ def test_a_released_step_without_its_masks_holds_up_no_other(make_stage: MakeSta
     fed = stage.submit(step(-1, first, 1), None, drawn())
     stage.release(first)
     stage.wait(fed, 0.0)
+
+
+def test_weights_pools_and_buffers_take_memory_until_they_are_closed() -> None:
+    program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32")
+    device, limits = NullDevice(lambda: 0.0, name="card", memory_bytes=1 << 20), StageLimits(8, 2, 2)
+    assert device.info.memory_id == "card"
+    weights = device.load(program, RandomSource(), lambda _done, _total: None)
+    with_weights = device.free_bytes()
+    assert (1 << 20) - with_weights == sum(weight_bytes(weight) for weight in program.weights)
+    stage = weights.stage({0: 4}, limits)
+    taken = 4 * weights.kv_bytes(0, "f16") + weights.step_bytes(limits)
+    assert device.free_bytes() == with_weights - taken
+    stage.close()
+    stage.close()
+    assert device.free_bytes() == with_weights
+    with pytest.raises(MemoryBudgetError, match="do not fit"):
+        weights.stage({0: 1 << 10}, limits)
+    weights.close()
+    assert device.free_bytes() == 1 << 20

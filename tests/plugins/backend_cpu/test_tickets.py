@@ -24,3 +24,8 @@ def test_a_stage_without_the_head_keeps_hidden_states() -> None:
     arrays = TicketArrays.allocate(middle_program([linear(8)], 8, {}, None), LIMITS)
     assert arrays.hidden.shape == (7, 8)
     assert arrays.raw.size == arrays.ids.size == 0
+
+
+def test_the_bytes_of_all_arrays_are_counted() -> None:
+    arrays = TicketArrays.allocate(middle_program([linear(8)], 8, {}, None), LIMITS)
+    assert arrays.num_bytes == 4 * 7 * 8

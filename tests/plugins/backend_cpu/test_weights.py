@@ -22,6 +22,7 @@ from llmd.api import (
     StageLimits,
     TensorRef,
     WeightData,
+    step_buffer_bytes,
 )
 from llmd.api.byte_size import format_bytes
 from llmd.api.step import Float32
@@ -175,11 +176,18 @@ def test_pools_that_cannot_fit_are_refused_with_the_arithmetic(device: CpuDevice
     group = KVGroup(0, None, 1, 16, (0,))
     weights = Weights({name: plain(np.zeros((16, 32))) for name in ("k", "v")})
     loaded = device.load(middle_program(attention(2, 1, 16), 32, {}, group), weights, no_progress)
-    assert loaded.free_bytes() > 0
+    assert device.free_bytes() > 0
     with pytest.raises(
         MemoryBudgetError, match=r"KV pools of [\d.]+ \w+ do not fit the [\d.]+ \w+ that are free"
     ):
         loaded.stage({0: 1 << 40}, StageLimits(1, 1, 1))
+
+
+def test_step_buffers_are_slots_and_tickets(device: CpuDevice) -> None:
+    program = middle_program([linear(64)], 64, {}, None)
+    loaded = device.load(program, Weights({"w": plain(np.zeros((64, 64)))}), no_progress)
+    limits = StageLimits(5, 1, 1, tickets=3)
+    assert loaded.step_bytes(limits) == step_buffer_bytes(program, limits)
 
 
 def test_a_block_takes_keys_and_values_of_all_its_layers(device: CpuDevice) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llmd.api.device import (
+        HOST_MEMORY,
         Device,
         DeviceInfo,
         DeviceOptions,
@@ -150,6 +151,9 @@ if TYPE_CHECKING:
         StepResult,
         Ticket,
     )
+    from llmd.api.step_buffers import (
+        step_buffer_bytes,
+    )
     from llmd.api.tensors import (
         PLAIN_FORMATS,
         Format,
@@ -172,6 +176,7 @@ __all__ = [
     "BLOCK_LEN",
     "ENTRY_POINT_GROUP",
     "HIDDEN",
+    "HOST_MEMORY",
     "INTEGER_FORMATS",
     "KV_DTYPES",
     "KV_SCALE_GROUP",
@@ -283,6 +288,7 @@ __all__ = [
     "encode",
     "hookimpl",
     "kv_block_bytes",
+    "step_buffer_bytes",
 ]
 
 
@@ -303,6 +309,7 @@ _MODULES = (
     "kv",
     "device",
     "step",
+    "step_buffers",
     "encoding",
 )
 

@@ -19,6 +19,9 @@ from llmd.api.program import ActivationDtype, Pattern, Precision, Program
 from llmd.api.step import NUM_CANDIDATES, Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
+HOST_MEMORY = "host"
+"""`DeviceInfo.memory_id` of devices that compute in main memory."""
+
 Progress = Callable[[int, int], None]
 """Called from time to time during a load, with (bytes done, total bytes)."""
 
@@ -33,7 +36,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     score: int
     """The usable device with the highest score is the default; 0: present but unusable."""
     memory_bytes: int
-    """Memory for weights and KV cache."""
+    """Memory for weights, KV cache and step buffers."""
     formats: tuple[Format, ...]
     """Weight formats that it can run."""
     kv_dtypes: tuple[KVDtype, ...]
@@ -66,6 +69,9 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Optional features that it supports (`llmd.api.features`)."""
     uses_threads: bool = False
     """It computes on threads of the host, as many as `DeviceOptions.threads` says."""
+    memory_id: str = HOST_MEMORY
+    """(optional) Identifies the memory that the device computes in: devices with equal ids share it. Name the
+    memory of a card by what all of its drivers know, such as its PCI address."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -94,6 +100,11 @@ class DeviceOptions(msgspec.Struct, frozen=True):
 
     threads: int | None = None
     """Number of host threads that compute; None: the device chooses. May exceed the number of processors."""
+    memory_bytes: int | None = None
+    """Most bytes of the device's memory for weights, KV cache and step buffers; None: no limit. The engine
+    sizes KV pools by it."""
+    deterministic: bool = False
+    """Compute the same bits in every run, even if that is slower."""
 
 
 class StageLimits(msgspec.Struct, frozen=True):
@@ -245,8 +256,11 @@ class LoadedWeights(Protocol):
         """Return the bytes of one block (or slot) of a KV group here, for all its layers in the program."""
         ...
 
-    def free_bytes(self) -> int:
-        """Return the bytes that KV pools and step buffers may use, with the weights loaded."""
+    def step_bytes(self, limits: StageLimits) -> int:
+        """Return the bytes of step buffers that `stage` allocates in the device's memory besides KV pools.
+
+        `step_buffer_bytes` counts them without padding and scratch.
+        """
         ...
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> Stage:
@@ -277,6 +291,13 @@ class Device(Protocol):
 
     def benchmark(self, budget_s: float) -> DeviceProfile:
         """Measure the device for about ``budget_s`` seconds at most."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Return the bytes of the device's memory that are free now, whoever uses the rest.
+
+        Loaded weights that can be dropped and read again from a file may count as free.
+        """
         ...
 
     def load(

@@ -9,10 +9,13 @@ each `GetReport`. If a device fails, it sends `Loading` and `Replanned`, or `Fai
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
+from llmd.api.device import HOST_MEMORY, DeviceOptions
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
@@ -100,13 +103,30 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     kv_dtype: KVDtype = "f16"
     """Type of the KV cache."""
     kv_memory: int | None = None
-    """Most bytes for KV pools; None: the default share of the memory."""
+    """Most bytes for the KV pools of all devices together; None: half of what is left of each memory that has
+    no limit."""
     kv_spool: int = 0
     """Most bytes of the prefix cache to keep on disk while the model is unloaded; 0: none."""
     threads: int | None = None
-    """`DeviceOptions.threads`."""
+    """`DeviceOptions.threads` of every device whose own options leave it open."""
     weight_cache: int = 0
     """Most bytes of packed weights that devices keep on disk, for all models together."""
+    device_options: Mapping[str, DeviceOptions] = {}
+    """Options by name of the device; the other devices have default options."""
+
+    def options_of(self, device: str) -> DeviceOptions:
+        """Return the options of a device."""
+        options = self.device_options.get(device, DeviceOptions())
+        return options if options.threads is not None else structs.replace(options, threads=self.threads)
+
+    def within(self, memory_bytes: Mapping[str, int]) -> Load:
+        """Return this load with limits of `DeviceOptions.memory_bytes` by device; lower ones stay."""
+        limited = dict(self.device_options)
+        for device, limit in memory_bytes.items():
+            options = limited.get(device, DeviceOptions())
+            least = limit if options.memory_bytes is None else min(limit, options.memory_bytes)
+            limited[device] = structs.replace(options, memory_bytes=least)
+        return structs.replace(self, device_options=limited)
 
 
 class Vocabulary(msgspec.Struct, frozen=True, tag=True):
@@ -199,7 +219,9 @@ class StageReport(msgspec.Struct, frozen=True):
     weight_bytes: int
     kv_bytes: int
     step_bytes: int
-    """Buffers for the rows of one step."""
+    """Buffers of steps in flight."""
+    memory_id: str = HOST_MEMORY
+    """Memory that holds these bytes, as `DeviceInfo.memory_id`."""
 
     @property
     def size_bytes(self) -> int:

@@ -11,7 +11,7 @@ from llmd.api.messages import CHUNK_LEN, StopParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import plan_kv
+from llmd.engine.kv_budget import KVMemory, plan_kv
 from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
@@ -65,14 +65,14 @@ def null_core(slots: int, step_s: float, context_len: int) -> tuple[EngineCore, 
     limits = EngineLimits(plan.vocab_size, plan.context_len, slots, max_outputs=slots, depth=2)
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     parts = device.load(program, RandomSource(), lambda _done, _total: None)
+    block_bytes = tuple(parts.kv_bytes(group.id, "f32") for group in plan.groups)
     budget = plan_kv(
         plan.groups,
-        [parts.kv_bytes(group.id, "f32") for group in plan.groups],
+        [KVMemory(device.info.memory_id, block_bytes, device.free_bytes() // 2)],
         slots=slots,
         context_len=plan.context_len,
         chunk_len=limits.max_planned,
         depth=limits.depth,
-        budget_bytes=device.info.memory_bytes,
     )
     blocks = {group.id: budget.num_blocks[group.id] for group in plan.groups}
     stage = parts.stage(blocks, StageLimits(slots + CHUNK_LEN, slots + 1, limits.max_outputs, "f32"))

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import DeviceProfile
+from llmd.api.device import HOST_MEMORY, DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.machine import available_bytes
 from llmd.cli.composition import build_benchmarks, build_cache, build_host
@@ -99,7 +99,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         kind=device.info.kind,
         description=device.info.description,
         memory_bytes=device.info.memory_bytes,
-        free_bytes=available_bytes() if device.info.kind == "cpu" else None,
+        free_bytes=available_bytes() if device.info.memory_id == HOST_MEMORY else None,
         read_bytes_per_s=profile.read_bytes_per_s if profile else None,
         decode_bytes_per_s=dict(profile.decode_bytes_per_s) if profile else {},
         prefill_flops_per_s=profile.prefill_flops_per_s if profile else None,

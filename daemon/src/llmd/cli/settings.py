@@ -172,7 +172,7 @@ SERVER = (
         "--max-memory",
         setting="max_memory",
         metavar="SIZE",
-        help="Memory limit for all models together, such as 24GiB.",
+        help="Limit of main memory for all models together, such as 24GiB.",
     ),
     setting_option(
         "--spare-engine/--no-spare-engine",

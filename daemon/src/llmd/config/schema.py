@@ -81,7 +81,8 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     keep_alive: Duration = 300.0
     """How long a model stays loaded after its last request; negative: forever."""
     max_memory: ByteSize | None = None
-    """Weights, KV pools and step buffers of all models together; None: the memory available at startup."""
+    """Main memory for weights, KV pools and step buffers of all models together; None: what is available at
+    startup. The memory of other devices is limited by its size."""
     spare_engine: bool = True
     """Keep an engine process started, so that the next model begins to load at once."""
     tool_parser: str = "auto"
@@ -125,7 +126,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     """Format of the KV cache."""
     kv_memory: ByteSize | None = None
-    """Size of the KV pools; None: half of the free memory after loading."""
+    """Size of the KV pools on all devices together; None: half of the free memory of each after loading."""
     kv_spool: ByteSize = 1 << 30
     """How much of its prefix cache a model keeps on disk when it is unloaded while idle; 0: nothing."""
     weight_cache: ByteSize = 16 << 30

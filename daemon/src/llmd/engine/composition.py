@@ -29,7 +29,7 @@ def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], Loade
     architectures = host.architectures()
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
-        open_device = device_opener(host, DeviceOptions(message.threads))
+        open_device = device_opener(host, message.options_of)
         usable = partial(_usable, host)
         return load_model(message, architectures, open_device, report, spools, packed_files, usable)
 
@@ -41,10 +41,13 @@ def _usable(host: PluginHost) -> list[str]:
     return [device.info.name for device in ranked(host.devices())]
 
 
-def device_opener(host: PluginHost, options: DeviceOptions) -> OpenDevice:
-    """Return a function that opens ``auto`` or a named device."""
-    return partial(_open, host, options)
+def device_opener(
+    host: PluginHost, options_of: Callable[[str], DeviceOptions] = lambda _name: DeviceOptions()
+) -> OpenDevice:
+    """Return a function that opens ``auto`` or a named device, with the options of the device."""
+    return partial(_open, host, options_of)
 
 
-def _open(host: PluginHost, options: DeviceOptions, name: str) -> Device:
-    return host.open_device(host.choose_device(name), options)
+def _open(host: PluginHost, options_of: Callable[[str], DeviceOptions], name: str) -> Device:
+    device = host.choose_device(name)
+    return host.open_device(device, options_of(device.info.name))

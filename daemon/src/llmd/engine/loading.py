@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.checks import refusals
-from llmd.api.device import Device, Stage, StageLimits
+from llmd.api.device import Device, DeviceInfo, Stage, StageLimits
 from llmd.api.errors import ConfigError, DeviceLostError, DeviceMemoryError, UnsupportedModelError
 from llmd.api.features import DRAWS
 from llmd.api.integer_formats import INTEGER_FORMATS
@@ -25,21 +25,22 @@ from llmd.api.quantizer import Quantizes
 from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
-from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
+from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
-from llmd.engine.kv_budget import KVBudget, plan_kv
+from llmd.engine.kv_budget import KVBudget, kv_memories, plan_kv
 from llmd.engine.kv_spool import KVSpool
+from llmd.engine.memory_use import MemoryUse, pool_bytes
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.placement import PlacedStage as _Placed
 from llmd.engine.placement import Placement
 from llmd.engine.placer import Have, Placer, UsableDevices
 from llmd.engine.stages import (
+    SCORED_ROWS,
     StageParts,
     flight_depth,
-    most_rows,
     parts_text,
     place_parts,
-    step_bytes,
+    stage_limits,
 )
 from llmd.engine.threaded_stage import ThreadedStage
 from llmd.models.arithmetic import chosen_arithmetic
@@ -49,10 +50,6 @@ from llmd.models.weight_formats import conversion_notices, format_policy, weight
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
-
-SCORED_ROWS = 16
-"""Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
-Each needs memory for two rows of logits in every step in flight."""
 
 OpenDevice = Callable[[str], Device]
 ReportProgress = Callable[[Loading], None]
@@ -205,14 +202,7 @@ def _generating(
         chunk_len=limits.max_planned,
         depth=limits.depth,
     )
-    stage_limits = StageLimits(
-        max_rows=most_rows(load, model),
-        max_sequences=load.slots + 1,
-        max_outputs=limits.max_outputs,
-        kv_dtype=load.kv_dtype,
-        tickets=limits.depth,
-    )
-    pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
+    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
     return limits, budget, pipeline
 
 
@@ -222,8 +212,7 @@ def _embedding(
     plan = model.plan
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
-    stage_limits = StageLimits(most_rows(load, model), MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)
-    pipeline = _build_pipeline(load, placed, budget, stage_limits, stack)
+    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
     return limits, budget, pipeline
 
 
@@ -259,6 +248,7 @@ def _load_weights(
     stack: ExitStack,
 ) -> list[_Placed]:
     programs = [_lower(load, model, devices[spec.device], spec) for spec in specs]
+    limits = stage_limits(load, model, [device.info for device in devices.values()])
     placed = []
     for spec, program in zip(specs, programs, strict=True):
         device = devices[spec.device]
@@ -269,7 +259,8 @@ def _load_weights(
         progress = partial(_report_progress, report, phase)
         weights = device.load(program, source, progress, have.get(spec.device, ()))
         stack.callback(weights.close)
-        placed.append(_Placed(spec, device, program, weights))
+        use = MemoryUse.of(device, program, weights, limits)
+        placed.append(_Placed(spec, device, program, weights, use))
     model.checkpoint.release()
     return placed
 
@@ -315,8 +306,12 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Pr
     return program
 
 
+def _infos(placed: Sequence[_Placed]) -> list[DeviceInfo]:
+    return [one.device.info for one in placed]
+
+
 def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLimits:
-    depth, micro_batches = flight_depth([one.device.info for one in placed])
+    depth, micro_batches = flight_depth(_infos(placed))
     return EngineLimits(
         plan.vocab_size,
         plan.context_len,
@@ -338,38 +333,32 @@ def _budget(
     chunk_len: int,
     depth: int = 1,
 ) -> KVBudget:
-    """Size the KV pools for ``kv_memory``, by default half of the free memory of the fullest device."""
-    block_bytes = [
-        sum(p.weights.kv_bytes(group.id, load.kv_dtype) for p in placed if p.program.groups[group.id].layers)
-        for group in plan.groups
-    ]
-    free = min(p.weights.free_bytes() for p in placed)
     return plan_kv(
         plan.groups,
-        block_bytes,
+        kv_memories(load, [(one.device, one.use) for one in placed]),
         slots=slots,
         context_len=context_len,
         chunk_len=chunk_len,
         depth=depth,
-        budget_bytes=free // 2 if load.kv_memory is None else load.kv_memory,
+        total_bytes=load.kv_memory,
     )
 
 
 def _build_pipeline(
-    load: Load, placed: Sequence[_Placed], budget: KVBudget, stage_limits: StageLimits, stack: ExitStack
+    placed: Sequence[_Placed], budget: KVBudget, limits: StageLimits, stack: ExitStack
 ) -> Pipeline:
     """Create the stages in order; ``stack`` closes them."""
     stages: list[Stage] = []
     kv_bytes = []
     threads = {one.device.info.name: ThreadPoolExecutor(1) for one in placed}
     for one in placed:
-        blocks = {g.id: budget.num_blocks[g.id] for g in one.program.groups if g.layers}
-        stage = one.weights.stage(blocks, stage_limits)
+        groups = [group.id for group in one.program.groups if group.layers]
+        stage = one.weights.stage({group: budget.num_blocks[group] for group in groups}, limits)
         if len(threads) > 1 and not one.device.info.queues:
             stage = ThreadedStage(stage, threads[one.device.info.name], one.device.info.name)
         stages.append(stage)
         stack.callback(stage.close)
-        kv_bytes.append({group: one.weights.kv_bytes(group, load.kv_dtype) for group in blocks})
+        kv_bytes.append({group: one.use.block_bytes[group] for group in groups})
     return Pipeline(stages, kv_bytes, draws=DRAWS in placed[-1].device.info.features)
 
 
@@ -385,7 +374,7 @@ def _describe(load: Load, model: OpenModel, placed: Sequence[_Placed], budget: K
         max_context_len=model.plan.max_context_len,
         num_parameters=model.checkpoint.num_parameters,
         formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
-        stages=tuple(_report(load, model, one, budget) for one in placed),
+        stages=tuple(_report(model.plan, one, budget) for one in placed),
         kv_tokens=budget.max_tokens if model.plan.groups else None,
         load_s=0.0,
         notices=tuple(notices),
@@ -401,14 +390,12 @@ def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
     return [f"--threads {threads}: more than the {processors} available processors, so threads take turns"]
 
 
-def _report(load: Load, model: OpenModel, one: _Placed, budget: KVBudget) -> StageReport:
-    groups = [group.id for group in one.program.groups if group.layers]
-    kv_bytes = sum(budget.num_blocks[g] * one.weights.kv_bytes(g, load.kv_dtype) for g in groups)
-    weights = sum(weight_bytes(weight) for weight in one.program.weights)
+def _report(plan: ModelPlan, one: _Placed, budget: KVBudget) -> StageReport:
     return StageReport(
         one.device.info.name,
-        parts_text(model.plan, one.spec.first_part, one.spec.last_part),
-        weights,
-        kv_bytes,
-        step_bytes(one.program, most_rows(load, model)),
+        parts_text(plan, one.spec.first_part, one.spec.last_part),
+        one.use.weight_bytes,
+        pool_bytes(budget.num_blocks, one.use.block_bytes),
+        one.use.step_bytes,
+        one.use.memory_id,
     )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from llmd.api.device import DeviceInfo
-from llmd.api.errors import MemoryBudgetError
+from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
-from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
-from llmd.api.program import Program
+from llmd.api.step_buffers import step_buffer_bytes
 from llmd.engine.embedding_limits import EmbeddingLimits
-from llmd.engine.kv_budget import plan_kv
-from llmd.engine.stages import StageParts, most_rows, place_parts, step_bytes
+from llmd.engine.kv_budget import NO_LIMIT, KVMemory, plan_kv
+from llmd.engine.memory_use import MemoryUse, by_memory, pool_bytes
+from llmd.engine.stages import StageParts, place_parts, stage_limits
 from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
@@ -27,26 +26,39 @@ LEAST_KV_TOKENS = 2048
 
 
 class MemoryNeed(msgspec.Struct, frozen=True):
-    """Bytes that a model needs."""
+    """Bytes that a model needs of one memory."""
 
     weight_bytes: int
     """Weights in the formats of their devices."""
     kv_bytes: int
-    """The KV pool that was asked for, or else the smallest useful one."""
+    """The KV pools that were asked for, or else the smallest useful ones."""
     most_kv_bytes: int
-    """A KV pool for all slots at full context."""
+    """The largest KV pools that the engine may allocate."""
     step_bytes: int = 0
-    """Buffers for the rows of a step."""
+    """Step buffers."""
+    memory_bytes: int = 0
+    """Size of the memory, as its devices state it."""
+    limit_bytes: int | None = None
+    """Most bytes of it for all models, if the user has set a limit."""
+    devices: tuple[str, ...] = ()
+    """Names of the devices that compute in it."""
 
     @property
     def total_bytes(self) -> int:
         return self.weight_bytes + self.kv_bytes + self.step_bytes
 
 
+class _Stage(msgspec.Struct, frozen=True):
+    info: DeviceInfo
+    use: MemoryUse
+
+
 def memory_need(
     load: Load, architectures: Mapping[str, Architecture], device: Callable[[str], DeviceInfo]
-) -> MemoryNeed:
-    """Estimate what a load would need. ``device`` returns the device for ``auto`` or a name.
+) -> dict[str, MemoryNeed]:
+    """Estimate what a load would need of each memory, by `DeviceInfo.memory_id`.
+
+    ``device`` returns the device for ``auto`` or a name.
 
     Raises:
         LlmdError: the model cannot be loaded on these devices.
@@ -54,25 +66,33 @@ def memory_need(
     model = open_model(Path(load.directory), architectures, load.context_len)
     try:
         specs = place_parts(load, model.plan)
-        programs = [_program(load, model, device(spec.device), spec) for spec in specs]
+        infos = [device(spec.device) for spec in specs]
+        limits = stage_limits(load, model, infos)
+        stages = [_stage(load, model, info, spec, limits) for info, spec in zip(infos, specs, strict=True)]
     finally:
         model.checkpoint.close()
-    slots, most_len, chunk_len = load.slots, model.plan.context_len, load.chunk_len
-    if model.embedding is not None:
-        limits = EmbeddingLimits.of(model.plan, load.chunk_len)
-        slots, most_len, chunk_len = 1, limits.kv_len, limits.kv_chunk_len
-    most = _kv_bytes(load, model.plan, slots, most_len, chunk_len)
-    least = _kv_bytes(load, model.plan, 1, min(most_len, LEAST_KV_TOKENS), chunk_len)
-    asked = least if load.kv_memory is None else min(load.kv_memory, most)
-    weights = sum(weight_bytes(weight) for program in programs for weight in program.weights)
-    rows = most_rows(load, model)
-    return MemoryNeed(weights, asked, most, sum(step_bytes(program, rows) for program in programs))
+    uses = by_memory(stage.use for stage in stages)
+    least, most = _kv_blocks(load, model, uses.values())
+    needs = {}
+    for memory_id, use in uses.items():
+        owners = [stage.info for stage in stages if stage.info.memory_id == memory_id]
+        options = [load.options_of(info.name).memory_bytes for info in owners]
+        needs[memory_id] = MemoryNeed(
+            use.weight_bytes,
+            pool_bytes(least, use.block_bytes),
+            pool_bytes(most, use.block_bytes),
+            use.step_bytes,
+            min(info.memory_bytes for info in owners),
+            min((limit for limit in options if limit is not None), default=None),
+            tuple(dict.fromkeys(info.name for info in owners)),
+        )
+    return needs
 
 
-def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
+def _stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts, limits: StageLimits) -> _Stage:
     formats = format_policy(model.checkpoint, info, load.quant)
     arithmetic = chosen_arithmetic(info, load.activations)
-    return lower(
+    program = lower(
         model.plan,
         spec.first_part,
         spec.last_part,
@@ -81,20 +101,35 @@ def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -
         activations=arithmetic.activations,
         precision=arithmetic.precision,
     )
+    use = MemoryUse(
+        info.memory_id,
+        sum(weight_bytes(weight) for weight in program.weights),
+        step_buffer_bytes(program, limits),
+        tuple(kv_block_bytes(group, load.kv_dtype) if group.layers else 0 for group in program.groups),
+    )
+    return _Stage(info, use)
 
 
-def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:
-    """Return the bytes of KV pools for ``slots`` sequences of ``context_len`` tokens."""
-    block_bytes = [kv_block_bytes(group, load.kv_dtype) for group in plan.groups]
-    try:
-        budget = plan_kv(
-            plan.groups,
-            block_bytes,
-            slots=slots,
-            context_len=context_len,
-            chunk_len=chunk_len,
-            budget_bytes=1 << 62,
-        )
-    except MemoryBudgetError:  # beyond any machine
-        return 1 << 62
-    return budget.total_bytes
+def _kv_blocks(
+    load: Load, model: OpenModel, uses: Iterable[MemoryUse]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the blocks of each KV group in the smallest and in the largest pools of a load."""
+    groups = model.plan.groups
+    slots, most_len, chunk_len = load.slots, model.plan.context_len, load.chunk_len
+    if model.embedding is not None:
+        limits = EmbeddingLimits.of(model.plan, load.chunk_len)
+        slots, most_len, chunk_len = 1, limits.kv_len, limits.kv_chunk_len
+    memories = [KVMemory(use.memory_id, use.block_bytes, NO_LIMIT) for use in uses]
+    most = plan_kv(
+        groups,
+        memories,
+        slots=slots,
+        context_len=most_len,
+        chunk_len=chunk_len,
+        total_bytes=load.kv_memory,
+    ).num_blocks
+    if load.kv_memory is not None:
+        return most, most
+    least_len = min(most_len, LEAST_KV_TOKENS)
+    least = plan_kv(groups, memories, slots=1, context_len=least_len, chunk_len=chunk_len)
+    return least.num_blocks, most

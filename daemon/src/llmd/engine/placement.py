@@ -12,6 +12,7 @@ from llmd.api.program import Program
 from llmd.engine.admission import EngineLimits
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import KVBudget
+from llmd.engine.memory_use import MemoryUse
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.stages import StageParts
 
@@ -23,6 +24,7 @@ class PlacedStage(msgspec.Struct, frozen=True):
     device: Device
     program: Program
     weights: LoadedWeights
+    use: MemoryUse
 
 
 class Placement(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Splitting a model among devices, and the memory that a step needs on each."""
+"""Splitting a model among devices, and the sizes that its stages are built for."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from llmd.api.device import DeviceInfo
+from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
-from llmd.api.program import Program
-from llmd.engine.embedding_limits import EmbeddingLimits
+from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.models.open_model import OpenModel
 
-FLOAT_BYTES = 4
+SCORED_ROWS = 16
+"""Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
+Each needs memory for two rows of logits in every step in flight."""
 
 
 class StageParts(msgspec.Struct, frozen=True):
@@ -112,13 +113,11 @@ def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:
     return (2 if devices[0].queues else 1), 1
 
 
-def most_rows(load: Load, model: OpenModel) -> int:
-    """Return the largest number of rows in a step."""
+def stage_limits(load: Load, model: OpenModel, devices: Sequence[DeviceInfo]) -> StageLimits:
+    """Return the sizes that every stage of the model is built for; ``devices`` are those of the stages."""
     if model.embedding is None:
-        return load.slots + load.chunk_len
-    return EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
-
-
-def step_bytes(program: Program, max_rows: int) -> int:
-    """Return the bytes of the rows of one step, without other buffers of the device or further steps."""
-    return max_rows * sum(program.slot_widths) * FLOAT_BYTES
+        rows, outputs = load.slots + load.chunk_len, load.slots + SCORED_ROWS
+        depth, _ = flight_depth(devices)
+        return StageLimits(rows, load.slots + 1, outputs, load.kv_dtype, tickets=depth)
+    rows = EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
+    return StageLimits(rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)

@@ -292,7 +292,7 @@ class Daemon:
         )
 
     def _measurer(self, plugins: AsyncPluginHost) -> Measure:
-        async def measure(name: str, directory: Path) -> MemoryNeed:
+        async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
             message = load_message(directory, self._settings.of_model(name).engine)
             return await plugins.ask(
                 lambda host: memory_need(

@@ -2,7 +2,8 @@
 
 A step takes ``step_s`` seconds of the caller's clock (`null_timeline`). The logits of a row depend only on
 its position (`null_rows`); edits and masks have no effect, except on a device that draws tokens. Violations
-of the contract are refused, and submitted steps are recorded.
+of the contract are refused, and submitted steps are recorded. A device has a memory of its own, in which it
+counts weights, KV pools and step buffers.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from llmd.api import (
     KVDtype,
     LateEdits,
     LoadedWeights,
+    MemoryBudgetError,
     Pattern,
     Program,
     Progress,
@@ -38,11 +40,14 @@ from llmd.api import (
     StepResult,
     TensorSource,
     Ticket,
+    step_buffer_bytes,
 )
+from llmd.api.byte_size import format_bytes
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
 from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.step import Float32
+from llmd.models.weight_formats import weight_bytes
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
 
@@ -85,7 +90,9 @@ class NullDevice:
             queues=True,
             description="keeps time, computes nothing",
             features=(DRAWS, STATE, TAPS) if draws else (STATE, TAPS),
+            memory_id=name,
         )
+        self.held_bytes = 0
         self.clock = clock
         self.step_s = step_s
         self.pause = pause
@@ -96,6 +103,9 @@ class NullDevice:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return DeviceProfile(1e9, {"f32": 1e9}, 1e9)
 
+    def free_bytes(self) -> int:
+        return self.info.memory_bytes - self.held_bytes
+
     def load(
         self,
         program: Program,
@@ -105,8 +115,35 @@ class NullDevice:
     ) -> NullWeights:
         return NullWeights(self, program)
 
+    def take(self, num_bytes: int) -> _Held:
+        """Take memory until the result is freed.
+
+        Raises:
+            MemoryBudgetError: it is not free.
+        """
+        if num_bytes > self.free_bytes():
+            raise MemoryBudgetError(
+                f"{format_bytes(num_bytes)} do not fit the {format_bytes(self.free_bytes())} that are free",
+                hint="lower --kv-memory, --slots or --max-ctx",
+            )
+        return _Held(self, num_bytes)
+
     def close(self) -> None:
         """Nothing is held."""
+
+
+class _Held:
+    """Memory of a device."""
+
+    def __init__(self, device: NullDevice, num_bytes: int) -> None:
+        device.held_bytes += num_bytes
+        self._device = device
+        self._num_bytes = num_bytes
+
+    def free(self) -> None:
+        """Give the memory back, once."""
+        self._device.held_bytes -= self._num_bytes
+        self._num_bytes = 0
 
 
 class NullWeights:
@@ -115,18 +152,21 @@ class NullWeights:
     def __init__(self, device: NullDevice, program: Program) -> None:
         self._device = device
         self._program = program
+        self._held = device.take(sum(weight_bytes(weight) for weight in program.weights))
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return 1024 * len(self._program.groups[group].layers)
 
-    def free_bytes(self) -> int:
-        return self._device.info.memory_bytes
+    def step_bytes(self, limits: StageLimits) -> int:
+        return step_buffer_bytes(self._program, limits)
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> NullStage:
-        return NullStage(self._device, self._program, blocks, limits)
+        pools = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
+        held = self._device.take(pools + self.step_bytes(limits))
+        return NullStage(self._device, self._program, blocks, limits, held)
 
     def close(self) -> None:
-        """Nothing is held."""
+        self._held.free()
 
 
 class _Flight(msgspec.Struct):
@@ -156,9 +196,15 @@ class NullStage:
     """
 
     def __init__(
-        self, device: NullDevice, program: Program, blocks: Mapping[int, int], limits: StageLimits
+        self,
+        device: NullDevice,
+        program: Program,
+        blocks: Mapping[int, int],
+        limits: StageLimits,
+        held: _Held,
     ) -> None:
         self._device = device
+        self._held = held
         self._program = program
         self._blocks = dict(blocks)
         self._limits = limits
@@ -264,6 +310,7 @@ class NullStage:
 
     def close(self) -> None:
         self._flights.clear()
+        self._held.free()
 
     def _check_draws(self, selection: Selection) -> None:
         if DRAWS not in self._device.info.features and (selection.draws or selection.late is not None):

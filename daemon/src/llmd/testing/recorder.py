@@ -77,6 +77,9 @@ class Recorder:
     def benchmark(self, budget_s: float) -> DeviceProfile:
         return DeviceProfile(read_bytes_per_s=1.0, decode_bytes_per_s={}, prefill_flops_per_s=1.0)
 
+    def free_bytes(self) -> int:
+        return self.info.memory_bytes
+
     def load(
         self,
         program: Program,
@@ -92,8 +95,8 @@ class Recorder:
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return 1
 
-    def free_bytes(self) -> int:
-        return self.info.memory_bytes
+    def step_bytes(self, limits: StageLimits) -> int:
+        return 0
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> Recorder:
         self.blocks = dict(blocks)

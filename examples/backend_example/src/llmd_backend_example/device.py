@@ -68,6 +68,10 @@ class ExampleDevice:
             prefill_flops_per_s=prefills * 2 * matrix.size * len(many),
         )
 
+    def free_bytes(self) -> int:
+        """Return what is free now, in the memory that ``info.memory_id`` names: by default, main memory."""
+        return available_bytes()
+
     def load(
         self,
         program: Program,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from llmd.api import KVDtype, MemoryBudgetError, Program, Progress, StageLimits, TensorSource, kv_block_bytes
+from llmd.api import (
+    KVDtype,
+    MemoryBudgetError,
+    Program,
+    Progress,
+    StageLimits,
+    TensorSource,
+    kv_block_bytes,
+    step_buffer_bytes,
+)
 from llmd.api.machine import available_bytes
 from llmd_backend_example.kernels import KERNELS
 from llmd_backend_example.kernels.kernel import Kernel
@@ -37,16 +46,16 @@ class ExampleParts:
         """Return the bytes of a block: this device needs no padding."""
         return kv_block_bytes(self._program.groups[group], kv_dtype)
 
-    def free_bytes(self) -> int:
-        """Return the bytes left after loading the weights."""
-        return available_bytes()
+    def step_bytes(self, limits: StageLimits) -> int:
+        """Return the bytes of the slots and the logits: this device has no other step buffers."""
+        return step_buffer_bytes(self._program, limits)
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ExampleStage:
         """Allocate the KV pools. Stages share only the weights."""
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
-        if needed > self.free_bytes():
+        if needed > (free := available_bytes()):
             raise MemoryBudgetError(
-                f"the KV cache needs {needed} bytes, but {self.free_bytes()} are free",
+                f"the KV cache needs {needed} bytes, but {free} are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         return ExampleStage(self._program, self._kernels, blocks, limits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Sequence
 
 from llmd.api import (
@@ -66,6 +67,7 @@ class CpuDevice:
         placed = placement.chosen_placement(isa) if threads is None else placement.Placement(threads)
         self.info = describe(isa, placed.threads)
         self._native = _start_threads(isa, placed)
+        self._short: weakref.WeakSet[CpuWeights] = weakref.WeakSet()
         self.quantizer = NativeQuantizer()
         where = ", ".join(map(str, placed.processors)) or "any"
         log.info("cpu_opened", extra={"isa": isa, "threads": placed.threads, "processors": where})
@@ -86,6 +88,11 @@ class CpuDevice:
         }
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
 
+    def free_bytes(self) -> int:
+        # Pages of weights that were mapped because memory is short count as used, but the system drops them.
+        left = [weights.left_bytes for weights in self._short if weights.left_bytes is not None]
+        return min(left, default=available_bytes())
+
     def load(
         self,
         program: Program,
@@ -93,7 +100,10 @@ class CpuDevice:
         progress: Progress,
         have: Sequence[LoadedWeights] = (),
     ) -> CpuWeights:
-        return load_weights(self._native, program, tensors, progress)
+        weights = load_weights(self._native, program, tensors, progress)
+        if weights.left_bytes is not None:
+            self._short.add(weights)
+        return weights
 
     def close(self) -> None:
         """Do nothing: the threads end with the last object that uses them."""

@@ -57,6 +57,10 @@ class TicketArrays:
             top_raw=floats(outputs * MAX_RAW_TOP),
         )
 
+    @property
+    def num_bytes(self) -> int:
+        return sum(array.nbytes for array in vars(self).values())
+
     def result(self, outputs: int, candidates: int, raw_top: int) -> StepResult:
         """Return views of the first ``outputs`` rows."""
         return StepResult(

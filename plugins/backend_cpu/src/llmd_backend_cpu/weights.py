@@ -27,6 +27,7 @@ from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.stage import CpuStage
+from llmd_backend_cpu.tickets import TicketArrays
 from llmd_backend_cpu.topology import usable_processors
 
 _ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
@@ -140,20 +141,22 @@ class CpuWeights:
     ) -> None:
         self._program = program
         self._native: _ext.Weights | None = native
-        self._left_bytes = left_bytes
+        self.left_bytes = left_bytes
         self.writer = writer
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return self._loaded().kv_block_bytes(group, kv_dtype)
 
-    def free_bytes(self) -> int:
-        return available_bytes() if self._left_bytes is None else self._left_bytes
+    def step_bytes(self, limits: StageLimits) -> int:
+        slots = 4 * limits.max_rows * sum(self._program.slot_widths)
+        return slots + limits.tickets * TicketArrays.allocate(self._program, limits).num_bytes
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CpuStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
-        if needed > self.free_bytes():
+        free = available_bytes() if self.left_bytes is None else self.left_bytes
+        if needed > free:
             raise MemoryBudgetError(
-                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(self.free_bytes())} that are free",
+                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(free)} that are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         try:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import CheckpointError, EngineCrashedError, RequestError
+from llmd.api.errors import CheckpointError, EngineCrashedError, MemoryBudgetError, RequestError
 from llmd.api.messages import BeamParams, EmbedText, Load, StopParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.server.engines.admission_limits import QueueLimits
@@ -289,9 +289,9 @@ async def test_program_that_cannot_be_started_is_an_error(model_directory: Path)
 async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: Path, probes: Path) -> None:
     admitted = asyncio.Event()
 
-    async def admit() -> int | None:
+    async def admit() -> Mapping[str, int]:
         await admitted.wait()
-        return None
+        return {"reference": 1}
 
     async with supervised(model_directory, engine_command(probes), admit=admit) as supervisor:
         await asyncio.sleep(0)
@@ -299,6 +299,8 @@ async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: P
         admitted.set()
         await supervisor.load_sent.wait()
         assert supervisor.pid is not None
+        with pytest.raises(MemoryBudgetError, match="exceed the limit of 1 B"):
+            await supervisor.loaded()
     never = supervised(model_directory, engine_command(probes), admit=asyncio.Event().wait)
     async with never as closed:
         await closed.close()

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec import structs
 
+from llmd.api import HOST_MEMORY
 from llmd.api.errors import CheckpointError, MemoryBudgetError
 from llmd.engine.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
@@ -23,7 +25,7 @@ def slow_model(name: str, directory: Path, leases: ModelLeases, admit: Admit) ->
 
 
 def sized(_directory: Path) -> MemoryNeed:
-    return MemoryNeed(weight_bytes=50, kv_bytes=10, most_kv_bytes=30)
+    return MemoryNeed(weight_bytes=50, kv_bytes=10, most_kv_bytes=30, devices=("cpu",))
 
 
 async def settle() -> None:
@@ -36,7 +38,7 @@ async def load(manager: ModelManager, name: str) -> BareModel:
     """Load a model and report its size."""
     model = bare(await manager.serve(name, Path(name)))
     await settle()
-    model.size_bytes = 60
+    model.sizes = {HOST_MEMORY: 60}
     return model
 
 
@@ -168,9 +170,9 @@ async def test_models_that_load_at_once_do_not_share_the_same_bytes() -> None:
 
 async def test_within_a_limit_keys_and_values_get_half_of_what_is_left() -> None:
     manager = residents_of(limit_bytes=100, need=sized)
-    assert (await load(manager, "a")).granted == 30
-    assert (await load(residents_of(limit_bytes=64, need=sized), "a")).granted == 12
-    assert (await load(residents_of(available=100, need=sized), "a")).granted is None
+    assert (await load(manager, "a")).granted == {"cpu": 50 + 30}
+    assert (await load(residents_of(limit_bytes=64, need=sized), "a")).granted == {"cpu": 50 + 12}
+    assert (await load(residents_of(available=100, need=sized), "a")).granted == {}
 
 
 async def test_what_cannot_be_measured_is_left_to_the_engine() -> None:
@@ -228,3 +230,83 @@ async def test_who_is_told_to_leave_keeps_no_cache() -> None:
 
 async def test_models_keep_the_loader_they_were_given() -> None:
     assert (await residents_of(bare_model).serve("c", C)).directory == C
+
+
+def on_card(directory: Path) -> dict[str, MemoryNeed]:
+    """A model of 20 in the memory of a card of 30, with 1 in main memory. ``main`` is 20 in main memory."""
+    if directory == Path("main"):
+        return {HOST_MEMORY: MemoryNeed(20, 0, 0)}
+    card = MemoryNeed(15, 4, 8, step_bytes=1, memory_bytes=30, devices=("cuda:0",))
+    return {"card": card, HOST_MEMORY: MemoryNeed(1, 0, 0, devices=("cpu",))}
+
+
+async def load_on_card(manager: ModelManager, name: str) -> BareModel:
+    model = bare(await manager.serve(name, Path(name)))
+    await settle()
+    model.sizes = {HOST_MEMORY: 20} if name == "main" else {"card": 20, HOST_MEMORY: 1}
+    return model
+
+
+async def test_a_model_on_a_card_needs_no_main_memory_for_what_is_there() -> None:
+    model = await load_on_card(residents_of(available=1, need=on_card), "a")
+    assert model.loaded
+    assert model.granted == {}
+
+
+async def test_models_on_different_memories_do_not_evict_each_other() -> None:
+    timers = Timers()
+    manager = residents_of(available=21, need=on_card, timers=timers)
+    main = await load_on_card(manager, "main")
+    timers.go_on(1)
+    first = await load_on_card(manager, "a")
+    timers.go_on(1)
+    await load_on_card(manager, "b")
+    assert set(manager.served) == {"main", "b"}
+    assert (main.closed, first.closed) == ([], [None])
+
+
+async def test_what_a_card_cannot_hold_is_refused_with_its_name() -> None:
+    def too_large(_directory: Path) -> dict[str, MemoryNeed]:
+        return {"card": MemoryNeed(25, 4, 8, step_bytes=2, memory_bytes=30)}
+
+    model = bare(await residents_of(need=too_large).serve("a", A))
+    with pytest.raises(
+        MemoryBudgetError, match=r"a needs 31 B in memory card \(25 B .*\), but at most 30 B can .*--split"
+    ):
+        await model.ready()
+
+
+async def test_a_limit_of_a_card_is_divided_like_that_of_main_memory() -> None:
+    def limited(directory: Path) -> dict[str, MemoryNeed]:
+        needs = on_card(directory)
+        return {**needs, "card": structs.replace(needs["card"], limit_bytes=24)}
+
+    manager = residents_of(need=limited)
+    assert (await load_on_card(manager, "a")).granted == {"cuda:0": 16 + 4 + 2}
+    await load_on_card(manager, "b")
+    assert set(manager.served) == {"b"}
+
+
+async def test_models_that_load_at_once_do_not_share_the_bytes_of_a_card() -> None:
+    manager = residents_of(slow_model, need=on_card)
+    first, second = await load_on_card(manager, "a"), await load_on_card(manager, "b")
+    first.finish_loading()
+    second.finish_loading()
+    await settle()
+    assert first.closed == [None]  # the second had to wait until the first was loaded and idle
+    assert second.loaded
+
+
+async def test_only_a_model_whose_memory_is_needed_is_hurried() -> None:
+    timers = Timers()
+    manager = residents_of(timers=timers, available=22, need=on_card)
+    on_host, before = await load_on_card(manager, "main"), await load_on_card(manager, "a")
+    for model in (on_host, before):
+        model.finish_closing.clear()
+    timers.go_on(KEEP_ALIVE_S)
+    coming = await load_on_card(manager, "b")
+    assert (on_host.hurried, before.hurried, coming.loaded) == (False, True, None)
+    for model in (on_host, before):
+        model.finish_closing.set()
+    await settle()
+    assert coming.loaded

@@ -17,6 +17,7 @@ from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd.api.program import ACTIVATION_DTYPES, PRECISIONS, ActivationDtype, Precision, Program
+from llmd.api.step_buffers import step_buffer_bytes
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, Weight, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
@@ -66,6 +67,9 @@ class ReferenceDevice:
         prefill = 2.0 * decode["f32"] / np.dtype(np.float32).itemsize
         return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=decode, prefill_flops_per_s=prefill)
 
+    def free_bytes(self) -> int:
+        return available_bytes()
+
     def load(
         self,
         program: Program,
@@ -89,14 +93,14 @@ class ReferenceWeights:
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return kv_block_bytes(self._program.groups[group], kv_dtype)
 
-    def free_bytes(self) -> int:
-        return available_bytes()
+    def step_bytes(self, limits: StageLimits) -> int:
+        return step_buffer_bytes(self._program, limits)
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> ReferenceStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
-        if needed > self.free_bytes():
+        if needed > (free := available_bytes()):
             raise MemoryBudgetError(
-                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(self.free_bytes())} that are free",
+                f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(free)} that are free",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
         return ReferenceStage(self._program, self._weights, blocks, limits)

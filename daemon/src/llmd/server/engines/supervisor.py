@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
@@ -61,8 +61,9 @@ Sleep = Callable[[float], Coroutine[None, None, None]]
 UNNUMBERED = 0
 """The id of a request before `Supervisor.open` or `Supervisor.search` gives it one."""
 
-Admit = Callable[[], Awaitable[int | None]]
-"""Waits until a model may be loaded. Returns the bytes for its KV pools; None: the engine chooses."""
+Admit = Callable[[], Awaitable[Mapping[str, int]]]
+"""Waits until a model may be loaded. Returns the most bytes that it may take of the memory of each device;
+devices that are left out have no limit."""
 
 
 class Supervisor:
@@ -310,13 +311,12 @@ class Supervisor:
     async def _admitted(self) -> None:
         """Wait until there is memory for the model. Requests wait meanwhile; they fail if it does not fit."""
         try:
-            granted = await self._admit() if self._admit else None
+            limits = await self._admit() if self._admit else {}
         except LlmdError as error:
             self._next_start = None
             self._perform(self._state.fail(error))
             return
-        if self._load.kv_memory is None:
-            self._load = structs.replace(self._load, kv_memory=granted)
+        self._load = self._load.within(limits)
 
     async def _live(self) -> str:
         """Run one engine from start to end; return how it ended."""

@@ -1,17 +1,22 @@
-"""Decides which models to unload so that another fits into memory. Pure: sizes in, a decision out."""
+"""Decides which models to unload so that another fits into memory. Pure: sizes in, a decision out.
+
+Sizes are bytes by memory (`llmd.api.DeviceInfo.memory_id`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+
+Sizes = Mapping[str, int]
 
 
 class ModelFootprint(Struct, frozen=True):
     """A model and the memory that it takes or will take."""
 
     name: str
-    size_bytes: int
+    sizes: Sizes
     last_used: float = 0.0
     """Time of last use: the least recently used idle model is unloaded first."""
     busy: bool = False
@@ -25,9 +30,10 @@ class ModelFootprint(Struct, frozen=True):
 
 
 class Fits(Struct, frozen=True):
-    """The model fits; ``left_bytes`` stay free."""
+    """The model fits."""
 
-    left_bytes: int
+    left: Sizes
+    """The bytes that stay free in each memory that it needs."""
 
 
 class Unload(Struct, frozen=True):
@@ -45,41 +51,69 @@ class Wait(Struct, frozen=True):
 class NeverFits(Struct, frozen=True):
     """The model does not fit, even if all models that are not pinned are unloaded."""
 
+    memory_id: str
+    """A memory that is too small."""
     most_bytes: int
-    """The memory that can be made available."""
+    """The bytes of it that can be made available."""
     pinned: tuple[str, ...]
 
 
 Decision = Fits | Unload | Wait | NeverFits
 
 
-def decide(need_bytes: int, free_bytes: int, footprints: Sequence[ModelFootprint]) -> Decision:
-    """Decide what must happen before ``need_bytes`` can be loaded.
+def decide(need: Sizes, free: Sizes, footprints: Sequence[ModelFootprint]) -> Decision:
+    """Decide what must happen before ``need`` can be loaded; ``free`` has every memory that it needs.
 
-    Models that are being unloaded are waited for first. Then idle models are unloaded, no more than
-    needed: least recently used first, those with an unlimited keep-alive last. Pinned models are never
-    unloaded.
+    Only models in a memory that is too full matter. Those that are being unloaded are waited for first. Then
+    idle models are unloaded: least recently used first, those with an unlimited keep-alive last, and none
+    without which the others make enough room. Pinned models are never unloaded.
     """
-    if need_bytes <= free_bytes:
-        return Fits(free_bytes - need_bytes)
-    leaving = [footprint for footprint in footprints if footprint.leaving]
-    freed = free_bytes + sum(footprint.size_bytes for footprint in leaving)
-    if need_bytes <= freed:
+    if not _short(need, free):
+        return Fits({memory_id: free[memory_id] - size for memory_id, size in need.items()})
+    leaving = _holders([footprint for footprint in footprints if footprint.leaving], _short(need, free))
+    freed = _freed(free, leaving)
+    if not _short(need, freed):
         return Wait(_names(leaving))
     movable = [footprint for footprint in footprints if not footprint.leaving and not footprint.pinned]
-    most = freed + sum(footprint.size_bytes for footprint in movable)
-    if need_bytes > most:
-        return NeverFits(
-            most, _names(footprint for footprint in footprints if footprint.pinned and not footprint.leaving)
-        )
-    chosen = []
+    most = _freed(freed, movable)
+    if short := _short(need, most):
+        pinned = [footprint for footprint in footprints if footprint.pinned and not footprint.leaving]
+        return NeverFits(short[0], most[short[0]], _names(_holders(pinned, short[:1])))
+    chosen, room = [], freed
     idle = (footprint for footprint in movable if not footprint.busy)
     for footprint in sorted(idle, key=lambda footprint: (footprint.kept_forever, footprint.last_used)):
         chosen.append(footprint)
-        freed += footprint.size_bytes
-        if need_bytes <= freed:
-            return Unload(_names(chosen))
-    return Wait(_names([*leaving, *(footprint for footprint in movable if footprint.busy)]))
+        room = _freed(room, [footprint])
+        if not _short(need, room):
+            return Unload(_names(_needed(need, freed, chosen)))
+    busy = _holders([footprint for footprint in movable if footprint.busy], _short(need, room))
+    return Wait(_names([*leaving, *busy]))
+
+
+def _short(need: Sizes, free: Sizes) -> list[str]:
+    """Return the memories that have too little room."""
+    return [memory_id for memory_id, size in need.items() if size > free[memory_id]]
+
+
+def _freed(free: Sizes, footprints: Iterable[ModelFootprint]) -> Sizes:
+    """Return what is free once models are unloaded."""
+    sizes = [footprint.sizes for footprint in footprints]
+    return {memory_id: size + sum(one.get(memory_id, 0) for one in sizes) for memory_id, size in free.items()}
+
+
+def _needed(need: Sizes, free: Sizes, chosen: Sequence[ModelFootprint]) -> list[ModelFootprint]:
+    """Leave out models that the others make unnecessary, the last of those to be unloaded first."""
+    needed = list(chosen)
+    for footprint in reversed(chosen):
+        others = [one for one in needed if one is not footprint]
+        if not _short(need, _freed(free, others)):
+            needed = others
+    return needed
+
+
+def _holders(footprints: Iterable[ModelFootprint], memory_ids: Sequence[str]) -> list[ModelFootprint]:
+    """Return the models that take memory of any of the given kinds."""
+    return [one for one in footprints if any(one.sizes.get(memory_id) for memory_id in memory_ids)]
 
 
 def _names(footprints: Iterable[ModelFootprint]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The memory budget of the models of one daemon."""
+"""The budget of one memory for the models of one daemon."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class MemoryBudget:
-    """The memory that all models may take together.
+    """What all models may take together of one memory.
 
     Without a user limit, the budget is the memory ``available`` at the start, and never more than is
     available later, because other programs need memory too.

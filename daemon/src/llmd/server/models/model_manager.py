@@ -5,15 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.byte_size import format_bytes
+from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import LlmdError, MemoryBudgetError
 from llmd.engine.memory_need import MemoryNeed
+from llmd.engine.memory_use import in_memory
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
-from llmd.server.models.eviction import Decision, Fits, ModelFootprint, NeverFits, Unload, Wait, decide
+from llmd.server.models.eviction import (
+    Decision,
+    Fits,
+    ModelFootprint,
+    NeverFits,
+    Sizes,
+    Unload,
+    Wait,
+    decide,
+)
 from llmd.server.models.memory_budget import MemoryBudget
 from llmd.server.models.model_leases import Clock, ModelLeases, Timer, loop_timer
 from llmd.server.models.served_model import ServedModel
@@ -25,7 +36,8 @@ WAIT_S = 60.0
 """How long a model waits for busy models before its requests are refused."""
 
 Loader = Callable[[str, Path, ModelLeases, Admit], ServedModel]
-Measure = Callable[[str, Path], Awaitable[MemoryNeed]]
+Measure = Callable[[str, Path], Awaitable[Mapping[str, MemoryNeed]]]
+"""Returns what a model needs of each memory."""
 
 
 class ModelManager:
@@ -42,6 +54,7 @@ class ModelManager:
         clock: Clock = time.monotonic,
         wait_s: float = WAIT_S,
     ) -> None:
+        """``memory`` is the budget of main memory; devices with a memory of their own state its size."""
         self._load = load
         self._measure = measure
         self._memory = memory
@@ -50,7 +63,7 @@ class ModelManager:
         self._clock = clock
         self._wait_s = wait_s
         self._served: dict[str, ServedModel] = {}
-        self._promised: dict[ServedModel, int] = {}
+        self._promised: dict[ServedModel, Sizes] = {}
         self._leaving: dict[ServedModel, OwnedTask] = {}
         self._loading: dict[ServedModel, OwnedTask] = {}
         self._changed = asyncio.Event()
@@ -130,60 +143,73 @@ class ModelManager:
             del self._leaving[model]
             self._changed.set()
 
-    async def _admit(self, model: ServedModel) -> int | None:
-        """Wait until a model may be loaded. Return the bytes for its KV pools; None: the engine chooses.
+    async def _admit(self, model: ServedModel) -> Mapping[str, int]:
+        """Wait until a model may be loaded. Return limits of its memory by device; empty: there are none.
 
         Raises:
             MemoryBudgetError: it cannot fit; the message lists the sizes.
             UnavailableError: other models were busy for too long.
         """
         try:
-            need = await self._measure(model.name, model.directory)
+            needs = await self._measure(model.name, model.directory)
         except LlmdError:  # the engine reports the error in more detail
-            return None
-        left = await self._room(model, need)
-        if self._memory.limit_bytes is None:
-            self._promised[model] = need.total_bytes
-            return None
-        kv_bytes = min(need.kv_bytes + left // 2, need.most_kv_bytes)
-        self._promised[model] = need.weight_bytes + need.step_bytes + kv_bytes
-        return kv_bytes
+            return {}
+        left = await self._room(model, needs)
+        promised, limits = {}, {}
+        for memory_id, need in needs.items():
+            promised[memory_id] = need.total_bytes
+            if self._budget(memory_id, need).limit_bytes is not None:
+                kv_bytes = min(need.kv_bytes + left[memory_id] // 2, need.most_kv_bytes)
+                promised[memory_id] += kv_bytes - need.kv_bytes
+                limits.update(dict.fromkeys(need.devices, promised[memory_id]))
+        self._promised[model] = promised
+        return limits
 
-    async def _room(self, model: ServedModel, need: MemoryNeed) -> int:
-        """Make room for the model; return the bytes that stay free after it is loaded."""
+    def _budget(self, memory_id: str, need: MemoryNeed) -> MemoryBudget:
+        if memory_id == HOST_MEMORY:
+            return self._memory
+        return MemoryBudget(need.limit_bytes, lambda: need.memory_bytes)
+
+    async def _room(self, model: ServedModel, needs: Mapping[str, MemoryNeed]) -> Sizes:
+        """Make room for the model; return the bytes that stay free in each memory after it is loaded."""
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
             self._changed.clear()
-            decision = self._decide(model, need)
+            decision = self._decide(model, needs)
             model.leases.waits_for = decision.names if isinstance(decision, Wait) else ()
             match decision:
                 case Fits():
-                    return decision.left_bytes
+                    return decision.left
                 case NeverFits():
-                    raise _too_large(model.name, need, decision)
+                    raise _too_large(model.name, needs[decision.memory_id], decision)
                 case Unload():
                     for name in decision.names:
                         logger.info("model_evicted", extra={"model": name, "in_favour_of": model.name})
                         self._retire(self._served[name])
                 case Wait():
                     for leaving in self._leaving:
-                        leaving.close_now()
+                        if leaving.name in decision.names:
+                            leaving.close_now()
                     await self._wait(model, decision, deadline)
 
-    def _decide(self, model: ServedModel, need: MemoryNeed) -> Decision:
-        others = {other: self._size(other) for other in (*self._served.values(), *self._leaving)}
+    def _decide(self, model: ServedModel, needs: Mapping[str, MemoryNeed]) -> Decision:
+        others = {other: self._sizes(other) for other in (*self._served.values(), *self._leaving)}
         others.pop(model, None)
-        promised = sum(size for other, size in self._promised.items() if other.loaded is None)
-        free = self._memory.free_bytes(sum(others.values()), promised)
-        return decide(
-            need.total_bytes, free, [self._footprint(other, size) for other, size in others.items()]
-        )
+        promised = [sizes for other, sizes in self._promised.items() if other.loaded is None]
+        free = {
+            memory_id: self._budget(memory_id, need).free_bytes(
+                _total(others.values(), memory_id), _total(promised, memory_id)
+            )
+            for memory_id, need in needs.items()
+        }
+        wanted = {memory_id: need.total_bytes for memory_id, need in needs.items()}
+        return decide(wanted, free, [self._footprint(other, sizes) for other, sizes in others.items()])
 
-    def _footprint(self, model: ServedModel, size_bytes: int) -> ModelFootprint:
+    def _footprint(self, model: ServedModel, sizes: Sizes) -> ModelFootprint:
         leases = model.leases
         return ModelFootprint(
             model.name,
-            size_bytes,
+            sizes,
             last_used=leases.last_used,
             busy=leases.users > 0,
             pinned=leases.pinned,
@@ -191,8 +217,8 @@ class ModelManager:
             kept_forever=leases.remaining_s is None,
         )
 
-    def _size(self, model: ServedModel) -> int:
-        return self._promised.get(model, 0) if model.loaded is None else model.size_bytes
+    def _sizes(self, model: ServedModel) -> Sizes:
+        return self._promised.get(model, {}) if model.loaded is None else model.sizes
 
     async def _wait(self, model: ServedModel, decision: Wait, deadline: float) -> None:
         names = ", ".join(decision.names)
@@ -214,11 +240,18 @@ async def _is_set_within(event: asyncio.Event, limit_s: float) -> bool:
     return True
 
 
+def _total(sizes: Iterable[Sizes], memory_id: str) -> int:
+    return sum(one.get(memory_id, 0) for one in sizes)
+
+
 def _too_large(name: str, need: MemoryNeed, decision: NeverFits) -> MemoryBudgetError:
     pinned = f" (pinned: {', '.join(decision.pinned)})" if decision.pinned else ""
+    on_host = decision.memory_id == HOST_MEMORY
     return MemoryBudgetError(
-        f"{name} needs {format_bytes(need.total_bytes)} ({format_bytes(need.weight_bytes)} of weights, "
+        f"{name} needs {format_bytes(need.total_bytes)}{in_memory(decision.memory_id)} "
+        f"({format_bytes(need.weight_bytes)} of weights, "
         f"{format_bytes(need.kv_bytes)} of KV cache, {format_bytes(need.step_bytes)} of step buffers), "
         f"but at most {format_bytes(decision.most_bytes)} can be made available{pinned}",
-        hint="quantise it with --quant q8 or q4, choose a smaller model, or raise --max-memory",
+        hint="quantise it with --quant q8 or q4, choose a smaller model, or "
+        + ("raise --max-memory" if on_host else "move layers to another device with --split"),
     )

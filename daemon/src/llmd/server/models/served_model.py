@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -95,8 +96,15 @@ class ServedModel:
     @property
     def size_bytes(self) -> int:
         """Bytes of weights, KV pools and step buffers; 0 until it is loaded."""
-        stages = self.loaded.stages if self.loaded else ()
-        return sum(stage.size_bytes for stage in stages)
+        return sum(self.sizes.values())
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes as in `size_bytes` by memory (`llmd.api.DeviceInfo.memory_id`)."""
+        sizes: defaultdict[str, int] = defaultdict(int)
+        for stage in self.loaded.stages if self.loaded else ():
+            sizes[stage.memory_id] += stage.size_bytes
+        return dict(sizes)
 
     @property
     def never_loaded(self) -> bool:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from llmd.api.messages import Loaded, StageReport
+from llmd.server.dialects.ollama.listing import vram_bytes
 from tests.serving.http import send
 from tests.serving.model import CONTEXT_LEN
 from tests.serving.running import MODEL, RunningDaemon
@@ -46,3 +48,12 @@ def test_loaded_models_are_shown_with_their_memory_and_window(daemon: RunningDae
     assert row["context_length"] == CONTEXT_LEN
     assert row["details"]["family"] == "llama"
     assert row["expires_at"].endswith("Z")
+
+
+def test_memory_of_cards_is_vram() -> None:
+    stages = (
+        StageReport("cpu", "layer 0", 100, 10, 1),
+        StageReport("cuda:0", "layers 1-2", 200, 20, 2, "card"),
+    )
+    loaded = Loaded("llama", 10, 512, 512, 1, ("f32",), stages, kv_tokens=512, load_s=0.1)
+    assert vram_bytes(loaded) == 222

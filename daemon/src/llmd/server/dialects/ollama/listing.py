@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from llmd.api.device import HOST_MEMORY
 from llmd.api.messages import Loaded
 from llmd.chat.capabilities import capability_names, read_capabilities
 from llmd.registry.stored_model import describe
@@ -20,7 +21,6 @@ from llmd.server.service import Service
 
 # The date that Ollama returns for a model that stays loaded.
 FOR_EVER = datetime(2318, 1, 1, tzinfo=UTC)
-MAIN_MEMORY = ("cpu", "reference")
 
 
 async def tags(_request: web.Request, service: Service) -> web.Response:
@@ -54,17 +54,21 @@ def _entry(model: KnownModel) -> dict[str, Any]:
 
 def _running(model: ServedModel, loaded: Loaded) -> dict[str, Any]:
     described = describe_model(describe(model.name, model.directory))
-    sizes = [(stage.device, stage.size_bytes) for stage in loaded.stages]
     return {
         "name": model.name,
         "model": model.name,
-        "size": sum(size for _, size in sizes),
+        "size": model.size_bytes,
         "digest": digest(model.directory),
         "details": described.details(),
         "expires_at": rfc3339_of(_expiry(model)),
-        "size_vram": sum(size for device, size in sizes if device not in MAIN_MEMORY),
+        "size_vram": vram_bytes(loaded),
         "context_length": loaded.window,
     }
+
+
+def vram_bytes(loaded: Loaded) -> int:
+    """Return what a model takes of memories that are not main memory."""
+    return sum(stage.size_bytes for stage in loaded.stages if stage.memory_id != HOST_MEMORY)
 
 
 def _expiry(model: ServedModel) -> datetime:

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from llmd.api import StageLimits, step_buffer_bytes
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+
+PLAN = TinyModel().plan()
+
+
+def test_a_stage_has_slots_for_one_step_and_results_for_every_ticket() -> None:
+    limits = StageLimits(max_rows=7, max_sequences=2, max_outputs=3, tickets=5)
+    last, first = len(PLAN.parts), 1
+    head = lower(PLAN, first, last, format_of=lambda _kind, _ref: "f32")
+    middle = lower(PLAN, first, last - 1, format_of=lambda _kind, _ref: "f32")
+    assert step_buffer_bytes(head, limits) == 4 * (7 * sum(head.slot_widths) + 5 * 3 * 2 * 131)
+    assert step_buffer_bytes(middle, limits) == 4 * (7 * sum(middle.slot_widths) + 5 * 7 * 40)
