@@ -14,7 +14,7 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS
+from llmd.api.features import DRAWS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
@@ -76,12 +76,17 @@ def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
         return False
     if case.kv_dtype not in {*PLAIN_KV, *info.kv_dtypes}:
         return False
-    if case.draws and DRAWS not in info.features:
+    if not _features(case) <= set(info.features):
         return False
     if case.format not in INTEGER_FORMATS:
         return True
     multiplies = case.format in info.formats and case.activations in info.activations
     return multiplies and set(case.integer_ops) <= set(info.integer_ops)
+
+
+def _features(case: Workload) -> set[str]:
+    """Return the optional features that a workload uses."""
+    return {name for name, used in ((DRAWS, case.draws), (TAPS, case.taps)) if used}
 
 
 def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
@@ -91,7 +96,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
-        "features": tuple(name for name in (DRAWS,) if name not in info.features),
+        "features": tuple(name for name in (DRAWS, TAPS) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}

@@ -35,7 +35,7 @@ def part_cases() -> Iterator[Workload]:
 def program_cases() -> Iterator[Workload]:
     """Yield the small model in every format, with and without a window, and the small encoder.
 
-    The small model also runs with draws, and without a head.
+    The small model also runs with draws, and without a head: plain and with taps.
     """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
@@ -48,7 +48,8 @@ def program_cases() -> Iterator[Workload]:
     yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
-    yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
+    yield Workload("program/headless", plan, 0, len(plan.parts), tokens, max_nmse=1e-9)
+    yield Workload("program/taps", plan, 0, len(plan.parts), tokens, taps=(0, 3, 6), max_nmse=1e-9)
 
 
 def _encoder_cases() -> Iterator[Workload]:

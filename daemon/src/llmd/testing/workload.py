@@ -72,6 +72,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Whether every output row has a grammar mask."""
     draws: bool = False
     """Whether the device draws tokens; some rows then have edits that come late, and some have masks."""
+    taps: tuple[int, ...] = ()
+    """`Program.taps`, for parts without a head: the tapped hidden states of a row follow its output."""
     token_types: bool = False
     """Whether every third row has token type 1."""
     begun: int = 0
@@ -122,7 +124,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The results of each row."""
 
     rows: dict[Place, NDArray[np.float32]]
-    """Full logits or hidden states."""
+    """Full logits, or the output hidden states and those of the taps."""
     picked: dict[Place, dict[str, NDArray[np.generic]]]
     """The fields of `StepResult` that are defined for the row, by name."""
 
@@ -202,6 +204,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         format_of=workload.format_of,
         patterns=device.info.patterns,
         activations=workload.activations,
+        taps=workload.taps,
     )
 
 
@@ -239,7 +242,8 @@ class LoadedWorkload:
         try:
             for program, parts in zip(self._programs, self._loaded, strict=True):
                 stages.append(parts.stage({g.id: blocks for g in program.groups if g.layers}, limits))
-            return _Run(workload, schedule, stages, blocks).outcome()
+            taps = [program.taps for program in self._programs]
+            return _Run(workload, schedule, stages, blocks, taps).outcome()
         finally:
             for stage in stages:
                 stage.close()
@@ -266,11 +270,17 @@ def run(
 
 class _Run:
     def __init__(
-        self, workload: Workload, schedule: Schedule, stages: Sequence[Stage], num_blocks: int
+        self,
+        workload: Workload,
+        schedule: Schedule,
+        stages: Sequence[Stage],
+        num_blocks: int,
+        taps: Sequence[tuple[int, ...]],
     ) -> None:
         self._workload = workload
         self._schedule = schedule
         self._stages = stages
+        self._taps = taps
         self._lengths = [0] * len(workload.tokens)
         self._tables = self._place(num_blocks)
 
@@ -308,13 +318,19 @@ class _Run:
                 hidden = stage.hidden(tickets[-1])
         if selection is None:
             assert hidden is not None
-            outcome.rows.update(zip(places, hidden.host().copy(), strict=True))
+            rows = np.hstack([hidden.host(), *self._tapped(tickets)])
+            outcome.rows.update(zip(places, rows, strict=True))
         else:
             self._collect(places, selection, tickets[-1], outcome)
         for stage, ticket in zip(self._stages, tickets, strict=True):
             stage.release(ticket)
         for s, count in chunks:
             self._lengths[s] += count
+
+    def _tapped(self, tickets: Sequence[Ticket]) -> list[NDArray[np.float32]]:
+        """Return the hidden states of the taps of all stages."""
+        stages = zip(self._stages, tickets, self._taps, strict=True)
+        return [stage.tap(ticket, part).host() for stage, ticket, parts in stages for part in parts]
 
     def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
         stage = self._stages[-1]
