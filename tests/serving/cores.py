@@ -17,6 +17,7 @@ from llmd.engine.kv_budget import plan_kv
 from llmd.engine.loading import SCORED_ROWS
 from llmd.engine.pipeline import Pipeline
 from llmd.models.lowering import lower
+from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
@@ -31,14 +32,23 @@ def make_core(
     context_len: int = 512,
     chunk_len: int = CHUNK_LEN,
     draws: bool = True,
+    proposer: Proposer | None = None,
+    max_drafts: int = 0,
 ) -> EngineCore:
     """A core; ``cuts`` are part numbers where a new stage begins, ``depth`` is the most steps in flight."""
     plan = TinyModel(context_len=context_len).plan()
-    outputs = slots + SCORED_ROWS
+    outputs = slots * (1 + max_drafts) + SCORED_ROWS
     limits = EngineLimits(
-        plan.vocab_size, plan.context_len, slots, outputs, chunk_len, depth, depth if cuts else 1
+        plan.vocab_size,
+        plan.context_len,
+        slots,
+        outputs,
+        chunk_len,
+        depth,
+        depth if cuts else 1,
+        max_drafts,
     )
-    stage_limits = StageLimits(slots + chunk_len, slots + 1, outputs, "f32", tickets=depth)
+    stage_limits = StageLimits(slots * (1 + max_drafts) + chunk_len, slots + 1, outputs, "f32", tickets=depth)
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
@@ -59,7 +69,7 @@ def make_core(
         for p, program in zip(parts, programs, strict=True)
     ]
     pipeline = Pipeline(stages, draws=draws and DRAWS in device.info.features)
-    return EngineCore(pipeline, plan.groups, budget, limits)
+    return EngineCore(pipeline, plan.groups, budget, limits, proposer)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

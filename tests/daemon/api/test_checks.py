@@ -295,6 +295,16 @@ def test_activations_that_a_device_lacks_are_named_where_weights_are_integers(pr
     assert missing_activations(ReferenceDevice().info, integers) == []
 
 
+def test_a_precision_that_a_device_lacks_is_named_whatever_the_weights_are(program: Program) -> None:
+    info = msgspec.structs.replace(ReferenceDevice().info, precisions=("f32", "bf16"))
+    assert missing_activations(info, msgspec.structs.replace(program, precision="bf16")) == []
+    (refusal,) = missing_activations(info, msgspec.structs.replace(program, precision="f16"))
+    assert (refusal.what, refusal.reason) == (
+        "precision f16",
+        "with plain weights, keys and values the device computes with f32, bf16",
+    )
+
+
 def test_a_feature_runs_only_on_devices_that_claim_it(program: Program) -> None:
     device = ReferenceDevice()
     needing = msgspec.structs.replace(program, needs=("of_tomorrow", "and_another"))

@@ -26,9 +26,9 @@ BAD = CheckedCase("rope exact", ok=False, nmse=None, problem="3 rows differ")
 
 
 def test_the_reference_passes_its_own_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmd.testing import conformance, trial
+    from llmd.testing import conformance
 
-    few = tuple(case for case in conformance.all_cases() if case.name in trial._NAMES)
+    few = tuple(case for case in conformance.all_cases() if case.name in {"linear/f32", "norm/rms"})
     monkeypatch.setattr(conformance, "all_cases", lambda: few)
     suite = check.run_suite("reference", DeviceOptions(), CheckProgress(io.StringIO()))
     cases = list(suite.cases)

@@ -58,7 +58,7 @@ def test_reads_numbers_and_booleans_from_text() -> None:
         (EngineConfig, "slots", "an integer of at least 1"),
         (EngineConfig, "max_ctx", "an integer of at least 1"),
         (EngineConfig, "kv_dtype", "one of bf16, f16, f32, int4, int8"),
-        (EngineConfig, "activations", "one of f32, int8"),
+        (EngineConfig, "activations", "one of bf16, f16, f32, int8"),
         (EngineConfig, "kv_memory", "a number of bytes, such as 8GiB"),
         (EngineConfig, "device", "text"),
         (LimitsConfig, "drain_s", "a number of at least 0"),

@@ -24,6 +24,7 @@ def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None
     plan = TinyModel().plan()
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     shorter = msgspec.structs.replace(program, context_len=program.context_len - 1)
+    rounded = msgspec.structs.replace(program, precision="f16")
     stages = [("cpu", program)]
     first = kv_fingerprint(tmp_path, "f16", stages)
     assert kv_fingerprint(tmp_path, "f16", stages) == first
@@ -31,18 +32,21 @@ def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None
         kv_fingerprint(tmp_path, "bf16", stages),
         kv_fingerprint(tmp_path, "f16", [("reference", program)]),
         kv_fingerprint(tmp_path, "f16", [("cpu", shorter)]),
+        kv_fingerprint(tmp_path, "f16", [("cpu", rounded)]),
         kv_fingerprint(tmp_path, "f16", stages * 2),
     ]
     (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
     others.append(kv_fingerprint(tmp_path, "f16", stages))
-    assert len({first, *others}) == 6
+    assert len({first, *others}) == 7
 
 
 def lowered(plan: ModelPlan, linear: Format) -> Program:
     return lower(plan, 0, len(plan.parts), format_of=lambda kind, _ref: linear if kind == "linear" else "f32")
 
 
-def test_packed_weights_depend_on_files_device_and_formats_but_on_no_setting_of_a_run(tmp_path: Path) -> None:
+def test_packed_weights_depend_on_files_device_formats_and_precision_but_on_no_setting_of_a_run(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     plan = TinyModel().plan()
     program, quantised = (lowered(plan, linear) for linear in ("f32", "q8"))
@@ -52,7 +56,8 @@ def test_packed_weights_depend_on_files_device_and_formats_but_on_no_setting_of_
     others = [
         packing_fingerprint(tmp_path, "other", quantised),
         packing_fingerprint(tmp_path, "cpu", program),
+        packing_fingerprint(tmp_path, "cpu", msgspec.structs.replace(quantised, precision="f16")),
     ]
     (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
     others.append(packing_fingerprint(tmp_path, "cpu", quantised))
-    assert len({first, *others}) == 4
+    assert len({first, *others}) == 5

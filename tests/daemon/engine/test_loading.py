@@ -232,11 +232,11 @@ def test_options_that_mean_nothing_are_refused(
 
 def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> None:
     processors = num_processors()
-    cpu = ReferenceDevice()
-    cpu.info = msgspec.structs.replace(cpu.info, kind="cpu")
-    (notice,) = load(cpu, threads=processors + 1).loaded.notices
+    threaded = ReferenceDevice()
+    threaded.info = msgspec.structs.replace(threaded.info, uses_threads=True)
+    (notice,) = load(threaded, threads=processors + 1).loaded.notices
     assert notice.startswith(f"--threads {processors + 1}: more than the {processors} available")
-    assert load(cpu, threads=processors).loaded.notices == ()
+    assert load(threaded, threads=processors).loaded.notices == ()
     assert load(threads=processors + 1).loaded.notices == ()
 
 
@@ -253,6 +253,35 @@ def test_activations_that_the_device_lacks_are_named(load: MakeModel) -> None:
     with pytest.raises(UnsupportedModelError, match=r"activations as f32: with weights in q8"):
         load(device, quant="q8", activations="f32")
     assert load(device, activations="f32").loaded.notices == ()
+
+
+class Halves(ReferenceDevice):
+    """A device that computes with float16, and keeps the programs that it loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.info = msgspec.structs.replace(
+            self.info, activations=("f16", "int8"), precisions=("f16",), kv_dtypes=("f16",)
+        )
+        self.programs: list[Program] = []
+
+    def load(self, program: Program, tensors: TensorSource, progress: Progress) -> ReferenceWeights:
+        self.programs.append(program)
+        return super().load(program, tensors, progress)
+
+
+@pytest.mark.parametrize(("asked", "activations"), [(None, "f16"), ("int8", "int8"), ("f16", "f16")])
+def test_a_device_computes_with_the_asked_activations_or_its_own_choice_and_its_precision(
+    load: MakeModel, asked: str | None, activations: str
+) -> None:
+    device = Halves()
+    load(device, quant="q8", activations=asked, kv_dtype="f16")
+    assert [(p.activations, p.precision) for p in device.programs] == [(activations, "f16")]
+
+
+def test_a_precision_that_the_device_lacks_is_named(load: MakeModel) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"precision bf16: with plain weights, .* with f16 \("):
+        load(Halves(), activations="bf16", kv_dtype="f16")
 
 
 def test_an_op_that_the_device_lacks_is_named(load: MakeModel) -> None:

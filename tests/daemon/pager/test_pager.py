@@ -367,3 +367,20 @@ def test_a_shortage_is_told_with_the_blocks() -> None:
     assert pager.shortage(40, 3, 32) is None
     assert pager.shortage(80, 3, 32) == (2 + 3 * 3 + 1, 10)
     assert pager.shortage(80) is None
+
+
+def test_retracted_positions_give_back_their_blocks() -> None:
+    pager = make_pager(8, 8)
+    assert pager.open(1, [5] * 20, None) == 0
+    assert pager.prepare(1, 20)
+    pager.advance(1, 20)
+    free = [pool.num_free for pool in pager.pools]
+    assert pager.prepare(1, 15)
+    assert [pool.num_free for pool in pager.pools] == [count - 1 for count in free]
+    pager.advance(1, 3)
+    pager.retract(1)
+    assert pager.planned(1) == pager.length(1) == 23
+    assert [pool.num_free for pool in pager.pools] == free
+    pager.check_integrity()
+    assert pager.prepare(1, 15)
+    assert [pool.num_free for pool in pager.pools] == [count - 1 for count in free]

@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api import ACTIVATION_DTYPES, PRECISIONS
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.models.arithmetic import Arithmetic
+from llmd.testing.arithmetic_cases import in_arithmetic
 from llmd.testing.case_files import DTYPES, MAGIC, pack, write_case
 from llmd.testing.conformance import all_cases
 
@@ -49,7 +53,7 @@ def test_arrays_come_back_as_they_were() -> None:
 
 
 def test_a_case_holds_the_same_rows_in_every_schedule(tmp_path: Path) -> None:
-    case = next(case for case in all_cases() if case.name == "program/window-q8-kv-f32")
+    case = next(case for case in all_cases() if case.name == "program/window-q8")
     write_case(case, tmp_path / "case")
     arrays = unpack((tmp_path / "case").read_bytes())
     rows: list[dict[tuple[int, int], bytes]] = []
@@ -62,3 +66,20 @@ def test_a_case_holds_the_same_rows_in_every_schedule(tmp_path: Path) -> None:
     assert len(rows[0]) == sum(len(ids) for ids in case.tokens)
     assert rows[0] == rows[1] == rows[2]
     assert {array.dtype.name for name, array in arrays.items() if name.endswith("/codes")} == {"uint8"}
+
+
+def test_a_case_holds_the_arithmetic_and_the_results_in_it(tmp_path: Path) -> None:
+    case = next(case for case in all_cases() if case.name == "linear/q8")
+    expected = []
+    for arithmetic in (Arithmetic("int8", "f32"), Arithmetic("f16", "f16")):
+        write_case(in_arithmetic(case, ReferenceDevice().info, arithmetic), tmp_path / "case")
+        arrays = unpack((tmp_path / "case").read_bytes())
+        activations, precision = arrays["program/arithmetic"].tolist()
+        assert (ACTIVATION_DTYPES[activations], PRECISIONS[precision]) == (
+            arithmetic.activations,
+            arithmetic.precision,
+        )
+        assert arrays["program/sizes"][-1] == (arithmetic.activations == "int8")
+        expected.append(arrays["schedules/0/0/expected"])
+    rounded, half = expected
+    assert not np.array_equal(rounded, half)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from llmd.api import (
     INTEGER_FORMATS,
     OP_KINDS,
+    PLAIN_FORMATS,
     GroupScales,
     HiddenRef,
     HostHidden,
@@ -252,10 +253,13 @@ def test_what_a_device_refuses_is_a_failed_case_with_its_reasons(monkeypatch: py
 
 
 def test_a_device_must_pass_the_integer_formats_and_activations_that_it_claims_and_all_plain_ones() -> None:
-    info = msgspec.structs.replace(ReferenceDevice().info, formats=("f32", "q4"), activations=("int8",))
-    chosen = {(case.format, case.activations) for case in cases_for(info)}
-    assert chosen == {("f32", "int8"), ("f16", "int8"), ("bf16", "int8"), ("q4", "int8")}
-    assert len(cases_for(ReferenceDevice().info)) == len(all_cases())
+    info = msgspec.structs.replace(
+        ReferenceDevice().info, formats=("f32", "q4"), activations=("int8",), precisions=("f32", "f16")
+    )
+    chosen = {(case.format, case.activations, case.precision) for case in cases_for(info)}
+    plain = {(name, *types) for name in PLAIN_FORMATS for types in (("int8", "f32"), ("f16", "f16"))}
+    assert chosen == plain | {("q4", "int8", "f32")}
+    assert set(all_cases()) <= set(cases_for(ReferenceDevice().info))
 
 
 def test_a_device_is_not_tried_with_ops_and_kv_dtypes_that_it_does_not_claim() -> None:
@@ -266,19 +270,31 @@ def test_a_device_is_not_tried_with_ops_and_kv_dtypes_that_it_does_not_claim() -
     )
     chosen = cases_for(info)
     assert {op.kind for case in chosen for op in case.ops} == set(info.ops)
-    assert {case.kv_dtype for case in chosen} == {"f32", "f16", "bf16"}, "f32 and f16 are for every device"
-    assert unclaimed(info) == {"ops": ("encoder_attention", "activate"), "kv_dtypes": ("int8", "int4")}
+    assert {case.kv_dtype for case in chosen} == {"f16", "bf16"}
+    assert unclaimed(info) == {
+        "ops": ("encoder_attention", "activate"),
+        "kv_dtypes": ("f32", "int8", "int4"),
+    }
     assert unclaimed(msgspec.structs.replace(info, formats=("f32",)))["formats"] == tuple(INTEGER_FORMATS)
     assert unclaimed(ReferenceDevice().info) == {}
 
 
-def test_a_kv_dtype_that_every_device_must_have_is_named() -> None:
+def test_a_device_with_attention_must_have_a_kv_dtype_and_one_without_need_not() -> None:
     device = ReferenceDevice()
-    device.info = msgspec.structs.replace(device.info, kv_dtypes=("f32",))
-    case = cases()["attention/gqa-f16"]
-    assert case in cases_for(device.info)
-    (result,) = check_device(device, (case,))
-    assert result.problem == "the device does not support KV dtype f16"
+    device.info = msgspec.structs.replace(device.info, kv_dtypes=())
+    (chosen,) = cases_for(device.info, (cases()["part/layers.1.mixer"],))
+    (result,) = check_device(device, (chosen,))
+    assert result.problem == "the device does not support KV dtype f32"
+    result, *_ = check_device(device, (cases()["linear/f32"],))
+    assert (result.name, result.problem) == ("linear/f32", "")
+
+
+def test_a_device_that_does_not_claim_the_precision_of_its_activations_fails() -> None:
+    device = ReferenceDevice()
+    device.info = msgspec.structs.replace(device.info, activations=("f16",), precisions=("f32",))
+    chosen = cases_for(device.info, (cases()["linear/f32"],))
+    problems = [result.problem for result in check_device(device, chosen) if result.problem]
+    assert problems == ["precision f16: with plain weights, keys and values the device computes with f32"]
 
 
 class Counting(NullDevice):

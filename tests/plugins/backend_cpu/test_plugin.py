@@ -22,6 +22,7 @@ def test_offers_one_backend_with_the_device_cpu() -> None:
 def test_computes_on_as_many_threads_as_it_is_told() -> None:
     (backend,) = llmd_backends()
     device = backend.open("cpu", DeviceOptions(threads=3))
+    assert device.info.uses_threads
     assert device.info.description.endswith(", 3 threads")
     device.close()
 

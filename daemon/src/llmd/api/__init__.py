@@ -125,9 +125,11 @@ if TYPE_CHECKING:
     )
     from llmd.api.program import (
         ACTIVATION_DTYPES,
+        PRECISIONS,
         ActivationDtype,
         Instruction,
         Pattern,
+        Precision,
         Program,
         SlottedOp,
     )
@@ -174,6 +176,7 @@ __all__ = [
     "OP_KINDS",
     "OWN_FORMATS",
     "PLAIN_FORMATS",
+    "PRECISIONS",
     "Activate",
     "ActivationDtype",
     "Add",
@@ -239,6 +242,7 @@ __all__ = [
     "Part",
     "Pattern",
     "PluginError",
+    "Precision",
     "Program",
     "Progress",
     "Purpose",

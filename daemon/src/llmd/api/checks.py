@@ -39,12 +39,20 @@ def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 
 def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """Return a refusal if integer weights need a type of activations that the device does not support."""
+    """Return a refusal for each type of activations in the program that the device does not support: that of
+    integer weights, if there are any, and that of everything else.
+    """
+    missing = []
     integers = sorted({weight.format for weight in program.weights} & INTEGER_FORMATS.keys())
-    if not integers or program.activations in info.activations:
-        return []
-    reason = f"with weights in {', '.join(integers)} the device computes with {', '.join(info.activations)}"
-    return [Refusal(f"activations as {program.activations}", reason)]
+    if integers and program.activations not in info.activations:
+        reason = (
+            f"with weights in {', '.join(integers)} the device computes with {', '.join(info.activations)}"
+        )
+        missing.append(Refusal(f"activations as {program.activations}", reason))
+    if program.precision not in info.precisions:
+        reason = f"with plain weights, keys and values the device computes with {', '.join(info.precisions)}"
+        missing.append(Refusal(f"precision {program.precision}", reason))
+    return missing
 
 
 def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from llmd.api.kv import KVDtype
 from llmd.api.ops import FACTOR_OPS
-from llmd.api.program import ActivationDtype, Pattern, Program
+from llmd.api.program import ActivationDtype, Pattern, Precision, Program
 from llmd.api.step import NUM_CANDIDATES, Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
@@ -55,11 +55,17 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     between stages, also of different processes, if program, KV dtype and this text are equal. Empty:
     `Stage.read_blocks` and `Stage.write_blocks` do not exist."""
     activations: tuple[ActivationDtype, ...] = ("int8",)
-    """Supported types of rows that are multiplied by weights in integer formats."""
+    """Supported types of rows that are multiplied by weights in integer formats; first the device's choice.
+    Each but ``int8`` must also be one of ``precisions``."""
+    precisions: tuple[Precision, ...] = ("f32",)
+    """Supported types of rows that are multiplied by plain weights, keys and values; first the device's
+    choice with ``int8`` activations."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
     """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
     features: tuple[str, ...] = ()
     """Optional features that it supports (`llmd.api.features`)."""
+    uses_threads: bool = False
+    """It computes on threads of the host, as many as `DeviceOptions.threads` says."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

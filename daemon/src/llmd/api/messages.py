@@ -94,8 +94,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     them."""
     quant: Format | None = None
     """Format to quantise weights to; None: keep the formats of the checkpoint."""
-    activations: ActivationDtype = "int8"
-    """Type of the rows that are multiplied by weights in integer formats."""
+    activations: ActivationDtype | None = None
+    """`Program.activations`; None: each device's own choice. A float type is `Program.precision` too."""
     kv_dtype: KVDtype = "f16"
     """Type of the KV cache."""
     kv_memory: int | None = None

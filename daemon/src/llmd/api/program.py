@@ -14,12 +14,19 @@ Pattern = tuple[str, ...]
 """A sequence of op kinds that a device runs as one kernel, for example ``("norm", "linear")``."""
 
 
-ActivationDtype = Literal["int8", "f32"]
-"""Type of the rows that are multiplied by weights in integer formats: rounded to int8 in groups, or
-float32."""
+ActivationDtype = Literal["int8", "f32", "f16", "bf16"]
+"""Type of the rows that are multiplied by weights in integer formats. ``int8`` rounds in groups, ``f16`` and
+``bf16`` round each element to nearest even, ``f32`` does not round."""
 
 ACTIVATION_DTYPES: tuple[ActivationDtype, ...] = get_args(ActivationDtype)
 """All values of `ActivationDtype`."""
+
+Precision = Literal["f32", "f16", "bf16"]
+"""Type of the rows that are multiplied by plain weights, keys and values. ``f16`` and ``bf16`` round each
+element to nearest even, ``f32`` does not round."""
+
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+"""All values of `Precision`."""
 
 
 class SlottedOp(msgspec.Struct, frozen=True):
@@ -89,6 +96,9 @@ class Program(msgspec.Struct, frozen=True):
     """Slot that is the output, for the next stage or for pooling; None: the program ends with the head."""
     activations: ActivationDtype = "int8"
     """Type of the rows that are multiplied by weights in integer formats."""
+    precision: Precision = "f32"
+    """Type of the rows that are multiplied by plain weights, and of the queries and attention weights that
+    are multiplied by keys and values. Equal to ``activations``, unless those are ``int8``."""
     needs: tuple[str, ...] = ()
     """Features that a device must support to run it (`llmd.api.features`)."""
     taps: tuple[int, ...] = ()

@@ -87,8 +87,8 @@ ENGINE = (
     setting_option(
         "--activations",
         setting="activations",
-        metavar="int8|f32",
-        help="Format of the rows that quantised weights are multiplied with.",
+        metavar="int8|f32|f16|bf16",
+        help="Format of the rows that weights are multiplied with; by default the device's choice.",
     ),
     setting_option(
         "--kv-dtype",

@@ -119,8 +119,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Most prompt tokens in one step."""
     quant: str | None = None
     """Format that weights are quantised to; None: as they are stored."""
-    activations: Literal["int8", "f32"] = "int8"
-    """Format of the rows that quantised weights are multiplied with."""
+    activations: Literal["int8", "f32", "f16", "bf16"] | None = None
+    """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to
+    quantised weights only."""
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     """Format of the KV cache."""
     kv_memory: ByteSize | None = None

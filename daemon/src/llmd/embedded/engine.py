@@ -71,7 +71,7 @@ class Engine:
         max_ctx: int | None = None,
         kv_memory: int | None = None,
         quant: Format | None = None,
-        activations: ActivationDtype = "int8",
+        activations: ActivationDtype | None = None,
         kv_dtype: KVDtype = "f16",
         threads: int | None = None,
     ) -> Self:
@@ -84,8 +84,8 @@ class Engine:
             kv_memory: bytes of the KV cache; None: half of the memory that is free after loading.
             quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading;
                 None keeps the checkpoint's formats.
-            activations: the form of the rows that quantised weights multiply: rounded to ``int8``, or
-                ``f32``.
+            activations: the format of the rows that weights multiply: ``f32``, ``f16``, ``bf16``, or, for
+                quantised weights only, ``int8``; None: the device's choice.
             kv_dtype: the format of the KV cache: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of
                 ``f16``) or ``int4`` (a third of it, with some loss of quality).
             threads: number of compute threads on a CPU; None: the number that a measurement finds fastest.

@@ -29,10 +29,18 @@ class EngineLimits(msgspec.Struct, frozen=True):
     micro_batches: int = 1
     """Number of steps that the running sequences are divided among; see `Scheduler`."""
 
+    max_drafts: int = 0
+    """Most proposed tokens of a sequence in a step."""
+
     @property
     def max_planned(self) -> int:
         """Most tokens of one sequence that are in flight at once."""
-        return self.chunk_len * self.depth
+        return max(self.chunk_len * self.depth, 1 + self.max_drafts)
+
+    @property
+    def scored_rows(self) -> int:
+        """Output rows of a step for scored prompts."""
+        return self.max_outputs - self.slots * (1 + self.max_drafts)
 
 
 class Admission:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -22,17 +22,17 @@ _UNKNOWN = 0
 
 def build_step(chunks: Sequence[Chunk], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES) -> Step:
     """Concatenate the tokens of the chunks; undrawn tokens get a placeholder (see `unknown_rows`)."""
-    return lay_out([(chunk.sequence.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
+    return lay_out([(chunk.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
 
 
 def lay_out(
     pieces: Sequence[tuple[Sequence[int], int, int]], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES
 ) -> Step:
-    """Concatenate pieces of sequences; a piece is all tokens of the sequence, first position and length."""
+    """Concatenate pieces of sequences; a piece is its known tokens, first position and length."""
     tokens: list[int] = []
     positions: list[int] = []
-    for sequence, start, count in pieces:
-        tokens += sequence[start : start + count]
+    for known, start, count in pieces:
+        tokens += known
         positions += range(start, start + count)
         tokens += [_UNKNOWN] * (len(positions) - len(tokens))
     offsets = np.zeros(len(pieces) + 1, np.int32)
@@ -51,7 +51,7 @@ def unknown_rows(step: Step, chunks: Sequence[Chunk]) -> list[tuple[int, Running
     return [
         (row - 1, chunk.sequence)
         for chunk, row in zip(chunks, step.row_offsets[1:].tolist(), strict=True)
-        if chunk.start + chunk.count > len(chunk.sequence.tokens)
+        if not chunk.drafts and chunk.start + chunk.count > len(chunk.sequence.tokens)
     ]
 
 
@@ -105,26 +105,41 @@ def drawing(chunks: Sequence[Chunk]) -> list[Running]:
     return [sequence for chunk in chunks for sequence in chunk.drawing]
 
 
+def assumed(chunks: Sequence[Chunk]) -> list[tuple[int, ...]]:
+    """Return for each output row the proposals that it assumes to be drawn; empty if there are none."""
+    if not any(chunk.drafts for chunk in chunks):
+        return []
+    return [
+        chunk.drafts[:place] if chunk.drafts else ()
+        for chunk in chunks
+        for place in range(len(chunk.drawing))
+    ]
+
+
 def build_selection(
     step: Step,
     chunks: Sequence[Chunk],
     sampler: Sampler,
     masked: Sequence[bool] = (),
     *,
-    late: Container[int] = (),
+    late: Sequence[int] = (),
     by_device: bool = False,
 ) -> Selection:
     """Select the rows that tokens are drawn from, then all rows of scored chunks, which are last in a step.
 
     Tokens are drawn from the last row of each chunk that ends its sequence, which is selected once for each
-    sequence that draws from it. ``late`` are the ids of sequences whose edits are not known yet. With
-    ``by_device``, the device draws the tokens that it can.
+    sequence that draws from it, and from the rows of proposals. ``late`` are the ids of sequences whose edits
+    are not known yet. With ``by_device``, the device draws the tokens that it can.
     """
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
-    rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
+    rows = [
+        row - 1 - len(chunk.drafts) + (place if chunk.drafts else 0)
+        for chunk, row in ends
+        for place in range(len(chunk.drawing))
+    ]
     sequences = drawing(chunks)
     request_ids = [one.request_id for one in sequences]
-    edits = sampler.edits(request_ids)
+    edits = sampler.edits(request_ids, assumed(chunks))
     is_late = np.array([one in late for one in request_ids], np.bool_) if late else None
     if is_late is not None and edits:
         edits = [NO_EDITS if late_row else row for row, late_row in zip(edits, is_late, strict=True)]

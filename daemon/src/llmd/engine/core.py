@@ -26,15 +26,16 @@ from llmd.engine.admission import Admission, EngineLimits
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
-from llmd.engine.flight import Flight
 from llmd.engine.forward import Forward
 from llmd.engine.grammars import Grammars
 from llmd.engine.kv_budget import KVBudget
 from llmd.engine.pipeline import Pipeline
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.steps import InFlightStep, SampledTokens
+from llmd.engine.steps_in_flight import StepsInFlight
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
+from llmd.scheduler.proposer import Proposer
 from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Finish, Sequence
 
@@ -46,8 +47,14 @@ class EngineCore:
     """Runs the sequences of one model. Not thread-safe: one loop owns it."""
 
     def __init__(
-        self, pipeline: Pipeline, groups: tuple[KVGroup, ...], budget: KVBudget, limits: EngineLimits
+        self,
+        pipeline: Pipeline,
+        groups: tuple[KVGroup, ...],
+        budget: KVBudget,
+        limits: EngineLimits,
+        proposer: Proposer | None = None,
     ) -> None:
+        """``proposer`` guesses up to ``limits.max_drafts`` tokens of each sequence; None: no speculation."""
         self._pipeline = pipeline
         self._limits = limits
         self._pager = Pager(
@@ -61,8 +68,10 @@ class EngineCore:
             self._pager,
             slots=limits.slots,
             chunk_len=limits.chunk_len,
-            scored_rows=limits.max_outputs - limits.slots,
+            scored_rows=limits.scored_rows,
             micro_batches=limits.micro_batches,
+            proposer=proposer,
+            max_drafts=limits.max_drafts,
         )
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         forward_len = min(limits.max_outputs, limits.chunk_len)
@@ -72,7 +81,7 @@ class EngineCore:
         self._scores = PromptScores()
         self._grammars = Grammars(limits.vocab_size, limits.max_outputs)
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
-        self._flight = Flight(
+        self._in_flight = StepsInFlight(
             pipeline, self._scheduler, self._pager, self._sampler, self._grammars, limits.depth
         )
         self._counters = Counters()
@@ -89,7 +98,7 @@ class EngineCore:
 
     @property
     def _has_rows(self) -> bool:
-        return bool(self._scheduler.running or self._scheduler.waiting or self._flight)
+        return bool(self._scheduler.running or self._scheduler.waiting or self._in_flight)
 
     def set_vocabulary(self, vocabulary: Vocabulary | PackedVocabulary) -> None:
         """Set the vocabulary for grammars. Call it before the first request with a grammar."""
@@ -149,48 +158,60 @@ class EngineCore:
         if not self._has_rows:
             return Output((), failed=self._failed())
         try:
-            self._flight.fill()
-            step = self._flight.take()
+            self._in_flight.fill()
+            step = self._in_flight.take()
             with step.tickets:
                 return self._finish(step)
         except BaseException:
-            self._flight.drop()
+            self._in_flight.drop()
             raise
 
     def _finish(self, step: InFlightStep) -> Output:
         """Draw the tokens of a step, and launch the next step as early as possible."""
         drawn = step.draw()
-        self._flight.on_drawn(drawn.tokens)
-        finishes = [self._append(one, row, drawn) for row, one in enumerate(step.drawing)]
-        self._flight.on_appended(drawn.tokens)
+        self._in_flight.on_drawn(drawn.tokens)
+        finishes = self._append(step, drawn)
+        self._in_flight.on_appended(drawn.tokens)
         # From here on the device works on the next step.
         return self._complete(step, drawn, finishes)
 
-    def _append(self, sequence: Sequence, row: int, drawn: SampledTokens) -> Finish | None:
-        if sequence.ended:
-            return None
-        if sequence.group is not None:
-            self._beams.take(sequence, row, drawn.result)
-            return None
-        if self._grammars.has_failed(sequence.request_id):
-            return None
-        self._sampler.accept(sequence.request_id, row, drawn.draws)
-        finish = sequence.append(drawn.tokens[row])
-        if finish is not None:
-            self._grammars.close(sequence.request_id)
-        return finish
+    def _append(self, step: InFlightStep, drawn: SampledTokens) -> dict[int, Finish | None]:
+        """Append the tokens of a step to their sequences.
 
-    def _complete(self, step: InFlightStep, drawn: SampledTokens, finishes: list[Finish | None]) -> Output:
+        Returns:
+            For each row whose token counts: why its sequence ends with it, or None if it continues.
+        """
+        finishes: dict[int, Finish | None] = {}
+        failed, accept = self._grammars.has_failed, self._sampler.accept
+        for row, sequence in enumerate(step.drawing):
+            if sequence.ended:
+                continue
+            if sequence.group is not None:
+                self._beams.take(sequence, row, drawn.result)
+                continue
+            if failed(sequence.request_id):
+                continue
+            if step.assumed and step.assumed[row]:
+                before = finishes.get(row - 1, Finish.STOP)
+                if before is not None or not step.reaches(row, drawn):
+                    continue
+            accept(sequence.request_id, row, drawn.draws)
+            finishes[row] = sequence.append(drawn.tokens[row])
+            if finishes[row] is not None:
+                self._grammars.close(sequence.request_id)
+        return finishes
+
+    def _complete(
+        self, step: InFlightStep, drawn: SampledTokens, finishes: dict[int, Finish | None]
+    ) -> Output:
         """Commit what a step wrote to the KV cache, free finished requests, and return the step's tokens."""
         self._pager.copied(step.copies)
         for chunk in step.plan.chunks:
             self._scheduler.complete(chunk)
         self._scores.take(step.plan.chunks, drawn.result, len(step.drawing))
         outputs = []
-        for row, sequence in enumerate(step.drawing):
-            if sequence.group or sequence.ended or self._grammars.has_failed(sequence.request_id):
-                continue
-            request_id, finish = sequence.request_id, finishes[row]
+        for row, finish in finishes.items():
+            request_id = step.drawing[row].request_id
             details = finish and str(finish), drawn.logprobs.get(row), self._sampler.state(request_id)
             outputs.append(TokenOutput(request_id, drawn.tokens[row], *details, self._scores.pop(request_id)))
             if finish is not None:

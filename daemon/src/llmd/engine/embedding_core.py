@@ -115,7 +115,7 @@ class EmbeddingCore:
         chunks = self._plan()
         if not chunks:
             return Embedded(())
-        pieces = [(text.tokens, text.done, count) for text, count in chunks]
+        pieces = [(text.tokens[text.done : text.done + count], text.done, count) for text, count in chunks]
         step = lay_out(pieces, self._pager.tables([text.request_id for text, _ in chunks]))
         if any(text.second_at is not None for text, _ in chunks):
             types = np.concatenate([text.token_types(count) for text, count in chunks])

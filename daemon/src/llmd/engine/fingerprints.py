@@ -24,8 +24,11 @@ def kv_fingerprint(directory: Path, kv_dtype: KVDtype, stages: Sequence[tuple[st
 
 
 def packing_fingerprint(directory: Path, device: str, program: Program) -> str:
-    """Return the fingerprint of packed weights: model files, device and weights, but not the layout."""
-    return _fingerprint(directory, device, repr(program.weights))
+    """Return the fingerprint of packed weights: model files, device, weights and precision, but not the
+    layout.
+    """
+    rounded = [] if program.precision == "f32" else [program.precision]
+    return _fingerprint(directory, device, repr(program.weights), *rounded)
 
 
 def _fingerprint(directory: Path, *parts: str) -> str:

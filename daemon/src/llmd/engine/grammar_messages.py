@@ -45,6 +45,9 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True):
     stop_ids: tuple[int, ...]
     new: tuple[int, ...]
     longer: bool
+    is_draft: bool = False
+    """``new`` are proposals after the tokens of an earlier row of the sequence, which does not get them. If
+    the grammar forbids them, the row may have any mask."""
 
 
 class Fill(msgspec.Struct, frozen=True, tag=True):

@@ -120,13 +120,20 @@ class GrammarWorker:
         return matcher
 
     def _fill(self, message: Fill) -> dict[int, str]:
-        rows = [
-            MaskRow(self._matchers[row.sequence_id].result(), row.stop_ids, row.new, row.longer)
-            for row in message.rows
-        ]
+        rows: list[MaskRow] = []
+        last: dict[int, MaskRow] = {}  # the row of each sequence's own tokens
+        for row in message.rows:
+            if row.is_draft:
+                own = last[row.sequence_id]
+                copy, tokens = own.matcher.fork(), (*own.new, *row.new)
+                rows.append(MaskRow(copy, row.stop_ids, tokens, row.longer))
+            else:
+                matcher = self._matchers[row.sequence_id].result()
+                rows.append(MaskRow(matcher, row.stop_ids, row.new, row.longer))
+                last[row.sequence_id] = rows[-1]
         masks, failed = self._filler.fill(rows)
         self._masks.first(len(rows))[:] = masks
-        return failed
+        return {place: reason for place, reason in failed.items() if not message.rows[place].is_draft}
 
     def _send(self, message: msgspec.Struct) -> None:
         with self._sending:

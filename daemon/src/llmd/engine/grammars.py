@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 import msgspec
 import numpy as np
@@ -31,6 +32,9 @@ class PendingMasks(msgspec.Struct, frozen=True):
     masked: list[bool]
     """Whether each output row gets a mask."""
     sequences: list[Running]
+    """Sequence of each row with a mask."""
+    assumes: list[bool]
+    """Whether each row with a mask assumes proposals."""
 
 
 class Grammars:
@@ -127,14 +131,21 @@ class Grammars:
     def binds(self, request_id: int) -> bool:
         return request_id in self._bound
 
-    def fill(self, sequences: Sequence[Running]) -> PendingMasks | None:
-        """Start to fill the masks of the rows of sequences; None if none of them has a grammar."""
+    def fill(
+        self, sequences: Sequence[Running], assumed: Sequence[tuple[int, ...]] = ()
+    ) -> PendingMasks | None:
+        """Start to fill the masks of the rows of sequences; None if none of them has a grammar.
+
+        ``assumed`` are for each row the proposals that it assumes after the tokens of its sequence; empty:
+        none.
+        """
         masked = [one.request_id in self._bound for one in sequences]
         if not any(masked):
             return None
         bound = [one for one in sequences if one.request_id in self._bound]
-        self._told.fill([self._row(one) for one in bound])
-        return PendingMasks(masked, bound)
+        drafts = list(compress(assumed, masked)) or [()] * len(bound)
+        self._told.fill([self._row(one, tokens) for one, tokens in zip(bound, drafts, strict=True)])
+        return PendingMasks(masked, bound, [bool(tokens) for tokens in drafts])
 
     def filled(self, pending: PendingMasks) -> Masks:
         """Wait for masks, which are valid until the next `fill`.
@@ -152,8 +163,8 @@ class Grammars:
         ``best`` is the largest edited logit of each output row: minus infinity if no token can be sampled.
         """
         rows = [row for row, masked in enumerate(pending.masked) if masked]
-        for row, sequence in zip(rows, pending.sequences, strict=True):
-            if np.isneginf(best[row]):
+        for row, sequence, assumes in zip(rows, pending.sequences, pending.assumes, strict=True):
+            if np.isneginf(best[row]) and not assumes:
                 self._fail(sequence.request_id, "the request forbids every token that continues it")
 
     def has_failed(self, request_id: int) -> bool:
@@ -173,11 +184,14 @@ class Grammars:
         if self._bound.pop(request_id, None) or self._waiting.pop(request_id, None):
             self._told.tell(Forget(request_id))
 
-    def _row(self, sequence: Running) -> BoundRow:
+    def _row(self, sequence: Running, assumed: tuple[int, ...]) -> BoundRow:
         bound = self._bound[sequence.request_id]
-        num_output = len(sequence.tokens) - sequence.prompt_len
+        num_output = len(sequence.tokens) - sequence.prompt_len + len(assumed)
+        longer, stop_ids = num_output < bound.min_tokens, sequence.stop.stop_ids
+        if assumed:  # after the row of the sequence's own tokens
+            return BoundRow(sequence.request_id, stop_ids, assumed, longer, is_draft=True)
         new, bound.num_seen = tuple(sequence.tokens[bound.num_seen :]), len(sequence.tokens)
-        return BoundRow(sequence.request_id, sequence.stop.stop_ids, new, num_output < bound.min_tokens)
+        return BoundRow(sequence.request_id, stop_ids, new, longer)
 
     def _fail(self, request_id: int, reason: str) -> None:
         if request_id not in self._bound:

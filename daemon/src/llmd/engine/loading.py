@@ -39,6 +39,7 @@ from llmd.engine.stages import (
     step_bytes,
 )
 from llmd.engine.threaded_stage import ThreadedStage
+from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
@@ -243,13 +244,15 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Program:
     formats = format_policy(model.checkpoint, device.info, load.quant)
+    arithmetic = chosen_arithmetic(device.info, load.activations)
     program = lower(
         model.plan,
         spec.first_part,
         spec.last_part,
         format_of=formats,
         patterns=device.info.patterns,
-        activations=load.activations,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
     )
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:
@@ -336,12 +339,10 @@ def _describe(
 
 def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
     """Return a notice if there are more threads than processors."""
-    processors = num_processors()
-    if load.threads is None or load.threads <= processors or all(p.device.info.kind != "cpu" for p in placed):
+    threads, processors = load.threads or 0, num_processors()
+    if threads <= processors or not any(one.device.info.uses_threads for one in placed):
         return []
-    return [
-        f"--threads {load.threads}: more than the {processors} available processors, so threads take turns"
-    ]
+    return [f"--threads {threads}: more than the {processors} available processors, so threads take turns"]
 
 
 def _report(load: Load, model: OpenModel, one: _Placed, budget: KVBudget) -> StageReport:

@@ -17,6 +17,7 @@ from llmd.api.program import Program
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import plan_kv
 from llmd.engine.stages import StageParts, most_rows, place_parts, step_bytes
+from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import format_policy, weight_bytes
@@ -70,7 +71,16 @@ def memory_need(
 
 def _program(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
     formats = format_policy(model.checkpoint, info, load.quant)
-    return lower(model.plan, spec.first_part, spec.last_part, format_of=formats, patterns=info.patterns)
+    arithmetic = chosen_arithmetic(info, load.activations)
+    return lower(
+        model.plan,
+        spec.first_part,
+        spec.last_part,
+        format_of=formats,
+        patterns=info.patterns,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
+    )
 
 
 def _kv_bytes(load: Load, plan: ModelPlan, slots: int, context_len: int, chunk_len: int) -> int:

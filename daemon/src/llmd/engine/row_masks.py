@@ -28,13 +28,20 @@ class RowMasks:
     """The masks of a step. The grammar process fills those of grammars while the device works."""
 
     def __init__(
-        self, sequences: Sequence[Running], masked: Sequence[bool], sampler: Sampler, grammars: Grammars
+        self,
+        sequences: Sequence[Running],
+        masked: Sequence[bool],
+        sampler: Sampler,
+        grammars: Grammars,
+        assumed: Sequence[tuple[int, ...]] = (),
     ) -> None:
-        """``sequences`` are those that the step draws for, in order; ``masked`` is from `masked_rows`."""
+        """``sequences`` are those that the step draws for, in order; ``masked`` is from `masked_rows`,
+        ``assumed`` from `llmd.engine.batch.assumed`.
+        """
         self._masked = masked
         self._allowed = [sampler.allowed(one.request_id) for one in sequences]
         self._grammars = grammars
-        self._pending = grammars.fill(sequences)
+        self._pending = grammars.fill(sequences, assumed)
 
     def filled(self) -> Masks:
         """Wait for the masks uint32 ``[masked rows, ceil(vocab / 32)]``.

@@ -13,7 +13,7 @@ from llmd.api.draws import HOST
 from llmd.api.messages import Logprobs
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import LateEdits, Selection, Step, StepResult
-from llmd.engine.batch import build_selection, drawing, fed, late_edits, unknown_rows
+from llmd.engine.batch import assumed, build_selection, drawing, fed, late_edits, unknown_rows
 from llmd.engine.grammars import Grammars
 from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.engine.row_masks import RowMasks, masked_rows
@@ -57,6 +57,7 @@ class PreparedStep:
         self.planned_at = time.perf_counter()
         self.copies = copies
         self.drawing = drawing(plan.chunks)
+        self.assumed = assumed(plan.chunks)
         self._step = step
         self._sampler = sampler
         self._grammars = grammars
@@ -123,6 +124,10 @@ class PreparedStep:
             raise
         return in_flight
 
+    def is_masked(self, row: int) -> bool:
+        """Return whether an output row has a mask."""
+        return bool(self._masked) and self._masked[row]
+
     def late_edits(self) -> LateEdits | None:
         """Return the edits that depended on missing tokens, now that these are appended; None: none did."""
         if not self._edited:
@@ -133,7 +138,9 @@ class PreparedStep:
 
     def begin_masks(self) -> RowMasks | None:
         """Begin to fill the masks of the step, whose tokens are all appended; None if it needs no masks."""
-        return RowMasks(self.drawing, self._masked, self._sampler, self._grammars) if self._masked else None
+        if not self._masked:
+            return None
+        return RowMasks(self.drawing, self._masked, self._sampler, self._grammars, self.assumed)
 
     def _select(self, late: Sequence[int] = ()) -> Selection:
         self._masked = masked_rows(self.drawing, self._sampler, self._grammars)
@@ -172,6 +179,11 @@ class InFlightStep:
         self._sampler = sampler
         self._masks: RowMasks | None = None
         self.output_of = {one.request_id: row for row, one in enumerate(prepared.drawing)}
+        self.assumed = prepared.assumed
+        """See `llmd.engine.batch.assumed`."""
+        for row, tokens in enumerate(self.assumed):
+            if tokens:  # how many tokens its sequence gets is not known yet
+                self.output_of.pop(self.drawing[row].request_id, None)
 
     def mask(self, masks: RowMasks | None) -> None:
         """Wait for the masks of the step and apply them."""
@@ -199,7 +211,7 @@ class InFlightStep:
         # Prepared while the device works.
         prepared = self._sampler.prepare(
             [one.request_id for one in self.drawing],
-            [len(one.tokens) for one in self.drawing],
+            self._positions(),
             self._prepared.drawn_by_device,
         )
         result = self.tickets.wait()
@@ -212,6 +224,20 @@ class InFlightStep:
             if one.sampling.logprobs is not None and one.group is None
         }
         return SampledTokens(draws, logprobs, result)
+
+    def reaches(self, row: int, drawn: SampledTokens) -> bool:
+        """Return whether the token of a row that assumes proposals counts, given that the row before does."""
+        if drawn.tokens[row - 1] != self.assumed[row][-1]:
+            return False
+        # A row whose tokens are all forbidden has no token; the next step fails its request.
+        return not self._prepared.is_masked(row) or bool(drawn.result.edited[row, 0] > -np.inf)
+
+    def _positions(self) -> list[int]:
+        """Return the positions of the tokens that the rows draw."""
+        if not self.assumed:
+            return [len(one.tokens) for one in self.drawing]
+        pairs = zip(self.drawing, self.assumed, strict=True)
+        return [len(one.tokens) + len(tokens) for one, tokens in pairs]
 
 
 def _first_rows(result: StepResult, count: int) -> StepResult:

@@ -24,7 +24,7 @@ from llmd.api.ops import (
     RopeTable,
 )
 from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
-from llmd.api.program import ActivationDtype, Instruction, Pattern, Program, SlottedOp
+from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
 from llmd.api.tensors import Format, TensorRef, Weight
 
 FormatOf = Callable[[str, TensorRef], Format]
@@ -62,6 +62,7 @@ def lower(
     format_of: FormatOf,
     patterns: Sequence[Pattern] = (),
     activations: ActivationDtype = "int8",
+    precision: Precision = "f32",
     taps: Iterable[int] = (),
 ) -> Program:
     """Lower the parts ``[first_part, last_part)``.
@@ -99,6 +100,7 @@ def lower(
         hidden_in=None if bound.hidden_in is None else slots[bound.hidden_in],
         hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
+        precision=precision,
         needs=(*plan.needs, TAPS) if tapped else plan.needs,
         taps=tuple(tapped),
         tap_slots=tuple(slots[value] for value in tapped.values()),

@@ -253,6 +253,21 @@ class Pager:
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
 
+    def retract(self, sequence_id: int) -> None:
+        """Give up the planned positions of a sequence beyond its valid ones, and free their blocks.
+
+        Only for a sequence without a step in flight.
+        """
+        owned = self._owned[sequence_id]
+        owned.planned = owned.length
+        kept = blocks_for(owned.length)
+        for index, (pool, table) in enumerate(zip(self.pools, self._tables, strict=True)):
+            part = slice(kept, owned.end[index])
+            if part.start < part.stop:
+                pool.give_back(reversed(table[owned.row, part].tolist()))
+                table[owned.row, part] = NO_BLOCK
+                owned.end[index] = kept
+
     def free(self, sequence_id: int) -> None:
         """End the sequence and release its blocks."""
         self._free_rows.append(self._owned[sequence_id].row)

@@ -172,12 +172,27 @@ class Sampler:
         """Return the temperatures float32 ``[N]`` for the selection of a step."""
         return self._temperature[self._slots(request_ids)]
 
-    def edits(self, request_ids: Sequence[int]) -> list[Edits]:
-        """Return the edits of each row for the selection of a step; empty if no row has edits."""
+    def edits(self, request_ids: Sequence[int], assumed: Sequence[Sequence[int]] = ()) -> list[Edits]:
+        """Return the edits of each row for the selection of a step; empty if no row has edits.
+
+        ``assumed`` are for each row tokens that it assumes after those of the request; empty: none.
+        """
         if self._edited.isdisjoint(request_ids):
             return []
+        if assumed:
+            return [self._edits_after(one, tokens) for one, tokens in zip(request_ids, assumed, strict=True)]
         found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
         return [NO_EDITS if edits is None else edits.row() for edits in found]
+
+    def _edits_after(self, request_id: int, tokens: Sequence[int]) -> Edits:
+        edits = self._requests[request_id].edits if request_id in self._edited else None
+        if edits is None:
+            return NO_EDITS
+        if tokens:
+            edits = edits.fork()
+            for token in tokens:
+                edits.append(token)
+        return edits.row()
 
     def prepare(
         self, request_ids: Sequence[int], positions: Sequence[int], greedy: NDArray[np.bool_] | None = None
@@ -201,11 +216,11 @@ class Sampler:
 
         A row without finite logits has no distribution: it takes the best token, as greedy rows do.
         """
-        by_device = None if result.tokens is None else result.tokens >= 0
-        first = (
-            result.ids[:, 0] if by_device is None else np.where(by_device, result.tokens, result.ids[:, 0])
-        )
-        tokens = first.tolist()
+        best, by_device = result.ids[:, 0], None
+        if result.tokens is not None:
+            by_device = result.tokens >= 0
+            best = np.where(by_device, result.tokens, best)
+        tokens = best.tolist()
         if prepared.rows is None and not prepared.others.size:
             return DrawnTokens(tokens)
         greedy = ~np.isfinite(result.edited_logsumexp)

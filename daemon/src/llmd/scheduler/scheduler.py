@@ -11,6 +11,7 @@ import msgspec
 
 from llmd.pager.pager import Pager, blocks_for
 from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.proposer import NoProposals, Proposer
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
 from llmd.scheduler.waiting_queue import BY_RANK, WaitingQueue
@@ -46,6 +47,9 @@ class Scheduler:
     as a whole; afterwards its shared tokens are computed once. The next tokens of all members are chosen
     together, once the rows of all have arrived. A step that is planned before that has no rows of the group.
 
+    A sequence in decode may have rows for proposed tokens after its own: at most ``max_drafts`` of
+    ``proposer``. They are planned if blocks are free for them; nothing is preempted for a proposal.
+
     Rows of a scored prompt return logits. A step has room for ``scored_rows`` of them; their chunks are last
     in it.
 
@@ -54,9 +58,19 @@ class Scheduler:
     """
 
     def __init__(
-        self, pager: Pager, *, slots: int, chunk_len: int, scored_rows: int = 0, micro_batches: int = 1
+        self,
+        pager: Pager,
+        *,
+        slots: int,
+        chunk_len: int,
+        scored_rows: int = 0,
+        micro_batches: int = 1,
+        proposer: Proposer | None = None,
+        max_drafts: int = 0,
     ) -> None:
         self._pager = pager
+        self._proposer = proposer or NoProposals()
+        self._max_drafts = max_drafts if proposer else 0
         self._micro_batches = micro_batches
         self._known: Container[int] = ()  # sequences whose pending token the step being planned can take
         self._slots = slots
@@ -96,7 +110,8 @@ class Scheduler:
         Reserves the blocks that the step writes to. Lengths do not change until it is done. ``known`` are the
         ids of sequences that draw in the newest step in flight, from which this step can take their tokens.
         """
-        self._known = known if self._micro_batches == 1 else ()
+        # Proposals follow the last token: a sequence with a pending token waits for it.
+        self._known = known if self._micro_batches == 1 and not self._max_drafts else ()
         before, self._scorable = self.preemptions, self._scored_rows
         self._fork_from_leaders()
         chunks, left = self._plan_running()
@@ -108,13 +123,18 @@ class Scheduler:
         return StepPlan(chunks, begun)
 
     def complete(self, chunk: Chunk) -> None:
-        """Record that the step of a chunk is done.
+        """Record that the step of a chunk is done, and its tokens appended.
 
-        Its positions become valid, unless its sequence was preempted since. Its siblings become forks of the
-        sequence, or are queued if it is gone.
+        Its positions become valid, except those of proposals that were not drawn, unless its sequence was
+        preempted since. Its siblings become forks of the sequence, or are queued if it is gone.
         """
         if self._pager.opening(chunk.sequence.request_id) == chunk.opening:
-            self._pager.advance(chunk.sequence.request_id, chunk.count)
+            end = chunk.start + chunk.count
+            if chunk.drafts:
+                end = min(end, len(chunk.sequence.tokens) - 1)
+            self._pager.advance(chunk.sequence.request_id, end - chunk.start)
+            if chunk.drafts:
+                self._pager.retract(chunk.sequence.request_id)
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
@@ -182,7 +202,10 @@ class Scheduler:
             if sequence.group is None:
                 start, count, used = self._next(sequence, left)
                 prepare = partial(self._pager.prepare, sequence.request_id, count)
-                if count and self._make_room(sequence, prepare):
+                if self._max_drafts and (drafts := self._drafts(sequence, start, count)):
+                    chunks.append(self._speculate(sequence, start, drafts))
+                    share -= 1
+                elif count and self._make_room(sequence, prepare):
                     chunks.append(self._chunk(sequence, start, count))
                     share -= chunks[-1].ends
                     left -= used
@@ -246,6 +269,21 @@ class Scheduler:
         for one in (sequence, *siblings) if ends and sequence.group is None else ():
             one.pending += 1
         return Chunk(sequence, start, count, ends, siblings, opening)
+
+    def _drafts(self, sequence: Sequence, start: int, count: int) -> tuple[int, ...]:
+        """Return proposals for a sequence whose next row draws, as many as have blocks; they are prepared."""
+        decodes = count == 1 and start + 1 == len(sequence.tokens) and not sequence.pending
+        if not decodes or not sequence.speculates:
+            return ()
+        most = min(self._max_drafts, sequence.total_len - len(sequence.tokens) - 1)
+        drafts = tuple(self._proposer.propose(sequence.tokens, most))[:most] if most > 0 else ()
+        return drafts if drafts and self._pager.prepare(sequence.request_id, 1 + len(drafts)) else ()
+
+    def _speculate(self, sequence: Sequence, start: int, drafts: tuple[int, ...]) -> Chunk:
+        opening = self._pager.opening(sequence.request_id)
+        assert opening is not None, "a running sequence has blocks"
+        sequence.pending += 1
+        return Chunk(sequence, start, 1 + len(drafts), ends=True, opening=opening, drafts=drafts)
 
     def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
         """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""

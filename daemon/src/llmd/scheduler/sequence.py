@@ -78,6 +78,11 @@ class Sequence(msgspec.Struct, eq=False):
         """Number of tokens at the end, at most; the KV cache needs all but the last."""
         return self.prompt_len + self.stop.max_tokens
 
+    @property
+    def speculates(self) -> bool:
+        """Whether a step may draw several of its tokens: no draw changes how the next one is drawn."""
+        return self.group is None and self.sampling.mirostat is None
+
     def fork(self, request_id: int) -> Sequence:
         """Return another sequence with the same tokens so far."""
         keys = None if self.cache_keys is None else self.cache_keys.fork(len(self.tokens))
@@ -88,7 +93,7 @@ class Sequence(msgspec.Struct, eq=False):
     def append(self, token: int) -> Finish | None:
         """Append a token that a step drew; return why the sequence ends with it, or None if it continues."""
         self.tokens.append(token)
-        self.pending -= 1
+        self.pending = max(0, self.pending - 1)  # proposals that were drawn are not pending
         self.sibling_key = None
         self.prompt_logprobs = None
         num_output = len(self.tokens) - self.prompt_len

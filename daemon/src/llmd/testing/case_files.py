@@ -8,7 +8,8 @@ A file contains named arrays, little-endian:
 
 The names are paths:
 
-- ``program/…`` is an encoded `Program`.
+- ``program/…`` is an encoded `Program`; ``program/arithmetic`` has the indices of its activations in
+  `ACTIVATION_DTYPES` and of its precision in `PRECISIONS`.
 - ``weights/<i>/<format>`` are plain weights.
 - ``weights/<i>/codes`` are integer weights, with ``…/integers``: bits, zero, group size, coarse size or 0,
   whether the weights are in int8, outliers per group, and the code book if there is one. If the format has
@@ -33,8 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import (
+    ACTIVATION_DTYPES,
     INTEGER_FORMATS,
     KV_DTYPES,
+    PRECISIONS,
     GroupScales,
     Program,
     Selection,
@@ -95,7 +98,10 @@ def _program_arrays(program: Program) -> Arrays:
     slots = [-1 if slot is None else slot for slot in (program.hidden_in, program.hidden_out)]
     sizes = (program.hidden_size, program.vocab_size, program.context_len)
     arrays: Arrays = {
-        "program/sizes": _int64([*sizes, *slots, program.activations != "f32"]),
+        "program/sizes": _int64([*sizes, *slots, program.activations == "int8"]),
+        "program/arithmetic": _int64(
+            [ACTIVATION_DTYPES.index(program.activations), PRECISIONS.index(program.precision)]
+        ),
         "program/slot_widths": _int64(program.slot_widths),
         "program/records": encoded.records,
         "program/floats": encoded.floats,

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, KVDtype, StepResult
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.api.features import DRAWS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
@@ -40,9 +41,6 @@ from llmd.testing.workload import (
     run,
 )
 
-PLAIN_KV: tuple[KVDtype, ...] = ("f32", "f16")
-"""The KV dtypes that every device must support."""
-
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
 """Sums over a row, which a device may compute in any order."""
 
@@ -58,23 +56,24 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 def all_cases() -> tuple[Workload, ...]:
-    """Return every workload of the suite."""
+    """Return every workload of the suite, with activations in int8 and precision f32."""
     return (*op_cases(), *part_cases(), *program_cases(), *format_cases())
 
 
-def cases_for(info: DeviceInfo) -> tuple[Workload, ...]:
-    """Return the workloads that a device must pass: all except those with optional features it does not
-    claim.
+def cases_for(info: DeviceInfo, cases: tuple[Workload, ...] | None = None) -> tuple[Workload, ...]:
+    """Return the workloads that a device must pass: those with ops, formats, KV dtypes and arithmetic that it
+    claims, by default of `all_cases`.
 
-    Plain formats and the KV dtypes of `PLAIN_KV` are not optional.
+    Plain formats are not optional, nor is a KV dtype, if the device computes attention.
     """
-    return tuple(case for case in all_cases() if _is_claimed(info, case))
+    tried = cases_of_device(info, all_cases() if cases is None else cases)
+    return tuple(case for case in tried if _is_claimed(info, case))
 
 
 def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
     if not {op.kind for op in case.ops} <= set(info.ops):
         return False
-    if case.kv_dtype not in {*PLAIN_KV, *info.kv_dtypes}:
+    if case.kv_is_tested and case.kv_dtype not in info.kv_dtypes:
         return False
     if not _features(case) <= set(info.features):
         return False
@@ -95,7 +94,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     """
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
-        "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in {*PLAIN_KV, *info.kv_dtypes}),
+        "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
         "features": tuple(name for name in (DRAWS, TAPS) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
@@ -200,7 +199,7 @@ def _different_rows(mine: Outcome, expected: Outcome, places: Sequence[Place]) -
 def _unsupported(device: Device, workload: Workload) -> str:
     if workload.format not in device.info.formats:
         return f"the device has no format {workload.format}"
-    if workload.kv_dtype not in device.info.kv_dtypes:
+    if workload.keeps_keys and workload.kv_dtype not in device.info.kv_dtypes:
         return f"the device does not support KV dtype {workload.kv_dtype}"
     program = lower_range(device, workload, workload.first_part, workload.last_part)
     return "; ".join(f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program))

@@ -18,7 +18,6 @@ from llmd.api import (
     EncoderAttention,
     Glu,
     Head,
-    KVDtype,
     KVGroup,
     Linear,
     ModelPlan,
@@ -31,6 +30,7 @@ from llmd.api import (
 )
 from llmd.api.encoding import ACTIVATIONS
 from llmd.api.ops import TABLE_OPS
+from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
@@ -39,8 +39,6 @@ _CONTEXT = 256
 _LONG = 1056
 """Longer than two of the chunks into which kernels split keys and values, so that threads share a row."""
 _BEGUN = _LONG - 20
-# Keys that differ by a float32 rounding may be stored as neighbouring codes.
-_KV_BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-8, "bf16": 1e-6, "int8": 1e-6, "int4": 1e-5}
 
 
 def op_cases() -> Iterator[Workload]:
@@ -129,7 +127,7 @@ def _attention() -> Iterator[Workload]:
         ("window-1", 2, 12, 1, 5.0),
         ("wide-head", 2, 40, None, None),
     ):
-        for kv_dtype, bound in _KV_BOUNDS.items():
+        for kv_dtype, bounds in MAX_NMSE["f32"].items():
             group = KVGroup(0, window, kv_heads, head_dim, (0,))
             width = 4 * head_dim
             kv = tuple(TensorRef(n, (kv_heads * head_dim, width)) for n in ("k", "v"))
@@ -138,13 +136,12 @@ def _attention() -> Iterator[Workload]:
                 Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 4, kv_heads, head_dim, 0.4, softcap),
             )
             case = part_case(
-                f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=bound, width=width
+                f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=bounds.part, width=width
             )
-            yield msgspec.structs.replace(case, kv_dtype=kv_dtype)
+            case = msgspec.structs.replace(case, kv_dtype=kv_dtype, kv_is_tested=True)
+            yield case
             if name == "gqa":
-                yield _long(
-                    msgspec.structs.replace(case, name=f"attention/long-{kv_dtype}", kv_dtype=kv_dtype)
-                )
+                yield _long(msgspec.structs.replace(case, name=f"attention/long-{kv_dtype}"))
 
 
 def _long(case: Workload) -> Workload:

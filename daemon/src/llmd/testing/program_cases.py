@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
-from llmd.api import Format, KVDtype
+from llmd.api import Format
 from llmd.models.headless import without_head
+from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
 
-# Bounds for whole programs in f32 arithmetic. Rounded KV and q8 activations may round the other way.
-_BOUNDS: dict[tuple[Format, KVDtype], float] = {
-    ("f32", "f32"): 1e-9,
-    ("f16", "f32"): 1e-9,
-    ("bf16", "f32"): 1e-9,
-    ("f32", "f16"): 1e-6,
-    ("f32", "bf16"): 1e-5,
-    ("f32", "int8"): 2e-5,
-    ("f32", "int4"): 1e-2,
-    ("q8", "f32"): 1e-4,
-}
+# Bounds of the formats. Activations of q8 may be rounded to neighbouring codes.
+_BOUNDS: dict[Format, float] = {"f32": 1e-9, "f16": 1e-9, "bf16": 1e-9, "q8": 1e-4}
 
 
 def part_cases() -> Iterator[Workload]:
@@ -39,10 +32,19 @@ def program_cases() -> Iterator[Workload]:
     """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
-        for (fmt, kv_dtype), bound in _BOUNDS.items():
-            name = f"program/{'window' if window else 'full'}-{fmt}-kv-{kv_dtype}"
-            tokens = _tokens(plan.vocab_size)
-            yield Workload(name, plan, 0, len(plan.parts), tokens, fmt, kv_dtype, edits=True, max_nmse=bound)
+        label, tokens = f"program/{'window' if window else 'full'}", _tokens(plan.vocab_size)
+        case = Workload(label, plan, 0, len(plan.parts), tokens, edits=True)
+        for kv_dtype, bounds in MAX_NMSE["f32"].items():
+            yield msgspec.structs.replace(
+                case,
+                name=f"{label}-f32-kv-{kv_dtype}",
+                kv_dtype=kv_dtype,
+                kv_is_tested=True,
+                max_nmse=bounds.program,
+            )
+        for fmt, bound in _BOUNDS.items():
+            if fmt != "f32":
+                yield msgspec.structs.replace(case, name=f"{label}-{fmt}", format=fmt, max_nmse=bound)
     plan = TinyModel(window=20).plan()
     tokens = _tokens(plan.vocab_size)
     yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
@@ -57,10 +59,9 @@ def _encoder_cases() -> Iterator[Workload]:
     scoring.
     """
     plan = TinyEncoder().plan()
-    for (fmt, kv_dtype), bound in _BOUNDS.items():
-        if kv_dtype == "f32":
-            name = f"program/encoder-{fmt}"
-            yield Workload(name, plan, 0, len(plan.parts), _tokens(plan.vocab_size), fmt, max_nmse=bound)
+    for fmt, bound in _BOUNDS.items():
+        name = f"program/encoder-{fmt}"
+        yield Workload(name, plan, 0, len(plan.parts), _tokens(plan.vocab_size), fmt, max_nmse=bound)
     long = (*_tokens(plan.vocab_size), *_tokens(plan.vocab_size, (600,)))
     yield Workload("program/encoder-long", plan, 0, len(plan.parts), long, max_nmse=1e-9)
     plan = TinyEncoder(labels=1).plan()

@@ -1,14 +1,21 @@
-"""The three small cases that a device must pass before the daemon uses it."""
+"""The few small cases that a device must pass before the daemon uses it."""
 
 from __future__ import annotations
 
-from llmd.api import Device
-from llmd.testing.conformance import all_cases, check_device
-
-_NAMES = ("linear/f32", "attention/window-f32", "program/window-f32-kv-f32")
+from llmd.api import Device, DeviceInfo
+from llmd.testing.conformance import all_cases, cases_for, check_device
+from llmd.testing.workload import Workload
 
 
 def try_device(device: Device) -> list[str]:
     """Return a sentence for each small case that the device fails."""
-    cases = tuple(case for case in all_cases() if case.name in _NAMES)
-    return [f"{result.name}: {result.problem}" for result in check_device(device, cases) if result.problem]
+    results = check_device(device, small_cases(device.info))
+    return [f"{result.name}: {result.problem}" for result in results if result.problem]
+
+
+def small_cases(info: DeviceInfo) -> tuple[Workload, ...]:
+    """Return a matrix product, attention and a whole program, if the device claims them."""
+    names = {"linear/f32"}
+    for kv_dtype in info.kv_dtypes[:1]:
+        names |= {f"attention/window-{kv_dtype}", f"program/window-f32-kv-{kv_dtype}"}
+    return cases_for(info, tuple(case for case in all_cases() if case.name in names))

@@ -18,6 +18,7 @@ from llmd.api import (
     BLOCK_LEN,
     INTEGER_FORMATS,
     ActivationDtype,
+    Attention,
     Device,
     EncoderAttention,
     Format,
@@ -27,6 +28,7 @@ from llmd.api import (
     LoadedWeights,
     ModelPlan,
     Op,
+    Precision,
     Program,
     Selection,
     Stage,
@@ -65,7 +67,10 @@ class Workload(msgspec.Struct, frozen=True):
     """
     format: Format = "f32"
     kv_dtype: KVDtype = "f32"
+    kv_is_tested: bool = False
+    """Whether the case tests ``kv_dtype``. If not, a device without this dtype runs the case in another."""
     activations: ActivationDtype = "int8"
+    precision: Precision = "f32"
     edits: bool = False
     """Whether every output row has edits, a target and raw tops, to exercise all of a selection."""
     masks: bool = False
@@ -97,6 +102,11 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def has_head(self) -> bool:
         return self.last_part == len(self.plan.parts) and self.plan.has_head
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether keys and values are in the KV cache."""
+        return any(isinstance(op, Attention) for op in self.ops)
 
     @property
     def runs_whole_sequences(self) -> bool:
@@ -204,6 +214,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         format_of=workload.format_of,
         patterns=device.info.patterns,
         activations=workload.activations,
+        precision=workload.precision,
         taps=workload.taps,
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from llmd.api import (
-    ACTIVATION_DTYPES,
     INTEGER_FORMATS,
     KV_DTYPES,
     PLAIN_FORMATS,
+    ActivationDtype,
     DeviceInfo,
     DeviceProfile,
     Program,
@@ -25,6 +25,7 @@ from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
+_ACTIVATIONS: tuple[ActivationDtype, ...] = ("int8", "f32")
 log = logging.getLogger(__name__)
 
 
@@ -40,8 +41,9 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,
-        activations=ACTIVATION_DTYPES,
+        activations=_ACTIVATIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
+        uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
     )

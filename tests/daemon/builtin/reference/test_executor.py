@@ -7,15 +7,19 @@ from contextlib import AbstractContextManager, nullcontext
 
 import msgspec
 import numpy as np
+import pytest
 
 from llmd.api import (
     HIDDEN,
+    Attention,
     Embed,
     EmbedTokenType,
     EncoderAttention,
     Head,
     HostHidden,
+    KVGroup,
     ModelPlan,
+    Op,
     Part,
     StageLimits,
     Step,
@@ -85,3 +89,28 @@ def test_encoder_attention_looks_both_ways_and_at_no_other_text() -> None:
     first, second = np.exp([1, 0]), np.exp([0, 9])
     expected = [first @ x[:2] / first.sum(), second @ x[:2] / second.sum(), x[2]]
     np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 1, 2, 1.0),
+        Attention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 0, 0, 1, 1, 2, 1.0),
+    ],
+    ids=lambda op: op.kind,
+)
+def test_attention_rounds_to_the_precision_of_the_program(op: Op) -> None:
+    groups = (KVGroup(0, None, 1, 2, (0,)),) if isinstance(op, Attention) else ()
+    parts = (Part("before", "ffn", 0, ()), Part("tested", "mixer", 0, (op,)))
+    plan = ModelPlan("attention", 2, 3, 16, 16, groups, parts)
+    exact = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    two = np.array([0, 1], np.int32)
+    tables = tuple(np.zeros((1, 1), np.int32) for _ in groups)
+    step = Step(two, two, np.array([0, 2], np.int32), tables, np.zeros((0, 3), np.int32))
+    outs = []
+    for program in (exact, msgspec.structs.replace(exact, precision="bf16")):
+        weights = ReferenceDevice().load(program, OneTensor(), lambda _d, _t: None)
+        stage = weights.stage({group.id: 1 for group in groups}, StageLimits(4, 1, 4, kv_dtype="f32"))
+        x = np.array([[1, 0], [1.001, 1.002]], np.float32)
+        outs.append(stage.hidden(stage.submit(step, HostHidden(x), None)).host()[1])
+    assert 1e-5 < np.abs(outs[0] - outs[1]).max() < 1e-2

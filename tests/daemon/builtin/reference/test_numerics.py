@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from llmd.api import RopeTable
+from llmd.api import Precision, RopeTable
 from llmd.builtin.reference import numerics
+from llmd.builtin.reference.rounding import round_to
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
@@ -59,6 +60,19 @@ def test_attention_is_the_weighted_mean_of_the_values() -> None:
         total = sum(math.exp(s) for s in scores)
         mean = sum(math.exp(s) / total * v[t, head // 2] for t, s in enumerate(scores))
         assert out[head] == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize(("precision", "eps"), [("f16", 2.0**-11), ("bf16", 2.0**-8)])
+def test_attention_rounds_the_query_and_the_weights_before_they_are_divided_by_their_sum(
+    precision: Precision, eps: float
+) -> None:
+    q = np.array([[1 + eps]])  # halfway between two numbers of the precision
+    k, v = np.array([[[0.0]], [[-1.0]]]), np.array([[[0.0]], [[1.0]]])
+    weight = math.exp(-1.0)
+    rounded = float(round_to(precision, np.array(weight)))
+    assert rounded != weight
+    out = numerics.attend(q, k, v, 1.0, None, precision)
+    assert out.item() == pytest.approx(rounded / (1 + weight), rel=1e-14)
 
 
 def test_attention_survives_scores_that_overflow_an_exponential() -> None:

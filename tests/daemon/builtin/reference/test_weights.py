@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import INTEGER_FORMATS, OWN_FORMATS, WeightData
+from llmd.api import INTEGER_FORMATS, OWN_FORMATS, Precision, WeightData
 from llmd.builtin.reference.weights import make_matrix, quantize_row, to_float64
 from llmd.models.formats.dequantization import dequantize
 from llmd.testing.integer_weights import random_integers
@@ -17,6 +17,18 @@ def test_bf16_bits_are_widened_exactly() -> None:
 def test_a_plain_matrix_multiplies() -> None:
     matrix = make_matrix(WeightData("f16", np.array([[1, 2], [3, 4]], np.float16)))
     assert matrix.multiply(np.array([1, 10], np.float32)).tolist() == [21.0, 43.0]
+
+
+@pytest.mark.parametrize(("precision", "expected"), [("f32", 2.0**-8), ("f16", 2.0**-8), ("bf16", 0.0)])
+def test_rows_are_rounded_to_the_type_of_their_weights(precision: Precision, expected: float) -> None:
+    row = np.array([1 + 2**-8, 1], np.float32)
+    plain = make_matrix(WeightData("f32", np.array([[1, -1]], np.float32)), "int8", precision)
+    assert plain.multiply(row).tolist() == [expected]
+    integers = random_integers("q8", (3, 64), 0.1, np.random.default_rng(4))
+    numbers = dequantize(integers).astype(np.float64)
+    row = np.full(64, 1 + 2**-8, np.float32)
+    product = make_matrix(integers, precision, "f32").multiply(row)
+    assert product == pytest.approx(numbers.sum(axis=1) * (1 + expected), rel=1e-12)
 
 
 def test_rows_are_quantised_by_group_with_ties_to_even() -> None:

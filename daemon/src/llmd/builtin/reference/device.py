@@ -15,7 +15,7 @@ from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
-from llmd.api.program import ACTIVATION_DTYPES, Program
+from llmd.api.program import ACTIVATION_DTYPES, PRECISIONS, Program
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
@@ -40,6 +40,7 @@ def describe() -> DeviceInfo:
         description=f"NumPy {np.__version__}, float64, one row at a time",
         kv_layout=f"reference, NumPy {np.__version__}",
         activations=ACTIVATION_DTYPES,
+        precisions=PRECISIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
         features=(DRAWS, TAPS),
     )
@@ -105,7 +106,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress) -
     for index, weight in enumerate(program.weights):
         data = tensors.read(weight)
         if index in factors:
-            matrices[index] = make_matrix(data, program.activations)
+            matrices[index] = make_matrix(data, program.activations, program.precision)
         if (index, False) in _uses(program):
             arrays[index] = to_float64(data)
         progress(index + 1, len(program.weights))

@@ -159,7 +159,7 @@ class Execution:
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
                 seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
-                out[row] = numerics.attend(query, keys[seen], values[seen], op.scale, op.softcap).reshape(-1)
+                out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap)
         return out
 
     def _encoder_attention(self, op: EncoderAttention, q: Float32, k: Float32, v: Float32) -> Float32:
@@ -169,9 +169,13 @@ class Execution:
         out = np.empty_like(q)
         for first, last in itertools.pairwise(self._step.row_offsets.tolist()):
             for row in range(first, last):
-                mixed = numerics.attend(queries[row], keys[first:last], values[first:last], op.scale, None)
-                out[row] = mixed.reshape(-1)
+                out[row] = self._attend(queries[row], keys[first:last], values[first:last], op.scale, None)
         return out
+
+    def _attend(
+        self, query: Float64, keys: Float64, values: Float64, scale: float, softcap: float | None
+    ) -> Float64:
+        return numerics.attend(query, keys, values, scale, softcap, self._program.precision).reshape(-1)
 
 
 def _elementwise(op: Op, *x: Float64) -> Float64:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.ops import Activation, RopeTable
+from llmd.api.program import Precision
+from llmd.builtin.reference.rounding import round_to
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -57,14 +59,20 @@ def soft_cap(z: Float64, cap: float | None) -> Float64:
     return z if cap is None else cap * np.tanh(z / cap)
 
 
-def attend(q: Float64, k: Float64, v: Float64, scale: float, cap: float | None) -> Float64:
-    """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]``."""
+def attend(
+    q: Float64, k: Float64, v: Float64, scale: float, cap: float | None, precision: Precision = "f32"
+) -> Float64:
+    """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]``.
+
+    ``precision`` rounds ``q``, and the weights of the values before they are divided by their sum: the
+    largest is 1 then, however long the context is.
+    """
     kv_heads = k.shape[1]
-    grouped = q.reshape(kv_heads, -1, q.shape[1])
+    grouped = round_to(precision, q).reshape(kv_heads, -1, q.shape[1])
     scores = soft_cap(np.einsum("ghd,tgd->ght", grouped, k) * scale, cap)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    out: Float64 = np.einsum("ght,tgd->ghd", weights, v).reshape(q.shape)
+    total = weights.sum(axis=-1, keepdims=True)
+    out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v).reshape(q.shape)
     return out
 
 

@@ -27,6 +27,9 @@ class _Done(msgspec.Struct, frozen=True):
 class ReferenceStage:
     """See `llmd.api.Stage`."""
 
+    execution: type[Execution] = Execution
+    """What computes a step; tests derive other arithmetic from it."""
+
     def __init__(
         self, program: Program, weights: Weights, blocks: Mapping[int, int], limits: StageLimits
     ) -> None:
@@ -43,7 +46,7 @@ class ReferenceStage:
         for group, source, target in step.copies.tolist():
             if group in self._pools:
                 self._pools[group].copy(source, target)
-        execution = Execution(self._program, self._weights, self._pools, step, self._tokens(step))
+        execution = self.execution(self._program, self._weights, self._pools, step, self._tokens(step))
         leaving, logits = execution.run(
             None if hidden is None else hidden.host(), None if selection is None else selection.rows
         )

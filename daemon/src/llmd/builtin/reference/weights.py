@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.integer_formats import INTEGER_FORMATS
-from llmd.api.program import ActivationDtype
+from llmd.api.program import ActivationDtype, Precision
 from llmd.api.tensors import WeightData
+from llmd.builtin.reference.rounding import round_to
 from llmd.models.formats.dequantization import dequantize
 
 Float32 = NDArray[np.float32]
@@ -36,14 +37,15 @@ class Matrix(Protocol):
 
 
 class PlainMatrix:
-    """A weight that multiplies rows without rounding them."""
+    """A weight that multiplies rows after rounding each element to ``precision``."""
 
-    def __init__(self, matrix: Float64) -> None:
+    def __init__(self, matrix: Float64, precision: Precision = "f32") -> None:
         self._matrix = matrix
+        self._precision: Precision = precision
         self.nbytes = self._matrix.nbytes
 
     def multiply(self, row: Float32) -> Float64:
-        product: Float64 = np.dot(self._matrix, row.astype(np.float64))
+        product: Float64 = np.dot(self._matrix, round_to(self._precision, row))
         return product
 
 
@@ -99,8 +101,12 @@ def quantize_row(groups: Float32, most: int = 127) -> tuple[Float32, Float32]:
     return codes.astype(np.float32), (largest / np.float32(most)).astype(np.float32)
 
 
-def make_matrix(data: WeightData, activations: ActivationDtype = "int8") -> Matrix:
-    """Return a matrix for the weight; it rounds rows only for integer formats and int8 activations."""
-    if data.format in INTEGER_FORMATS and activations == "int8":
-        return IntegerMatrix(data)
-    return PlainMatrix(to_float64(data))
+def make_matrix(
+    data: WeightData, activations: ActivationDtype = "int8", precision: Precision = "f32"
+) -> Matrix:
+    """Return a matrix for the weight; ``activations`` round its rows if its format is an integer format,
+    otherwise ``precision``.
+    """
+    if data.format not in INTEGER_FORMATS:
+        return PlainMatrix(to_float64(data), precision)
+    return IntegerMatrix(data) if activations == "int8" else PlainMatrix(to_float64(data), activations)

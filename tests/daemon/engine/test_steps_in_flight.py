@@ -146,8 +146,8 @@ def test_no_more_steps_are_in_flight_than_the_depth_and_all_end(make_core: MakeC
         core.submit(submit(request_id, 30))
     while core.busy:
         core.step()
-        assert len(core._flight) <= max(1, depth - 1)
-    assert not len(core._flight)
+        assert len(core._in_flight) <= max(1, depth - 1)
+    assert not len(core._in_flight)
 
 
 def collect(core: EngineCore, outputs: list[TokenOutput]) -> None:
@@ -173,7 +173,7 @@ def test_a_launch_that_fails_is_an_error_once_and_no_token_is_lost(
         patch.setattr(core._pipeline._stages[0], "submit", fail)
         with pytest.raises(DeviceError, match="lost"):
             collect(core, outputs)
-    assert not len(core._flight)
+    assert not len(core._in_flight)
     for rest in finish(core).values():
         outputs += rest
     got = {number: [one.token for one in outputs if one.request_id == number] for number in expected}

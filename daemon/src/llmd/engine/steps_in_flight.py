@@ -15,7 +15,7 @@ from llmd.sampling.sampler import Sampler
 from llmd.scheduler.scheduler import Scheduler
 
 
-class Flight:
+class StepsInFlight:
     """Up to ``depth`` steps in flight, which end in the order of their launch.
 
     A model with one stage runs all sequences in every step: the next step follows the newest one, and takes
