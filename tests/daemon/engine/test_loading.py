@@ -27,7 +27,6 @@ from llmd.api import (
     TensorSource,
     UnsupportedModelError,
 )
-from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, Loading, StageSpec
 from llmd.api.ops import FACTOR_OPS
 from llmd.api.plugins import Config
@@ -255,16 +254,6 @@ def test_options_that_mean_nothing_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         load(**options)
-
-
-def test_more_threads_than_processors_are_allowed_and_said(load: MakeModel) -> None:
-    processors = num_processors()
-    threaded = ReferenceDevice()
-    threaded.info = msgspec.structs.replace(threaded.info, uses_threads=True)
-    (notice,) = load(threaded, threads=processors + 1).loaded.notices
-    assert notice.startswith(f"--threads {processors + 1}: more than the {processors} available")
-    assert load(threaded, threads=processors).loaded.notices == ()
-    assert load(threads=processors + 1).loaded.notices == ()
 
 
 def test_a_device_that_refuses_is_named_with_its_reasons(load: MakeModel) -> None:

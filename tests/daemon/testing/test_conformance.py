@@ -15,6 +15,8 @@ from llmd.api import (
     OP_KINDS,
     PLAIN_FORMATS,
     GroupScales,
+    HiddenRef,
+    HostHidden,
     LateEdits,
     LoadedWeights,
     Program,
@@ -39,6 +41,7 @@ from llmd.testing.conformance import (
     check_device,
     check_exactness,
     nmse,
+    reference_outcome,
     unclaimed,
 )
 from llmd.testing.null_device import NullDevice, NullStage, NullWeights
@@ -155,13 +158,31 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("feature", "names"),
-    [("draws", {"head/draws", "program/draws"}), ("state", {"recurrence", "program/hybrid"})],
+    [
+        ("draws", {"head/draws", "program/draws"}),
+        ("state", {"recurrence", "program/hybrid"}),
+        ("taps", {"program/taps"}),
+    ],
 )
-def test_only_devices_with_a_feature_are_tried_with_it(feature: str, names: set[str]) -> None:
-    every = ReferenceDevice().info
-    info = msgspec.structs.replace(every, features=tuple(set(every.features) - {feature}))
-    assert {case.name for case in set(all_cases()) - set(cases_for(info))} == names
-    assert unclaimed(info) == {"features": (feature,)}
+def test_only_devices_that_claim_a_feature_are_tried_with_it(feature: str, names: set[str]) -> None:
+    info = ReferenceDevice().info
+    others = tuple(name for name in info.features if name != feature)
+    without = msgspec.structs.replace(info, features=others)
+    assert {case.name for case in set(all_cases()) - set(cases_for(without))} == names
+    assert unclaimed(without) == {"features": (feature,)}
+
+
+@pytest.mark.parametrize("wrong", [0, 3, 6])
+def test_a_wrong_tap_is_found(monkeypatch: pytest.MonkeyPatch, wrong: int) -> None:
+    right = ReferenceStage.tap
+
+    def off(stage: ReferenceStage, ticket: Ticket, part: int) -> HiddenRef:
+        rows = right(stage, ticket, part).host()
+        return HostHidden(rows * np.float32(1.01) if part == wrong else rows)
+
+    expected = reference_outcome(cases()["program/taps"])
+    monkeypatch.setattr(ReferenceStage, "tap", off)
+    assert "NMSE" in check_accuracy(ReferenceDevice(), cases()["program/taps"], expected).problem
 
 
 class Misread(RandomSource):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,41 +11,34 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.checks import refusals
-from llmd.api.device import Device, DeviceInfo, Stage, StageLimits
+from llmd.api.device import Device
 from llmd.api.errors import ConfigError, DeviceLostError, DeviceMemoryError, UnsupportedModelError
-from llmd.api.features import DRAWS
 from llmd.api.integer_formats import INTEGER_FORMATS
-from llmd.api.machine import num_processors
-from llmd.api.messages import Failed, Load, Loaded, Loading, Replanned, StageReport
+from llmd.api.messages import Failed, Load, Loaded, Loading, Replanned
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
 from llmd.engine.admission import EngineLimits
+from llmd.engine.building import build_stages
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
-from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
-from llmd.engine.kv_budget import KVBudget, kv_memories, plan_kv
 from llmd.engine.kv_spool import KVSpool
-from llmd.engine.memory_use import MemoryUse, pool_bytes
+from llmd.engine.memory_use import MemoryUse
 from llmd.engine.pipeline import Pipeline
-from llmd.engine.placement import PlacedStage as _Placed
-from llmd.engine.placement import Placement
+from llmd.engine.placement import PlacedStage, Placement
 from llmd.engine.placer import Have, Placer, UsableDevices
 from llmd.engine.stages import (
-    SCORED_ROWS,
     StageParts,
-    flight_depth,
     parts_text,
     place_parts,
     stage_limits,
 )
-from llmd.engine.threaded_stage import ThreadedStage
 from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
-from llmd.models.weight_formats import conversion_notices, format_policy, weight_bytes
+from llmd.models.weight_formats import format_policy, weight_bytes
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
@@ -130,7 +122,7 @@ def load_model(
         _check_context(model.plan)
         load_weights = partial(_load_weights, load, model, report, packed_files)
         stages = place_parts(load, model.plan)
-        placer = Placer(load, stages, open_device, usable, load_weights, partial(_build, model))
+        placer = Placer(load, stages, open_device, usable, load_weights, partial(build_stages, model))
         stack.callback(placer.close)
         placement = placer.place()
         runner = _runner(model, placement)
@@ -163,7 +155,7 @@ def _rebuild(runner: EngineCore | EmbeddingCore, placement: Placement) -> tuple[
 def _take_spool(
     load: Load,
     model: OpenModel,
-    placed: Sequence[_Placed],
+    placed: Sequence[PlacedStage],
     runner: EngineCore | EmbeddingCore,
     pipeline: Pipeline,
     spools: Spools | None,
@@ -179,41 +171,6 @@ def _take_spool(
     spool = KVSpool(spools.path(directory), header, runner.pager, pipeline, load.kv_spool)
     spool.load()
     return spool
-
-
-def _build(model: OpenModel, load: Load, placed: Sequence[_Placed], stack: ExitStack) -> Placement:
-    """Size the KV pools and create the stages."""
-    build = _generating if model.embedding is None else _embedding
-    limits, budget, pipeline = build(load, model, placed, stack)
-    return Placement(placed, limits, budget, pipeline, _describe(load, model, placed, budget))
-
-
-def _generating(
-    load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EngineLimits, KVBudget, Pipeline]:
-    plan = model.plan
-    limits = _limits(load, plan, placed)
-    budget = _budget(
-        load,
-        plan,
-        placed,
-        slots=load.slots,
-        context_len=plan.context_len,
-        chunk_len=limits.max_planned,
-        depth=limits.depth,
-    )
-    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
-    return limits, budget, pipeline
-
-
-def _embedding(
-    load: Load, model: OpenModel, placed: Sequence[_Placed], stack: ExitStack
-) -> tuple[EmbeddingLimits, KVBudget, Pipeline]:
-    plan = model.plan
-    limits = EmbeddingLimits.of(plan, load.chunk_len)
-    budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
-    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
-    return limits, budget, pipeline
 
 
 def _check_options(load: Load) -> None:
@@ -246,7 +203,7 @@ def _load_weights(
     devices: Mapping[str, Device],
     have: Have,
     stack: ExitStack,
-) -> list[_Placed]:
+) -> list[PlacedStage]:
     programs = [_lower(load, model, devices[spec.device], spec) for spec in specs]
     limits = stage_limits(load, model, [device.info for device in devices.values()])
     placed = []
@@ -260,7 +217,7 @@ def _load_weights(
         weights = device.load(program, source, progress, have.get(spec.device, ()))
         stack.callback(weights.close)
         use = MemoryUse.of(device, program, weights, limits)
-        placed.append(_Placed(spec, device, program, weights, use))
+        placed.append(PlacedStage(spec, device, program, weights, use))
     model.checkpoint.release()
     return placed
 
@@ -304,98 +261,3 @@ def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Pr
             hint="choose another device with --device; `llmd devices` lists them",
         )
     return program
-
-
-def _infos(placed: Sequence[_Placed]) -> list[DeviceInfo]:
-    return [one.device.info for one in placed]
-
-
-def _limits(load: Load, plan: ModelPlan, placed: Sequence[_Placed]) -> EngineLimits:
-    depth, micro_batches = flight_depth(_infos(placed))
-    return EngineLimits(
-        plan.vocab_size,
-        plan.context_len,
-        load.slots,
-        load.slots + SCORED_ROWS,
-        load.chunk_len,
-        depth,
-        micro_batches,
-    )
-
-
-def _budget(
-    load: Load,
-    plan: ModelPlan,
-    placed: Sequence[_Placed],
-    *,
-    slots: int,
-    context_len: int,
-    chunk_len: int,
-    depth: int = 1,
-) -> KVBudget:
-    return plan_kv(
-        plan.groups,
-        kv_memories(load, [(one.device, one.use) for one in placed]),
-        slots=slots,
-        context_len=context_len,
-        chunk_len=chunk_len,
-        depth=depth,
-        total_bytes=load.kv_memory,
-    )
-
-
-def _build_pipeline(
-    placed: Sequence[_Placed], budget: KVBudget, limits: StageLimits, stack: ExitStack
-) -> Pipeline:
-    """Create the stages in order; ``stack`` closes them."""
-    stages: list[Stage] = []
-    kv_bytes = []
-    threads = {one.device.info.name: ThreadPoolExecutor(1) for one in placed}
-    for one in placed:
-        groups = [group.id for group in one.program.groups if group.layers]
-        stage = one.weights.stage({group: budget.num_blocks[group] for group in groups}, limits)
-        if len(threads) > 1 and not one.device.info.queues:
-            stage = ThreadedStage(stage, threads[one.device.info.name], one.device.info.name)
-        stages.append(stage)
-        stack.callback(stage.close)
-        kv_bytes.append({group: one.use.block_bytes[group] for group in groups})
-    return Pipeline(stages, kv_bytes, draws=DRAWS in placed[-1].device.info.features)
-
-
-def _describe(load: Load, model: OpenModel, placed: Sequence[_Placed], budget: KVBudget) -> Loaded:
-    notices = dict.fromkeys([*model.notices, *_threads_notices(load, placed)])
-    for one in placed:
-        name, formats = one.device.info.name, one.device.info.formats
-        notices.update(dict.fromkeys(conversion_notices(model.checkpoint, formats, load.quant, device=name)))
-    return Loaded(
-        architecture=model.plan.architecture,
-        vocab_size=model.plan.vocab_size,
-        context_len=model.plan.context_len,
-        max_context_len=model.plan.max_context_len,
-        num_parameters=model.checkpoint.num_parameters,
-        formats=tuple(sorted({weight.format for one in placed for weight in one.program.weights})),
-        stages=tuple(_report(model.plan, one, budget) for one in placed),
-        kv_tokens=budget.max_tokens if model.plan.groups else None,
-        load_s=0.0,
-        notices=tuple(notices),
-        embedding=model.embedding,
-    )
-
-
-def _threads_notices(load: Load, placed: Sequence[_Placed]) -> list[str]:
-    """Return a notice if there are more threads than processors."""
-    threads, processors = load.threads or 0, num_processors()
-    if threads <= processors or not any(one.device.info.uses_threads for one in placed):
-        return []
-    return [f"--threads {threads}: more than the {processors} available processors, so threads take turns"]
-
-
-def _report(plan: ModelPlan, one: _Placed, budget: KVBudget) -> StageReport:
-    return StageReport(
-        one.device.info.name,
-        parts_text(plan, one.spec.first_part, one.spec.last_part),
-        one.use.weight_bytes,
-        pool_bytes(budget.num_blocks, one.use.block_bytes),
-        one.use.step_bytes,
-        one.use.memory_id,
-    )

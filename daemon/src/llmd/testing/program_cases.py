@@ -28,7 +28,7 @@ def part_cases() -> Iterator[Workload]:
 def program_cases() -> Iterator[Workload]:
     """Yield the small model in every format, with and without a window, and the small encoder.
 
-    The small model also runs with draws, without a head, and as a hybrid.
+    The small model also runs with draws, without a head (plain and with taps), and as a hybrid.
     """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
@@ -52,7 +52,8 @@ def program_cases() -> Iterator[Workload]:
     yield from _encoder_cases()
     hybrid = TinyModel(hybrid=True).plan()
     yield Workload("program/hybrid", hybrid, 0, len(hybrid.parts), _tokens(hybrid.vocab_size), max_nmse=1e-9)
-    yield Workload("program/headless", plan, 0, len(plan.parts), _tokens(plan.vocab_size), max_nmse=1e-9)
+    yield Workload("program/headless", plan, 0, len(plan.parts), tokens, max_nmse=1e-9)
+    yield Workload("program/taps", plan, 0, len(plan.parts), tokens, taps=(0, 3, 6), max_nmse=1e-9)
 
 
 def _encoder_cases() -> Iterator[Workload]:

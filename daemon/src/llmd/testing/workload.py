@@ -37,7 +37,7 @@ from llmd.api import (
     TensorRef,
     Ticket,
 )
-from llmd.api.features import DRAWS, STATE
+from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.ops import FACTOR_OPS
 from llmd.models.lowering import lower
 from llmd.testing.selections import (
@@ -78,12 +78,12 @@ class Workload(msgspec.Struct, frozen=True):
     """Whether every output row has a grammar mask."""
     draws: bool = False
     """Whether the device draws tokens; some rows then have edits that come late, and some have masks."""
+    taps: tuple[int, ...] = ()
+    """`Program.taps`, for parts without a head: the tapped hidden states of a row follow its output."""
     token_types: bool = False
     """Whether every third row has token type 1."""
     begun: int = 0
-    """Rows of the first sequence that run before all others in one step, so that a long context takes few
-    steps.
-    """
+    """Rows of the first sequence that run before all others in one step, to reach a long context quickly."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
     """The kinds of ops whose matrices have ``format`` if that is an integer format."""
     max_nmse: float = 1e-10
@@ -96,8 +96,9 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def features(self) -> set[str]:
         """The features of devices that the case tries."""
-        of_draws = {DRAWS} if self.draws else set()
-        return of_draws | ({STATE} if any(group.kind == "state" for group in self.plan.groups) else set())
+        has_states = any(group.kind == "state" for group in self.plan.groups)
+        tried = ((DRAWS, self.draws), (STATE, has_states), (TAPS, bool(self.taps)))
+        return {name for name, used in tried if used}
 
     @property
     def cost(self) -> int:
@@ -139,7 +140,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The results of each row."""
 
     rows: dict[Place, NDArray[np.float32]]
-    """Full logits or hidden states."""
+    """Full logits, or the output hidden states and those of the taps."""
     picked: dict[Place, dict[str, NDArray[np.generic]]]
     """The fields of `StepResult` that are defined for the row, by name."""
 
@@ -163,9 +164,7 @@ def edges_alone(workload: Workload) -> Schedule:
 
 
 def edge_places(workload: Workload) -> list[Place]:
-    """Return the first and last places of each sequence and block, where kernels often fail, except ``begun``
-    rows.
-    """
+    """Return the first and last places of sequences and blocks, which often fail; none of ``begun``."""
     return [
         (s, p)
         for s, ids in enumerate(workload.tokens)
@@ -220,6 +219,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         patterns=device.info.patterns,
         activations=workload.activations,
         precision=workload.precision,
+        taps=workload.taps,
     )
 
 
@@ -257,13 +257,13 @@ class LoadedWorkload:
         try:
             for program, parts in zip(self._programs, self._loaded, strict=True):
                 stages.append(parts.stage({g.id: blocks for g in program.groups if g.layers}, limits))
-            return _Run(workload, schedule, stages, blocks).outcome()
+            taps = [program.taps for program in self._programs]
+            return _Run(workload, schedule, stages, blocks, taps).outcome()
         finally:
             for stage in stages:
                 stage.close()
 
     def close(self) -> None:
-        """Free the weights."""
         for parts in self._loaded:
             parts.close()
 
@@ -284,11 +284,17 @@ def run(
 
 class _Run:
     def __init__(
-        self, workload: Workload, schedule: Schedule, stages: Sequence[Stage], num_blocks: int
+        self,
+        workload: Workload,
+        schedule: Schedule,
+        stages: Sequence[Stage],
+        num_blocks: int,
+        taps: Sequence[tuple[int, ...]],
     ) -> None:
         self._workload = workload
         self._schedule = schedule
         self._stages = stages
+        self._taps = taps
         self._lengths = [0] * len(workload.tokens)
         self._steps = [0] * len(workload.tokens)
         self._tables = self._place(num_blocks)
@@ -330,7 +336,8 @@ class _Run:
                 hidden = stage.hidden(tickets[-1])
         if selection is None:
             assert hidden is not None
-            outcome.rows.update(zip(places, hidden.host().copy(), strict=True))
+            rows = np.hstack([hidden.host(), *self._tapped(tickets)])
+            outcome.rows.update(zip(places, rows, strict=True))
         else:
             self._collect(places, selection, tickets[-1], outcome)
         for stage, ticket in zip(self._stages, tickets, strict=True):
@@ -338,6 +345,11 @@ class _Run:
         for s, count in chunks:
             self._lengths[s] += count
             self._steps[s] += 1
+
+    def _tapped(self, tickets: Sequence[Ticket]) -> list[NDArray[np.float32]]:
+        """Return the hidden states of the taps of all stages."""
+        stages = zip(self._stages, tickets, self._taps, strict=True)
+        return [stage.tap(ticket, part).host() for stage, ticket, parts in stages for part in parts]
 
     def _collect(self, places: list[Place], selection: Selection, ticket: Ticket, outcome: Outcome) -> None:
         stage = self._stages[-1]
