@@ -82,6 +82,20 @@ def test_stages_on_several_devices_work_at_the_same_time(
     assert [isinstance(stage, ThreadedStage) for stage in built._pipeline._stages] == threaded
 
 
+def test_a_report_names_parts_and_layers(build: Build) -> None:
+    split = (
+        StageSpec("a", "embed", "embed"),
+        StageSpec("b", "0", "0.mixer"),
+        StageSpec("a", "0.ffn", "head"),
+    )
+    stages = build({"a": reference("a"), "b": reference("b")}, stages=split).loaded.stages
+    assert [(one.device, one.parts, one.first, one.last) for one in stages] == [
+        ("a", "embed", 0, 0),
+        ("b", "layer 0.mixer", 0, 1),
+        ("a", "layers 0.ffn-1", 0, 2),
+    ]
+
+
 def test_the_device_of_the_last_stage_draws_if_it_can(build: Build) -> None:
     first, last = (NullDevice(lambda: 0.0, name=name, draws=True) for name in "ab")
     assert core(build({"a": null("a"), "b": last}, stages=SPLIT))._pipeline.draws

@@ -222,6 +222,9 @@ class StageReport(msgspec.Struct, frozen=True):
     """Buffers of steps in flight."""
     memory_id: str = HOST_MEMORY
     """Memory that holds these bytes, as `DeviceInfo.memory_id`."""
+    first: int = 0
+    last: int = 0
+    """Layers ``[first, last)`` that it has parts of; the same number if it has none."""
 
     @property
     def size_bytes(self) -> int:

@@ -154,6 +154,8 @@ def _threads_notices(load: Load, placed: Sequence[PlacedStage]) -> list[str]:
 
 
 def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
+    parts = plan.parts[one.spec.first_part : one.spec.last_part]
+    layers = [part.layer for part in parts if part.layer is not None]
     return StageReport(
         one.device.info.name,
         parts_text(plan, one.spec.first_part, one.spec.last_part),
@@ -161,4 +163,6 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         pool_bytes(budget.num_blocks, one.use.block_bytes),
         one.use.step_bytes,
         one.use.memory_id,
+        first=layers[0] if layers else 0,
+        last=layers[-1] + 1 if layers else 0,
     )
