@@ -24,8 +24,5 @@ LATENT = "latent"
 TAPS = "taps"
 """Hidden states inside the program can be read (`Program.taps`)."""
 
-SHARED_KV = "shared_kv"
-"""A stage can use the KV pools of another stage (``kv_of`` in `LoadedWeights.stage`)."""
-
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""
