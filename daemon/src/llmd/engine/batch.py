@@ -51,7 +51,7 @@ def unknown_rows(step: Step, chunks: Sequence[Chunk]) -> list[tuple[int, Running
     return [
         (row - 1, chunk.sequence)
         for chunk, row in zip(chunks, step.row_offsets[1:].tolist(), strict=True)
-        if not chunk.drafts and chunk.start + chunk.count > len(chunk.sequence.tokens)
+        if chunk.start + chunk.count > len(chunk.sequence.tokens) and not chunk.drafts
     ]
 
 
@@ -122,24 +122,26 @@ def build_selection(
     sampler: Sampler,
     masked: Sequence[bool] = (),
     *,
+    assumes: Sequence[tuple[int, ...]] = (),
     late: Sequence[int] = (),
     by_device: bool = False,
 ) -> Selection:
     """Select the rows that tokens are drawn from, then all rows of scored chunks, which are last in a step.
 
     Tokens are drawn from the last row of each chunk that ends its sequence, which is selected once for each
-    sequence that draws from it, and from the rows of proposals. ``late`` are the ids of sequences whose edits
-    are not known yet. With ``by_device``, the device draws the tokens that it can.
+    sequence that draws from it, and from the rows of proposals: ``assumes`` is from `assumed`. ``late`` are
+    the ids of sequences whose edits are not known yet. With ``by_device``, the device draws the tokens that
+    it can.
     """
     ends = zip(chunks, step.row_offsets[1:].tolist(), strict=True)
-    rows = [
-        row - 1 - len(chunk.drafts) + (place if chunk.drafts else 0)
-        for chunk, row in ends
-        for place in range(len(chunk.drawing))
-    ]
+    if assumes:
+        firsts = [row - 1 - len(chunk.drafts) for chunk, row in ends for _ in chunk.drawing]
+        rows = [first + len(tokens) for first, tokens in zip(firsts, assumes, strict=True)]
+    else:
+        rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
     sequences = drawing(chunks)
     request_ids = [one.request_id for one in sequences]
-    edits = sampler.edits(request_ids, assumed(chunks))
+    edits = sampler.edits(request_ids, assumes)
     is_late = np.array([one in late for one in request_ids], np.bool_) if late else None
     if is_late is not None and edits:
         edits = [NO_EDITS if late_row else row for row, late_row in zip(edits, is_late, strict=True)]

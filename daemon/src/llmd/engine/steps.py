@@ -20,7 +20,7 @@ from llmd.engine.row_masks import RowMasks, masked_rows
 from llmd.pager.pager import Copies
 from llmd.sampling.edit_table import NO_EDITS
 from llmd.sampling.sampler import DrawnTokens, Sampler
-from llmd.sampling.sampler_chain import certain, wants_final_logprobs
+from llmd.sampling.sampler_chain import certain, is_greedy, wants_final_logprobs
 from llmd.scheduler.scheduler import StepPlan
 
 
@@ -63,8 +63,10 @@ class PreparedStep:
         self._grammars = grammars
         unknown = unknown_rows(step, plan.chunks)
         self._device_draws = device_draws
-        can_draw = sampler.is_common if device_draws else sampler.is_greedy
-        self._by_device = all(can_draw(one.request_id) for _, one in unknown)
+        self._by_device = all(
+            sampler.is_common(one.request_id) if device_draws else is_greedy(one.sampling)
+            for _, one in unknown
+        )
         self._edited = [
             one.request_id for _, one in unknown if sampler.edits_logits(one.request_id)
         ]  # their edits depend on missing tokens
@@ -149,6 +151,7 @@ class PreparedStep:
             self.plan.chunks,
             self._sampler,
             self._masked,
+            assumes=self.assumed,
             late=late,
             by_device=self._device_draws,
         )

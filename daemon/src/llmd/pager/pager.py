@@ -190,10 +190,9 @@ class Pager:
         """Return whether a sequence was begun and not freed."""
         return sequence_id in self._owned
 
-    def opening(self, sequence_id: int) -> int | None:
-        """Return a number that changes whenever a sequence is begun, by `open` or `fork`; None: not begun."""
-        owned = self._owned.get(sequence_id)
-        return None if owned is None else owned.opening
+    def opening(self, sequence_id: int) -> int:
+        """Return a number that differs each time a sequence is begun, by `open` or `fork`."""
+        return self._owned[sequence_id].opening
 
     def prepare(self, sequence_id: int, num_tokens: int) -> bool:
         """Plan the next ``num_tokens`` positions: take the blocks to write to. The length does not change.
@@ -249,9 +248,14 @@ class Pager:
             owned.planned = owned.length
             self._states.rewind(owned.slots)
 
-    def advance(self, sequence_id: int, num_tokens: int) -> None:
-        """Mark the ``num_tokens`` positions of a step as valid, after all stages have written them."""
-        owned = self._owned[sequence_id]
+    def advance(self, sequence_id: int, num_tokens: int, opening: int | None = None) -> bool:
+        """Mark the ``num_tokens`` positions of a step as valid, after all stages have written them.
+
+        With ``opening``, return False, without a change, if the sequence was freed or begun again since.
+        """
+        owned = self._owned.get(sequence_id)
+        if owned is None or opening not in (None, owned.opening):
+            return False
         first_new = owned.length // BLOCK_LEN
         owned.length += num_tokens
         self._remember(owned, first_new)
@@ -259,6 +263,7 @@ class Pager:
             self._states.advance(owned.slots, self._snapshot_key(owned))
         for index, group in enumerate(self._groups):
             self._drop(owned, index, first_needed(group, owned.length))
+        return True
 
     def retract(self, sequence_id: int) -> None:
         """Give up the planned positions of a sequence beyond its valid ones, and free their blocks.

@@ -139,11 +139,6 @@ class Sampler:
         """Return the mask of the tokens that a request allows; None if it allows all."""
         return self._requests[request_id].allowed if self.restricts(request_id) else None
 
-    def is_greedy(self, request_id: int) -> bool:
-        """Return whether the request takes the best token; also true of a removed request."""
-        request = self._requests.get(request_id)
-        return request is None or sampler_chain.is_greedy(request.params)
-
     def is_common(self, request_id: int) -> bool:
         """Return whether a device can draw the tokens: greedy ones, or samples of the common chain."""
         request = self._requests.get(request_id)

@@ -130,13 +130,12 @@ class Scheduler:
         Its positions become valid, except those of proposals that were not drawn, unless its sequence was
         preempted since. Its siblings become forks of the sequence, or are queued if it is gone.
         """
-        if self._pager.opening(chunk.sequence.request_id) == chunk.opening:
-            end = chunk.start + chunk.count
-            if chunk.drafts:
-                end = min(end, len(chunk.sequence.tokens) - 1)
-            self._pager.advance(chunk.sequence.request_id, end - chunk.start)
-            if chunk.drafts:
-                self._pager.retract(chunk.sequence.request_id)
+        end = chunk.start + chunk.count
+        if chunk.drafts:
+            end = min(end, len(chunk.sequence.tokens) - 1)
+        is_current = self._pager.advance(chunk.sequence.request_id, end - chunk.start, chunk.opening)
+        if chunk.drafts and is_current:
+            self._pager.retract(chunk.sequence.request_id)
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
@@ -188,7 +187,13 @@ class Scheduler:
         alive = not parent.ended and self._pager.owns(parent.request_id)
         if not alive or self._pager.length(parent.request_id) != length:
             return False
-        return self._pager.fork(parent.request_id, child.request_id, child.tokens)
+        return self._fork_blocks(parent, child)
+
+    def _fork_blocks(self, parent: Sequence, child: Sequence) -> bool:
+        forked = self._pager.fork(parent.request_id, child.request_id, child.tokens)
+        if forked:
+            child.opening = self._pager.opening(child.request_id)
+        return forked
 
     def _fork_from_leaders(self) -> None:
         """Fork the members of restarted groups from their leaders that have computed the shared tokens."""
@@ -201,7 +206,7 @@ class Scheduler:
                     self._fork_member(leader, member)
 
     def _fork_member(self, parent: Sequence, child: Sequence) -> None:
-        forked = self._pager.fork(parent.request_id, child.request_id, child.tokens)
+        forked = self._fork_blocks(parent, child)
         assert forked, "a group has a slot for each of its members"
         insort(self.running, child, key=BY_RANK)
 
@@ -275,16 +280,14 @@ class Scheduler:
         return min(count, shared) if shared > 0 else count
 
     def _chunk(self, sequence: Sequence, start: int, count: int) -> Chunk:
-        opening = self._pager.opening(sequence.request_id)
-        assert opening is not None, "a running sequence has blocks"
         if start < sequence.unscored_from:
             self._scorable -= count
-            return Chunk(sequence, start, count, ends=False, opening=opening, scored=True)
+            return Chunk(sequence, start, count, ends=False, opening=sequence.opening, scored=True)
         ends = start + count == sequence.expected_len
         siblings = self._siblings(sequence) if ends else ()
         for one in (sequence, *siblings) if ends and sequence.group is None else ():
             one.pending += 1
-        return Chunk(sequence, start, count, ends, siblings, opening)
+        return Chunk(sequence, start, count, ends, siblings, sequence.opening)
 
     def _drafts(self, sequence: Sequence, start: int, count: int) -> tuple[int, ...]:
         """Return proposals for a sequence whose next row draws, as many as have blocks; they are prepared."""
@@ -296,10 +299,8 @@ class Scheduler:
         return drafts if drafts and self._pager.prepare(sequence.request_id, 1 + len(drafts)) else ()
 
     def _speculate(self, sequence: Sequence, start: int, drafts: tuple[int, ...]) -> Chunk:
-        opening = self._pager.opening(sequence.request_id)
-        assert opening is not None, "a running sequence has blocks"
         sequence.pending += 1
-        return Chunk(sequence, start, 1 + len(drafts), ends=True, opening=opening, drafts=drafts)
+        return Chunk(sequence, start, 1 + len(drafts), ends=True, opening=sequence.opening, drafts=drafts)
 
     def _siblings(self, sequence: Sequence) -> tuple[Sequence, ...]:
         """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""
@@ -349,6 +350,7 @@ class Scheduler:
             cached = self._open(sequence)
             if cached is None:
                 break
+            sequence.opening = self._pager.opening(sequence.request_id)
             self.waiting.remove(sequence)
             count = self._count(sequence, cached, min(len(sequence.tokens) - cached, left))
             took = self._pager.prepare(sequence.request_id, count)

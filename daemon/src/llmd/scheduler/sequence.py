@@ -34,6 +34,8 @@ class Sequence(msgspec.Struct, eq=False):
     """Keys of its blocks in the prefix cache; None: it does not use the prefix cache."""
     sibling_key: Key | None = None
     """Equal for sequences that need the same prefill; None once the sequence has output."""
+    opening: int = -1
+    """`Pager.opening`, while it runs."""
     pending: int = 0
     """Tokens that steps in flight will draw for it."""
     ended: bool = False
