@@ -10,8 +10,7 @@ from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.counters import Counters
-from llmd.scheduler.chunk import Chunk
-from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.chunk import Chunk, StepPlan
 from llmd.scheduler.sequence import Sequence
 from tests.serving.cores import run, submit
 

@@ -17,8 +17,7 @@ from llmd.engine.pipeline import Pipeline
 from llmd.engine.steps import InFlightStep, PreparedStep
 from llmd.models.lowering import lower
 from llmd.sampling.sampler import Sampler
-from llmd.scheduler.chunk import Chunk
-from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.chunk import Chunk, StepPlan
 from llmd.scheduler.sequence import Sequence
 from llmd.testing.null_device import NullDevice
 from llmd.testing.plans import TinyModel

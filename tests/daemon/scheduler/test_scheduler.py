@@ -11,7 +11,8 @@ from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
 from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pager import Pager
-from llmd.scheduler.scheduler import Scheduler, StepPlan
+from llmd.scheduler.chunk import StepPlan
+from llmd.scheduler.scheduler import Scheduler
 from llmd.scheduler.sequence import Sequence
 from tests import histories
 from tests.daemon.scheduler.groups import Searches, lead

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.chunk import StepPlan
 
 
 class Counters(msgspec.Struct):

@@ -21,7 +21,7 @@ from llmd.pager.pager import Copies
 from llmd.sampling.edit_table import NO_EDITS
 from llmd.sampling.sampler import DrawnTokens, Sampler
 from llmd.sampling.sampler_chain import certain, is_greedy, wants_final_logprobs
-from llmd.scheduler.scheduler import StepPlan
+from llmd.scheduler.chunk import StepPlan
 
 
 class SampledTokens(msgspec.Struct, frozen=True):

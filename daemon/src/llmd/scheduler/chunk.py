@@ -1,4 +1,4 @@
-"""The part of a sequence that one step computes."""
+"""The parts of sequences that one step computes."""
 
 from __future__ import annotations
 
@@ -37,3 +37,11 @@ class Chunk(msgspec.Struct, frozen=True):
         """The tokens at its positions; the last one is missing while it is pending."""
         known = self.sequence.tokens[self.start : self.start + self.count]
         return [*known, *self.drafts] if self.drafts else known
+
+
+class StepPlan(msgspec.Struct, frozen=True):
+    """The chunks of one step."""
+
+    chunks: list[Chunk]
+    started: list[tuple[Sequence, int]]
+    """Sequences that begin to run in this step, each with its number of cached tokens."""

@@ -7,25 +7,15 @@ from collections.abc import Callable, Container
 from functools import partial
 from operator import attrgetter
 
-import msgspec
-
 from llmd.pager.block_counts import blocks_for
 from llmd.pager.pager import Pager
-from llmd.scheduler.chunk import Chunk
+from llmd.scheduler.chunk import Chunk, StepPlan
 from llmd.scheduler.proposer import NoProposals, Proposer
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
 from llmd.scheduler.waiting_queue import BY_RANK, WaitingQueue
 
 _IS_SCORED = attrgetter("scored")
-
-
-class StepPlan(msgspec.Struct, frozen=True):
-    """The chunks of one step."""
-
-    chunks: list[Chunk]
-    started: list[tuple[Sequence, int]]
-    """Sequences that begin to run in this step, each with its number of cached tokens."""
 
 
 class Scheduler:
