@@ -203,7 +203,7 @@ def test_a_model_that_embeds_answers_with_vectors(front: Front, tmp_path: Path) 
     assert loaded.embedding == Embedding(("last",), nested=True)
     failed, embedded = front.receive(), front.receive()
     assert isinstance(failed, Failed)
-    assert (failed.request_id, failed.message) == (3, "the model embeds texts, it cannot generate")
+    assert (failed.request_id, failed.message) == (3, "the model embeds texts and cannot generate")
     assert isinstance(embedded, Embedded)
     assert [one.request_id for one in embedded.started] == [1, 2]
     assert [(one.request_id, len(one.vector)) for one in embedded.vectors] == [(1, 256), (2, 256)]

@@ -68,7 +68,7 @@ class LoadedModel(msgspec.Struct):
         """
         if not isinstance(self.runner, EngineCore):
             raise UnsupportedModelError(
-                "the model embeds texts, it cannot generate",
+                "the model embeds texts and cannot generate",
                 hint="choose a model whose architecture ends in ForCausalLM, or use this one for embeddings",
             )
         return self.runner

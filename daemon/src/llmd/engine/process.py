@@ -142,11 +142,11 @@ def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> No
 def _submit(core: Runner, message: Submit | EmbedText) -> None:
     if isinstance(core, EmbeddingCore):
         if not isinstance(message, EmbedText):
-            raise _wrong_model("the model embeds texts, it cannot generate")
+            raise _wrong_model("the model embeds texts and cannot generate")
         core.submit(message)
     else:
         if not isinstance(message, Submit):
-            raise _wrong_model("the model generates, it cannot embed texts")
+            raise _wrong_model("the model generates and cannot embed texts")
         core.submit(message)
 
 
