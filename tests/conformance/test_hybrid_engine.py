@@ -24,7 +24,8 @@ from llmd.pager.states import SNAPSHOT_LEN
 from llmd.registry.spools import SpoolHeader
 from llmd.sampling.beam_search import BeamSearch, Proposals
 from llmd.testing.plans import TinyModel
-from llmd.testing.workload import Workload, all_at_once, run
+from llmd.testing.runs import run
+from llmd.testing.workload import Workload, all_at_once
 from tests.serving import cores
 from tests.serving.cores import finish, ids, prompt, submit
 

@@ -26,7 +26,7 @@ from llmd.api.encoding import encode
 from llmd.api.ops import OP_KINDS
 from llmd.testing.conformance import all_cases, check_case, reference_outcome
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.testing.workload import lower_range
+from llmd.testing.runs import lower_range
 
 tried = {op.kind for case in all_cases() for op in case.ops}
 found = {"file": llmd.__file__, "kinds": OP_KINDS, "untried": sorted(set(OP_KINDS) - tried)}

@@ -6,8 +6,9 @@ from llmd.api import HIDDEN, Embed, Head, ModelPlan, Norm, Part, TensorRef, Weig
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.headless import without_head
 from llmd.testing.plans import TinyModel
+from llmd.testing.runs import run
 from llmd.testing.sources import RandomSource
-from llmd.testing.workload import Workload, all_at_once, run
+from llmd.testing.workload import Workload, all_at_once
 
 PLAN = TinyModel().plan()
 TABLE = TensorRef("table", (5, 4))

@@ -29,7 +29,8 @@ from llmd.models.lowering import lower
 from llmd.testing.conformance import nmse
 from llmd.testing.plans import TinyModel
 from llmd.testing.program_cases import program_cases
-from llmd.testing.workload import Workload, ragged, run
+from llmd.testing.runs import run
+from llmd.testing.workload import Workload, ragged
 
 PLAN = TinyModel().plan()
 PATTERNS: tuple[Pattern, ...] = (

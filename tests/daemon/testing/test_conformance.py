@@ -45,8 +45,9 @@ from llmd.testing.conformance import (
     unclaimed,
 )
 from llmd.testing.null_device import NullDevice, NullStage, NullWeights
+from llmd.testing.runs import run
 from llmd.testing.sources import RandomSource
-from llmd.testing.workload import Workload, ragged, run
+from llmd.testing.workload import Workload, ragged
 
 
 def cases() -> dict[str, Workload]:

@@ -6,7 +6,8 @@ import numpy as np
 
 from llmd.testing.conformance import all_cases
 from llmd.testing.recorder import Recorder
-from llmd.testing.workload import one_by_one, ragged, run
+from llmd.testing.runs import run
+from llmd.testing.workload import one_by_one, ragged
 
 
 def test_records_every_step_with_its_selection_and_masks() -> None:

@@ -7,8 +7,9 @@ import numpy as np
 from llmd.api.draws import GREEDY, HOST, SAMPLED
 from llmd.testing.conformance import all_cases
 from llmd.testing.recorder import Recorder
+from llmd.testing.runs import run
 from llmd.testing.selections import make_late_edits, make_selection
-from llmd.testing.workload import ragged, run
+from llmd.testing.workload import ragged
 
 CASE = next(case for case in all_cases() if case.name == "head/draws")
 PLACES = [(s, p) for s, tokens in enumerate(CASE.tokens) for p in range(len(tokens))]

@@ -48,7 +48,8 @@ from llmd.api import (
 )
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.recorder import RecordedStep, Recorder
-from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged, run
+from llmd.testing.runs import run
+from llmd.testing.workload import Outcome, Place, Workload, all_at_once, one_by_one, ragged
 
 Arrays = dict[str, NDArray[np.generic]]
 

@@ -21,6 +21,7 @@ from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
+from llmd.testing.runs import LoadedWorkload, lower_range, run
 from llmd.testing.selections import (
     defined_fields,
     make_late_edits,
@@ -28,18 +29,7 @@ from llmd.testing.selections import (
     make_selection,
     masked_places,
 )
-from llmd.testing.workload import (
-    LoadedWorkload,
-    Outcome,
-    Place,
-    Workload,
-    all_at_once,
-    edge_places,
-    edges_alone,
-    lower_range,
-    ragged,
-    run,
-)
+from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
 """Sums over a row, which a device may compute in any order."""

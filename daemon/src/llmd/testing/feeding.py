@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, Device, LoadedWeights, Program, StageLimits, Step, Ticket
 from llmd.api.step import Int32
+from llmd.testing.runs import lower_range
 from llmd.testing.selections import Places, make_late_edits, make_masks, make_selection, masked_places
 from llmd.testing.sources import RandomSource
-from llmd.testing.workload import Workload, lower_range
+from llmd.testing.workload import Workload
 
 NUM_STEPS = 6
 """Steps that decode."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -15,9 +14,7 @@ from numpy.typing import NDArray
 
 from llmd.api import Draws, LateEdits, Selection, StepResult
 from llmd.api.draws import HOST, SAMPLED
-
-if TYPE_CHECKING:
-    from llmd.testing.workload import Workload
+from llmd.testing.workload import Workload
 
 Places = Sequence[tuple[int, int]]
 """(sequence, position) of each output row."""
