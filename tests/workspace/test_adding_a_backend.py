@@ -83,9 +83,7 @@ def test_each_hook_is_named_with_what_it_returns(kind: Kind) -> None:
 
 
 def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
-    assert (
-        f"{IMPORT_LIMIT.processor_s:g} s of processor time, or {IMPORT_LIMIT.wall_s:g} s of the clock" in PAGE
-    )
+    assert f"{IMPORT_LIMIT.processor_s:g} s of CPU time or {IMPORT_LIMIT.wall_s:g} s of wall time" in PAGE
 
 
 @pytest.mark.parametrize("command", COMMANDS)
