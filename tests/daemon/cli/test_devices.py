@@ -62,8 +62,9 @@ def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
 
 
 def test_a_stored_profile_is_not_measured_again(
-    site: Site, cache: Cache, capsys: pytest.CaptureFixture[str]
+    site: Site, cache: Cache, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("llmd.cli.devices.available_bytes", lambda: 1 << 30)
     plugin = site.write("toys", TOY.format(benchmark=RATES))
     device = PluginHost([plugin], cache).choose_device("toy:0")
     before = row_of(device, Benchmarks(cache))

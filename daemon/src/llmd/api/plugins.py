@@ -45,14 +45,14 @@ class Backend(msgspec.Struct, frozen=True):
     """(optional) Driver that the devices need, as written in a sentence (``the NVIDIA driver``). When a probe
     crashes or hangs, users are asked to check it. Empty: no driver."""
     probe_timeout_s: float = 10.0
-    """(optional) Seconds of processor time for each step of a probe, and six times as many of the clock. The
+    """(optional) Seconds of processor time for each step of a probe, and six times as many of wall time. The
     steps are: to find the devices, and for each device to open and try it."""
     prepare: Callable[[str], None] | None = None
     """(optional) Compile the kernels of the device with that `DeviceInfo.name` and store them on disk. Called
     in the child process of the probe, for each usable device before it is tried; returns at once if they are
     stored. Stored kernels may be deleted at any time; the device then compiles them when it needs them."""
     prepare_timeout_s: float = 600.0
-    """(optional) Seconds of the clock that ``prepare`` may take for one device."""
+    """(optional) Seconds of wall time that ``prepare`` may take for one device."""
     isolated: bool = False
     """(optional) Its driver or toolkit cannot share a process with that of another isolated backend. An
     engine computes in one process, so it refuses devices of a second isolated backend."""
