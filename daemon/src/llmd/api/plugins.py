@@ -45,8 +45,8 @@ class Backend(msgspec.Struct, frozen=True):
     """(optional) Driver that the devices need, as written in a sentence (``the NVIDIA driver``). When a probe
     crashes or hangs, users are asked to check it. Empty: no driver."""
     probe_timeout_s: float = 10.0
-    """(optional) Seconds of processor time for each step of a probe, and six times as many of wall time. The
-    steps are: to find the devices, and for each device to open and try it."""
+    """(optional) Seconds of processor time for each step of a probe; six times as long by the
+    wall clock. The steps are: to find the devices, and for each device to open and try it."""
     prepare: Callable[[str], None] | None = None
     """(optional) Compile the kernels of the device with that `DeviceInfo.name` and store them on disk. Called
     in the child process of the probe, for each usable device before it is tried; returns at once if they are
