@@ -31,14 +31,13 @@ from llmd.engine.placement import PlacedStage, Placement
 from llmd.engine.placer import Have, Placer, UsableDevices
 from llmd.engine.stages import (
     StageParts,
+    lower_stage,
     parts_text,
     place_parts,
     stage_limits,
 )
-from llmd.models.arithmetic import chosen_arithmetic
-from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
-from llmd.models.weight_formats import format_policy, weight_bytes
+from llmd.models.weight_formats import weight_bytes
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
@@ -241,17 +240,7 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 
 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Program:
-    formats = format_policy(model.checkpoint, device.info, load.quant)
-    arithmetic = chosen_arithmetic(device.info, load.activations)
-    program = lower(
-        model.plan,
-        spec.first_part,
-        spec.last_part,
-        format_of=formats,
-        patterns=device.info.patterns,
-        activations=arithmetic.activations,
-        precision=arithmetic.precision,
-    )
+    program = lower_stage(load, model, device.info, spec)
     reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
     if load.kv_dtype not in device.info.kv_dtypes:
         reasons.append(f"KV cache as {load.kv_dtype}: it supports {', '.join(device.info.kv_dtypes)}")

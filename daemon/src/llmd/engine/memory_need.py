@@ -15,11 +15,9 @@ from llmd.api.step_buffers import step_buffer_bytes
 from llmd.engine.embedding_limits import EmbeddingLimits
 from llmd.engine.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.memory_use import MemoryUse, by_memory, pool_bytes
-from llmd.engine.stages import StageParts, place_parts, stage_limits
-from llmd.models.arithmetic import chosen_arithmetic
-from llmd.models.lowering import lower
+from llmd.engine.stages import StageParts, lower_stage, place_parts, stage_limits
 from llmd.models.open_model import OpenModel, open_model
-from llmd.models.weight_formats import format_policy, weight_bytes
+from llmd.models.weight_formats import weight_bytes
 
 LEAST_KV_TOKENS = 2048
 """Smallest useful KV capacity: a model with less is not worth loading."""
@@ -90,17 +88,7 @@ def memory_need(
 
 
 def _stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts, limits: StageLimits) -> _Stage:
-    formats = format_policy(model.checkpoint, info, load.quant)
-    arithmetic = chosen_arithmetic(info, load.activations)
-    program = lower(
-        model.plan,
-        spec.first_part,
-        spec.last_part,
-        format_of=formats,
-        patterns=info.patterns,
-        activations=arithmetic.activations,
-        precision=arithmetic.precision,
-    )
+    program = lower_stage(load, model, info, spec)
     use = MemoryUse(
         info.memory_id,
         sum(weight_bytes(weight) for weight in program.weights),

@@ -10,8 +10,12 @@ from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
+from llmd.api.program import Program
 from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
+from llmd.models.arithmetic import chosen_arithmetic
+from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel
+from llmd.models.weight_formats import format_policy
 
 SCORED_ROWS = 16
 """Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
@@ -98,6 +102,20 @@ def _wrong_split(plan: ModelPlan, fault: str) -> ConfigError:
         f"--split {fault}",
         hint=f"name the layers 0-{plan.num_layers - 1} in order, each once, with embed before and head after"
         " if they have other devices",
+    )
+
+
+def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
+    """Return the program of a stage, in the formats and the arithmetic that the load asks of the device."""
+    arithmetic = chosen_arithmetic(info, load.activations)
+    return lower(
+        model.plan,
+        spec.first_part,
+        spec.last_part,
+        format_of=format_policy(model.checkpoint, info, load.quant),
+        patterns=info.patterns,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
     )
 
 
