@@ -74,16 +74,13 @@ def select_rows(
 ) -> Selection:
     """Return a selection of the rows; ``edits`` and ``masked`` have one entry per row, or are empty."""
     count = len(rows)
-    offsets = np.zeros(count + 1, np.int32)
-    if edits:
-        np.cumsum([len(ids) for ids, _, _ in edits], out=offsets[1:])
-    ids, factors, biases = (np.concatenate(values) for values in zip(*(edits or [NO_EDITS]), strict=True))
+    flat = flat_edits(edits or [NO_EDITS])
     return Selection(
         rows=rows,
-        edit_offsets=offsets,
-        edit_ids=ids,
-        edit_factors=factors,
-        edit_biases=biases,
+        edit_offsets=flat.offsets if edits else np.zeros(count + 1, np.int32),
+        edit_ids=flat.ids,
+        edit_factors=flat.factors,
+        edit_biases=flat.biases,
         masked=np.array(masked or [False] * count, np.bool_),
         temperatures=np.ones(count, np.float32) if temperatures is None else temperatures,
         targets=np.full(count, -1, np.int32) if targets is None else targets,
@@ -93,8 +90,8 @@ def select_rows(
     )
 
 
-def late_edits(edits: Sequence[Edits]) -> LateEdits:
-    """Return the edits of the late rows of a selection, in its order."""
+def flat_edits(edits: Sequence[Edits]) -> LateEdits:
+    """Return the edits of rows one after another."""
     offsets = np.zeros(len(edits) + 1, np.int32)
     np.cumsum([len(ids) for ids, _, _ in edits], out=offsets[1:])
     return LateEdits(offsets, *(np.concatenate(values) for values in zip(*edits, strict=True)))
@@ -141,34 +138,30 @@ def build_selection(
         rows = [row - 1 for chunk, row in ends for _ in chunk.drawing]
     sequences = drawing(chunks)
     request_ids = [one.request_id for one in sequences]
-    edits = sampler.edits(request_ids, assumes)
-    is_late = np.array([one in late for one in request_ids], np.bool_) if late else None
-    if is_late is not None and edits:
-        edits = [NO_EDITS if late_row else row for row, late_row in zip(edits, is_late, strict=True)]
     outputs = np.array(rows, np.int32)
     selection = select_rows(
         outputs,
         sampler.temperatures(request_ids),
-        edits,
+        sampler.edits(request_ids, assumes, late=late),
         masked=masked,
         raw_top=max((one.sampling.logprobs or 0 for one in sequences), default=0),
-        late=is_late,
-        draws=_draws(step, outputs, sequences, masked, sampler) if by_device else None,
+        late=np.array([one in late for one in request_ids], np.bool_) if late else None,
+        draws=sampler.draws(request_ids, step.positions[outputs] + 1, _described(sequences, masked))
+        if by_device
+        else None,
     )
     scored = [chunk for chunk in chunks if chunk.scored]
     return _with_scored(selection, step, scored) if scored else selection
 
 
-def _draws(
-    step: Step, outputs: Int32, sequences: Sequence[Running], masked: Sequence[bool], sampler: Sampler
-) -> Draws:
-    """Return the draws of output rows. Beams, logprobs and the check for empty masks need candidates."""
+def _described(sequences: Sequence[Running], masked: Sequence[bool]) -> NDArray[np.bool_]:
+    """Return the rows of which more than the token is needed: beams, logprobs, the check for empty masks."""
     described = np.array(
         [one.group is not None or one.sampling.logprobs is not None for one in sequences], np.bool_
     )
     if masked:
         described |= np.array(masked, np.bool_)
-    return sampler.draws([one.request_id for one in sequences], step.positions[outputs] + 1, described)
+    return described
 
 
 def _with_scored(selection: Selection, step: Step, chunks: Sequence[Chunk]) -> Selection:

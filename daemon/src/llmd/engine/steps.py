@@ -13,7 +13,7 @@ from llmd.api.draws import HOST
 from llmd.api.messages import Logprobs
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import LateEdits, Selection, Step, StepResult
-from llmd.engine.batch import assumed, build_selection, drawing, fed, late_edits, unknown_rows
+from llmd.engine.batch import assumed, build_selection, drawing, fed, flat_edits, unknown_rows
 from llmd.engine.grammars import Grammars
 from llmd.engine.pipeline import Pipeline, StepTickets
 from llmd.engine.row_masks import RowMasks, masked_rows
@@ -136,7 +136,7 @@ class PreparedStep:
             return None
         late = set(self._edited)
         ids = [one.request_id for one in self.drawing if one.request_id in late]
-        return late_edits(self._sampler.edits(ids) or [NO_EDITS] * len(ids))
+        return flat_edits(self._sampler.edits(ids) or [NO_EDITS] * len(ids))
 
     def begin_masks(self) -> RowMasks | None:
         """Begin to fill the masks of the step, whose tokens are all appended; None if it needs no masks."""

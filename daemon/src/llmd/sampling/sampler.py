@@ -167,16 +167,24 @@ class Sampler:
         """Return the temperatures float32 ``[N]`` for the selection of a step."""
         return self._temperature[self._slots(request_ids)]
 
-    def edits(self, request_ids: Sequence[int], assumed: Sequence[Sequence[int]] = ()) -> list[Edits]:
+    def edits(
+        self,
+        request_ids: Sequence[int],
+        assumed: Sequence[Sequence[int]] = (),
+        *,
+        late: Sequence[int] = (),
+    ) -> list[Edits]:
         """Return the edits of each row for the selection of a step; empty if no row has edits.
 
-        ``assumed`` are for each row tokens that it assumes after those of the request; empty: none.
+        ``assumed`` are for each row tokens that it assumes after those of the request; empty: none. Requests
+        of ``late`` have no edits yet.
         """
         if self._edited.isdisjoint(request_ids):
             return []
         if assumed:
             return [self._edits_after(one, tokens) for one, tokens in zip(request_ids, assumed, strict=True)]
-        found = [self._requests[i].edits if i in self._edited else None for i in request_ids]
+        known = self._edited.difference(late) if late else self._edited
+        found = [self._requests[i].edits if i in known else None for i in request_ids]
         return [NO_EDITS if edits is None else edits.row() for edits in found]
 
     def _edits_after(self, request_id: int, tokens: Sequence[int]) -> Edits:
