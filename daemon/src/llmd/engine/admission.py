@@ -29,7 +29,6 @@ class EngineLimits(msgspec.Struct, frozen=True):
     """Most steps in flight."""
     micro_batches: int = 1
     """Number of steps that the running sequences are divided among; see `Scheduler`."""
-
     max_drafts: int = 0
     """Most proposed tokens of a sequence in a step."""
 

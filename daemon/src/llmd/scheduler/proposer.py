@@ -12,10 +12,3 @@ class Proposer(Protocol):
     def propose(self, tokens: Sequence[int], count: int) -> Sequence[int]:
         """Return at most ``count`` tokens that may follow ``tokens``; none: do not speculate in this step."""
         ...
-
-
-class NoProposals:
-    """Proposes nothing."""
-
-    def propose(self, tokens: Sequence[int], count: int) -> Sequence[int]:
-        return ()

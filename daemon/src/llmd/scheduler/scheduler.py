@@ -10,7 +10,7 @@ from operator import attrgetter
 from llmd.pager.block_counts import blocks_for
 from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk, StepPlan
-from llmd.scheduler.proposer import NoProposals, Proposer
+from llmd.scheduler.proposer import Proposer
 from llmd.scheduler.sequence import Sequence
 from llmd.scheduler.sequence_group import SequenceGroup
 from llmd.scheduler.waiting_queue import BY_RANK, WaitingQueue
@@ -61,7 +61,7 @@ class Scheduler:
         max_drafts: int = 0,
     ) -> None:
         self._pager = pager
-        self._proposer = proposer or NoProposals()
+        self._proposer = proposer
         self._max_drafts = max_drafts if proposer and pager.can_retract else 0
         self._micro_batches = micro_batches
         self._known: Container[int] = ()  # sequences whose pending token the step being planned can take
@@ -282,7 +282,7 @@ class Scheduler:
     def _drafts(self, sequence: Sequence, start: int, count: int) -> tuple[int, ...]:
         """Return proposals for a sequence whose next row draws, as many as have blocks; they are prepared."""
         decodes = count == 1 and start + 1 == len(sequence.tokens) and not sequence.pending
-        if not decodes or not sequence.speculates:
+        if self._proposer is None or not decodes or not sequence.speculates:
             return ()
         most = min(self._max_drafts, sequence.total_len - len(sequence.tokens) - 1)
         drafts = tuple(self._proposer.propose(sequence.tokens, most))[:most] if most > 0 else ()
