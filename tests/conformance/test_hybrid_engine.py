@@ -27,7 +27,7 @@ from llmd.testing.plans import TinyModel
 from llmd.testing.runs import run
 from llmd.testing.workload import Workload, all_at_once
 from tests.serving import cores
-from tests.serving.cores import finish, ids, prompt, submit
+from tests.serving.cores import choices, finish, ids, prompt, submit
 
 MakeCore = Callable[..., EngineCore]
 CONTEXT = 512
@@ -127,16 +127,6 @@ def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int
     assert core.report().cached_tokens > 0, "a preempted sequence found a snapshot"
     for request in requests:
         check(request, found[request.request_id])
-
-
-def choices(request: Submit, count: int) -> list[Submit]:
-    """Return ``count`` answers to one prompt."""
-    return [
-        msgspec.structs.replace(
-            request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)
-        )
-        for n in range(count)
-    ]
 
 
 @pytest.mark.parametrize("length", [60, 300], ids=["one chunk", "two chunks"])

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from llmd.api import Device, StageLimits
@@ -119,6 +120,16 @@ def submit(
     )
     stop = StopParams(max_tokens=max_tokens, stop_ids=stop_ids)
     return Submit(request_id, prompt(request_id, length), sampling, stop, output)
+
+
+def choices(request: Submit, count: int) -> list[Submit]:
+    """Return ``count`` answers to one prompt."""
+    return [
+        msgspec.structs.replace(
+            request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)
+        )
+        for n in range(count)
+    ]
 
 
 def run(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:

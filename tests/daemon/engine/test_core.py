@@ -15,7 +15,7 @@ from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat
 from llmd.api.step import Ticket
 from llmd.engine.core import EngineCore
 from llmd.engine.pipeline import StepTickets
-from tests.serving.cores import finish, ids, prompt, run, submit
+from tests.serving.cores import choices, finish, ids, prompt, run, submit
 
 MakeCore = Callable[..., EngineCore]
 
@@ -295,16 +295,6 @@ def test_only_allowed_tokens_are_drawn(make_core: MakeCore) -> None:
     sampling = SamplingParams(seed=1, temperature=5.0, allowed_ids=(3, 50, 99), frequency_penalty=0.1)
     tokens = run(make_core(), msgspec.structs.replace(submit(1, 20, max_tokens=40), sampling=sampling))[1]
     assert set(ids(tokens)) == {3, 50, 99}
-
-
-def choices(request: Submit, count: int) -> list[Submit]:
-    """Return ``count`` answers to one prompt."""
-    return [
-        msgspec.structs.replace(
-            request, request_id=n, sampling=msgspec.structs.replace(request.sampling, choice=n)
-        )
-        for n in range(count)
-    ]
 
 
 @pytest.mark.parametrize("length", [60, 300], ids=["one chunk", "two chunks"])
