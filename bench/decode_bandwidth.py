@@ -22,7 +22,7 @@ from bench.machine import describe
 from bench.shapes import SHAPES, Shape
 from llmd.api import Format, GroupScales, Program, Stage, StageLimits, Step, TensorRef, Weight, WeightData
 from llmd.builtin.architectures.llama import plan
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
 from llmd_backend_cpu.device import CpuDevice
 

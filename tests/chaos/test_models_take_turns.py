@@ -11,7 +11,7 @@ import pytest
 
 from llmd.config import EngineConfig
 from llmd.engine.composition import make_host
-from llmd.engine.memory_need import memory_need
+from llmd.engine.placement.memory_need import memory_need
 from llmd.server.models.load_message import load_message
 from tests.serving.http import chat, open_stream
 from tests.serving.model import write_model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmd.api import BLOCK_LEN, DeviceError, HostHidden, Selection, Stage, StageLimits, Step, Ticket
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
 from llmd.pager.pager import Pager
 from llmd.testing.null_device import NullDevice, NullStage

@@ -15,11 +15,11 @@ from llmd.api.features import DRAWS
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
 from llmd.api.plan import KVGroup
 from llmd.api.samplers import SamplingParams
-from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import KVBudget, KVMemory, plan_kv
-from llmd.engine.pipeline import Pipeline
-from llmd.engine.stages import SCORED_ROWS
+from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.kv_budget import KVBudget, KVMemory, plan_kv
+from llmd.engine.placement.stages import SCORED_ROWS
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel

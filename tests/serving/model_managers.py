@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from llmd.api import HOST_MEMORY
 from llmd.api.errors import LlmdError
-from llmd.engine.memory_need import MemoryNeed
+from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
 from llmd.server.models.derived_model import AnsweringModel

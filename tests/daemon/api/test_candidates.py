@@ -14,7 +14,7 @@ from llmd.api.draws import GREEDY, HOST, SAMPLED, CommonRows
 from llmd.api.philox import uniform
 from llmd.api.random import Purpose
 from llmd.api.samplers import LLAMA_CPP_ORDER, OLLAMA_ORDER, SamplingParams
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.sampling.common import common_chain
 from llmd.sampling.sampler import Sampler
 from llmd.sampling.sampler_chain import selection_temperature

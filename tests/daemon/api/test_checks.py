@@ -36,7 +36,7 @@ from llmd.api.checks import (
 )
 from llmd.api.ops import FACTOR_OPS
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel

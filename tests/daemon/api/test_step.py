@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from llmd.api import Step
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 
 
 def test_sizes_follow_from_the_arrays() -> None:

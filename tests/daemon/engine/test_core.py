@@ -14,7 +14,7 @@ from llmd.api.messages import Logprobs, Submit, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.api.step import Ticket
 from llmd.engine.core import EngineCore
-from llmd.engine.pipeline import StepTickets
+from llmd.engine.steps.pipeline import StepTickets
 from tests.serving.cores import choices, finish, ids, prompt, run, submit
 
 MakeCore = Callable[..., EngineCore]

@@ -11,9 +11,9 @@ from llmd.api.messages import EmbedText
 from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.embedding_core import EmbeddingCore
-from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
-from llmd.engine.kv_budget import KVBudget, KVMemory, plan_kv
-from llmd.engine.pipeline import Pipeline, StepTickets
+from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
+from llmd.engine.placement.kv_budget import KVBudget, KVMemory, plan_kv
+from llmd.engine.steps.pipeline import Pipeline, StepTickets
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.testing.encoder_plan import TinyEncoder

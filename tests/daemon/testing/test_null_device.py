@@ -10,7 +10,7 @@ import pytest
 
 from llmd.api import Draws, LateEdits, MemoryBudgetError, Selection, StageLimits, Step, Ticket
 from llmd.api.draws import SAMPLED
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
 from llmd.models.weight_formats import weight_bytes
 from llmd.testing.null_device import NullDevice, NullStage

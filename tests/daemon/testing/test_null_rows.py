@@ -11,7 +11,7 @@ import pytest
 from llmd.api import Draws, Selection, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.draws import GREEDY, HOST, SAMPLED
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.testing.null_rows import STRIDE, NullRows, null_logits
 
 COUNT = 200

@@ -9,10 +9,10 @@ import msgspec
 from llmd.api.device import StageLimits
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit
 from llmd.api.samplers import SamplingParams
-from llmd.engine.admission import EngineLimits
 from llmd.engine.core import EngineCore
-from llmd.engine.kv_budget import KVMemory, plan_kv
-from llmd.engine.pipeline import Pipeline
+from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.kv_budget import KVMemory, plan_kv
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel

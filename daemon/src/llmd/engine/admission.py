@@ -4,43 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import CHUNK_LEN, BeamParams, Submit
+from llmd.api.messages import BeamParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import BLOCK_LEN, NUM_CANDIDATES
+from llmd.engine.limits import EngineLimits
 from llmd.pager.pager import Pager
 from llmd.scheduler.sequence import Sequence as Running
-
-
-class EngineLimits(msgspec.Struct, frozen=True):
-    """Sizes that the core is built for."""
-
-    vocab_size: int
-    context_len: int
-    slots: int
-    """Most sequences that run at once."""
-    max_outputs: int
-    """Most output rows in a step."""
-    chunk_len: int = CHUNK_LEN
-    """Most prefill tokens in a step."""
-    depth: int = 1
-    """Most steps in flight."""
-    micro_batches: int = 1
-    """Number of steps that the running sequences are divided among; see `Scheduler`."""
-    max_drafts: int = 0
-    """Most proposed tokens of a sequence in a step."""
-
-    @property
-    def max_planned(self) -> int:
-        """Most tokens of one sequence that are in flight at once."""
-        return max(self.chunk_len * self.depth, 1 + self.max_drafts)
-
-    @property
-    def scored_rows(self) -> int:
-        """Output rows of a step for scored prompts."""
-        return self.max_outputs - self.slots * (1 + self.max_drafts)
 
 
 class Admission:

@@ -10,7 +10,7 @@ import msgspec
 from llmd.api.errors import LlmdError, RequestError
 from llmd.api.messages import BeamOutput, Submit
 from llmd.api.step import StepResult
-from llmd.engine.grammars import Grammars
+from llmd.engine.grammars.grammars import Grammars
 from llmd.sampling.beam_search import NO_PROPOSALS, BeamSearch, Proposals, read_proposals
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.scheduler import Scheduler

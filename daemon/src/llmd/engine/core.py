@@ -23,18 +23,19 @@ from llmd.api.messages import (
     Vocabulary,
 )
 from llmd.api.plan import KVGroup
-from llmd.engine.admission import Admission, EngineLimits
+from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
 from llmd.engine.forward import Forward
-from llmd.engine.grammars import Grammars
-from llmd.engine.kv_budget import KVBudget
-from llmd.engine.pipeline import Pipeline
+from llmd.engine.grammars.grammars import Grammars
+from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.kv_budget import KVBudget
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.rebuilding import new_pager, without_room
-from llmd.engine.steps import InFlightStep, SampledTokens
-from llmd.engine.steps_in_flight import StepsInFlight
+from llmd.engine.steps.in_flight import StepsInFlight
+from llmd.engine.steps.pipeline import Pipeline
+from llmd.engine.steps.step import InFlightStep, SampledTokens
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.proposer import Proposer

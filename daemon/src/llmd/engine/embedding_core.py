@@ -14,13 +14,13 @@ from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
 from llmd.api.messages import Embedded, EmbedText, Failed, Report, Started, TextVector
 from llmd.api.plan import KVGroup
-from llmd.engine.batch import lay_out
 from llmd.engine.counters import Counters
-from llmd.engine.embedding_limits import MAX_TEXTS, EmbeddingLimits
 from llmd.engine.failures import failure
-from llmd.engine.kv_budget import KVBudget
-from llmd.engine.pipeline import Pipeline
+from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
+from llmd.engine.placement.kv_budget import KVBudget
 from llmd.engine.pooling import Pool, open_pool
+from llmd.engine.steps.batch import lay_out
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.pager.pager import Pager
 
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
-from llmd.engine.admission import Admission, EngineLimits
-from llmd.engine.batch import build_step, select_rows
-from llmd.engine.pipeline import Pipeline
+from llmd.engine.admission import Admission
+from llmd.engine.limits import EngineLimits
+from llmd.engine.steps.batch import build_step, select_rows
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk
 from llmd.scheduler.sequence import Sequence

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from llmd.engine.pipeline import Pipeline
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.pager.block_keys import KEY_BYTES
 from llmd.pager.pager import Pager
 from llmd.pager.pool import Key

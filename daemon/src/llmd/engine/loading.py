@@ -19,23 +19,23 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
-from llmd.engine.admission import EngineLimits
-from llmd.engine.building import build_stages
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_spool import KVSpool
-from llmd.engine.memory_use import MemoryUse
-from llmd.engine.pipeline import Pipeline
-from llmd.engine.placement import PlacedStage, Placement
-from llmd.engine.placer import Have, Placer, UsableDevices
-from llmd.engine.stages import (
+from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.building import build_stages
+from llmd.engine.placement.memory_use import MemoryUse
+from llmd.engine.placement.placement import PlacedStage, Placement
+from llmd.engine.placement.placer import Have, Placer, UsableDevices
+from llmd.engine.placement.stages import (
     StageParts,
     lower_stage,
     parts_text,
     place_parts,
     stage_limits,
 )
+from llmd.engine.steps.pipeline import Pipeline
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import weight_bytes
 from llmd.models.weight_source import CheckpointSource

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.plan import KVGroup
-from llmd.engine.admission import Admission, EngineLimits
+from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
-from llmd.engine.kv_budget import KVBudget
+from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.kv_budget import KVBudget
 from llmd.pager.pager import Pager
 from llmd.scheduler.sequence import Sequence
 

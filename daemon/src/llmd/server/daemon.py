@@ -23,7 +23,7 @@ from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
-from llmd.engine.memory_need import MemoryNeed, memory_need
+from llmd.engine.placement.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store

@@ -29,7 +29,7 @@ from llmd.api import (
     WeightData,
 )
 from llmd.builtin.reference.device import ReferenceDevice
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
 from llmd.testing.sources import RandomSource
 

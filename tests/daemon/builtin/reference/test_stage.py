@@ -9,7 +9,7 @@ import pytest
 from llmd.api import DeviceError, Draws, HostHidden, LateEdits, Selection, Step, Ticket
 from llmd.api.draws import SAMPLED
 from llmd.builtin.reference.stage import ReferenceStage
-from llmd.engine.batch import select_rows
+from llmd.engine.steps.batch import select_rows
 
 MakeStage = Callable[..., ReferenceStage]
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from llmd.api import HOST_MEMORY
 from llmd.api.errors import CheckpointError, MemoryBudgetError
-from llmd.engine.memory_need import MemoryNeed
+from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
 from llmd.server.models.model_leases import ModelLeases

@@ -11,8 +11,8 @@ from pathlib import Path
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import LlmdError, MemoryBudgetError
-from llmd.engine.memory_need import MemoryNeed
-from llmd.engine.memory_use import in_memory
+from llmd.engine.placement.memory_need import MemoryNeed
+from llmd.engine.placement.memory_use import in_memory
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
 from llmd.server.models.eviction import (

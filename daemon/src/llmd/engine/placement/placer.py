@@ -1,0 +1,191 @@
+"""Places a model on devices, and again when a device is lost or runs out of memory."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+
+import msgspec
+
+from llmd.api.byte_size import format_bytes
+from llmd.api.device import Device, LoadedWeights
+from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.messages import Load
+from llmd.api.out_of_memory import memory_errors
+from llmd.engine.placement.placement import PlacedStage, Placement
+from llmd.engine.placement.replanning import heirs, take_over
+from llmd.engine.placement.stages import StageParts
+
+log = logging.getLogger(__name__)
+
+MAX_HALVINGS = 3
+"""How often the KV pool is halved. A device that still runs out of memory has another problem."""
+
+UsableDevices = Callable[[], Sequence[str]]
+"""Returns the names of this machine's usable devices, best first."""
+
+Have = Mapping[str, Sequence[LoadedWeights]]
+"""Weights by device, for `Device.load`."""
+
+LoadWeights = Callable[[Sequence[StageParts], Mapping[str, Device], Have, ExitStack], Sequence[PlacedStage]]
+"""Loads the weights of stages on open devices; the stack closes them."""
+
+BuildStages = Callable[[Load, Sequence[PlacedStage], ExitStack], Placement]
+"""Sizes the KV pools and creates the stages; the stack closes them."""
+
+
+class Placer:
+    """Owns the devices, weights and stages of one model. Used by the engine's loop thread only.
+
+    The stages of lost devices go to one device that has room for them. Devices that are lost meanwhile are
+    not tried again.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        stages: Sequence[StageParts],
+        open_device: Callable[[str], Device],
+        usable: UsableDevices,
+        load_weights: LoadWeights,
+        build_stages: BuildStages,
+    ) -> None:
+        self.notices: list[str] = []
+        self._load = load
+        self._specs = tuple(stages)
+        self._open_device = open_device
+        self._usable = usable
+        self._load_weights = load_weights
+        self._build_stages = build_stages
+        self._devices: dict[str, Device] = {}
+        self._lost: dict[str, Device] = {}
+        self._placed: Sequence[PlacedStage] = ()
+        self._weights = ExitStack()
+        self._stages = ExitStack()
+        self._budget_bytes = 0
+        self._halvings = 0
+
+    def place(self) -> Placement:
+        """Place the model as planned, or without the devices that are lost meanwhile.
+
+        Raises:
+            LlmdError: the model, a device or the memory does not allow it.
+        """
+        self._specs = self._opened(self._specs)
+        try:
+            return self._place(self._specs)
+        except DeviceLostError as error:
+            return self._move(error)
+
+    def recover(self, error: DeviceLostError | DeviceMemoryError) -> Placement:
+        """Return another placement after a step has failed; the earlier one is closed.
+
+        Raises:
+            LlmdError: no other placement is possible; the message has the reasons.
+        """
+        log.warning("device_failed", extra={"reason": str(error)})
+        self._stages.close()
+        return self._shrink(error) if isinstance(error, DeviceMemoryError) else self._move(error)
+
+    def close(self) -> None:
+        """Close stages, weights and devices."""
+        self._stages.close()
+        self._drop_weights()
+        for device in self._devices.values():
+            device.close()
+        self._devices.clear()
+
+    def _move(self, error: DeviceLostError) -> Placement:
+        """Move the stages of lost devices to a device that has room for them."""
+        self._lose(error)
+        reasons = []
+        for heir in heirs(self._specs, self._lost, self._usable()):
+            try:
+                placement = self._place(self._opened(take_over(self._specs, self._lost, heir)))
+            except DeviceLostError as also:
+                return self._move(also)
+            except LlmdError as refusal:
+                reasons.append(f"{heir}: {refusal.message}")
+            else:
+                lost = ", ".join(self._lost)
+                self.notices.append(f"devices were lost ({lost}): {heir} runs their part of the model")
+                return placement
+        raise DeviceLostError(
+            f"lost ({error.message}); no other device can run its part of the model"
+            f" ({'; '.join(reasons) or 'none is left'})",
+            devices=tuple(self._lost),
+            hint="see the log for the cause; load the model again once the device works, or choose another",
+        ) from error
+
+    def _shrink(self, error: DeviceMemoryError) -> Placement:
+        """Halve the KV pool."""
+        if self._halvings == MAX_HALVINGS:
+            raise error
+        self._halvings += 1
+        kv_memory = self._budget_bytes // 2
+        self._load = msgspec.structs.replace(self._load, kv_memory=kv_memory)
+        self.notices.append(
+            f"a device ran out of memory, so the KV pool was reduced to {format_bytes(kv_memory)}"
+        )
+        try:
+            return self._build(self._placed)
+        except DeviceLostError as lost:
+            return self._move(lost)
+
+    def _lose(self, error: DeviceLostError) -> None:
+        lost = self._devices.keys() & error.devices
+        if not lost:
+            raise error  # of a device that has no part of the model
+        for name in lost:
+            self._lost[name] = self._devices.pop(name)
+
+    def _place(self, specs: tuple[StageParts, ...]) -> Placement:
+        with ExitStack() as weights, memory_errors():
+            placed = self._loaded(specs, weights)
+            self._drop_weights()
+            placement = self._build(placed)
+            self._weights = weights.pop_all()
+        self._specs, self._placed = specs, placed
+        return placement
+
+    def _loaded(self, specs: Sequence[StageParts], weights: ExitStack) -> Sequence[PlacedStage]:
+        """Load the weights. If they do not fit together with the earlier ones, those are closed first."""
+        have = defaultdict(list)
+        for one in self._placed:
+            have[one.spec.device].append(one.weights)
+        try:
+            return self._load_weights(specs, self._devices, have, weights)
+        except MemoryBudgetError:
+            if not have:
+                raise
+        weights.close()
+        self._drop_weights()
+        return self._load_weights(specs, self._devices, {}, weights)
+
+    def _build(self, placed: Sequence[PlacedStage]) -> Placement:
+        with ExitStack() as stages:
+            placement = self._build_stages(self._load, placed, stages)
+            self._stages = stages.pop_all()
+        self._budget_bytes = placement.budget.total_bytes
+        return placement
+
+    def _drop_weights(self) -> None:
+        """Close the earlier weights, and then the lost devices that they are on."""
+        self._weights.close()
+        self._placed = ()
+        for device in self._lost.values():
+            device.close()
+
+    def _opened(self, specs: Sequence[StageParts]) -> tuple[StageParts, ...]:
+        """Open the devices of stages; return the stages with the names that the devices have."""
+        return tuple(msgspec.structs.replace(spec, device=self._open(spec.device)) for spec in specs)
+
+    def _open(self, name: str) -> str:
+        if name in self._devices:
+            return name
+        device = self._open_device(name)
+        if self._devices.setdefault(device.info.name, device) is not device:
+            device.close()  # ``auto`` is a device that is open already
+        return device.info.name

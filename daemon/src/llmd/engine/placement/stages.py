@@ -1,0 +1,141 @@
+"""Splitting a model among devices, and the sizes that its stages are built for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from llmd.api.device import DeviceInfo, StageLimits
+from llmd.api.errors import ConfigError
+from llmd.api.messages import Load, StageSpec
+from llmd.api.plan import ModelPlan, Part
+from llmd.api.program import Program
+from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
+from llmd.models.arithmetic import chosen_arithmetic
+from llmd.models.lowering import lower
+from llmd.models.open_model import OpenModel
+from llmd.models.weight_formats import format_policy
+
+SCORED_ROWS = 16
+"""Output rows of a step for scored prompts and `EngineCore.forward`, in addition to those of drawn tokens.
+Each needs memory for two rows of logits in every step in flight."""
+
+
+class StageParts(msgspec.Struct, frozen=True):
+    """Parts ``[first_part, last_part)`` of a plan on one device."""
+
+    device: str
+    first_part: int
+    last_part: int
+
+
+def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
+    """Return the parts of each stage of a load, in order.
+
+    Raises:
+        ConfigError: the stages name a part that the model lacks, leave parts out or name some twice.
+    """
+    if not load.stages:
+        return (StageParts(load.device, 0, len(plan.parts)),)
+    ranges = _with_ends(plan, [_part_range(plan, spec) for spec in load.stages])
+    reached = 0
+    for first, last in ranges:
+        if first < reached:
+            raise _wrong_split(plan, f"names {parts_text(plan, first, min(reached, last))} twice")
+        if first > reached:
+            raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, first)}")
+        reached = last
+    if reached < len(plan.parts):
+        raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, len(plan.parts))}")
+    pairs = zip(load.stages, ranges, strict=True)
+    return tuple(StageParts(spec.device, first, last) for spec, (first, last) in pairs)
+
+
+def parts_text(plan: ModelPlan, first_part: int, last_part: int) -> str:
+    """Name some parts for people: ``layers 0-3``, ``layer 2.ffn``, or ``embed`` or ``head`` without layers.
+
+    A layer that is not complete has the kind of its part.
+    """
+    inside = plan.parts[first_part:last_part]
+    layered = [part for part in inside if part.layer is not None]
+    if not layered:
+        return _names(inside[0])[0]
+    missing = {part.layer for part in (*plan.parts[:first_part], *plan.parts[last_part:])}
+    ends = [_names(part)[part.layer in missing] for part in (layered[0], layered[-1])]
+    return f"layer {ends[0]}" if ends[0] == ends[1] else f"layers {'-'.join(ends)}"
+
+
+def _part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
+    """Return the range of the parts that a stage names."""
+    first, last = (
+        [index for index, part in enumerate(plan.parts) if name in _names(part)]
+        for name in (spec.first, spec.last)
+    )
+    for name, found in ((spec.first, first), (spec.last, last)):
+        if not found:
+            raise _wrong_split(plan, f"names {name}, which the model lacks")
+    if last[-1] < first[0]:
+        raise _wrong_split(plan, f"names {spec.first}-{spec.last}, which ends before it begins")
+    return first[0], last[-1] + 1
+
+
+def _with_ends(plan: ModelPlan, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Add what is before the layers to a first stage without it, and what is after them to a last stage."""
+    first, last = plan.layer_parts(0, plan.num_layers)
+    if ranges[0][0] == first:
+        ranges[0] = (0, ranges[0][1])
+    if ranges[-1][1] == last:
+        ranges[-1] = (ranges[-1][0], len(plan.parts))
+    return ranges
+
+
+def _names(part: Part) -> tuple[str, ...]:
+    """Return the names of a part in `StageSpec`: the first is that of its whole layer."""
+    if part.layer is None:
+        return ("embed" if part.kind == "embed" else "head",)
+    return (str(part.layer), f"{part.layer}.{part.kind}")
+
+
+def _wrong_split(plan: ModelPlan, fault: str) -> ConfigError:
+    return ConfigError(
+        f"--split {fault}",
+        hint=f"name the layers 0-{plan.num_layers - 1} in order, each once, with embed before and head after"
+        " if they have other devices",
+    )
+
+
+def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
+    """Return the program of a stage, in the formats and the arithmetic that the load asks of the device."""
+    arithmetic = chosen_arithmetic(info, load.activations)
+    return lower(
+        model.plan,
+        spec.first_part,
+        spec.last_part,
+        format_of=format_policy(model.checkpoint, info, load.quant),
+        patterns=info.patterns,
+        activations=arithmetic.activations,
+        precision=arithmetic.precision,
+    )
+
+
+def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:
+    """Return the steps in flight and the micro-batches for stages on these devices.
+
+    Several stages work on as many steps at once, each with a share of the sequences. A single stage runs all
+    sequences in each step; if its device queues steps, the next step is there before the device needs it.
+    """
+    count = len({device.name for device in devices})
+    if count > 1:
+        return count, count
+    return (2 if devices[0].queues else 1), 1
+
+
+def stage_limits(load: Load, model: OpenModel, devices: Sequence[DeviceInfo]) -> StageLimits:
+    """Return the sizes that every stage of the model is built for; ``devices`` are those of the stages."""
+    if model.embedding is None:
+        rows, outputs = load.slots + load.chunk_len, load.slots + SCORED_ROWS
+        depth, _ = flight_depth(devices)
+        return StageLimits(rows, load.slots + 1, outputs, load.kv_dtype, tickets=depth)
+    rows = EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
+    return StageLimits(rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)

@@ -1,0 +1,156 @@
+"""The stages of a model in order; each stage gets the hidden states of the previous one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.device import HiddenRef, Stage
+from llmd.api.errors import DeviceError
+from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
+from llmd.engine.steps.step_limit import StepLimit
+
+
+class Pipeline:
+    """The whole model, which each step runs through."""
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        kv_bytes: Sequence[Mapping[int, int]] = (),
+        *,
+        draws: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
+        device of the last stage draws tokens (`llmd.api.features.DRAWS`).
+        """
+        self.draws = draws
+        self._stages = tuple(stages)
+        self._kv_bytes = tuple(kv_bytes)
+        self._clock = clock
+        self._limit = StepLimit()
+
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether the stage that embeds tokens is also the stage that chooses them."""
+        return len(self._stages) == 1
+
+    def submit(self, step: Step, selection: Selection | None) -> StepTickets:
+        """Queue a step on all stages; ``selection`` is None if and only if the model has no head."""
+        tickets: list[Ticket] = []
+        hidden: HiddenRef | None = None
+        try:
+            for stage in self._stages[:-1]:
+                tickets.append(stage.submit(step, hidden, None))
+                hidden = stage.hidden(tickets[-1])
+            tickets.append(self._stages[-1].submit(step, hidden, selection))
+        except BaseException:
+            _release(self._stages, tickets)
+            raise
+        return StepTickets(self._stages, tickets, partial(self._wait, tickets[-1], step.num_rows))
+
+    def _wait(self, ticket: Ticket, num_rows: int) -> StepResult:
+        began = self._clock()
+        result = self._stages[-1].wait(ticket, self._limit.seconds(num_rows))
+        self._limit.waited(num_rows, self._clock() - began)
+        return result
+
+    def block_bytes(self, group: int) -> int:
+        """Return the bytes of a block of a KV group in all stages."""
+        return sum(size for _, size in self._holders(group))
+
+    def read_block(self, group: int, block: int) -> NDArray[np.uint8]:
+        """Return the bytes of a block of a KV group in all stages, uint8. No step may be in flight."""
+        blocks = np.array([block], np.int32)
+        return np.concatenate([stage.read_blocks(group, blocks)[0] for stage, _ in self._holders(group)])
+
+    def write_block(self, group: int, block: int, contents: NDArray[np.uint8]) -> None:
+        """Overwrite a block with contents that `read_block` returned."""
+        first = 0
+        for stage, size in self._holders(group):
+            stage.write_blocks(group, np.array([block], np.int32), contents[None, first : first + size])
+            first += size
+
+    def _holders(self, group: int) -> list[tuple[Stage, int]]:
+        pairs = zip(self._stages, self._kv_bytes, strict=True)
+        return [(stage, sizes[group]) for stage, sizes in pairs if group in sizes]
+
+    def close(self) -> None:
+        for stage in reversed(self._stages):
+            stage.close()
+
+
+class StepTickets:
+    """One step in flight, until `release`. As a context manager, releases the step at the end."""
+
+    def __init__(
+        self, stages: Sequence[Stage], tickets: Sequence[Ticket], wait: Callable[[], StepResult]
+    ) -> None:
+        """``wait`` waits for the last ticket."""
+        self._stages = stages
+        self._tickets = tuple(tickets)
+        self._wait = wait
+
+    @property
+    def ticket(self) -> Ticket:
+        """The ticket of the last stage, which chooses tokens."""
+        return self._tickets[-1]
+
+    def apply_edits(self, edits: LateEdits) -> None:
+        """Apply the edits of the late rows of the selection, in its order."""
+        self._stages[-1].apply_edits(self._tickets[-1], edits)
+
+    def apply_masks(self, masks: NDArray[np.uint32]) -> None:
+        """Apply masks to the masked rows of the selection, in its order."""
+        self._stages[-1].apply_masks(self._tickets[-1], masks)
+
+    def wait(self) -> StepResult:
+        """Wait for the last stage and return its result.
+
+        Raises:
+            DeviceLostError: the device is gone, or took longer than `StepLimit` allows.
+            DeviceError: the device failed otherwise. Earlier stages hold their tickets until `release`.
+        """
+        try:
+            return self._wait()
+        except DeviceError:
+            # A `wait` that fails has released its ticket (see `Stage`).
+            self._tickets = self._tickets[:-1]
+            raise
+
+    def hidden(self) -> NDArray[np.float32]:
+        """Return the output of a headless model: float32 ``[rows, hidden_size]``, valid until `release`."""
+        return self._stages[-1].hidden(self._tickets[-1]).host()
+
+    def edited_row(self, output: int) -> NDArray[np.float32]:
+        """Return all edited logits float32 ``[vocab]`` of one output row."""
+        row: NDArray[np.float32] = self._stages[-1].rows(self._tickets[-1], np.array([output], np.int32))[0]
+        return row
+
+    def raw_rows(self, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
+        return self._stages[-1].raw_rows(self._tickets[-1], outputs)
+
+    def release(self) -> None:
+        """Release the buffers; results are invalid from now on."""
+        _release(self._stages, self._tickets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _release(stages: Sequence[Stage], tickets: Sequence[Ticket]) -> None:
+    """Release the tickets of the first ``len(tickets)`` stages."""
+    for stage, ticket in zip(stages, tickets, strict=False):
+        stage.release(ticket)
