@@ -22,7 +22,7 @@ from tests import histories
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
 STATE = KVGroup(2, None, 0, 0, (4, 5), kind="state", state_bytes=8)
-MAX_LEN, CHUNK = 320, 40
+MAX_LEN, CHUNK, DEPTH = 320, 40, 2
 
 
 class Flight(NamedTuple):
@@ -83,7 +83,7 @@ class PagerHistory(RuleBasedStateMachine):
             max_sequences=5,
             max_len=MAX_LEN,
             chunk_len=CHUNK,
-            depth=2,
+            depth=DEPTH,
             snapshot_len=2 * BLOCK_LEN,
         )
         self.contents = Contents()
@@ -162,6 +162,14 @@ class PagerHistory(RuleBasedStateMachine):
     @invariant()
     def adds_up(self) -> None:
         self.pager.check_integrity()
+
+    @invariant()
+    def blocks_are_counted(self) -> None:
+        for sequence in self.tokens:
+            *tables, slots = self.pager.tables([sequence])
+            in_tables = sum(int((table != NO_BLOCK).sum()) for table in tables)
+            held = {slot for slot in slots[0].tolist() if slot != NO_STATE}
+            assert in_tables + len(held) <= self.pager.num_blocks(sequence) <= in_tables + DEPTH + 1
 
     @precondition(lambda self: not self.flights)
     @invariant()

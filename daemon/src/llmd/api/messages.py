@@ -19,6 +19,7 @@ from llmd.api.device import HOST_MEMORY, DeviceOptions
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
+from llmd.api.reports import GetReport, Report
 from llmd.api.samplers import SamplingParams
 from llmd.api.tensors import Format
 
@@ -191,10 +192,6 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
     request_id: int
 
 
-class GetReport(msgspec.Struct, frozen=True, tag=True):
-    """Ask for a `Report`; an answer proves that the engine's loop is running."""
-
-
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
     """End the process; running requests are dropped."""
 
@@ -363,30 +360,6 @@ class Embedded(msgspec.Struct, frozen=True, tag=True):
 
     vectors: tuple[TextVector, ...]
     started: tuple[Started, ...] = ()
-
-
-class Report(msgspec.Struct, frozen=True, tag=True):
-    """Counters of an engine since it was loaded, and its present state."""
-
-    steps: int
-    running: int
-    """Sequences running now."""
-    waiting: int
-    """Sequences in the queue now."""
-    prompt_tokens: int
-    """Prompt tokens that were computed."""
-    cached_tokens: int
-    """Prompt tokens that were found in the prefix cache instead."""
-    output_tokens: int
-    preemptions: int
-    """How often sequences lost their blocks to others."""
-    prefill_s: float
-    """Seconds in steps with prefill."""
-    decode_s: float
-    """Seconds in steps without prefill."""
-    kv_blocks_used: int
-    """Blocks that running sequences refer to."""
-    kv_blocks_total: int
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown

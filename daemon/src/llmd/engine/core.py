@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import (
-    Failed,
-    Output,
-    PackedVocabulary,
-    Report,
-    Started,
-    Submit,
-    TokenOutput,
-    Vocabulary,
-)
+from llmd.api.messages import Failed, Output, PackedVocabulary, Started, Submit, TokenOutput, Vocabulary
 from llmd.api.plan import KVGroup
+from llmd.api.reports import Report
 from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
@@ -33,6 +25,7 @@ from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.rebuilding import new_pager, without_room
+from llmd.engine.sequence_states import sequence_states
 from llmd.engine.steps.in_flight import StepsInFlight
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step import InFlightStep, SampledTokens
@@ -268,8 +261,13 @@ class EngineCore:
         """
         return self._forward(token_ids)
 
-    def report(self) -> Report:
-        counters = self._counters
+    def report(self, *, sequences: bool = False) -> Report:
+        """Return the counters; with ``sequences``, also the state of each sequence."""
+        counters, states = self._counters, None
+        if sequences:
+            states = tuple(
+                sequence_states(self._scheduler, self._pager, self._grammars, self._beams, self._limits.slots)
+            )
         total = sum(pool.num_blocks for pool in self._pager.pools)
         return Report(
             steps=counters.steps,
@@ -283,6 +281,7 @@ class EngineCore:
             decode_s=counters.decode_s,
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
             kv_blocks_total=total,
+            sequences=states,
         )
 
     def reset_counters(self) -> None:

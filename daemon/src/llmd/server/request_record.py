@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import DeadlineError
+from llmd.server.request_progress import RequestProgress
 
 TIMEOUT_HEADER = "x-request-timeout-ms"
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
@@ -53,9 +54,14 @@ class RequestRecord(Struct, eq=False):
     """Why the answer ended."""
     traceparent: str = ""
     """The ``traceparent`` header: the trace that the client wants the request to join."""
+    progress: RequestProgress = RequestProgress()
 
     def as_event(self) -> dict[str, Any]:
-        """Return the fields for the log and watchers of the event feed: sizes and times, never texts."""
+        """Return the fields for watchers of the event feed: sizes, times and progress, never texts."""
+        return {**self.as_log(), "client": self.key or None, **structs.asdict(self.progress)}
+
+    def as_log(self) -> dict[str, Any]:
+        """Return the fields for the log: sizes and times, never texts."""
         return {
             "request_id": self.request_id,
             "key": self.key or None,

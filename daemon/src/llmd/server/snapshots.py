@@ -8,8 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from llmd.server.models.served_model import ServedModel
+from llmd.server.request_progress import RequestProgress, why_queued
+from llmd.server.request_record import RequestRecord
 from llmd.server.tasks import OwnedTask
 from llmd.server.telemetry.daemon_state import ModelState, processes_of
 from llmd.server.telemetry.feed import Watcher
@@ -43,11 +46,9 @@ class Snapshots:
 
     async def snapshot(self) -> dict[str, Any]:
         """Return the state of the daemon before the first event that a watcher gets."""
-        return {
-            "version": self._version,
-            **await self._report(),
-            "requests": [record.as_event() for record in self._metrics.live.values() if record.model],
-        }
+        report = await self._report()
+        requests = [record.as_event() for record in self._requests()]
+        return {"version": self._version, **report, "requests": requests}
 
     @asynccontextmanager
     async def watch(self, after: int | None) -> AsyncIterator[Watcher]:
@@ -70,20 +71,36 @@ class Snapshots:
         while True:
             await asyncio.sleep(self._report_s)
             self._metrics.feed.emit("report", await self._report())
-            for record in self._metrics.live.values():
-                if record.model:
-                    self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
+            for record in self._requests():
+                self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
+
+    def _requests(self) -> list[RequestRecord]:
+        """Return the requests in flight that need a model."""
+        return [record for record in self._metrics.live.values() if record.model]
 
     async def _report(self) -> dict[str, Any]:
-        states = await self._states()
+        """Return the state of all models, and record in each request how far it has come."""
+        states = await self._states(sequences=True)
+        served = {model.name: model for model in self._served()}
+        for record in self._requests():
+            if (model := served.get(record.model)) is not None:
+                _note_queued(record, model)
         return {"models": msgspec.to_builtins(states), "processes": msgspec.to_builtins(processes_of(states))}
 
-    async def _states(self) -> list[ModelState]:
-        return list(await asyncio.gather(*(_state(model) for model in self._served())))
+    async def _states(self, *, sequences: bool = False) -> list[ModelState]:
+        return list(await asyncio.gather(*(_state(model, sequences=sequences) for model in self._served())))
 
 
-async def _state(model: ServedModel) -> ModelState:
+async def _state(model: ServedModel, *, sequences: bool) -> ModelState:
     supervisor = model.supervisor
-    report = await supervisor.report()
+    report = await supervisor.report(sequences=sequences)
     waiting = report.waiting if report else supervisor.waiting
+    if report is not None:  # the progress of requests is sent by request
+        report = structs.replace(report, sequences=None)
     return ModelState(model.name, model.status, waiting, supervisor.pid, report)
+
+
+def _note_queued(record: RequestRecord, model: ServedModel) -> None:
+    """Record what a request waits for that the engine does not have, also because it is being restarted."""
+    if record.progress.state == "queued" or model.status == "loading":
+        record.progress = RequestProgress(waiting_for=why_queued(model.status, model.leases.waits_for))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
-from llmd.api.messages import Report
+from llmd.api.reports import Report
 from llmd.server.engines.report_requests import ReportRequests
 
 
@@ -25,6 +26,18 @@ async def test_one_report_answers_all_who_wait() -> None:
     waiting = await two_waiting(requests)
     requests.answer(report)
     assert await asyncio.gather(*waiting) == [report, report]
+
+
+async def test_who_asks_for_sequences_waits_for_a_report_that_has_them() -> None:
+    requests = ReportRequests()
+    bare, whole = asyncio.Task(requests.wait()), asyncio.Task(requests.wait(sequences=True))
+    await asyncio.sleep(0)
+    requests.answer(report_after(1))
+    assert await bare == report_after(1)
+    assert not whole.done()
+    report = structs.replace(report_after(2), sequences=())
+    requests.answer(report)
+    assert await whole == report
 
 
 async def test_there_is_no_report_of_an_engine_that_died() -> None:

@@ -62,3 +62,13 @@ def test_a_request_without_a_model_is_a_reply_alone() -> None:
     assert metrics.replies == {("other", 404): 1}
     assert not metrics.series
     assert metrics.feed.last == 0
+
+
+async def test_a_request_that_no_engine_has_handled_ends_without_counting() -> None:
+    metrics = Metrics()
+    with metrics.feed.watch() as watcher:
+        metrics.end(RequestRecord("req_1", model="tiny"), 400)
+        (event,) = await watcher.next() or ()
+    told = json.loads(event.data)
+    assert (told["phase"], told["request_id"], told["state"]) == ("end", "req_1", "ended")
+    assert not metrics.series

@@ -128,6 +128,11 @@ class Supervision:
         """Return the reader's id of the request that the engine calls ``engine_id``; None if it has ended."""
         return self._by_engine_id.get(engine_id)
 
+    def is_paused(self, request_id: int) -> bool:
+        """Whether a request waits for its reader."""
+        live = self._live.get(request_id)
+        return live is not None and live.paused
+
     def submit(self, request: Request) -> list[Command]:
         """Accept a request; it waits here while the engine loads."""
         if self.error is not None:

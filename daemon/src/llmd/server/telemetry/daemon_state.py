@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from llmd.api.messages import Report
+from llmd.api.reports import Report
 
 PROC = Path("/proc")
 FRONT = "front"
