@@ -1,10 +1,10 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
 The front sends `Load` once, `Vocabulary` before the first grammar, then `Submit` (`EmbedText` to an embedding
-model), `Cancel`, `GetReport` and `Shutdown`. The engine sends `Loading` while it loads, then `Loaded` or
-`Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, and a `Report` for
-each `GetReport`. If a device fails, it sends `Loading` and `Replanned`, or `Failed` and ends. A frame is a
-4-byte little-endian length and one msgpack map tagged by ``type``.
+model), `Cancel`, `GetReport`, `GetBlocks` and `Shutdown`. The engine sends `Loading` while it loads, then
+`Loaded` or `Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, a `Report`
+for each `GetReport`, and `Blocks` for each `GetBlocks`. If a device fails, it sends `Loading` and `Replanned`,
+or `Failed` and ends. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llmd.api.device import HOST_MEMORY, DeviceOptions
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
-from llmd.api.reports import GetReport, Report
+from llmd.api.reports import Blocks, GetBlocks, GetReport, Report
 from llmd.api.samplers import SamplingParams
 from llmd.api.tensors import Format
 
@@ -362,7 +362,7 @@ class Embedded(msgspec.Struct, frozen=True, tag=True):
     started: tuple[Started, ...] = ()
 
 
-ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
-FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
+ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
+FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
 """`ToEngine` as the engine decodes it."""
-FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report
+FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report | Blocks

@@ -1,4 +1,4 @@
-"""What an engine reports of its work when the front asks: counters, and the state of its sequences."""
+"""What an engine reports when the front asks: counters, the state of its sequences, and its KV pools."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ WaitReason = Literal["slots", "kv_blocks", "grammar", "earlier"]
 """Why a sequence does not run yet: all slots are taken, too few KV blocks are free, its grammar is being
 compiled, or an earlier sequence comes first."""
 
+BlockState = Literal["free", "cached", "used", "shared"]
+"""Who refers to a KV block: nobody, only the prefix cache, one sequence, or several."""
+
 
 class GetReport(msgspec.Struct, frozen=True, tag=True):
     """Ask for a `Report`; an answer proves that the engine's loop is running."""
 
     sequences: bool = False
     """Whether the report has the state of each sequence."""
+
+
+class GetBlocks(msgspec.Struct, frozen=True, tag=True):
+    """Ask for the state of all `Blocks`."""
 
 
 class SequenceState(msgspec.Struct, frozen=True, array_like=True):
@@ -56,3 +63,20 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_total: int
     sequences: tuple[SequenceState, ...] | None = None
     """The state of each sequence, if `GetReport.sequences` asks for it."""
+
+
+class GroupBlocks(msgspec.Struct, frozen=True, array_like=True):
+    """The blocks of one KV group."""
+
+    group: int
+    """`KVGroup.id`."""
+    block_len: int | None
+    """Tokens of a block; None: a slot for the state of one sequence, whatever its length."""
+    map: tuple[tuple[BlockState, int], ...]
+    """The states in the order of the pool; each with the number of consecutive blocks that have it."""
+
+
+class Blocks(msgspec.Struct, frozen=True, tag=True):
+    """The KV pools, by group; empty if the model keeps no KV cache."""
+
+    groups: tuple[GroupBlocks, ...]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from llmd.api.errors import LlmdError
 from llmd.api.messages import Failed, Output, PackedVocabulary, Started, Submit, TokenOutput, Vocabulary
 from llmd.api.plan import KVGroup
-from llmd.api.reports import Report
+from llmd.api.reports import Blocks, Report
 from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
@@ -283,6 +283,10 @@ class EngineCore:
             kv_blocks_total=total,
             sequences=states,
         )
+
+    def blocks(self) -> Blocks:
+        """Return the state of every KV block."""
+        return Blocks(self._pager.blocks())
 
     def reset_counters(self) -> None:
         self._counters = Counters()

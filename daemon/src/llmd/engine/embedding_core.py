@@ -14,7 +14,7 @@ from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
 from llmd.api.messages import Embedded, EmbedText, Failed, Started, TextVector
 from llmd.api.plan import KVGroup
-from llmd.api.reports import Report, SequenceState
+from llmd.api.reports import Blocks, Report, SequenceState
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
 from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
@@ -175,6 +175,10 @@ class EmbeddingCore:
             return SequenceState(text.request_id, "waiting", "earlier")
         blocks = self._pager.num_blocks(text.request_id)
         return SequenceState(text.request_id, "prefill", prompt_done=text.done, kv_blocks=blocks)
+
+    def blocks(self) -> Blocks:
+        """Return the state of every KV block."""
+        return Blocks(self._pager.blocks())
 
     def reset_counters(self) -> None:
         self._counters = Counters()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
+from llmd.api.reports import GroupBlocks
 from llmd.api.step import BLOCK_LEN
 from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
 from llmd.pager.block_keys import BlockKeys
@@ -276,6 +277,17 @@ class Pager:
         """Return (group, key, block) of all cached blocks, most recently used first; groups alternate."""
         turns = itertools.zip_longest(*(pool.cached() for pool in self.pools))
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
+
+    def blocks(self) -> tuple[GroupBlocks, ...]:
+        """Return the state of every block of every group. Reads each of them: seldom, between steps."""
+        return tuple(
+            GroupBlocks(
+                group.id,
+                None if group.kind == "state" else BLOCK_LEN,
+                tuple((state, sum(1 for _ in run)) for state, run in itertools.groupby(pool.states())),
+            )
+            for group, pool in zip(self._all_groups, self.pools, strict=True)
+        )
 
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
         """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from msgspec import Struct, structs
 
+from llmd.api.errors import LlmdError
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import DeadlineError
 from llmd.server.request_progress import RequestProgress
@@ -55,6 +56,10 @@ class RequestRecord(Struct, eq=False):
     traceparent: str = ""
     """The ``traceparent`` header: the trace that the client wants the request to join."""
     progress: RequestProgress = RequestProgress()
+    cancelled: LlmdError | None = None
+    """The error of a request that was cancelled."""
+    stops: list[Callable[[LlmdError], None]] = []
+    """What ends its present work with an error."""
 
     def as_event(self) -> dict[str, Any]:
         """Return the fields for watchers of the event feed: sizes, times and progress, never texts."""
@@ -84,20 +89,35 @@ class RequestRecord(Struct, eq=False):
             ends = self.started + seconds
             self.deadline = ends if self.deadline is None else min(self.deadline, ends)
 
+    def cancel(self, error: LlmdError) -> None:
+        """End the request: its client gets ``error``, also in a stream that has begun."""
+        self.cancelled = error
+        for stop in tuple(self.stops):
+            stop(error)
+
     @contextlib.asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Cancel the work in the block at the deadline.
+        """Cancel the work in the block at the deadline, or when the request is cancelled.
 
         Raises:
             DeadlineError: the deadline has passed.
+            LlmdError: the request was cancelled.
         """
         limit = asyncio.timeout_at(self.deadline)
+
+        def stop(_error: LlmdError) -> None:
+            limit.reschedule(0.0)
+
         try:
             async with limit:
-                yield
+                self.stops.append(stop)
+                try:
+                    yield
+                finally:
+                    self.stops.remove(stop)
         except TimeoutError as error:
             if limit.expired():
-                raise self.too_late() from error
+                raise (self.cancelled or self.too_late()) from error
             raise
 
     def too_late(self) -> DeadlineError:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
+from llmd.api.errors import LlmdError
 from llmd.api.messages import StopParams, Submit, TokenOutput
 from llmd.api.reports import SequenceState
 from llmd.api.samplers import SamplingParams
@@ -69,6 +72,12 @@ def test_a_request_whose_reader_is_slow_waits_for_its_client() -> None:
     note(live_with(record), paused=(0,))
     assert (record.progress.state, record.progress.waiting_for) == (STALLED.state, "client")
     assert record.progress.prompt_done == 100
+
+
+def test_a_cancelled_request_is_not_admitted() -> None:
+    record = RequestRecord(cancelled=LlmdError("cancelled"))
+    with pytest.raises(LlmdError, match="cancelled"):
+        live_with(record)
 
 
 def test_a_search_is_as_far_as_its_furthest_beam() -> None:

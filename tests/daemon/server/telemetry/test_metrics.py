@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from llmd.api.errors import LlmdError
 from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.metrics import Metrics, outcome
 
@@ -22,6 +23,7 @@ def ended(**fields: object) -> RequestRecord:
         (ended(finish="length", status=200), "length"),
         (ended(status=499), "abort"),
         (ended(status=200), "abort"),
+        (ended(status=499, error="request_cancelled", cancelled=LlmdError("cancelled")), "abort"),
         (ended(status=500), "error"),
         (ended(status=200, error="engine_crashed", finish="stop"), "error"),
     ],

@@ -37,7 +37,10 @@ class LiveSequences:
 
         Raises:
             BusyError: the queue is full.
+            LlmdError: the request was cancelled.
         """
+        if record.cancelled is not None:
+            raise record.cancelled
         num_sequences = sum(one.sequences for one in entries)
         num_tokens = sum(one.tokens for one in entries)
         self._admission.admit(record.key, num_sequences, num_tokens, self._clock())

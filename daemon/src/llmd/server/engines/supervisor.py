@@ -30,14 +30,14 @@ from llmd.api.messages import (
     TextVector,
     Vocabulary,
 )
-from llmd.api.reports import GetReport, Report, SequenceState
+from llmd.api.reports import Blocks, GetBlocks, GetReport, Report, SequenceState
 from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.live_sequences import LiveSequences
 from llmd.server.engines.load_log import log_placement
 from llmd.server.engines.mailbox import Mailbox
-from llmd.server.engines.report_requests import ReportRequests
+from llmd.server.engines.pending_answers import PendingAnswers
 from llmd.server.engines.supervision import (
     BACKOFF_S,
     Command,
@@ -102,7 +102,8 @@ class Supervisor:
         self._metrics = metrics or no_metrics(model)
         self._live_sequences = LiveSequences(self._admission, self._metrics, clock)
         self._ids = itertools.count()
-        self._reports = ReportRequests()
+        self._reports: PendingAnswers[Report] = PendingAnswers()
+        self._blocks: PendingAnswers[Blocks] = PendingAnswers()
         self._settled = asyncio.Event()
         self._closing = asyncio.Event()
         self._task = OwnedTask(self._run(), f"supervisor of {model}")
@@ -232,6 +233,7 @@ class Supervisor:
         self._metrics.opened(record, len(requests))
         if record.deadline is not None:
             mailbox.expire_at(record.deadline, record.too_late())
+        record.stops.append(mailbox.expire)
         for request, sequence in zip(requests, sequences, strict=True):
             self._live_sequences.add(request.request_id, sequence, mailbox)
         for request in requests:
@@ -255,7 +257,14 @@ class Supervisor:
         if self._process is None or self.phase is not Phase.READY:
             return None
         self._process.send(GetReport(sequences))
-        return await self._reports.wait(sequences=sequences)
+        return await self._reports.wait(lambda report: report.sequences is not None or not sequences)
+
+    async def blocks(self) -> Blocks | None:
+        """Get the state of every KV block; None as in `report`."""
+        if self._process is None or self.phase is not Phase.READY:
+            return None
+        self._process.send(GetBlocks())
+        return await self._blocks.wait()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
         """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
@@ -289,6 +298,7 @@ class Supervisor:
             if not self._closing.is_set():
                 self._metrics.died(how, starts_again=self._next_start is not None)
             self._reports.fail(how)
+            self._blocks.fail(how)
         self.load_sent.set()
         self._settled.set()
 
@@ -328,6 +338,8 @@ class Supervisor:
             if message.sequences is not None:
                 self._note(message.sequences)
             self._reports.answer(message)
+        elif isinstance(message, Blocks):
+            self._blocks.answer(message)
         else:
             if isinstance(message, Loaded | Replanned):
                 log_placement(self.model, message, self.known)

@@ -63,8 +63,10 @@ class Metrics:
 
 def outcome(record: RequestRecord) -> str:
     """Return how a request ended: ``stop``, ``length``, ``error``,
-    or ``abort`` if the client disconnected.
+    or ``abort`` if the client disconnected or someone cancelled it.
     """
+    if record.cancelled is not None:
+        return "abort"
     if record.error or record.status >= 500:
         return "error"
     return record.finish or "abort"

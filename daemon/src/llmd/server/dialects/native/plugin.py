@@ -16,7 +16,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, events, health, models
+    from llmd.server.dialects.native import admin, cancel, events, health, kv, models
 
     return [
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
@@ -24,9 +24,11 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/version", health.version),
         Route("GET", "/metrics", events.metrics, probe=True),
         Route("GET", "/llmd/events", events.events, right="manage"),
+        Route("GET", "/llmd/kv", kv.kv, right="manage"),
         Route("GET", "/llmd/plan", admin.plan, right="manage"),
         Route("GET", "/llmd/ps", admin.ps, right="manage"),
         Route("POST", "/llmd/stop", admin.stop, right="manage"),
+        Route("POST", "/llmd/cancel", cancel.cancel, right="manage"),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),
         Route("GET", "/llmd/models", models.models, right="manage"),
         Route("POST", "/llmd/pull", models.pull, right="manage"),
