@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.config import ServerConfig
+from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
@@ -25,7 +26,16 @@ def service(tmp_path: Path) -> Iterator[Service]:
     with ThreadPoolExecutor(2) as threads:
         plugins = AsyncPluginHost(PluginHost((), Cache(tmp_path)), threads)
         yield Service(
-            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Metrics()
+            ServerConfig(),
+            "0",
+            table,
+            plugins,
+            Pulls(()),
+            threads,
+            lambda: None,
+            lambda: None,
+            Metrics(),
+            Benchmarks(Cache(tmp_path)).known,
         )
 
 

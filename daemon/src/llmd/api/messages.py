@@ -3,8 +3,9 @@
 The front sends `Load` once, `Vocabulary` before the first grammar, then `Submit` (`EmbedText` to an embedding
 model), `Cancel`, `GetReport`, `GetBlocks` and `Shutdown`. The engine sends `Loading` while it loads, then
 `Loaded` or `Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, a `Report`
-for each `GetReport`, and `Blocks` for each `GetBlocks`. If a device fails, it sends `Loading` and `Replanned`,
-or `Failed` and ends. A frame is a 4-byte little-endian length and one msgpack map tagged by ``type``.
+for each `GetReport`, and `Blocks` for each `GetBlocks`. If a device fails, it sends `Loading` and
+`Replanned`, or `Failed` and ends. A frame is a 4-byte little-endian length and one msgpack map tagged by
+``type``.
 """
 
 from __future__ import annotations
@@ -222,6 +223,8 @@ class StageReport(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = 0
     """Layers ``[first, last)`` that it has parts of; the same number if it has none."""
+    read_bytes: int = 0
+    """Bytes of the weights that every step reads: all but tables of which it reads single rows."""
 
     @property
     def size_bytes(self) -> int:

@@ -61,6 +61,10 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_used: int
     """Blocks that running sequences refer to."""
     kv_blocks_total: int
+    decode_steps: int = 0
+    """Steps without prefill."""
+    decode_kv_bytes: int = 0
+    """Bytes of keys and values that these steps have read."""
     sequences: tuple[SequenceState, ...] | None = None
     """The state of each sequence, if `GetReport.sequences` asks for it."""
 

@@ -25,6 +25,7 @@ from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.engine.placement.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
+from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
@@ -183,6 +184,7 @@ class Daemon:
                 self.shut_down,
                 self.reload,
                 self._metrics,
+                Benchmarks(Cache(self._settings.directories.cache)).known,
             )
             async with AsyncExitStack() as http:
                 work = unless(self._draining, self._load_models(table), "loading models")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
-from llmd.server.models.served_model import ServedModel
-from llmd.server.request_progress import RequestProgress, why_queued
+from llmd.server.model_states import ModelStates
 from llmd.server.request_record import RequestRecord
 from llmd.server.tasks import OwnedTask
-from llmd.server.telemetry.daemon_state import ModelState, processes_of
+from llmd.server.telemetry.daemon_state import processes_of
 from llmd.server.telemetry.feed import Watcher
 from llmd.server.telemetry.metrics import Metrics
 
@@ -28,12 +26,12 @@ class Snapshots:
         self,
         version: str,
         metrics: Metrics,
-        served: Callable[[], Sequence[ServedModel]],
+        states: ModelStates,
         report_s: float = REPORT_S,
     ) -> None:
         self._version = version
         self._metrics = metrics
-        self._served = served
+        self.states = states
         self._report_s = report_s
         self._reporter: OwnedTask | None = None
 
@@ -42,7 +40,7 @@ class Snapshots:
         # Imported here: only daemons whose metrics are requested need the library.
         from llmd.server.telemetry.exposition import exposition
 
-        return exposition(self._version, self._metrics, await self._states())
+        return exposition(self._version, self._metrics, await self.states.counters())
 
     async def snapshot(self) -> dict[str, Any]:
         """Return the state of the daemon before the first event that a watcher gets."""
@@ -79,28 +77,5 @@ class Snapshots:
         return [record for record in self._metrics.live.values() if record.model]
 
     async def _report(self) -> dict[str, Any]:
-        """Return the state of all models, and record in each request how far it has come."""
-        states = await self._states(sequences=True)
-        served = {model.name: model for model in self._served()}
-        for record in self._requests():
-            if (model := served.get(record.model)) is not None:
-                _note_queued(record, model)
+        states = await self.states.whole()
         return {"models": msgspec.to_builtins(states), "processes": msgspec.to_builtins(processes_of(states))}
-
-    async def _states(self, *, sequences: bool = False) -> list[ModelState]:
-        return list(await asyncio.gather(*(_state(model, sequences=sequences) for model in self._served())))
-
-
-async def _state(model: ServedModel, *, sequences: bool) -> ModelState:
-    supervisor = model.supervisor
-    report = await supervisor.report(sequences=sequences)
-    waiting = report.waiting if report else supervisor.waiting
-    if report is not None:  # the progress of requests is sent by request
-        report = structs.replace(report, sequences=None)
-    return ModelState(model.name, model.status, waiting, supervisor.pid, report)
-
-
-def _note_queued(record: RequestRecord, model: ServedModel) -> None:
-    """Record what a request waits for that the engine does not have, also because it is being restarted."""
-    if record.progress.state == "queued" or model.status == "loading":
-        record.progress = RequestProgress(waiting_for=why_queued(model.status, model.leases.waits_for))

@@ -70,7 +70,9 @@ async def test_a_request_that_no_engine_has_handled_ends_without_counting() -> N
     metrics = Metrics()
     with metrics.feed.watch() as watcher:
         metrics.end(RequestRecord("req_1", model="tiny"), 400)
-        (event,) = await watcher.next() or ()
+        events = await watcher.next()
+    assert events is not None
+    (event,) = events
     told = json.loads(event.data)
     assert (told["phase"], told["request_id"], told["state"]) == ("end", "req_1", "ended")
     assert not metrics.series

@@ -21,6 +21,7 @@ from llmd.engine.placement.stages import (
     parts_text,
     stage_limits,
 )
+from llmd.engine.step_reads import weight_reads
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.models.open_model import OpenModel
@@ -164,4 +165,5 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         one.use.memory_id,
         first=layers[0] if layers else 0,
         last=layers[-1] + 1 if layers else 0,
+        read_bytes=weight_reads(one.program),
     )

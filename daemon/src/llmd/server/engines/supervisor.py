@@ -69,7 +69,8 @@ devices that are left out have no limit."""
 class Supervisor:
     """Keeps the engine of one model alive. Use on the event loop only, and await `close` in the end.
 
-    ``load_sent`` is set when its load message was sent, or when it is certain that none will be.
+    ``load_sent`` is set when its load message was sent, or when it is certain that none will be. ``last_end``
+    describes how the last engine that died has ended.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Supervisor:
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
+        self.last_end = ""
         self.load_sent = asyncio.Event()
         self._load = load
         self._buffer_tokens = buffer_tokens
@@ -126,6 +128,11 @@ class Supervisor:
     def slots(self) -> int:
         """Number of sequences that run at once."""
         return self._load.slots
+
+    @property
+    def chosen_device(self) -> bool:
+        """Whether the user has chosen the devices."""
+        return bool(self._load.stages) or self._load.device != "auto"
 
     @property
     def restarts(self) -> int:
@@ -294,6 +301,7 @@ class Supervisor:
             except Exception as error:
                 logger.exception("engine_lost", extra={"model": self.model})
                 how = f"the daemon could not run it: {error}"
+            self.last_end = how
             self._perform(self._state.died(how))
             if not self._closing.is_set():
                 self._metrics.died(how, starts_again=self._next_start is not None)

@@ -15,13 +15,19 @@ from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
+from llmd.server.telemetry.daemon_state import ModelState
 
 SCHEMA = 1
 
 
 async def ps(_request: web.Request, service: Service) -> web.Response:
     """Return the loaded models with their directories and states."""
-    models = [await _row(model, service.models.names_of(model)[1:]) for model in service.models.served]
+    states = {state.name: state for state in await service.states.whole()}
+    models = [
+        _row(model, service.models.names_of(model)[1:], states[model.name])
+        for model in service.models.served
+        if model.name in states
+    ]
     return json_response({"schema": SCHEMA, "version": service.version, "models": models})
 
 
@@ -117,9 +123,8 @@ def _expiry(model: ServedModel) -> str | None:
     return (datetime.now(UTC) + timedelta(seconds=remaining_s)).isoformat(timespec="seconds")
 
 
-async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
+def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str, Any]:
     loaded, progress = model.loaded, model.supervisor.progress
-    report = await model.supervisor.report()
     row: dict[str, Any] = {
         "name": model.name,
         "aliases": aliases,
@@ -129,7 +134,8 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
         "engine_pid": model.supervisor.pid,
         "restarts": model.supervisor.restarts,
         "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
-        "report": msgspec.to_builtins(report),
+        "report": msgspec.to_builtins(state.report),
+        "verdicts": msgspec.to_builtins(state.verdicts),
         "size_bytes": model.size_bytes,
         "users": model.leases.users,
         "pinned": model.leases.pinned,
