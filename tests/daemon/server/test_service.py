@@ -16,6 +16,7 @@ from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
 from llmd.server.service import Service
+from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
 from tests.serving.model_managers import bare_model, residents_of
 
@@ -36,6 +37,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
             lambda: None,
             Metrics(),
             Benchmarks(Cache(tmp_path)).known,
+            Feed(),
         )
 
 

@@ -225,6 +225,8 @@ class StageReport(msgspec.Struct, frozen=True):
     """Layers ``[first, last)`` that it has parts of; the same number if it has none."""
     read_bytes: int = 0
     """Bytes of the weights that every step reads: all but tables of which it reads single rows."""
+    part_names: tuple[str, ...] = ()
+    """Its parts in order, as `StageSpec` names them; a layer that is not complete by its parts."""
 
     @property
     def size_bytes(self) -> int:

@@ -16,6 +16,7 @@ from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
 from llmd.server.snapshots import Snapshots
 from llmd.server.telemetry.device_facts import DeviceFacts, Known
+from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
 
 P = ParamSpec("P")
@@ -27,7 +28,7 @@ class Service:
 
     ``shut_down`` begins a graceful shutdown; ``reload`` reads the keys and the certificate again.
     ``is_serving`` becomes true once the models named at the start are loaded. ``measured`` reads the rates of
-    a device, if they were measured.
+    a device, if they were measured. ``logs`` has the latest log records.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Service:
         reload: Callable[[], None],
         metrics: Metrics,
         measured: Known,
+        logs: Feed,
     ) -> None:
         self.config = config
         self.version = version
@@ -55,6 +57,7 @@ class Service:
         self.states = ModelStates(metrics, lambda: models.served, self._device_facts)
         self.snapshots = Snapshots(version, metrics, self.states)
         self.measured = measured
+        self.logs = logs
         self._plugins = plugins
         self._threads = threads
 

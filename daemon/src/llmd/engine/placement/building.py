@@ -18,6 +18,7 @@ from llmd.engine.placement.placement import PlacedStage, Placement
 from llmd.engine.placement.stages import (
     SCORED_ROWS,
     flight_depth,
+    part_names,
     parts_text,
     stage_limits,
 )
@@ -166,4 +167,5 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         first=layers[0] if layers else 0,
         last=layers[-1] + 1 if layers else 0,
         read_bytes=weight_reads(one.program),
+        part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
     )

@@ -104,6 +104,7 @@ class Supervision:
         self.loaded: Loaded | None = None
         self.error: LlmdError | None = None
         self.restarts = 0
+        self.lost_devices: tuple[str, ...] = ()
         self._model = model
         self._backoff_s = backoff_s
         self._live: dict[int, _Live] = {}
@@ -213,6 +214,7 @@ class Supervision:
 
     def _on_loaded(self, message: Loaded) -> list[Command]:
         was_ready, self.phase, self.loaded = self.phase is Phase.READY, Phase.READY, message
+        self.lost_devices = ()
         if was_ready:
             return []  # it has the requests already
         waiting = [request_id for request_id, live in self._live.items() if not live.paused]
@@ -222,6 +224,9 @@ class Supervision:
     def _on_replanned(self, message: Replanned) -> None:
         """Update what is known of the engine, which goes on with its requests by itself."""
         if self.loaded is not None:
+            now = {stage.device for stage in message.stages}
+            lost = (stage.device for stage in self.loaded.stages if stage.device not in now)
+            self.lost_devices = tuple(dict.fromkeys((*self.lost_devices, *lost)))
             self.loaded = structs.replace(
                 self.loaded,
                 stages=message.stages,

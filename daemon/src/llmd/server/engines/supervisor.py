@@ -132,7 +132,17 @@ class Supervisor:
     @property
     def chosen_device(self) -> bool:
         """Whether the user has chosen the devices."""
-        return bool(self._load.stages) or self._load.device != "auto"
+        return self.is_split or self._load.device != "auto"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the user has divided the model among devices."""
+        return bool(self._load.stages)
+
+    @property
+    def lost_devices(self) -> tuple[str, ...]:
+        """Devices that its engine has lost since it was loaded."""
+        return self._state.lost_devices
 
     @property
     def restarts(self) -> int:

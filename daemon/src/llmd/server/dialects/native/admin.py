@@ -31,16 +31,6 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
     return json_response({"schema": SCHEMA, "version": service.version, "models": models})
 
 
-async def plan(_request: web.Request, service: Service) -> web.Response:
-    """Return which layers of each loaded model are on which device, and the memory that they take."""
-    models = [
-        {"name": model.name, "stages": msgspec.to_builtins(model.loaded.stages)}
-        for model in service.models.served
-        if model.loaded is not None
-    ]
-    return json_response({"schema": SCHEMA, "models": models})
-
-
 async def stop(request: web.Request, service: Service) -> web.Response:
     """Unload ``model``, or shut the daemon down if ``daemon`` is true.
 
@@ -80,39 +70,6 @@ async def plugins(_request: web.Request, service: Service) -> web.Response:
     return json_response(
         {"schema": SCHEMA, "plugins": [with_old_keys(msgspec.to_builtins(one)) for one in states]}
     )
-
-
-async def devices(_request: web.Request, service: Service) -> web.Response:
-    """Return every device that a probe found, and the backends whose probes failed."""
-    states = await service.ask_host(PluginHost.devices)
-    failed = await service.ask_host(PluginHost.failed_backends)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": state.info.name,
-            "kind": state.info.kind,
-            "description": state.info.description,
-            "memory_bytes": state.info.memory_bytes,
-            "plugin": state.plugin.name,
-            "ok": state.ok,
-            "reason": state.reason,
-            "fix": state.fix,
-        }
-        for state in states
-    ]
-    rows += [
-        {
-            "name": backend.name,
-            "kind": "",
-            "description": "",
-            "memory_bytes": None,
-            "plugin": backend.plugin.name,
-            "ok": False,
-            "reason": backend.failure.reason,
-            "fix": backend.failure.fix,
-        }
-        for backend in failed
-    ]
-    return json_response({"schema": SCHEMA, "devices": [with_old_keys(row) for row in rows]})
 
 
 def _expiry(model: ServedModel) -> str | None:
