@@ -23,6 +23,11 @@ def test_each_error_is_the_exception_that_it_was(error: Any, kind: type[LlmdErro
     assert type(error_of({"error": error})) is kind
 
 
+@pytest.mark.parametrize(("status", "kind"), [(400, RequestError), (404, NotFoundError), (500, LlmdError)])
+def test_a_text_alone_is_the_exception_of_its_status(status: int, kind: type[LlmdError]) -> None:
+    assert type(error_of({"error": "of Ollama"}, status)) is kind
+
+
 def test_a_prompt_that_is_too_long_has_both_numbers() -> None:
     numbers = {"n_prompt_tokens": 700, "n_ctx": 512}
     error = error_of({"error": {"message": "no", "code": "x", "type": "y", "param": "messages", **numbers}})

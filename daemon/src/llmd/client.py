@@ -158,6 +158,10 @@ class Client:
         """
         return self._steps("/llmd/load", {"model": model, "keep_alive": keep_alive})
 
+    def create(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Derive a model. ``fields`` are those of Ollama's ``/api/create``, such as ``system``."""
+        self._request("POST", "/api/create", {"model": name, "stream": False, **fields})
+
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the daemon found."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/devices")["devices"]
@@ -230,7 +234,7 @@ class Client:
                 raise _lost(self.address, error) from error
             with reply:
                 if reply.status >= http.client.BAD_REQUEST:
-                    raise error_of(_decoded(reply.read()))
+                    raise error_of(_decoded(reply.read()), reply.status)
                 try:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:

@@ -30,11 +30,11 @@ _ERRORS: Mapping[str, type[LlmdError]] = {
 }
 
 
-def error_of(body: Mapping[str, Any]) -> LlmdError:
-    """Return the exception for a body with ``error``."""
+def error_of(body: Mapping[str, Any], status: int = 0) -> LlmdError:
+    """Return the exception for a body with ``error``; ``status`` is that of the reply, 0 within a stream."""
     error = body.get("error")
     if isinstance(error, str):  # the form of Ollama's routes
-        return LlmdError(error)
+        return {400: RequestError, 404: NotFoundError}.get(status, LlmdError)(error)
     if not isinstance(error, dict):
         return not_llmd()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
