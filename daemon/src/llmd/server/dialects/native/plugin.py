@@ -16,20 +16,28 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, events, health, models
+    from llmd.server.dialects.native import admin, bodies, events, health, models, openapi
 
     return [
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
         *(Route("GET", path, health.ready, True, "none") for path in ("/ready", "/readyz")),
+        Route("GET", "/openapi.json", openapi.openapi),
         Route("GET", "/version", health.version),
-        Route("GET", "/metrics", events.metrics, probe=True),
-        Route("GET", "/llmd/events", events.events, right="manage"),
+        Route("GET", "/metrics", events.metrics, probe=True, replies=("text/plain",)),
+        Route("GET", "/llmd/events", events.events, right="manage", replies=("text/event-stream",)),
         Route("GET", "/llmd/plan", admin.plan, right="manage"),
         Route("GET", "/llmd/ps", admin.ps, right="manage"),
-        Route("POST", "/llmd/stop", admin.stop, right="manage"),
+        Route("POST", "/llmd/stop", admin.stop, right="manage", body=bodies.STOP),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),
         Route("GET", "/llmd/models", models.models, right="manage"),
-        Route("POST", "/llmd/pull", models.pull, right="manage"),
+        Route(
+            "POST",
+            "/llmd/pull",
+            models.pull,
+            right="manage",
+            body=bodies.PULL,
+            replies=("application/x-ndjson",),
+        ),
         Route("GET", "/llmd/plugins", admin.plugins, right="manage"),
         Route("GET", "/llmd/devices", admin.devices, right="manage"),
     ]
