@@ -8,6 +8,7 @@ from llmd.api.hooks import hookimpl
 from llmd.api.plugins import Dialect, Route
 
 LLMD_API = 2
+PAGE_TYPES = ("text/html", "text/javascript", "text/css", "image/svg+xml")
 
 
 @hookimpl
@@ -16,9 +17,11 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, bodies, events, health, models, openapi
+    from llmd.server.dialects.native import admin, bodies, events, health, models, openapi, page
 
     return [
+        Route("GET", "/", page.root, probe=True, right="none", replies=("text/html", "text/plain")),
+        Route("GET", "/page/{id}", page.file, right="none", replies=PAGE_TYPES),
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
         *(Route("GET", path, health.ready, True, "none") for path in ("/ready", "/readyz")),
         Route("GET", "/openapi.json", openapi.openapi),

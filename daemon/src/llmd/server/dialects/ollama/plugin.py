@@ -32,7 +32,6 @@ def _routes() -> Sequence[Route]:
     )
 
     return [
-        Route("GET", "/", status.root, probe=True, right="none", replies=("text/plain",)),
         Route("GET", "/api/version", status.version, probe=True),
         Route("GET", "/api/status", status.status),
         Route("GET", "/api/tags", listing.tags),
