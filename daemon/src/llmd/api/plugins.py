@@ -102,7 +102,8 @@ class Route(msgspec.Struct, frozen=True):
     docstrings. Of two fields of one name, the last counts. Empty: the route reads no body."""
     replies: tuple[str, ...] = ("application/json",)
     """(optional) Media types of successful replies, for ``GET /openapi.json``: for streams
-    ``text/event-stream`` or ``application/x-ndjson``. Empty: the route refuses every request."""
+    ``text/event-stream`` or ``application/x-ndjson``. ``websocket``: the route opens one. Empty: it refuses
+    every request."""
     query: tuple[str, ...] = ()
     """(optional) Names of query parameters, for ``GET /openapi.json``."""
 

@@ -55,6 +55,11 @@ def test_a_route_that_always_refuses_has_only_errors() -> None:
     assert set(operation("tag", Route("POST", "/", handler, replies=()), {})["responses"]) == {"default"}
 
 
+def test_a_websocket_is_a_change_of_protocol() -> None:
+    found = operation("tag", Route("GET", "/", handler, replies=("websocket",)), {})
+    assert found["responses"]["101"] == {"description": "The connection becomes a WebSocket."}
+
+
 def test_ids_are_made_of_method_and_path() -> None:
     assert operation_id(Route("GET", "/v1/models/{id}", handler)) == "get_v1_models_id"
     assert operation_id(Route("GET", "/", handler)) == "get"

@@ -6,7 +6,11 @@ import ast
 import inspect
 import itertools
 import sys
+import threading
 from collections.abc import Mapping
+
+_PARSING = threading.Lock()
+"""Python 3.11 fails if two threads make syntax trees at the same time (SystemError)."""
 
 
 def field_docs(kind: type) -> Mapping[str, str]:
@@ -15,9 +19,11 @@ def field_docs(kind: type) -> Mapping[str, str]:
     Empty where the sources are not installed.
     """
     try:
-        tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
+        source = inspect.getsource(sys.modules[kind.__module__])
     except OSError:
         return {}
+    with _PARSING:
+        tree = ast.parse(source)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     return _docs(kind.__name__, classes)
 

@@ -10,6 +10,7 @@ from llmd.api.plugins import Right, Route
 from llmd.server.openapi.body_schemas import Schema, body_schema
 
 JSON = "application/json"
+WEBSOCKET = "websocket"
 STREAMS = {
     "text/event-stream": "server-sent events",
     "application/x-ndjson": "lines of JSON",
@@ -73,6 +74,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 def _replies(route: Route) -> dict[str, Any]:
     if not route.replies:
         return {}
+    if route.replies == (WEBSOCKET,):
+        return {"101": {"description": "The connection becomes a WebSocket."}}
     streams = [STREAMS[kind] for kind in route.replies if kind in STREAMS]
     told = "The answer." if len(streams) < len(route.replies) else f"A stream of {streams[0]}."
     if streams and len(streams) < len(route.replies):

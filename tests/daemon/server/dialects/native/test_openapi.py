@@ -18,6 +18,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "POST /v1/completions": [{"model": MODEL, "max_tokens": 1}, {"model": MODEL, "use_beam_search": True}],
     "POST /v1/embeddings": [{"model": EMBEDDER, "input": "a"}],
     "POST /v1/responses": [{"model": MODEL, "input": "a", "max_output_tokens": 1}],
+    "POST /v1/responses/compact": [{"model": "missing", "input": "a"}],
     "POST /v1/responses/input_tokens": [{"model": MODEL, "input": "a"}],
     "POST /v1/messages": [CONVERSATION],
     "POST /v1/messages/count_tokens": [CONVERSATION],

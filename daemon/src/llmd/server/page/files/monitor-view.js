@@ -21,6 +21,7 @@ export class MonitorView {
   #timer = 0;
   #canCancel = false;
   #isShown = false;
+  #isLoading = false;
 
   constructor(root, feed) {
     this.feed = feed;
@@ -60,12 +61,16 @@ export class MonitorView {
 
   /** What does not come by itself: the devices, and whether this daemon can cancel requests. */
   async #loadFacts() {
+    if (this.#isLoading) return;
+    this.#isLoading = true;
     try {
       const [{ devices }, { paths }] = await Promise.all([json("/llmd/devices"), json("/openapi.json")]);
       this.#canCancel = "/llmd/cancel" in paths;
       this.#showDevices(devices);
     } catch (error) {
       this.#say(error.message);
+    } finally {
+      this.#isLoading = false;
     }
   }
 

@@ -56,5 +56,17 @@ class ResponseFields(TypedDict, total=False):
     """Only repeated in the response."""
 
 
+class CompactFields(TypedDict, total=False):
+    """A conversation to compact."""
+
+    input: str | Sequence[Mapping[str, Any]] | None
+    """A text, or items; optional with previous_response_id."""
+    instructions: str | None
+    """A system message for the compaction."""
+    previous_response_id: str | None
+    """Compact the conversation of this stored response, with the input after it."""
+
+
+COMPACT = (ModelFields, CompactFields)
 COUNT = (NamedModel, InputFields)
 RESPONSE = (SamplingOptions, EndFields, ModelFields, InputFields, ResponseFields)
