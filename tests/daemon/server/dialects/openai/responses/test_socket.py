@@ -105,7 +105,7 @@ async def test_requests_are_answered_one_after_the_other(daemon: RunningDaemon) 
     async with connected(daemon) as connection:
         for _ in range(3):
             await connection.create(input="Hello")
-        ids = []
+        ids: list[str] = []
         for _ in range(3):
             events = await connection.events()
             assert [event["sequence_number"] for event in events] == list(range(len(events)))
@@ -178,7 +178,7 @@ async def test_each_turn_is_a_request_of_its_own(daemon: RunningDaemon) -> None:
         async with connected(daemon) as connection:
             await connection.ask()
             await connection.ask()
-        ids = []
+        ids: list[str] = []
         async with asyncio.timeout(LIMIT_S):
             while len(ids) < 2:
                 event = (await feed.content.readuntil(b"\n\n")).partition(b"data: ")[2]
