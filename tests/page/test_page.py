@@ -17,7 +17,7 @@ from tests.serving.running import MODEL, RunningDaemon, directories_below, runni
 
 pytestmark = [
     pytest.mark.exhaustive,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
 ]
 

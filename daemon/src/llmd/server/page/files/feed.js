@@ -28,13 +28,13 @@ export class Feed extends EventTarget {
     document.addEventListener("visibilitychange", () => {
       clearTimeout(hiding);
       if (document.hidden) hiding = setTimeout(() => this.#stopper?.abort(), HIDDEN_MS);
-      else if (this.#stopper === null) this.#connect();
+      else this.retry();
     });
   }
 
-  /** Tries again after a refusal, with another key. */
+  /** Connects again if nothing does so already: after a refusal, or when the page is visible again. */
   retry() {
-    if (this.#stopper === null) this.#connect();
+    if (this.#stopper === null || this.#stopper.signal.aborted) this.#connect();
   }
 
   async #connect() {
@@ -54,7 +54,7 @@ export class Feed extends EventTarget {
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(failures, RETRY_MS.length - 1)]));
     }
-    this.#stopper = null;
+    if (this.#stopper === stopper) this.#stopper = null;
   }
 
   async #follow(signal, connected) {

@@ -114,8 +114,10 @@ export class MonitorView {
 
   #showVerdicts() {
     const found = [...this.feed.models.values()].flatMap(({ name, verdicts }) =>
-      (verdicts ?? []).map((verdict) => `${name}: ${verdictWords(verdict)}`));
-    keyed(this.verdicts, found, (words) => words, () => element("li"), setText);
+      (verdicts ?? []).map(({ text, level }) => ({ words: `${name}: ${text}`, level })));
+    keyed(this.verdicts, found, ({ words }) => words, ({ level }) => element("li", { className: level ?? "" }), (item, { words }) => {
+      setText(item, words);
+    });
   }
 
   #showModels() {
@@ -190,9 +192,6 @@ const promptWords = ({ prompt_tokens: prompt, cached_tokens: cached }) =>
   prompt ? `${count(prompt, "token", "tokens")}${cached ? `, ${whole(cached)} cached` : ""}` : "";
 
 const answerWords = ({ completion_tokens: tokens }) => (tokens ? count(tokens, "token", "tokens") : "");
-
-const verdictWords = (verdict) =>
-  typeof verdict === "string" ? verdict : verdict.text ?? verdict.message ?? verdict.words ?? JSON.stringify(verdict);
 
 /** One figure with its course over the last two minutes. */
 class Tile {

@@ -10,10 +10,10 @@ its Python library. Left out: lanes (``stream_id``) and steering (``response.ste
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import time
-from contextlib import aclosing
 from typing import Any
 
 from aiohttp import WSMessage, WSMsgType, web
@@ -90,7 +90,8 @@ class Turns:
     async def _answer_all(self, waiting: asyncio.Queue[WSMessage]) -> None:
         while True:
             message = await waiting.get()
-            await self._turn(message)
+            with contextlib.suppress(ConnectionError):  # the client is gone, which `run` notices, too
+                await self._turn(message)
 
     async def _turn(self, message: WSMessage) -> None:
         """Answer one message, counted and logged as a request of its own."""
@@ -100,7 +101,7 @@ class Turns:
             with self._service.activity.request():
                 status = await self._answered(message)
         except ConnectionError:
-            pass
+            raise
         except Exception as error:  # noqa: BLE001 - one bad request must not end the connection
             problem = _problem(error)
             status, record.error = problem.status, problem.code or problem.type
@@ -142,7 +143,7 @@ class Turns:
 
     async def _sent(self, reply: Reply, *, generates: bool) -> int:
         try:
-            async with aclosing(reply.events() if generates else reply.prepare()) as events:
+            async with contextlib.aclosing(reply.events() if generates else reply.prepare()) as events:
                 async for event in events:
                     await self._send(event)
         except ConnectionError:
