@@ -1,0 +1,31 @@
+"""The interface over a scripted daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd_tui.app import Folders, LlmdTui
+from llmd_tui.screen import DaemonScreen
+from tests.tui.scripted_daemon import ScriptedDaemon
+
+MakeTui = Callable[..., LlmdTui]
+
+
+@pytest.fixture
+def daemon() -> ScriptedDaemon:
+    return ScriptedDaemon()
+
+
+@pytest.fixture
+def make_tui(daemon: ScriptedDaemon, tmp_path: Path) -> MakeTui:
+    """Return a function that makes the interface with the given screens; it keeps its things in ``tmp_path``."""
+
+    def make(*screens: type[DaemonScreen], **options: Any) -> LlmdTui:
+        folders = Folders(tmp_path / "data", tmp_path / "state")
+        return LlmdTui(daemon, {one.NAME: one for one in screens}, folders=folders, **options)
+
+    return make
