@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from llmd.api.errors import LlmdError
@@ -26,12 +27,13 @@ REPORT = {
 
 
 class ScriptedDaemon:
-    """``gets`` and ``posts`` have the answer of each path; an error is raised, a missing path not found."""
+    """``gets``, ``posts`` and ``deletes`` have the answer of each path; an error is raised, a missing path not found."""
 
     def __init__(self) -> None:
         self.address = "unix:/run/llmd/llmd.sock"
         self.gets: dict[str, dict[str, Any] | LlmdError] = {}
         self.posts: dict[str, dict[str, Any] | LlmdError] = {}
+        self.deletes: dict[str, dict[str, Any] | LlmdError] = {}
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         """Paths and bodies of all requests but events, oldest first; a GET has its query as body."""
         self.connected_after: list[int | None] = []
@@ -49,7 +51,9 @@ class ScriptedDaemon:
         self._number += 1
         self._events.put_nowait(Event(kind, self._number, {"type": kind, "number": self._number, **fields}))
 
-    def snapshot(self, *, models: tuple[dict[str, Any], ...] = (), requests: tuple[dict[str, Any], ...] = ()) -> None:
+    def snapshot(
+        self, *, models: tuple[dict[str, Any], ...] = (), requests: tuple[dict[str, Any], ...] = ()
+    ) -> None:
         self.send("snapshot", version="0.1.0", models=models, requests=requests, processes={})
 
     def drop(self, error: LlmdError | None = None) -> None:
@@ -76,17 +80,23 @@ class ScriptedDaemon:
         self.asked.append((path, body))
         return _answer(self.posts, path)
 
+    async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append((path, body))
+        return _answer(self.deletes, path)
+
     async def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         self.asked.append((path, body))
-        async for piece in self._pieces(path):
-            yield piece
+        async with aclosing(self._pieces(path)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def stream(
         self, path: str, body: Mapping[str, Any] | None = None, **query: str
     ) -> AsyncGenerator[dict[str, Any], None]:
         self.asked.append((path, query if body is None else body))
-        async for piece in self._pieces(path):
-            yield piece
+        async with aclosing(self._pieces(path)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def close(self) -> None:
         pass

@@ -25,6 +25,7 @@ from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.state.follower import Follower
 from llmd_tui.widgets.status_line import StatusLine
+from llmd_tui.widgets.table_rows import Sorting
 
 REFRESH_S = 0.5
 """A screen is shown again at most this often."""
@@ -126,6 +127,10 @@ class LlmdTui(App[None]):
         if name in self._screens and self.current_mode != name:
             self.switch_mode(name)
             self._prefer(screen=name)
+
+    def keep_sorting(self, name: str, sorting: Sorting) -> None:
+        """Sort the table of a screen in this way the next time too."""
+        self._prefer(sorting={**self.preferences.sorting, name: sorting})
 
     def show_failure(self, error: LlmdError) -> None:
         """Say on the status line that something could not be fetched."""
@@ -255,6 +260,6 @@ class LlmdTui(App[None]):
                 failure=reason or self._failure,
             )
 
-    def _prefer(self, **changes: str) -> None:
+    def _prefer(self, **changes: Any) -> None:
         self.preferences = msgspec.structs.replace(self.preferences, **changes)
         self.preferences.write(self.folders.state)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 import msgspec
+
+from llmd_tui.widgets.table_rows import Sorting
 
 NAME = "tui.json"
 
@@ -19,6 +22,8 @@ class Preferences(msgspec.Struct, frozen=True):
     theme: str = "textual-dark"
     model: str = ""
     """The model of the last chat."""
+    sorting: Mapping[str, Sorting] = {}
+    """How tables are sorted, by the name of their screen."""
 
     @classmethod
     def read(cls, folder: Path) -> Self:

@@ -33,7 +33,11 @@ class Daemon(Protocol):
         ...
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a JSON object and return the one that answers it."""
+        """Send a JSON object and return the one that answers it; an empty one if the answer is empty."""
+        ...
+
+    async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask with a JSON object to delete something, and return the object that answers."""
         ...
 
     def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:

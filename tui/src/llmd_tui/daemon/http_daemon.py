@@ -54,6 +54,10 @@ class HttpDaemon:
         async with self._reply("POST", path, body) as reply:
             return _decoded(await reply.read())
 
+    async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        async with self._reply("DELETE", path, body) as reply:
+            return _decoded(await reply.read())
+
     async def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         async with self._reply("POST", path, body) as reply:
             async for line in _lines(reply):
@@ -157,6 +161,8 @@ async def _lines(reply: ClientResponse) -> AsyncIterator[bytes]:
 
 
 def _decoded(content: bytes) -> dict[str, Any]:
+    if not content:  # as ``/api/copy`` answers
+        return {}
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
