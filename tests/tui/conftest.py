@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from llmd_tui.app import Folders, LlmdTui
 from llmd_tui.screen import DaemonScreen
@@ -29,3 +30,12 @@ def make_tui(daemon: ScriptedDaemon, tmp_path: Path) -> MakeTui:
         return LlmdTui(daemon, {one.NAME: one for one in screens}, folders=folders, **options)
 
     return make
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Let everything that was sent arrive, and be shown."""
+    for _ in range(5):
+        await pilot.pause()
+    assert isinstance(pilot.app, LlmdTui)
+    pilot.app.show_now()
+    await pilot.pause()

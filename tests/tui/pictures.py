@@ -1,10 +1,11 @@
-"""Compares what a screen shows with a committed picture (SVG).
+"""Compares what a screen shows with a committed picture: SVG, compressed, as browsers open it.
 
-``LLMD_UPDATE_PICTURES=1 pytest tests/tui`` writes the pictures anew: look at each change before you commit it.
+``LLMD_UPDATE_PICTURES=1 pytest tests/tui`` writes the pictures: look at each change before you commit it.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from pathlib import Path
@@ -17,22 +18,24 @@ THEMES = ("textual-dark", "textual-light")
 
 
 def assert_picture(app: App[None], name: str) -> None:
-    """Compare the present screen with ``pictures/NAME.svg``."""
+    """Compare the present screen with ``pictures/NAME.svgz``."""
     shown = picture(app)
-    path = FOLDER / f"{name}.svg"
+    path = FOLDER / f"{name}.svgz"
     if os.environ.get("LLMD_UPDATE_PICTURES"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(shown)
+        path.write_bytes(gzip.compress(shown.encode(), mtime=0))
     assert path.exists(), f"{path} is missing: run again with LLMD_UPDATE_PICTURES=1"
-    assert words(shown) == words(path.read_text())
-    assert shown == path.read_text()
+    kept = gzip.decompress(path.read_bytes()).decode()
+    assert words(shown) == words(kept)
+    assert shown == kept
 
 
 def picture(app: App[None]) -> str:
     """Return the screen as SVG, without fonts from elsewhere and without the hash in its names."""
     svg = app.export_screenshot(simplify=True)
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    return re.sub(r"terminal-\d+", "terminal", svg)
+    svg = re.sub(r"terminal-\d+", "terminal", svg)
+    return svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
 
 
 def words(svg: str) -> list[str]:

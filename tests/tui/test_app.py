@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from textual.app import ComposeResult
-from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
@@ -17,7 +16,7 @@ from llmd_tui.app import LlmdTui
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.status_line import StatusLine
-from tests.tui.conftest import MakeTui
+from tests.tui.conftest import MakeTui, settled
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -37,14 +36,6 @@ class Second(DaemonScreen):
 
     async def fetch(self) -> None:
         await self.daemon.get("/llmd/devices")
-
-
-async def settled(pilot: Pilot[None], tui: LlmdTui) -> None:
-    """Let events arrive and be shown."""
-    for _ in range(5):
-        await pilot.pause()
-    tui.show_now()
-    await pilot.pause()
 
 
 def status(tui: LlmdTui) -> str:
@@ -77,7 +68,7 @@ async def test_events_reach_the_shown_screen(daemon: ScriptedDaemon, make_tui: M
     tui = make_tui(First, Second)
     daemon.snapshot(models=(model("guide"), model("other")), requests=(request(state="waiting"),))
     async with tui.run_test(size=(120, 40)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         assert tui.screen.query_one("#seen", Static).render() == "guide, other"
         assert "● 0 tok/s  KV 10%  1 waiting" in status(tui)
         assert daemon.address in status(tui)
@@ -91,10 +82,10 @@ async def test_a_lost_daemon_is_said_and_followed_again(
     daemon.snapshot(models=(model("guide"),))
     daemon.drop(DaemonUnreachableError("the daemon is gone", hint="start it"))
     async with tui.run_test(size=(120, 40)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "the daemon is gone (start it)" in status(tui)
         daemon.snapshot(models=(model("back"),))
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "gone" not in status(tui)
         assert tui.screen.query_one("#seen", Static).render() == "back"
         assert daemon.connected_after == [None, None]  # another daemon counts from one again
@@ -106,11 +97,11 @@ async def test_a_failed_fetch_is_said_until_one_succeeds(daemon: ScriptedDaemon,
     daemon.gets["/llmd/devices"] = LlmdError("no right to manage", hint="use a key made with --manage")
     async with tui.run_test(size=(120, 40)) as pilot:
         await pilot.press("2")
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "no right to manage (use a key made with --manage)" in status(tui)
         daemon.gets["/llmd/devices"] = {}
         await pilot.press("1", "2")
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "no right" not in status(tui)
 
 
@@ -129,7 +120,7 @@ async def test_the_daemon_is_asked_for_what_widgets_want(
     daemon.posts[path] = {}
     async with tui.run_test() as pilot:
         tui.screen.query_one(Input).post_message(message)
-        await settled(pilot, tui)
+        await settled(pilot)
         assert (path, body) in daemon.asked
         (notice,) = tui._notifications
         assert notice.severity == "information"
@@ -142,7 +133,7 @@ async def test_a_load_is_followed_to_its_end_and_failures_are_said(
     daemon.put("/llmd/load", {"step": "weights", "done": 1, "total": 2}, LlmdError("too large", hint="use --quant"))
     async with tui.run_test() as pilot:
         tui.screen.post_message(actions.LoadModel("big"))
-        await settled(pilot, tui)
+        await settled(pilot)
         (notice,) = tui._notifications
         assert (notice.severity, notice.message) == ("error", "too large (use --quant)")
 
@@ -163,7 +154,7 @@ async def test_copied_text_is_also_in_a_private_file(make_tui: MakeTui, tmp_path
     tui = make_tui(First)
     async with tui.run_test() as pilot:
         tui.screen.post_message(actions.CopyText("words", "the words"))
-        await settled(pilot, tui)
+        await settled(pilot)
         path = tmp_path / "state" / "copied.txt"
         assert path.read_text() == "words"
         assert path.stat().st_mode & 0o777 == 0o600
@@ -172,5 +163,5 @@ async def test_copied_text_is_also_in_a_private_file(make_tui: MakeTui, tmp_path
 async def test_screens_that_do_not_load_are_named(make_tui: MakeTui) -> None:
     tui = make_tui(First, failures=("the screen 'x' cannot be loaded: no module",))
     async with tui.run_test() as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         assert [notice.message for notice in tui._notifications] == ["the screen 'x' cannot be loaded: no module"]
