@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,15 @@ def make_tui(daemon: ScriptedDaemon, tmp_path: Path) -> MakeTui:
 
 async def settled(pilot: Pilot[None]) -> None:
     """Let everything that was sent arrive, and be shown."""
-    for _ in range(5):
-        await pilot.pause()
+    await pilot.pause()
+    await turns()
     assert isinstance(pilot.app, LlmdTui)
     pilot.app.show_now()
+    await turns()
     await pilot.pause()
+
+
+async def turns() -> None:
+    """Give each task several turns. That takes less time than pauses, which wait for idle widgets."""
+    for _ in range(20):
+        await asyncio.sleep(0)

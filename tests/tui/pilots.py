@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from llmd_tui.app import LlmdTui
+from tests.tui.conftest import settled, turns
 from tests.tui.pictures import SIZES, THEMES, assert_picture
 
 
@@ -25,37 +24,22 @@ class Shown(App[None]):
         yield self.widget
 
 
-async def settled(pilot: Pilot[Any], tui: LlmdTui) -> None:
-    """Let events arrive and be shown, and requests be answered."""
-    await pilot.pause()
-    await _turns()
-    tui.show_now()
-    await _turns()
-    await pilot.pause()
-
-
-async def assert_pictures(pilot: Pilot[Any], tui: LlmdTui, name: str) -> None:
+async def assert_pictures(pilot: Pilot[None], name: str) -> None:
     """Compare the present screen with its pictures in all sizes and themes."""
     for width, height in SIZES:
         await pilot.resize_terminal(width, height)
         for theme in THEMES:
-            tui.theme = theme
-            await settled(pilot, tui)
-            assert_picture(tui, f"{name}-{width}x{height}-{theme.removeprefix('textual-')}")
+            pilot.app.theme = theme
+            await settled(pilot)
+            assert_picture(pilot.app, f"{name}-{width}x{height}-{theme}")
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys, and wait after each for what it opens."""
     for key in keys:
         await pilot.press(key)
-        await _turns()
+        await turns()
     await pilot.pause()
-
-
-async def _turns() -> None:
-    """Give each task several turns; cheaper than a pause, which waits for all widgets to be idle."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def lines(app: App[Any]) -> list[str]:

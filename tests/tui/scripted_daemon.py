@@ -27,7 +27,10 @@ REPORT = {
 
 
 class ScriptedDaemon:
-    """``gets``, ``posts`` and ``deletes`` have the answer of each path; an error is raised, a missing path not found."""
+    """``gets``, ``posts`` and ``deletes`` have the answer of each path.
+
+    An answer that is an error is raised; a path without an answer is not found.
+    """
 
     def __init__(self) -> None:
         self.address = "unix:/run/llmd/llmd.sock"

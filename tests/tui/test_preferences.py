@@ -3,11 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmd_tui.preferences import NAME, Preferences
+from llmd_tui.widgets.table_rows import Sorting
 
 
 def test_choices_are_kept(tmp_path: Path) -> None:
-    Preferences("monitor", "nord").write(tmp_path / "state")
-    assert Preferences.read(tmp_path / "state") == Preferences("monitor", "nord")
+    chosen = Preferences("monitor", "nord", sorting={"models": Sorting(2, is_reversed=True)})
+    chosen.write(tmp_path / "state")
+    assert Preferences.read(tmp_path / "state") == chosen
 
 
 def test_what_cannot_be_read_or_written_is_left(tmp_path: Path) -> None:

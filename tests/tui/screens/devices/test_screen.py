@@ -11,8 +11,8 @@ from llmd_tui.screens.devices.layer_map import LayerMap
 from llmd_tui.screens.devices.screen import DevicesScreen
 from llmd_tui.widgets.filter_table import FilterTable
 from llmd_tui.widgets.table_rows import Sorting
-from tests.tui.conftest import MakeTui
-from tests.tui.pilots import assert_pictures, notices, press, settled, text
+from tests.tui.conftest import MakeTui, settled
+from tests.tui.pilots import assert_pictures, notices, press, text
 from tests.tui.screens.devices.device_answers import DEVICES, PLAN, device
 from tests.tui.scripted_daemon import ScriptedDaemon, model
 
@@ -32,7 +32,7 @@ def tui(daemon: ScriptedDaemon, make_tui: MakeTui) -> LlmdTui:
 
 async def test_devices_and_the_layers_on_them_are_shown(tui: LlmdTui) -> None:
     async with tui.run_test(size=(120, 34)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         shown = text(tui)
         assert "› cpu" in shown
         assert "6.1 GiB / 16.0 GiB" in shown
@@ -45,29 +45,29 @@ async def test_devices_and_the_layers_on_them_are_shown(tui: LlmdTui) -> None:
 
 async def test_verdicts_change_with_the_events(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
     async with tui.run_test(size=(120, 34)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         asked = len(daemon.asked)
         daemon.send("report", models=(model("guide"), model("small")), processes={})
-        await settled(pilot, tui)
+        await settled(pilot)
         assert VERDICT["text"] not in text(tui)
         assert len(daemon.asked) == asked  # what runs where did not change
 
 
 async def test_a_model_that_comes_or_goes_changes_the_map(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
     async with tui.run_test(size=(120, 34)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         daemon.gets["/llmd/plan"] = {"models": []}
         daemon.send("report", models=(), processes={})
-        await settled(pilot, tui)
-        await settled(pilot, tui)
+        await settled(pilot)
+        await settled(pilot)
         assert "No model is loaded: there is nothing to place." in text(tui)
 
 
 async def test_the_command_of_a_fix_is_copied(tui: LlmdTui) -> None:
     async with tui.run_test(size=(100, 30)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         await press(pilot, "y", "end", "y")
-        await settled(pilot, tui)
+        await settled(pilot)
         assert notices(tui)[0] == "There is nothing to fix."
         assert "the fix" in notices(tui)[1]
         assert (tui.folders.state / "copied.txt").read_text() == "apt install driver"
@@ -75,7 +75,7 @@ async def test_the_command_of_a_fix_is_copied(tui: LlmdTui) -> None:
 
 async def test_the_map_can_be_scrolled_and_left(tui: LlmdTui) -> None:
     async with tui.run_test(size=(60, 16)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         await press(pilot, "m", "end")
         assert tui.screen.query_one(LayerMap).has_focus
         assert "head C" in text(tui)
@@ -85,28 +85,28 @@ async def test_the_map_can_be_scrolled_and_left(tui: LlmdTui) -> None:
 
 async def test_devices_are_filtered_sorted_and_refreshed(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
     async with tui.run_test(size=(100, 30)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         await press(pilot, "slash", *"driver", "enter")
         assert "1 of 3 devices" in text(tui)
         await press(pilot, "escape", "s")
         daemon.gets["/llmd/devices"] = {"devices": [device("npu")]}
         await press(pilot, "r")
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "1 devices, sorted by name" in text(tui)
     assert Preferences.read(tui.folders.state).sorting == {"devices": Sorting(0)}
 
 
 async def test_what_was_shown_stays_when_the_daemon_refuses(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
     async with tui.run_test(size=(100, 30)) as pilot:
-        await settled(pilot, tui)
+        await settled(pilot)
         daemon.gets["/llmd/plan"] = LlmdError("no right to manage")
         await press(pilot, "r")
-        await settled(pilot, tui)
+        await settled(pilot)
         assert "no right to manage" in text(tui)
         assert "› cpu" in text(tui)
 
 
 async def test_pictures(tui: LlmdTui) -> None:
     async with tui.run_test(size=(80, 24)) as pilot:
-        await settled(pilot, tui)
-        await assert_pictures(pilot, tui, "devices")
+        await settled(pilot)
+        await assert_pictures(pilot, "devices")

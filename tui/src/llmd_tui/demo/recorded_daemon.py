@@ -58,6 +58,9 @@ class RecordedDaemon:
             raise _not_recorded(path)
         return dict(answer)
 
+    async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        raise _not_recorded(path)
+
     async def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         async for piece in self._pieces(path):
             yield piece

@@ -44,7 +44,9 @@ def test_models_are_listed_with_their_state_and_source(pulling: RunningDaemon) -
 
 
 def test_derived_models_are_listed_with_the_state_of_their_base(pulling: RunningDaemon) -> None:
-    send(pulling, "POST", "/api/create", {"model": "pirate", "from": MODEL, "system": "Arr.", "stream": False})
+    send(
+        pulling, "POST", "/api/create", {"model": "pirate", "from": MODEL, "system": "Arr.", "stream": False}
+    )
     rows = {row["name"]: row for row in send(pulling, "GET", "/llmd/models").json["models"]}
     assert (rows["pirate"]["base"], rows["pirate"]["state"]) == (MODEL, "loaded")
 
