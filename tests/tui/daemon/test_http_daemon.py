@@ -69,6 +69,13 @@ async def test_gets_and_posts_json(daemon: HttpDaemon) -> None:
     assert counted["input_tokens"] > 0
 
 
+async def test_models_are_copied_and_deleted_with_empty_answers(daemon: HttpDaemon) -> None:
+    assert await daemon.post("/api/copy", {"source": MODEL, "destination": "second"}) == {}
+    assert await daemon.delete("/api/delete", {"model": "second"}) == {}
+    with pytest.raises(LlmdError, match="model 'second' not found"):
+        await daemon.delete("/api/delete", {"model": "second"})
+
+
 async def test_refusals_have_the_words_of_the_daemon(daemon: HttpDaemon) -> None:
     with pytest.raises(LlmdError, match="absent is not loaded.*llmd ps"):
         await daemon.post("/llmd/stop", {"model": "absent"})

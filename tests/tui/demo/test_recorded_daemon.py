@@ -60,7 +60,11 @@ async def test_streams_are_played(recorded: RecordedDaemon, passing: Time) -> No
 
 
 async def test_what_was_not_recorded_is_refused(recorded: RecordedDaemon) -> None:
-    for call in (recorded.get("/absent"), recorded.post("/llmd/stop", {"model": "guide"})):
+    for call in (
+        recorded.get("/absent"),
+        recorded.post("/llmd/stop", {"model": "guide"}),
+        recorded.delete("/api/delete", {"model": "guide"}),
+    ):
         with pytest.raises(LlmdError, match="without --demo"):
             await call
     with pytest.raises(LlmdError, match="/llmd/pull"):
