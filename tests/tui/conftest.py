@@ -45,5 +45,5 @@ async def settled(pilot: Pilot[None]) -> None:
 
 async def turns() -> None:
     """Give each task several turns. That takes less time than pauses, which wait for idle widgets."""
-    for _ in range(20):
+    for _ in range(100):
         await asyncio.sleep(0)

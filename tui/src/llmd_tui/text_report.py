@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmd.api.byte_size import format_bytes
-from llmd_tui.state.daemon_state import DaemonState, Request, Verdict
+from llmd_tui.state.daemon_state import DaemonState, Request
 from llmd_tui.state.follower import Status
 from llmd_tui.text_lines import TextLines
 from llmd_tui.widgets.plain_text import one_line
@@ -25,7 +26,7 @@ def opening(
     yield from (f"The model {name} is {status}." for name, status in statuses.items())
     if not statuses:
         yield "No model is loaded."
-    yield from (f"{name}: {verdict.text}" for name, verdict in _verdicts(state))
+    yield from _verdicts_by_kind(state).values()
     for request in state.requests.values():
         doing = waiting_reason(request.waiting_for) if request.state in {"queued", "waiting"} else "running"
         yield f"Request {request.request_id} to {request.model or 'a model'} is {doing}."
@@ -54,7 +55,7 @@ class TextReport:
         self._requests = set(state.requests)
         self._ended = {request.request_id for request in state.ended}
         self._statuses = _statuses(state)
-        self._verdicts = set(_verdicts(state))
+        self._verdicts = _verdicts_by_kind(state)
         self._connection: Status = "connected"
 
     def changes(self, state: DaemonState, status: Status, reason: str, now: float) -> list[str]:
@@ -99,11 +100,11 @@ class TextReport:
         self._statuses = statuses
 
     def _see_verdicts(self, state: DaemonState) -> None:
-        verdicts = set(_verdicts(state))
-        for name, verdict in sorted(verdicts - self._verdicts, key=str):
-            self.lines.add("verdict", f"{name}: {verdict.text}")
-        for name, verdict in sorted(self._verdicts - verdicts, key=str):
-            self.lines.add("verdict gone", f"No longer so: {name}: {verdict.text}")
+        verdicts = _verdicts_by_kind(state)
+        for kind in verdicts.keys() - self._verdicts.keys():
+            self.lines.add("verdict", verdicts[kind])
+        for kind in self._verdicts.keys() - verdicts.keys():
+            self.lines.add("verdict gone", f"No longer so: {self._verdicts[kind]}")
         self._verdicts = verdicts
 
 
@@ -134,9 +135,11 @@ def _statuses(state: DaemonState) -> dict[str, str]:
     return {name: model.status for name, model in state.models.items()} | loading
 
 
-def _verdicts(state: DaemonState) -> list[tuple[str, Verdict]]:
-    return [
-        (name, Verdict(one_line(verdict.text), verdict.level))
+def _verdicts_by_kind(state: DaemonState) -> dict[str, str]:
+    """Return the verdicts in sentences, by what they are without their numbers, which change all the time."""
+    sentences = [
+        f"{name}: {one_line(verdict.text)}"
         for name, model in state.models.items()
         for verdict in model.verdicts
     ]
+    return {re.sub(r"\d+(\.\d+)?", "0", sentence): sentence for sentence in sentences}

@@ -5,6 +5,7 @@ import pytest
 from llmd_tui.screens.models.description import (
     convert_commands,
     fit_warning,
+    loaded,
     not_removable,
     removal,
     sections,
@@ -54,6 +55,17 @@ def test_the_warning_has_both_sizes() -> None:
     warning = fit_warning(ListedModel("x", size_bytes=140 * GIB), DEVICES["devices"])
     assert "140.0 GiB" in warning
     assert "cpu has 16.0 GiB" in warning
+
+
+def test_a_load_is_told_with_what_the_daemon_says_of_it() -> None:
+    result = {
+        "step": "loaded",
+        "devices": ["cpu", "cuda:0"],
+        "load_s": 1.5,
+        "notices": ["bf16 is computed\nin f32"],
+    }
+    assert loaded("x", result) == "Loaded x on cpu, cuda:0 in 1.5 s.\nbf16 is computed in f32"
+    assert loaded("x", {}) == "Loaded x."
 
 
 def test_questions_and_refusals_say_what_goes() -> None:

@@ -65,9 +65,9 @@ async def test_a_load_is_followed_in_the_table(tui: LlmdTui, daemon: ScriptedDae
         await settled(pilot)
         assert "◐ ████░░░░░░░░░░░░░ 25%" in text(tui)
         assert "Loading  weights" in text(tui)
-        daemon.put("/llmd/load", None)
+        daemon.put("/llmd/load", {"step": "loaded", "devices": ["cpu"]}, None)
         await settled(pilot)
-        assert notices(tui) == ["Loaded meta/Llama-3.2-1B."]
+        assert notices(tui) == ["Loaded meta/Llama-3.2-1B on cpu."]
 
 
 async def test_a_refused_load_is_explained_until_one_closes_it(tui: LlmdTui, daemon: ScriptedDaemon) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from llmd.api.byte_size import format_bytes
 from llmd_tui.screens.models.listing import ListedModel
 from llmd_tui.widgets.details import Section
+from llmd_tui.widgets.plain_text import one_line
+from llmd_tui.widgets.words import seconds
 
 GGUF_FORMATS = ("q8_0", "q4_0")
 
@@ -55,6 +57,14 @@ def _free(device: Mapping[str, Any]) -> int:
     memory = int(device["memory_bytes"])
     free = device.get("free_bytes")
     return memory if free is None else min(int(free), memory)
+
+
+def loaded(name: str, result: Mapping[str, Any]) -> str:
+    """Return that a model was loaded, from the last line of ``POST /llmd/load``."""
+    devices, load_s = ", ".join(result.get("devices") or ()), result.get("load_s")
+    where = f" on {devices}" if devices else ""
+    time = f" in {seconds(load_s * 1e3)}" if load_s else ""
+    return "\n".join([f"Loaded {name}{where}{time}.", *map(one_line, result.get("notices") or ())])
 
 
 def removal(model: ListedModel) -> str:

@@ -134,14 +134,15 @@ class ModelsScreen(DaemonScreen):
     @work(group="load")
     async def load(self, name: str) -> None:
         """Load a model, and say in a dialog why it was not loaded: a notice would be gone too soon."""
+        result: Mapping[str, Any] = {}
         try:
             async with aclosing(self.daemon.lines("/llmd/load", {"model": name})) as steps:
-                async for _ in steps:
-                    pass
+                async for step in steps:  # the events tell how far it is
+                    result = step
         except LlmdError as error:
             self.app.push_screen(Choice(f"{name} was not loaded", str(error), [Option("", "Close")]))
         else:
-            self.notify(f"Loaded {name}.")
+            self.notify(description.loaded(name, result))
         self.begin_fetch()
 
     @work(group="dialog", exclusive=True)
