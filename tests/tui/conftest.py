@@ -17,6 +17,18 @@ from tests.tui.scripted_daemon import ScriptedDaemon
 MakeTui = Callable[..., LlmdTui]
 
 
+class ListeningTui(LlmdTui):
+    """Keeps what it said: notices go after a few seconds, and a test may take longer on a busy machine."""
+
+    def __init__(self, *parts: Any, **options: Any) -> None:
+        super().__init__(*parts, **options)
+        self.said: list[str] = []
+
+    def notify(self, message: str, **options: Any) -> None:
+        self.said.append(message)
+        super().notify(message, **options)
+
+
 @pytest.fixture
 def daemon() -> ScriptedDaemon:
     return ScriptedDaemon()
@@ -24,11 +36,11 @@ def daemon() -> ScriptedDaemon:
 
 @pytest.fixture
 def make_tui(daemon: ScriptedDaemon, tmp_path: Path) -> MakeTui:
-    """Return a function that makes the interface with the given screens; it keeps its things in ``tmp_path``."""
+    """Return a function that makes the interface with the given screens. Its folders are in ``tmp_path``."""
 
     def make(*screens: type[DaemonScreen], **options: Any) -> LlmdTui:
         folders = Folders(tmp_path / "data", tmp_path / "state")
-        return LlmdTui(daemon, {one.NAME: one for one in screens}, folders=folders, **options)
+        return ListeningTui(daemon, {one.NAME: one for one in screens}, folders=folders, **options)
 
     return make
 

@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tests.tui.conftest import settled, turns
+from tests.tui.conftest import ListeningTui, settled, turns
 from tests.tui.pictures import SIZES, THEMES, assert_picture
 
 
@@ -55,4 +55,5 @@ def text(app: App[Any]) -> str:
 
 def notices(app: App[Any]) -> list[str]:
     """Return the texts of the notices, oldest first."""
-    return [notice.message for notice in app._notifications]
+    assert isinstance(app, ListeningTui)
+    return app.said

@@ -46,11 +46,9 @@ async def test_devices_and_the_layers_on_them_are_shown(tui: LlmdTui) -> None:
 async def test_verdicts_change_with_the_events(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
     async with tui.run_test(size=(120, 34)) as pilot:
         await settled(pilot)
-        asked = len(daemon.asked)
         daemon.send("report", models=(model("guide"), model("small")), processes={})
         await settled(pilot)
         assert VERDICT["text"] not in text(tui)
-        assert len(daemon.asked) == asked  # what runs where did not change
 
 
 async def test_a_model_that_comes_or_goes_changes_the_map(tui: LlmdTui, daemon: ScriptedDaemon) -> None:
@@ -92,7 +90,7 @@ async def test_devices_are_filtered_sorted_and_refreshed(tui: LlmdTui, daemon: S
         daemon.gets["/llmd/devices"] = {"devices": [device("npu")]}
         await press(pilot, "r")
         await settled(pilot)
-        assert "1 devices, sorted by name" in text(tui)
+        assert "1 device, sorted by name" in text(tui)
     assert Preferences.read(tui.folders.state).sorting == {"devices": Sorting(0)}
 
 

@@ -121,7 +121,7 @@ async def test_a_busy_model_is_unloaded_after_a_question(tui: LlmdTui, daemon: S
     async with tui.run_test(size=(100, 30)) as pilot:
         await settled(pilot)
         await press(pilot, "u")
-        assert "guide answers 1 requests. They end with an error." in text(tui)
+        assert "guide answers a request, which ends with an error." in text(tui)
         assert "/llmd/stop" not in [path for path, _ in daemon.asked]
         await press(pilot, "u")
         await settled(pilot)

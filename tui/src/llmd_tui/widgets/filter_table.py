@@ -143,4 +143,5 @@ class FilterTable(Vertical):
             if self.sorting.column is None
             else f", sorted by {self._columns[self.sorting.column].title.lower()}"
         )
-        return f"{number} {self._noun}{by}"
+        noun = self._noun.removesuffix("s") if number == "1" else self._noun
+        return f"{number} {noun}{by}"

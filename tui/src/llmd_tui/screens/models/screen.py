@@ -156,8 +156,8 @@ class ModelsScreen(DaemonScreen):
             return
         name = model.engine_name
         running = sum(one.model == name for one in self.tui.state.requests.values())
-        question = f"{name} answers {running} requests. They end with an error."
-        dialog = confirmation("Unload it?", question, yes="Unload")
+        requests = "a request, which ends" if running == 1 else f"{running} requests, which end"
+        dialog = confirmation("Unload it?", f"{name} answers {requests} with an error.", yes="Unload")
         answer = await self.app.push_screen_wait(dialog) if running else "yes"
         if answer:
             self.post_message(actions.UnloadModel(name))
