@@ -23,6 +23,7 @@ class ListeningTui(LlmdTui):
     def __init__(self, *parts: Any, **options: Any) -> None:
         super().__init__(*parts, **options)
         self.said: list[str] = []
+        self.animation_level = "none"
 
     def notify(self, message: str, **options: Any) -> None:
         self.said.append(message)

@@ -19,6 +19,7 @@ class Shown(App[None]):
         super().__init__()
         self.widget = widget
         self.seen: list[Any] = []
+        self.animation_level = "none"
 
     def compose(self) -> ComposeResult:
         yield self.widget

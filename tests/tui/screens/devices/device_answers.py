@@ -42,12 +42,12 @@ DEVICES = {
     "devices": [
         device(
             description="AMD EPYC 9655, avx512",
-            free_bytes=9 * GIB,
+            memory_id="host",
             read_bytes_per_s=42e9,
             prefill_flops_per_s=1.2e12,
             decode_bytes_per_s={"q4": 38e9},
         ),
-        device("reference", description="NumPy"),
+        device("reference", description="NumPy", memory_id="host"),
         device(
             "cuda:0",
             description="",
@@ -56,7 +56,19 @@ DEVICES = {
             reason="the driver is older than 550",
             fix="run `apt install driver`, then restart the daemon",
         ),
-    ]
+    ],
+    "memories": [
+        {
+            "memory_id": "host",
+            "devices": ["cpu", "reference"],
+            "total_bytes": 32 * GIB,
+            "free_bytes": 20 * GIB,
+            "weight_bytes": 6 * GIB,
+            "kv_bytes": 3 * GIB,
+            "step_bytes": 90 * MIB,
+            "other_bytes": 2 * GIB,
+        }
+    ],
 }
 PLAN = {
     "models": [

@@ -12,18 +12,18 @@ from llmd_tui.screens.devices.device_rows import (
     summary,
 )
 from llmd_tui.screens.devices.placement import Use, placed_models
-from tests.tui.screens.devices.device_answers import DEVICES, GIB, PLAN, device
+from tests.tui.screens.devices.device_answers import DEVICES, GIB, MIB, PLAN, device
 
 CPU, _, CUDA = DEVICES["devices"]
 
 
 def test_a_row_has_a_cell_and_a_sort_key_for_each_column() -> None:
-    row = row_of(CPU, placed_models(PLAN))
+    row = row_of(CPU, Use(16 * GIB, weights=4 * GIB, kv=2 * GIB, steps=MIB, other=GIB))
     assert list(map(str, row.cells)) == [
         "cpu",
         "● ok",
-        "██████▓▓▓▒░·············",
-        "6.1 GiB / 16.0 GiB",
+        "██████▓▓▓▒░░············",
+        "6.0 GiB / 16.0 GiB",
         "42.0",
         "1200.0",
         "cpu",
@@ -33,8 +33,8 @@ def test_a_row_has_a_cell_and_a_sort_key_for_each_column() -> None:
 
 
 def test_a_device_without_figures_has_none() -> None:
-    assert list(map(str, row_of(CUDA, []).cells[2:6])) == ["-"] * 4
-    assert row_of(CUDA, []).order[2:6] == (None,) * 4
+    assert list(map(str, row_of(CUDA, None).cells[2:6])) == ["-"] * 4
+    assert row_of(CUDA, None).order[2:6] == (None,) * 4
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_measured_rates_are_told_or_how_to_get_them() -> None:
 
 
 def test_the_lines_below_say_why_a_device_is_not_used_and_what_to_do() -> None:
-    found = {heading: text for heading, text in summary(CUDA, placed_models(PLAN)) if text}
+    found = {heading: text for heading, text in summary(CUDA, None, placed_models(PLAN)) if text}
     assert found == {
         "Not used": "the driver is older than 550",
         "Fix": "run `apt install driver`, then restart the daemon",
     }
-    assert dict(summary(CPU, placed_models(PLAN)))["Runs"] == "guide, small"
-    assert dict(summary(device(verdict="at 0.9 of its rate"), []))["Verdict"] == "at 0.9 of its rate"
-    assert "gives no reason" in dict(summary({"ok": False}, []))["Not used"]
+    assert dict(summary(CPU, None, placed_models(PLAN)))["Runs"] == "guide, small"
+    assert dict(summary(device(verdict="at 0.9 of its rate"), None, []))["Verdict"] == "at 0.9 of its rate"
+    assert "gives no reason" in dict(summary({"ok": False}, None, []))["Not used"]

@@ -42,6 +42,28 @@ def test_a_layer_on_two_devices_is_marked() -> None:
     assert "layers A/  head B" in map_of(model).plain
 
 
+def test_parts_of_layers_have_cells_of_their_own() -> None:
+    parts = [
+        ["embed", "a"],
+        *([str(number), "a"] for number in range(10)),
+        ["10.mixer", "a"],
+        ["10.ffn", "b"],
+    ]
+    model = {
+        "name": "x",
+        "stages": [stage("a", "", 0, 11), stage("b", "", 10, 11)],
+        "map": [*parts, ["norm", "b"]],
+    }
+    (placed,) = placed_models({"models": [model]})
+    assert "embedding A  layers AAAAAAAAAA AB  norm B" in map_of(placed).plain
+
+
+def test_the_daemon_says_why_a_stage_is_on_its_device() -> None:
+    stages = [stage("cpu", "layers 0-1", 0, 2, reason="the setting device names it")]
+    (model,) = placed_models({"models": [{"name": "x", "stages": stages}]})
+    assert map_of(model).plain.endswith("30.0 MiB of step buffers; why: the setting device names it")
+
+
 def test_times_are_shown_if_the_daemon_tells_them() -> None:
     stages = [stage("cpu", "layers 0-1", 0, 2, predicted_ms=1.25, measured_ms=1.5)]
     (model,) = placed_models({"models": [{"name": "x", "stages": stages}]})

@@ -1,28 +1,31 @@
 from __future__ import annotations
 
 from llmd_tui.screens.devices.placement import Use, letters, placed_models, use_of
-from tests.tui.screens.devices.device_answers import GIB, MIB, PLAN, device, stage
+from tests.tui.screens.devices.device_answers import DEVICES, GIB, MIB, PLAN, device, stage
 
 
-def test_a_plan_has_the_device_of_each_layer() -> None:
+def test_a_plan_has_the_device_of_each_part() -> None:
     guide, small = placed_models(PLAN)
     assert (guide.devices, guide.num_layers, guide.size_bytes) == (
         ("cpu", "reference"),
         12,
         6 * GIB + 60 * MIB,
     )
-    assert (guide.layer(5), guide.layer(6)) == ("cpu", "reference")
+    assert guide.parts[:2] == (("embed", "cpu"), ("0", "cpu"))
+    assert guide.parts[6:] == (
+        *((str(number), "reference") for number in range(6, 12)),
+        ("head", "reference"),
+    )
     assert small.devices == ("cpu",)
 
 
 def test_a_layer_may_be_on_two_devices() -> None:
-    plan = {
-        "models": [
-            {"name": "x", "stages": [stage("a", "layers 0-1.mixer", 0, 2), stage("b", "layer 1.ffn", 1, 2)]}
-        ]
-    }
-    (model,) = placed_models(plan)
-    assert (model.layer(0), model.layer(1)) == ("a", None)
+    stages = [stage("a", "layers 0-1.mixer", 0, 2), stage("b", "layer 1.ffn", 1, 2)]
+    (old,) = placed_models({"models": [{"name": "x", "stages": stages}]})
+    assert old.parts[2] == ("1", "")
+    parts = [["embed", "a"], ["0", "a"], ["1.mixer", "a"], ["1.ffn", "b"], ["head", "b"]]
+    (new,) = placed_models({"models": [{"name": "x", "stages": stages, "map": parts}]})
+    assert new.parts == tuple(map(tuple, parts))
 
 
 def test_plans_of_newer_and_older_daemons_are_read() -> None:
@@ -33,22 +36,20 @@ def test_plans_of_newer_and_older_daemons_are_read() -> None:
     assert placed_models({}) == []
 
 
-def test_memory_is_divided_into_what_is_known() -> None:
+def test_the_daemon_says_how_memories_are_used() -> None:
+    memories = DEVICES["memories"]
+    use = use_of(DEVICES["devices"][0], [], memories)
+    assert use == Use(32 * GIB, weights=6 * GIB, kv=3 * GIB, steps=90 * MIB, other=2 * GIB)
+    assert use.free == 21 * GIB - 90 * MIB
+    assert use_of(device("gpu", memory_id="card"), [], memories) == Use(16 * GIB)
+
+
+def test_of_an_older_daemon_only_the_use_by_models_is_known() -> None:
     models = placed_models(PLAN)
-    known = use_of(device("cpu", free_bytes=9 * GIB), models)
-    assert known == Use(16 * GIB, weights=4 * GIB, kv=2 * GIB, steps=60 * MIB, other=GIB - 60 * MIB)
-    assert known.free == 9 * GIB
-    unknown = use_of(device("cpu"), models)
-    assert unknown is not None
-    assert (unknown.other, unknown.free) == (None, 10 * GIB - 60 * MIB)
+    use = use_of(device("cpu"), models)
+    assert use == Use(16 * GIB, weights=4 * GIB, kv=2 * GIB, steps=60 * MIB)
+    assert use.free == 10 * GIB - 60 * MIB
     assert use_of(device("cuda", memory_bytes=None), models) is None
-
-
-def test_devices_that_share_a_memory_share_its_use() -> None:
-    models = placed_models(PLAN)
-    shared = use_of(device("other", memory_id="host"), models)
-    assert shared is not None
-    assert shared.weights == 6 * GIB
 
 
 def test_each_device_has_a_letter_of_its_own() -> None:

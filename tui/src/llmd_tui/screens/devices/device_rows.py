@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from llmd.api.byte_size import format_bytes
-from llmd_tui.screens.devices.placement import PlacedModel, Use, use_of
+from llmd_tui.screens.devices.placement import PlacedModel, Use
 from llmd_tui.widgets.bars import Piece, stacked
 from llmd_tui.widgets.details import Section
 from llmd_tui.widgets.plain_text import one_line
@@ -31,9 +31,8 @@ STYLES = {"weights": "cyan", "KV cache": "magenta", "step buffers": "yellow", "o
 GIGA = 1e9
 
 
-def row_of(device: Mapping[str, Any], models: Sequence[PlacedModel], *, ascii_only: bool = False) -> Row:
+def row_of(device: Mapping[str, Any], use: Use | None, *, ascii_only: bool = False) -> Row:
     """Return the row of a device."""
-    use = use_of(device, models)
     rates = device.get("read_bytes_per_s"), device.get("prefill_flops_per_s")
     name, kind, plugin = (one_line(str(device.get(field) or "")) for field in ("name", "kind", "plugin"))
     state = state_words(device)
@@ -70,10 +69,9 @@ def memory_bar(use: Use, width: int, *, ascii_only: bool = False) -> Text:
 
 
 def summary(
-    device: Mapping[str, Any], models: Sequence[PlacedModel], *, ascii_only: bool = False
+    device: Mapping[str, Any], use: Use | None, models: Sequence[PlacedModel], *, ascii_only: bool = False
 ) -> list[Section]:
     """Return the lines about the device under the cursor."""
-    use = use_of(device, models)
     name = str(device.get("name") or "")
     running = [model.name for model in models if name in model.devices]
     return [

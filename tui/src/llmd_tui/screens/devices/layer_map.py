@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -18,6 +18,7 @@ COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 GROUP = 10
 """Cells between spaces, so that layers can be counted."""
 SYMBOLS = {"warn": "!"}
+NAMES = {"embed": "embedding"}
 
 
 class LayerMap(VerticalScroll, can_focus=True):
@@ -70,7 +71,8 @@ def stage_words(stage: Stage, *, is_first: bool, is_last: bool) -> str:
     words = f"{stage.device}: {', '.join(filter(None, parts))}: {', '.join(taken)}"
     times = {"predicted": stage.predicted_ms, "measured": stage.measured_ms}
     known = [f"{value:.2f} ms {name}" for name, value in times.items() if value is not None]
-    return f"{words}; a step takes {', '.join(known)}" if known else words
+    words += f"; a step takes {', '.join(known)}" if known else ""
+    return f"{words}; why: {one_line(stage.reason)}" if stage.reason else words
 
 
 def _title(model: PlacedModel) -> Text:
@@ -80,25 +82,16 @@ def _title(model: PlacedModel) -> Text:
 
 
 def _cells(model: PlacedModel, names: Mapping[str, str], styles: Mapping[str, str]) -> Text:
-    line = Text("embedding ", "dim")
-    if not model.stages:
-        return Text("its stages are not known", "dim")
-    first, last = model.stages[0].device, model.stages[-1].device
-    line.append(names[first], _cell_style(styles[first]))
-    line.append("  layers", "dim")
-    for number, device in _layers(model):
-        if number % GROUP == 0:
+    """Return a cell for each part; layers in groups, so that they can be counted."""
+    line, layer_before = Text(), ""
+    for part, device in model.parts:
+        layer = part.partition(".")[0]
+        if not layer.isdigit():
+            line.append(f"{'  ' if line else ''}{NAMES.get(part, part)} ", "dim")
+        elif not layer_before.isdigit():
+            line.append("  layers ", "dim")
+        elif layer != layer_before and int(layer) % GROUP == 0:
             line.append(" ")
-        line.append(names.get(device, TWO_DEVICES), _cell_style(styles.get(device, "")))
-    line.append("  head ", "dim")
-    return line.append(names[last], _cell_style(styles[last]))
-
-
-def _layers(model: PlacedModel) -> Iterator[tuple[int, str]]:
-    """Yield each layer with its device; an empty name if it is on several."""
-    for number in range(model.num_layers):
-        yield number, model.layer(number) or ""
-
-
-def _cell_style(colour: str) -> str:
-    return f"not dim {colour} reverse"
+        line.append(names.get(device, TWO_DEVICES), f"not dim {styles.get(device, '')} reverse")
+        layer_before = layer
+    return line or Text("its stages are not known", "dim")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 HOST = "host"
+USES = ("weight_bytes", "kv_bytes", "step_bytes")
 TWO_DEVICES = "/"
 """Mark of a layer whose parts are on two devices."""
 
@@ -24,6 +25,8 @@ class Stage(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = 0
     """Layers ``[first, last)``."""
+    reason: str = ""
+    """Why it is on this device."""
     predicted_ms: float | None = None
     """How long it was expected to take for a step."""
     measured_ms: float | None = None
@@ -38,6 +41,16 @@ class PlacedModel(msgspec.Struct, frozen=True):
 
     name: str
     stages: tuple[Stage, ...] = ()
+    map: tuple[tuple[str, str], ...] = ()
+    """Each part, such as ``embed``, ``3`` or ``3.ffn``, with its device; empty from an older daemon."""
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Each part with its device; an empty device if a layer is on several."""
+        if self.map or not self.stages:
+            return self.map
+        layers = ((str(number), self._device_of(number)) for number in range(self.num_layers))
+        return (("embed", self.stages[0].device), *layers, ("head", self.stages[-1].device))
 
     @property
     def num_layers(self) -> int:
@@ -52,10 +65,9 @@ class PlacedModel(msgspec.Struct, frozen=True):
     def size_bytes(self) -> int:
         return sum(stage.size_bytes for stage in self.stages)
 
-    def layer(self, number: int) -> str | None:
-        """Return the device of a layer; None if its parts are on several."""
-        found = {stage.device for stage in self.stages if stage.first <= number < stage.last}
-        return found.pop() if len(found) == 1 else None
+    def _device_of(self, layer: int) -> str:
+        found = {stage.device for stage in self.stages if stage.first <= layer < stage.last}
+        return found.pop() if len(found) == 1 else ""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -83,18 +95,21 @@ def placed_models(plan: Mapping[str, Any]) -> list[PlacedModel]:
     return msgspec.convert(list(plan.get("models", ())), list[PlacedModel], strict=False)
 
 
-def use_of(device: Mapping[str, Any], models: Sequence[PlacedModel]) -> Use | None:
-    """Return how the memory of a device is used; None if it has none that is known."""
-    total = device.get("memory_bytes")
-    if not total:
+def use_of(
+    device: Mapping[str, Any], models: Sequence[PlacedModel], memories: Sequence[Mapping[str, Any]] = ()
+) -> Use | None:
+    """Return how the memory of a device is used; None if it has none that is known.
+
+    ``memories`` are those of ``GET /llmd/devices``. An older daemon has none: then only what llmd's models
+    have on this very device is known.
+    """
+    for memory in memories:
+        if device.get("ok") and memory.get("memory_id") == device.get("memory_id"):
+            return Use(memory["total_bytes"], *(memory[use] for use in USES), memory["other_bytes"])
+    if not device.get("memory_bytes"):
         return None
-    stages = list(_stages_in(device, models))
-    weights, kv, steps = (
-        sum(getattr(stage, name) for stage in stages) for name in ("weight_bytes", "kv_bytes", "step_bytes")
-    )
-    free = device.get("free_bytes")
-    other = None if free is None else max(int(total) - int(free) - weights - kv - steps, 0)
-    return Use(int(total), weights, kv, steps, other)
+    own = [stage for model in models for stage in model.stages if stage.device == device.get("name")]
+    return Use(int(device["memory_bytes"]), *(sum(getattr(stage, use) for stage in own) for use in USES))
 
 
 def letters(devices: Sequence[str]) -> dict[str, str]:
@@ -105,12 +120,3 @@ def letters(devices: Sequence[str]) -> dict[str, str]:
         free = [char for char in (*own, *"ABCDEFGHIJKLMNOPQRSTUVWXYZ") if char not in found.values()]
         found[device] = free[0] if free else "?"
     return found
-
-
-def _stages_in(device: Mapping[str, Any], models: Sequence[PlacedModel]) -> Iterator[Stage]:
-    """Yield the stages in the memory of a device: those of devices that share it too, if that is known."""
-    name, memory_id = device.get("name"), device.get("memory_id")
-    for model in models:
-        for stage in model.stages:
-            if stage.device == name or (memory_id is not None and stage.memory_id == memory_id):
-                yield stage

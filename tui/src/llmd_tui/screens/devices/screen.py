@@ -14,7 +14,7 @@ from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.devices.device_rows import COLUMNS, row_of, summary
 from llmd_tui.screens.devices.layer_map import LayerMap
-from llmd_tui.screens.devices.placement import PlacedModel, placed_models
+from llmd_tui.screens.devices.placement import PlacedModel, Use, placed_models, use_of
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.details import Details
 from llmd_tui.widgets.filter_table import FilterTable
@@ -37,6 +37,7 @@ class DevicesScreen(DaemonScreen):
     def __init__(self) -> None:
         super().__init__()
         self._devices: Sequence[Mapping[str, Any]] = ()
+        self._memories: Sequence[Mapping[str, Any]] = ()
         self._models: Sequence[PlacedModel] = ()
         self._statuses: Mapping[str, str] = {}
 
@@ -52,8 +53,9 @@ class DevicesScreen(DaemonScreen):
     async def fetch(self) -> None:
         devices, plan = await asyncio.gather(self.daemon.get("/llmd/devices"), self.daemon.get("/llmd/plan"))
         self._devices = tuple(devices.get("devices", ()))
+        self._memories = tuple(devices.get("memories", ()))
         self._models = placed_models(plan)
-        rows = [row_of(one, self._models, ascii_only=self._ascii_only) for one in self._devices]
+        rows = [row_of(one, self._use_of(one), ascii_only=self._ascii_only) for one in self._devices]
         self.query_one(FilterTable).show(rows)
         self._show_summary()
         self._show_map()
@@ -92,11 +94,17 @@ class DevicesScreen(DaemonScreen):
     @on(Table.Moved)
     def _show_summary(self) -> None:
         device = self._selected()
-        shown = summary(device, self._models, ascii_only=self._ascii_only) if device else ()
+        if device is None:
+            self.query_one("#summary", Details).show(())
+            return
+        shown = summary(device, self._use_of(device), self._models, ascii_only=self._ascii_only)
         self.query_one("#summary", Details).show(shown)
 
     def _show_map(self) -> None:
         self.query_one(LayerMap).show(self._models, self.tui.state.models)
+
+    def _use_of(self, device: Mapping[str, Any]) -> Use | None:
+        return use_of(device, self._models, self._memories)
 
     def _selected(self) -> Mapping[str, Any] | None:
         selected = self.query_one(FilterTable).selected

@@ -41,7 +41,7 @@ def fit_warning(model: ListedModel, devices: Sequence[Mapping[str, Any]]) -> str
     usable = [one for one in devices if one.get("ok") and one.get("memory_bytes")]
     if not usable or not model.size_bytes:
         return ""
-    room = {str(one.get("name")): _free(one) for one in usable}
+    room = {str(one.get("name")): int(one["memory_bytes"]) for one in usable}
     name = max(room, key=lambda one: room[one])
     if model.size_bytes <= room[name]:
         return ""
@@ -50,13 +50,6 @@ def fit_warning(model: ListedModel, devices: Sequence[Mapping[str, Any]]) -> str
         f"memory: {name} has {format_bytes(room[name])}. Weights can be made smaller while they are loaded: "
         "`llmd serve --quant q4` or `quant` in the model's table of config.toml."
     )
-
-
-def _free(device: Mapping[str, Any]) -> int:
-    """Return the memory of a device that is not in use; all of it if the daemon does not say."""
-    memory = int(device["memory_bytes"])
-    free = device.get("free_bytes")
-    return memory if free is None else min(int(free), memory)
 
 
 def loaded(name: str, result: Mapping[str, Any]) -> str:
