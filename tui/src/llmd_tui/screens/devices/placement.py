@@ -105,11 +105,13 @@ def use_of(
     """
     for memory in memories:
         if device.get("ok") and memory.get("memory_id") == device.get("memory_id"):
-            return Use(memory["total_bytes"], *(memory[use] for use in USES), memory["other_bytes"])
+            weights, kv, steps = (int(memory[use]) for use in USES)
+            return Use(int(memory["total_bytes"]), weights, kv, steps, memory["other_bytes"])
     if not device.get("memory_bytes"):
         return None
     own = [stage for model in models for stage in model.stages if stage.device == device.get("name")]
-    return Use(int(device["memory_bytes"]), *(sum(getattr(stage, use) for stage in own) for use in USES))
+    weights, kv, steps = (sum(getattr(stage, use) for stage in own) for use in USES)
+    return Use(int(device["memory_bytes"]), weights, kv, steps)
 
 
 def letters(devices: Sequence[str]) -> dict[str, str]:
