@@ -16,7 +16,8 @@ OPTIONS = (Option("", "Keep"), Option("end", "End it", is_destructive=True))
     ids=["the first has the focus", "letter", "other letter", "tab", "escape"],
 )
 async def test_keys_choose(keys: tuple[str, ...], answer: str | None) -> None:
-    app, answers = App[None](), []
+    app = App[None]()
+    answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
         app.push_screen(Choice("The pull", "Does it go on?", OPTIONS), answers.append)
         await pilot.pause()
@@ -25,7 +26,8 @@ async def test_keys_choose(keys: tuple[str, ...], answer: str | None) -> None:
 
 
 async def test_buttons_can_be_clicked_and_keys_are_shown() -> None:
-    app, answers = App[None](), []
+    app = App[None]()
+    answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
         app.push_screen(confirmation("Remove it?", "It frees 2 GiB.", yes="Remove"), answers.append)
         await pilot.pause()

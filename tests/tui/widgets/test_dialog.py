@@ -13,7 +13,8 @@ class Plain(Dialog[str]):
 
 
 async def test_a_dialog_shows_its_keys_and_closes_without_an_answer() -> None:
-    app, answers = App[None](), []
+    app = App[None]()
+    answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
         app.push_screen(Plain("A [title]"), answers.append)
         await pilot.pause()

@@ -12,7 +12,8 @@ def taken(name: str) -> str:
 
 
 async def test_a_text_is_accepted_once_nothing_is_wrong_with_it() -> None:
-    app, answers = App[None](), []
+    app = App[None]()
+    answers: list[str | None] = []
     async with app.run_test(size=(60, 16)) as pilot:
         app.push_screen(TextDialog("Copy", "A new name", fault=taken), answers.append)
         await pilot.pause()
@@ -25,7 +26,8 @@ async def test_a_text_is_accepted_once_nothing_is_wrong_with_it() -> None:
 
 
 async def test_it_can_be_closed_and_clicked() -> None:
-    app, answers = App[None](), []
+    app = App[None]()
+    answers: list[str | None] = []
     async with app.run_test(size=(60, 16)) as pilot:
         for button in ("ok", "cancel"):
             app.push_screen(TextDialog("Copy", "A new name", value="old"), answers.append)
