@@ -12,7 +12,7 @@ def test_a_plan_has_the_device_of_each_part() -> None:
         6 * GIB + 60 * MIB,
     )
     assert guide.parts[:2] == (("embed", "cpu"), ("0", "cpu"))
-    assert guide.parts[6:] == (
+    assert guide.parts[7:] == (
         *((str(number), "reference") for number in range(6, 12)),
         ("head", "reference"),
     )
