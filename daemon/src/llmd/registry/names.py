@@ -9,6 +9,9 @@ import msgspec
 
 from llmd.api.errors import RequestError
 
+DERIVED = ".derived"
+"""Folder of derived models, below that of the models."""
+
 LATEST = ":latest"
 MAIN = "main"
 HUB_PREFIXES = ("https://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/")
