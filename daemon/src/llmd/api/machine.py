@@ -48,6 +48,20 @@ def available_bytes(root: Path = ROOT) -> int:
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
 
+def total_bytes(root: Path = ROOT) -> int:
+    """Return the bytes of memory that the machine has, or the limit of a control group if that is lower."""
+    limits = [
+        int(limit)
+        for folder in _control_groups(root, "memory")
+        for limit_name, *_ in _MEMORY_FILES
+        if (limit := _word(folder / limit_name)).isdigit()
+    ]
+    meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    if "MemTotal" in meminfo:
+        return min(int(meminfo["MemTotal"].split()[0]) * 1024, *limits, 1 << 62)
+    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits, 1 << 62)
+
+
 def address_space_limit() -> int | None:
     """Return the limit of this process's address space in bytes (``ulimit -v``); None: unlimited."""
     limit, _most = resource.getrlimit(resource.RLIMIT_AS)

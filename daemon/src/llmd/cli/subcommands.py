@@ -44,7 +44,7 @@ SUBCOMMANDS = {
     "completion": Subcommand("llmd.cli.completion.script", "Print a shell's completion script."),
     "version": Subcommand("llmd.cli.version", "Print the client and daemon versions."),
     "help": Subcommand("llmd.cli.help", "Show the help of a command."),
-    "doctor": Subcommand("llmd.cli.doctor", "Check this installation and suggest fixes."),
+    "doctor": Subcommand("llmd.cli.doctor.main", "Check this installation and suggest fixes."),
 }
 
 # Names that other tools use for these commands.

@@ -6,6 +6,7 @@ import difflib
 import functools
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,6 +35,13 @@ class Origin(Struct, frozen=True):
     def place(self) -> str:
         """The origin for messages, with the line: ``config.toml:3``."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    def removal(self, key: str, model: str | None = None) -> str:
+        """Return the shell command that removes a setting from a file or variable; else nothing."""
+        if self.line is not None:
+            own = [] if model is None else ["--model", model]
+            return shlex.join(["llmd", "config", "unset", key, *own, "--config", self.source])
+        return f"unset {self.source}" if self.source.startswith(PREFIX) else ""
 
 
 class SettingValue(Struct, frozen=True):

@@ -138,7 +138,8 @@ def converted(given: SettingValue) -> Origin:
         called = setting_name(given.key, given.model)
         refused = ConfigError(
             f"{called} from {given.origin.place} is {value!r}, expected {expected_form(field.type)}",
-            hint="correct it there, or remove it to use the default",
+            hint="correct it there, or remove it to use the default"
+            + (f": `{removal}`" if (removal := given.origin.removal(given.key, given.model)) else ""),
         )
         refused.line = given.origin.line
         raise refused from error
