@@ -58,10 +58,14 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         ]
     if exhaustive:
         clang = shutil.which("clang++-19") is not None
-        packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
+        chromium = shutil.which("chromium") is not None
         packages += [
-            SystemPackage(name, shutil.which(name) is not None, purpose, is_required=False)
-            for name, purpose in EXHAUSTIVE_PROGRAMS.items()
+            SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
+            SystemPackage("chromium", chromium, "testing the web page", is_required=False),
+            *(
+                SystemPackage(name, shutil.which(name) is not None, purpose, is_required=False)
+                for name, purpose in EXHAUSTIVE_PROGRAMS.items()
+            ),
         ]
     return packages
 

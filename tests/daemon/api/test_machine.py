@@ -9,14 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.machine import (
-    available_bytes,
-    cache_bytes,
-    cpu_name,
-    num_processors,
-    num_threads,
-    total_bytes,
-)
+from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_processors, num_threads, total_bytes
 
 GIB = 1 << 30
 
@@ -105,6 +98,16 @@ def test_memory_is_what_the_machine_has_available(tmp_path: Path) -> None:
     assert available_bytes(make_root(tmp_path, files)) == 5000 * 1024
 
 
+def test_all_memory_is_that_of_the_machine_or_the_limit_of_a_control_group(tmp_path: Path) -> None:
+    files = {"proc/meminfo": "MemTotal: 8000 kB\nMemAvailable: 5000 kB\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 8000 * 1024
+    files |= {"proc/self/cgroup": "0::/inner\n", "sys/fs/cgroup/inner/memory.max": "max\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 8000 * 1024
+    files |= {"sys/fs/cgroup/inner/memory.max": "1000000\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 1_000_000
+    assert total_bytes(tmp_path / "absent") > 0
+
+
 def test_memory_is_cut_to_what_a_control_group_has_left(tmp_path: Path) -> None:
     files = {
         "proc/meminfo": "MemAvailable: 99999999 kB\n",
@@ -158,11 +161,3 @@ def test_names_the_processor_or_at_least_its_architecture(tmp_path: Path) -> Non
     assert cpu_name(tmp_path) == platform.machine()
     make_root(tmp_path, {"proc/cpuinfo": "processor : 0\nmodel name\t: Some CPU @ 3 GHz\n"})
     assert cpu_name(tmp_path) == "Some CPU @ 3 GHz"
-
-
-def test_the_whole_memory_is_the_machines_or_the_limit_of_a_control_group(tmp_path: Path) -> None:
-    files = {"proc/meminfo": f"MemTotal: {8 * GIB // 1024} kB\n", "proc/self/cgroup": "0::/inner\n"}
-    assert total_bytes(make_root(tmp_path, files)) == 8 * GIB
-    make_root(tmp_path, {"sys/fs/cgroup/memory.max": str(4 * GIB), "sys/fs/cgroup/inner/memory.max": "max\n"})
-    assert total_bytes(tmp_path) == 4 * GIB
-    assert total_bytes(tmp_path / "none") == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

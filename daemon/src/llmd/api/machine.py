@@ -49,17 +49,12 @@ def available_bytes(root: Path = ROOT) -> int:
 
 
 def total_bytes(root: Path = ROOT) -> int:
-    """Return the bytes of memory that the machine has, or the limit of a control group if that is lower."""
-    limits = [
-        int(limit)
-        for folder in _control_groups(root, "memory")
-        for limit_name, *_ in _MEMORY_FILES
-        if (limit := _word(folder / limit_name)).isdigit()
-    ]
+    """Return the bytes of the machine's memory, or the lowest limit of the process's control groups."""
+    words = (_word(folder / name) for folder in _control_groups(root, "memory") for name, *_ in _MEMORY_FILES)
     meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
-    if "MemTotal" in meminfo:
-        return min(int(meminfo["MemTotal"].split()[0]) * 1024, *limits, 1 << 62)
-    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits, 1 << 62)
+    total = meminfo.get("MemTotal", "").split()
+    physical = int(total[0]) * 1024 if total else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(physical, *(int(word) for word in words if word.isdigit()), 1 << 62)
 
 
 def address_space_limit() -> int | None:
