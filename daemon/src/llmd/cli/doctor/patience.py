@@ -6,6 +6,7 @@ import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd.client import Client, connected
+from llmd.client_errors import EXIT_REFUSED
 from llmd.config import Address, Settings
 
 ANSWER_LIMIT_S = 3.0
@@ -30,8 +31,6 @@ def answer_of(address: Address) -> str | None:
 
 def is_refusal(error: LlmdError) -> bool:
     """Whether a daemon answered, and wants another key."""
-    from llmd.client import EXIT_REFUSED
-
     return error.exit_code == EXIT_REFUSED
 
 
