@@ -194,9 +194,13 @@ class Client:
         """Make the daemon finish its running requests and exit."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
-    def reload(self) -> None:
-        """Make the daemon reload its API keys and certificate."""
-        self._request("POST", "/llmd/reload", {})
+    def daemon(self) -> dict[str, Any]:
+        """Return the daemon's ``version``, ``pid`` and ``log``: where its log goes."""
+        return {name: value for name, value in self._request("GET", "/llmd/ps").items() if name != "models"}
+
+    def reload(self) -> dict[str, Any]:
+        """Make the daemon reload keys, certificate, settings and plugins; return what has changed."""
+        return self._request("POST", "/llmd/reload", {})
 
     def version(self) -> str:
         return str(self._request("GET", "/version")["version"])

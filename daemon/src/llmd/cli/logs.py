@@ -8,7 +8,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llmd.config.log_place import LogPlace
 
 THRESHOLDS = (logging.ERROR, logging.INFO, logging.DEBUG)
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
@@ -25,9 +29,16 @@ class EventFormatter(logging.Formatter):
     Multi-line texts, such as a traceback, follow below the event.
     """
 
+    def __init__(self, *, with_time: bool = True) -> None:
+        """``with_time`` is False for the journal, which has its own."""
+        super().__init__()
+        self._with_time = with_time
+
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).astimezone()
-        words = [time.isoformat(timespec="milliseconds"), record.levelname.lower(), record.getMessage()]
+        words = [record.levelname.lower(), record.getMessage()]
+        if self._with_time:
+            time = datetime.fromtimestamp(record.created, UTC).astimezone()
+            words.insert(0, time.isoformat(timespec="milliseconds"))
         below = []
         for name, value in vars(record).items():
             if name in STANDARD or value is None:
@@ -94,11 +105,32 @@ def configure(verbosity: int, log_format: str = "text") -> None:
 
     A daemon's log always has its start and stop; only the default verbosity on a terminal omits them.
     """
-    handler = logging.StreamHandler()
+    handler: logging.Handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[log_format]())
+    logging.getLogger().handlers[:] = [handler]
+    set_level(verbosity)
+
+
+def set_level(verbosity: int, level: str = "error") -> None:
+    """Log events from the level on, or more if ``-v`` asks for more."""
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)])
+    root.setLevel(min(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)], getattr(logging, level.upper())))
     # On a terminal `llmd serve` prints its own line.
-    quiet = verbosity == 0 and sys.stderr.isatty()
+    quiet = root.level == logging.ERROR and sys.stderr.isatty()
     logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else min(root.level, logging.INFO))
+
+
+def log_as_daemon(place: LogPlace) -> None:
+    """Log as a daemon does: with priorities to the journal, and to a file that is rotated."""
+    from llmd.cli.log_file import JournalFormatter, RotatingHandler
+
+    (handler,) = logging.getLogger().handlers
+    formatter = handler.formatter
+    assert formatter is not None
+    if place.kind == "journal":
+        inner = EventFormatter(with_time=False) if isinstance(formatter, EventFormatter) else formatter
+        handler.setFormatter(JournalFormatter(inner))
+    elif place.kind == "file":
+        rotating = RotatingHandler(Path(place.path))
+        rotating.setFormatter(formatter)
+        logging.getLogger().handlers[:] = [rotating]

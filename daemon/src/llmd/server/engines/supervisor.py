@@ -153,6 +153,10 @@ class Supervisor:
             raise self._state.error
         return self._state.loaded
 
+    def set_limits(self, limits: QueueLimits, buffer_tokens: int) -> None:
+        """Change the limits of later requests."""
+        self._admission.limits, self._buffer_tokens = limits, buffer_tokens
+
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Set the vocabulary, before the first request with a grammar."""
         self._state.set_vocabulary(vocabulary)
