@@ -131,6 +131,7 @@ class Daemon:
         self._log = log
         self._reloader: Callable[[], Awaitable[ReloadReport]] | None = None
         self._reloading = asyncio.Lock()
+        self._is_serving = False
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
         server = settings.config.server
@@ -165,14 +166,17 @@ class Daemon:
             LlmdError: something cannot be read or used. Settings and plugins are used all or not at all.
         """
         async with self._reloading:
-            self._notifier.reloading()
+            is_ready = self._is_serving and not self._draining.is_set()
+            if is_ready:
+                self._notifier.reloading()
             try:
                 self._access.reload()
                 if self._certificate is not None:
                     self._certificate.reload()
                 report = ReloadReport() if self._reloader is None else await self._reloader()
             finally:
-                self._notifier.ready()
+                if is_ready:
+                    self._notifier.ready()
             logger.info("reloaded")
             return report
 
@@ -272,7 +276,7 @@ class Daemon:
     ) -> None:
         await loading
         if not self._draining.is_set():
-            service.is_serving = True
+            service.is_serving = self._is_serving = True
             names = tuple(name for model in service.models.served for name in service.models.names_of(model))
             serving = Serving(service.version, front.addresses, names)
             announce(serving)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import plistlib
+import socket
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,10 @@ def test_print_shows_the_files_and_changes_nothing(
     assert not (tmp_path / "config").exists()
 
 
-def test_addresses_and_limits_are_those_of_the_settings(llmd: Llmd, manager: Manager, tmp_path: Path) -> None:
+def test_addresses_and_limits_are_those_of_the_settings(
+    llmd: Llmd, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LLMD_ADDR")
     config = tmp_path / "mine.toml"
     config.write_text('[server]\naddr = ["127.0.0.1:7"]\ndrain_s = 5\n')
     printed = llmd("service", "install", "--print", "--config", str(config)).out
@@ -48,6 +52,17 @@ def test_installing_says_where_llmd_listens(llmd: Llmd, manager: Manager, tmp_pa
     assert f"installed {tmp_path}/config/systemd/user; llmd listens on unix:" in done.out
     assert "loginctl enable-linger" in done.err
     assert "systemctl --user enable --now llmd.socket" in manager.calls
+
+
+def test_addresses_that_are_taken_are_a_conflict(
+    llmd: Llmd, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("LLMD_ADDR", f"127.0.0.1:{taken.getsockname()[1]}")
+        done = llmd("service", "install")
+    assert done.code == 9
+    assert "a program already listens at 127.0.0.1:" in done.err
+    assert manager.calls == ["systemctl --version"]
 
 
 def test_without_systemd_the_error_says_what_to_do(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import grp
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from llmd.api.errors import ConfigError
+from llmd.api.errors import ConfigError, DaemonUnreachableError
 from llmd.cli.examples import examples
 from llmd.cli.service.launcher import launcher, unreachable_folder
 from llmd.cli.service.scope import SYSTEM, check_may_change, is_macos, named_service
@@ -20,11 +20,21 @@ from llmd.cli.settings import CONFIG, read_settings
 if TYPE_CHECKING:
     from llmd.cli.service.launch_agent import LaunchAgent
     from llmd.cli.service.units import ServicePlan
-    from llmd.config import Settings
+    from llmd.config import Address, Settings
 
-KEPT = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_ENDPOINT")
-"""Variables that say where files are, and that a service manager may not have."""
+KEPT = (
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "HF_HOME",
+    "HF_ENDPOINT",
+    "LLMD_ADDR",
+    "LLMD_CONFIG",
+)
+"""Variables that say where files and sockets are, and that a service manager may not have."""
 
+EXIT_CONFLICT = 9
 DEVICE_GROUPS = ("video", "render")
 
 
@@ -69,6 +79,8 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
             f"the service cannot start {plan.command[0]}: other users may not enter {folder}",
             hint="install llmd in a folder for all users, such as /opt/llmd, and run the command from there",
         )
+    if not service.is_installed:
+        check_free(plan.addresses)
     service.install(plan)
     click.echo(f"installed {service.folder}; llmd listens on {' and '.join(map(str, plan.addresses))}")
     click.echo(_notes(is_system=is_system), err=True)
@@ -115,6 +127,22 @@ def agent(models: tuple[str, ...], config_file: Path | None) -> LaunchAgent:
         settings.directories.state / LOG_NAME,
         kept_variables(os.environ),
     )
+
+
+def check_free(addresses: Sequence[Address]) -> None:
+    """Raises `ConfigError` if a program already listens at one of the addresses."""
+    from llmd.client import find_daemon
+
+    try:
+        address = find_daemon(addresses)
+    except DaemonUnreachableError:
+        return
+    error = ConfigError(
+        f"a program already listens at {address}",
+        hint="if it is a daemon, stop it with `llmd stop --daemon`; otherwise set addr in config.toml",
+    )
+    error.exit_code = EXIT_CONFLICT
+    raise error
 
 
 def kept_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ def launcher(installed: Distribution | None = None) -> tuple[str, ...]:
     for file in installed.files or ():
         if file.name == SCRIPT and file.suffix == "":
             # Not resolved: a link in a virtual environment must keep its place.
-            script = Path(os.path.normpath(installed.locate_file(file)))  # type: ignore[arg-type]  # a path
+            script = Path(os.path.normpath(str(installed.locate_file(file))))
             if script.is_file() and os.access(script, os.X_OK):
                 return (str(script.absolute()),)
     return (sys.executable, "-m", "llmd.cli.main")

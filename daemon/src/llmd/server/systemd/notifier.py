@@ -37,7 +37,7 @@ class Notifier:
         """Set the line that ``systemctl status`` shows."""
         if text != self._status:
             self._status = text
-            self._send(f"STATUS={text}")
+            self._send(f"STATUS={' '.join(text.splitlines())}")
 
     def need_time(self, seconds: float) -> None:
         """Ask for more time for the start or the stop; repeat it within this time."""
