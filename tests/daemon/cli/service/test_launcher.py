@@ -54,5 +54,6 @@ def test_a_folder_that_others_may_not_enter_is_named(tmp_path: Path) -> None:
     path = script(tmp_path / "private" / "bin" / "llmd")
     (tmp_path / "private").chmod(0o700)
     found = unreachable_folder(("/usr/bin/env", str(path)))
+    assert found is not None
     assert found in path.parents  # a folder above that of the test may be private, too
     assert not found.stat().st_mode & 0o001
