@@ -21,11 +21,14 @@ from tests.serving.model_managers import bare_model, residents_of
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
+    async def reload() -> None:
+        pass
+
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
         plugins = AsyncPluginHost(PluginHost((), Cache(tmp_path)), threads)
         yield Service(
-            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Metrics()
+            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, reload, Metrics()
         )
 
 

@@ -21,8 +21,8 @@ JSON = [
 ]
 
 
-def chosen(lines: list[str], **view: str) -> list[int]:
-    passes = LineFilter(LogView(**view))
+def chosen(lines: list[str], *, level: str | None = None, request: str | None = None) -> list[int]:
+    passes = LineFilter(LogView(level=level, request=request))
     return [number for number, line in enumerate(lines) if passes(line)]
 
 

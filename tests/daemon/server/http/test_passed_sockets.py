@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.config import TcpAddress, UnixAddress
+from llmd.config import Address, TcpAddress, UnixAddress
 from llmd.config.service_manager import PassedSocket
 from llmd.server.http.passed_sockets import own_addresses, passed_listeners
 
@@ -39,7 +39,11 @@ def test_a_name_or_a_configured_address_encrypts_a_socket(*, name: str, configur
 
 
 def test_the_daemon_opens_the_kinds_that_were_not_passed(tmp_path: Path) -> None:
-    configured = [UnixAddress(tmp_path / "a"), TcpAddress("127.0.0.1", 1), TcpAddress("::1", 2)]
+    configured: list[Address] = [
+        UnixAddress(tmp_path / "a"),
+        TcpAddress("127.0.0.1", 1),
+        TcpAddress("::1", 2),
+    ]
     assert own_addresses(configured, []) == configured
     with socket.create_server(("127.0.0.1", 0)) as tcp:
         listeners = passed_listeners([PassedSocket(os.dup(tcp.fileno()), "")], [])
