@@ -28,18 +28,8 @@ def test_a_tool_of_uv_starts_the_script_in_its_environment(
 ) -> None:
     folders = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     variables = {**installed.variables(), **folders, "UV_CACHE_DIR": str(tmp_path / "cache")}
-    python = installed.prefix / "bin" / "python"
-    command = [
-        UV,
-        "tool",
-        "install",
-        "--python",
-        python,
-        "--no-index",
-        "--find-links",
-        wheelhouse,
-        "llmd-daemon",
-    ]
+    command = [str(UV), "tool", "install", "--python", str(installed.prefix / "bin" / "python"), "--no-index"]
+    command += ["--find-links", str(wheelhouse), "llmd-daemon"]
     subprocess.run(command, env=variables, check=True, capture_output=True)
     link = tmp_path / "bin" / "llmd"
     done = subprocess.run(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-BUSY_SHARE = 0.01
-"""A process that uses less than this share of one processor computes nothing."""
+BUSY_SHARE = 0.002
+"""A process that uses less than this share of one processor computes nothing. On a busy machine, one that
+computes may get little more."""
 
 TICKS_PER_S = 100
 """Unit of processor times in ``/proc``, on every architecture."""
