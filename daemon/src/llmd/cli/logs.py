@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 THRESHOLDS = (logging.ERROR, logging.INFO, logging.DEBUG)
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+LLMD = "llmd"
 DAEMON = "llmd.server.daemon"
 """Logger of daemon starts and stops, which are logged at every verbosity."""
 BARE = re.compile(r"[^\s\"'=\\\\]+")
@@ -100,6 +101,18 @@ class JsonFormatter(logging.Formatter):
 FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": EventFormatter, "json": JsonFormatter}
 
 
+class LevelFilter(logging.Filter):
+    """The least level that a handler writes: the levels of loggers do not suffice.
+
+    A daemon lowers those for the events that it keeps in memory (`llmd.server.telemetry.log_buffer`).
+    """
+
+    threshold = of_daemon = logging.ERROR
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= (self.of_daemon if record.name == DAEMON else self.threshold)
+
+
 def configure(verbosity: int, log_format: str = "text") -> None:
     """Log errors; with one ``-v`` also events, with two everything.
 
@@ -107,17 +120,26 @@ def configure(verbosity: int, log_format: str = "text") -> None:
     """
     handler: logging.Handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[log_format]())
+    handler.addFilter(LevelFilter())
     logging.getLogger().handlers[:] = [handler]
     set_level(verbosity)
 
 
 def set_level(verbosity: int, level: str = "error") -> None:
     """Log events from the level on, or more if ``-v`` asks for more."""
-    root = logging.getLogger()
-    root.setLevel(min(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)], getattr(logging, level.upper())))
+    root, ours = logging.getLogger(), logging.getLogger(LLMD)
+    threshold = min(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)], getattr(logging, level.upper()))
     # On a terminal `llmd serve` prints its own line.
-    quiet = root.level == logging.ERROR and sys.stderr.isatty()
-    logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else min(root.level, logging.INFO))
+    quiet = threshold == logging.ERROR and sys.stderr.isatty()
+    of_daemon = threshold if quiet else min(threshold, logging.INFO)
+    for found in (
+        one for handler in root.handlers for one in handler.filters if isinstance(one, LevelFilter)
+    ):
+        found.threshold, found.of_daemon = threshold, of_daemon
+    root.setLevel(threshold)
+    if ours.level:  # a running daemon keeps its latest events, whatever is logged
+        ours.setLevel(min(threshold, logging.INFO))
+    logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else of_daemon)
 
 
 def log_as_daemon(place: LogPlace) -> None:
@@ -133,4 +155,5 @@ def log_as_daemon(place: LogPlace) -> None:
     elif place.kind == "file":
         rotating = RotatingHandler(Path(place.path))
         rotating.setFormatter(formatter)
+        rotating.filters[:] = handler.filters
         logging.getLogger().handlers[:] = [rotating]

@@ -24,6 +24,7 @@ from llmd.config.keys import KeyFile
 from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.config.service_manager import ServiceManager
 from llmd.host.benchmarks import Benchmarks
+from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
@@ -49,6 +50,8 @@ from llmd.server.service import Service
 from llmd.server.systemd.notifier import Notifier
 from llmd.server.systemd.session import ManagerSession
 from llmd.server.tasks import OwnedTask, unless
+from llmd.server.telemetry.feed import Feed
+from llmd.server.telemetry.log_buffer import LogBuffer
 from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.traces import open_traces
 
@@ -188,6 +191,11 @@ class Daemon:
                 parser.
             LlmdError: one of ``models`` cannot be loaded.
         """
+        logs = LogBuffer()
+        with logs.attached():
+            await self._run(logs.feed, announce)
+
+    async def _run(self, logs: Feed, announce: Callable[[Serving], None]) -> None:
         server = self._settings.config.server
         addresses = self._addresses
         for variable in self._settings.unknown:
@@ -221,6 +229,8 @@ class Daemon:
                 self.shut_down,
                 self.reload,
                 self._metrics,
+                Benchmarks(Cache(self._settings.directories.cache)).known,
+                logs,
                 self._log,
             )
             async with AsyncExitStack() as http:

@@ -110,7 +110,8 @@ class Reloader:
         self._manager.update_keep_alive()
         for name, model in self._manager.served.items():
             config = settings.of_model(name)
-            model.supervisor.set_limits(queue_limits(config), config.server.queue.buffer_tokens)
+            model.supervisor.admission.limits = queue_limits(config)
+            model.supervisor.buffer_tokens = config.server.queue.buffer_tokens
         self._use_log_level(server.log_level)
 
 

@@ -12,9 +12,12 @@ from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.async_plugin_host import AsyncPluginHost
+from llmd.server.model_states import ModelStates
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
 from llmd.server.snapshots import Snapshots
+from llmd.server.telemetry.device_facts import DeviceFacts, Known
+from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
 
 P = ParamSpec("P")
@@ -25,7 +28,8 @@ class Service:
     """The daemon as its dialects see it.
 
     ``shut_down`` begins a graceful shutdown; ``reload`` reads keys, certificate, settings and plugins again.
-    ``is_serving`` becomes true once the models named at the start are loaded.
+    ``is_serving`` becomes true once the models named at the start are loaded. ``measured`` reads the rates of
+    a device, if they were measured. ``logs`` has the latest log records.
     """
 
     def __init__(
@@ -39,7 +43,9 @@ class Service:
         shut_down: Callable[[], None],
         reload: Callable[[], Awaitable[object]],
         metrics: Metrics,
-        log: LogPlace = NO_LOG,
+        measured: Known,
+        logs: Feed,
+        log_place: LogPlace = NO_LOG,
     ) -> None:
         self.config = config
         self.version = version
@@ -48,10 +54,13 @@ class Service:
         self.activity = Activity()
         self.shut_down = shut_down
         self.reload = reload
-        self.log = log
+        self.log_place = log_place
         self.is_serving = False
         self.metrics = metrics
-        self.snapshots = Snapshots(version, metrics, lambda: models.served)
+        self.states = ModelStates(metrics, lambda: models.served, self._device_facts)
+        self.snapshots = Snapshots(version, metrics, self.states)
+        self.measured = measured
+        self.logs = logs
         self._plugins = plugins
         self._threads = threads
 
@@ -69,3 +78,6 @@ class Service:
     async def ask_host(self, question: Callable[[PluginHost], T]) -> T:
         """Call ``question`` with the plugin host, which serves one thread at a time."""
         return await self._plugins.ask(question)
+
+    async def _device_facts(self) -> DeviceFacts:
+        return await self.ask_host(lambda host: DeviceFacts.of(host, self.measured))
