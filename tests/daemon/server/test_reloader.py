@@ -124,6 +124,7 @@ def test_new_plugins_serve_and_streams_go_on(home: Path, probes: Path, site: Sit
             site.write("hello", DIALECT)
             assert daemon.reload().new_plugins == ("hello (made-hello 1.0)",)
             assert send(daemon, "GET", "/hello").json == {"hello": "there"}
+            assert "/hello" in send(daemon, "GET", "/openapi.json").json["paths"]
             rest = reply.read()
         assert content(begun + rest) == content(undisturbed)
         for path in site.folder.iterdir():

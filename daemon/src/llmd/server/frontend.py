@@ -17,7 +17,7 @@ from llmd.server.http.guards import Guards
 from llmd.server.http.http_server import http_server
 from llmd.server.http.listeners import Listener
 from llmd.server.http.origins import AllowedOrigins
-from llmd.server.http.routing import RouteTable
+from llmd.server.http.routing import DIALECTS, RouteTable, ServedDialect
 from llmd.server.service import Service
 
 
@@ -26,9 +26,9 @@ class FrontParts:
 
     def __init__(self, config: ServerConfig, dialects: Iterable[Dialect], origins: AllowedOrigins) -> None:
         """Raises `PluginError` if two dialects serve the same method and path."""
-        dialects = tuple(dialects)
-        self.routes = RouteTable(route for dialect in dialects for route in dialect.routes())
-        self.shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
+        self.dialects = [ServedDialect.of(dialect) for dialect in dialects]
+        self.routes = RouteTable(route for dialect in self.dialects for route in dialect.routes)
+        self.shapes = ErrorShapes(dialect.errors for dialect in self.dialects if dialect.errors is not None)
         self.guards = Guards(socket.gethostname(), frozenset(config.listen.allow_host), origins)
         self.limits = _limits(config.limits)
 
@@ -37,15 +37,22 @@ class Front:
     """The running HTTP side."""
 
     def __init__(
-        self, handler: RequestHandler, connections: Connections, addresses: tuple[Address, ...]
+        self,
+        handler: RequestHandler,
+        connections: Connections,
+        dialects: list[ServedDialect],
+        addresses: tuple[Address, ...],
     ) -> None:
+        """``dialects`` is the application's own list."""
         self.addresses = addresses
         self._handler = handler
+        self._dialects = dialects
         self._connections = connections
 
     def use(self, parts: FrontParts) -> None:
         """Use other parts for later requests and connections."""
         self._handler.use(parts.routes, parts.shapes, parts.guards)
+        self._dialects[:] = parts.dialects
         self._connections.limits = parts.limits
 
     def stop_accepting(self) -> None:
@@ -65,8 +72,9 @@ async def serve_http(
     raise_descriptor_limit(2 * service.config.limits.max_connections)
     handler = RequestHandler(service, parts.routes, parts.shapes, parts.guards, access)
     app = build_app(service, handler)
+    app[DIALECTS] = dialects = list(parts.dialects)
     async with http_server(app, listeners, certificate, parts.limits) as connections:
-        yield Front(handler, connections, tuple(listener.address for listener in listeners))
+        yield Front(handler, connections, dialects, tuple(listener.address for listener in listeners))
 
 
 def _limits(config: LimitsConfig) -> ConnectionLimits:
