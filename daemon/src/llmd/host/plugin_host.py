@@ -46,6 +46,11 @@ class PluginHost:
         self._late: dict[PluginName, Failure] = {}
         self._isolated = ""
 
+    @property
+    def names(self) -> tuple[PluginName, ...]:
+        """Every plugin, before any is imported."""
+        return self._names
+
     def plugins(self) -> tuple[PluginState, ...]:
         """Return the state of every plugin, as far as this host knows it."""
         return tuple(
