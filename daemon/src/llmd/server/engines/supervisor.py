@@ -102,7 +102,7 @@ class Supervisor:
         self._clock = clock
         self.admission = AdmissionLimits(model, load.slots, limits, clock())
         self._metrics = metrics or no_metrics(model)
-        self._live_sequences = LiveSequences(self._admission, self._metrics, clock)
+        self._live_sequences = LiveSequences(self.admission, self._metrics, clock)
         self._ids = itertools.count()
         self._reports: PendingAnswers[Report] = PendingAnswers()
         self._blocks: PendingAnswers[Blocks] = PendingAnswers()
