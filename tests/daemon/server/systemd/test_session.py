@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_a_daemon_ends_when_it_is_idle_and_its_sockets_can_start_it_again(
 ) -> None:
     caplog.set_level("INFO")
     manager = ServiceManager(passed(unix_socket))
-    settings = {"keep_alive": "50ms", "exit_idle_s": 0.2}
+    settings: dict[str, Any] = {"keep_alive": "50ms", "exit_idle_s": 0.2}
     with running_daemon(directories_below(home, probes), models=(), manager=manager, **settings) as daemon:
         assert chat(daemon).status == 200
         daemon.thread.join()

@@ -12,7 +12,8 @@ from typing import cast
 
 from msgspec import Struct
 
-from llmd.api.messages import FromEngine, GetReport, Loaded, Shutdown, ToEngine
+from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
+from llmd.api.reports import GetReport
 from llmd.engine.log_lines import read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.server.engines.engine_child import EngineChild
