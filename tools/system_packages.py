@@ -51,7 +51,11 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         ]
     if exhaustive:
         clang = shutil.which("clang++-19") is not None
-        packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
+        chromium = shutil.which("chromium") is not None
+        packages += [
+            SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
+            SystemPackage("chromium", chromium, "testing the web page", is_required=False),
+        ]
     return packages
 
 
