@@ -20,6 +20,13 @@ from pathlib import Path
 OLDEST_PYTHON = (3, 11)
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
+EXHAUSTIVE_PROGRAMS = {
+    "fish": "its completion of commands",
+    "mandoc": "checking the manual page",
+    "zsh": "its completion of commands",
+}
+"""Packages of ``make test-full`` that have a program of the same name."""
+
 
 @dataclass(frozen=True)
 class SystemPackage:
@@ -55,6 +62,10 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         packages += [
             SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
             SystemPackage("chromium", chromium, "testing the web page", is_required=False),
+            *(
+                SystemPackage(name, shutil.which(name) is not None, purpose, is_required=False)
+                for name, purpose in EXHAUSTIVE_PROGRAMS.items()
+            ),
         ]
     return packages
 
