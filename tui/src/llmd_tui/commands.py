@@ -26,25 +26,32 @@ class LlmdCommands(Provider):
     """The commands of the application for the palette."""
 
     async def discover(self) -> Hits:
-        for entry in self._entries():
+        for entry in self.entries():
             yield DiscoveryHit(entry.title, entry.run, help=entry.help)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for entry in self._entries():
+        for entry in self.entries():
             score = matcher.match(entry.title)
             if score > 0:
                 yield Hit(score, matcher.highlight(entry.title), entry.run, help=entry.help)
 
-    def _entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
+        """Yield all lines."""
         tui = cast("LlmdTui", self.app)
         for name in tui.screen_names:
             yield Entry(f"Open {name}", partial(tui.open_screen, name), "Show this screen")
         for name, model in tui.state.models.items():
             yield Entry(f"Chat with {name}", partial(self._post, actions.ChatWith(name)), "Open a chat")
             if model.status == "loaded":
-                yield Entry(f"Unload {name}", partial(self._post, actions.UnloadModel(name)), "Free its memory")
-        yield Entry("Diagnosis card", tui.action_diagnosis, "Versions, devices, rates and errors, to paste into an issue")
+                yield Entry(
+                    f"Unload {name}", partial(self._post, actions.UnloadModel(name)), "Free its memory"
+                )
+        yield Entry(
+            "Diagnosis card",
+            tui.action_diagnosis,
+            "Versions, devices, rates and errors, to paste into an issue",
+        )
         yield Entry("Light or dark theme", tui.action_change_theme, "Change the theme")
         for theme in sorted(tui.available_themes):
             yield Entry(f"Theme {theme}", partial(self._set_theme, theme), "Use this theme")
