@@ -98,7 +98,7 @@ class Chat:
 
     async def settle(self) -> None:
         """Wait until no answer is being written and everything is shown."""
-        groups = {"answers", "obey", "send", "open", "draft"}
+        groups = {"answers", "obey", "send", "open", "draft", "keep"}
         await self.until(
             lambda: all(worker.is_finished for worker in self.tui.workers if worker.group in groups)
         )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from textual.screen import Screen
 
 from llmd.cli.conversation import Conversation, Turn
 from llmd.cli.saved_conversations import SavedConversations
@@ -18,6 +22,14 @@ from tests.tui.screens.chat.conftest import Chat, OpenChatScreen
 
 def settings(chat: Chat) -> Settings:
     return chat.screen.chat.settings
+
+
+def is_open(chat: Chat, dialog: type[Screen[Any]]) -> bool:
+    return isinstance(chat.tui.screen, dialog)
+
+
+def has_said(chat: Chat, words: str) -> bool:
+    return any(words in notice for notice in chat.notices)
 
 
 async def test_settings_are_changed_by_commands_and_kept_with_the_chat(
@@ -44,11 +56,16 @@ async def test_settings_are_changed_by_commands_and_kept_with_the_chat(
 
 
 async def test_commands_without_an_argument_ask_for_it(chat: OpenChatScreen) -> None:
-    dialogs = {"/system": AskText, "/set": SettingsDialog, "/model": Choose, "/help": HelpDialog}
+    dialogs: dict[str, type[Screen[Any]]] = {
+        "/system": AskText,
+        "/set": SettingsDialog,
+        "/model": Choose,
+        "/help": HelpDialog,
+    }
     async with chat() as shown:
         for line, dialog in dialogs.items():
             await shown.type(line)
-            await shown.until(lambda wanted=dialog: isinstance(shown.tui.screen, wanted))
+            await shown.until(partial(is_open, shown, dialog))
             await shown.pilot.press("escape")
         await shown.type("/find")
         await shown.until(lambda: shown.screen.query_one(FindBar).display)
@@ -69,7 +86,7 @@ async def test_mistakes_are_said(chat: OpenChatScreen, tmp_path: Path) -> None:
     async with chat() as shown:
         for line, words in lines.items():
             await shown.type(line)
-            await shown.until(lambda wanted=words: any(wanted in notice for notice in shown.notices))
+            await shown.until(partial(has_said, shown, words))
         assert shown.bodies == []
 
 

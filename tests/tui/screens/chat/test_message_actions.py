@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from llmd_tui.screens.chat.store.chats import ChatStore
@@ -13,6 +14,10 @@ from tests.tui.screens.chat.conftest import Chat, OpenChatScreen
 
 def copied(chat: Chat) -> str:
     return (chat.tui.folders.state / "copied.txt").read_text()
+
+
+def more_than(chat: Chat, asked: int) -> bool:
+    return len(chat.bodies) > asked
 
 
 async def test_an_edited_question_becomes_a_branch_and_arrows_go_between_them(chat: OpenChatScreen) -> None:
@@ -91,7 +96,7 @@ async def test_a_question_can_be_answered_again_and_again(chat: OpenChatScreen) 
             shown.daemon.put("/v1/chat/completions", {"choices": [{"delta": {"content": key}}]}, None)
             shown.view(0).focus()
             await shown.pilot.press(key)
-            await shown.until(lambda before=asked: len(shown.bodies) > before)
+            await shown.until(partial(more_than, shown, asked))
             await shown.settle()
             assert shown.texts == ["one", key]
             assert f"‹ {place}/{place} ›" in shown.line(-1, "head")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.widgets import Static
+
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd_tui.screens.chat.request_body import COUNT_ROUTE, ROUTE
 from llmd_tui.screens.chat.store.chats import ChatStore
@@ -93,11 +95,9 @@ async def test_the_time_before_the_first_token_is_explained(
         (mine,) = daemon.request_ids[-1:]
         daemon.send("request", **request("other", state="waiting"))
         daemon.send("request", **request(mine, state="waiting"))
-        await shown.until(lambda: "waiting: 1 request before it" in progress(line) or shown.tui.show_now())
+        await shown.until(lambda: "waiting: 1 request before it" in progress(line))
         daemon.send("request", **request(mine, state="prefill", prompt_done=512, prompt_tokens=2048))
-        await shown.until(
-            lambda: "reading the prompt 512/2048  ■■■■■···" in progress(line) or shown.tui.show_now()
-        )
+        await shown.until(lambda: "reading the prompt 512/2048  ■■■■■···" in progress(line))
         daemon.put(ROUTE, *whole("done"))
         await shown.until(lambda: not progress(line))
 
@@ -136,18 +136,17 @@ async def test_a_conversation_that_is_too_long_is_shortened_only_on_request(
     async with chat() as shown:
         for text in ("one", "two"):
             await shown.ask(text)
-        counts = iter([120, 60, 20, 120, 60, 20])
-        daemon.answers[COUNT_ROUTE] = lambda _body: {"input_tokens": next(counts)}
+        daemon.answers[COUNT_ROUTE] = lambda body: {"input_tokens": 24 * len(body["messages"])}
         await shown.type("three")
         await shown.until(lambda: isinstance(shown.tui.screen, Confirm))
         await shown.pilot.press("n")
         await shown.until(lambda: shown.screen.prompt.text == "three")
         assert len(shown.bodies) == 2
-        counts = iter([120, 60, 20])
         daemon.put(ROUTE, *whole("third"))
         await shown.pilot.press("enter")
         await shown.until(lambda: isinstance(shown.tui.screen, Confirm))
-        assert "has 120 tokens, and the context holds 100" in shown.tui.screen._question
+        words = str(shown.tui.screen.query_one("#question", Static).content)
+        assert "has 120 tokens, and the context holds 100" in words
         await shown.pilot.press("y")
         await shown.until(lambda: len(shown.bodies) == 3)
         await shown.settle()

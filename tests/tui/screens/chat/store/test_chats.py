@@ -79,7 +79,7 @@ def killed_while_writing(folder: Path) -> None:
 def test_what_was_written_survives_the_death_of_the_process(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=killed_while_writing, args=(tmp_path,))
     process.start()
-    process.join(20)
+    process.join()
     assert process.exitcode == 1
     (found,) = (store := ChatStore.open(tmp_path, clock())).sessions()
     assert found.draft == "not yet sent"

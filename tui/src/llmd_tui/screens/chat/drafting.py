@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat import counting
@@ -25,7 +26,8 @@ class Drafting:
         self._screen = screen
         self._text = ""
         self._kept = ""
-        """What is on disk: a keeping that was cancelled is done again."""
+        """What is on disk."""
+        self._keeping = asyncio.Lock()
 
     def begin(self, text: str) -> None:
         """Take in the draft of a chat that is opened."""
@@ -35,19 +37,20 @@ class Drafting:
     def changed(self) -> None:
         """Keep the draft and count its tokens, both soon."""
         self._take()
-        self._screen.run_worker(self._keep_soon, group="draft", exclusive=True)
+        self._run(self._keep_soon, "draft")
         self.count()
 
     def count(self) -> None:
         """Show soon how full the context is."""
-        self._screen.run_worker(self._count_soon, group="count", exclusive=True)
+        self._run(self._count_soon, "count")
 
     async def keep(self) -> None:
         """Keep the draft as it was last seen: at the end, the prompt is gone before the screen."""
-        text = self._text
-        if text != self._kept:
-            await self._screen.chat.change(draft=text)
-            self._kept = text
+        async with self._keeping:
+            text = self._text
+            if text != self._kept:
+                await self._screen.chat.change(draft=text)
+                self._kept = text
 
     def describe(self) -> None:
         """Show model and settings."""
@@ -62,6 +65,12 @@ class Drafting:
         words = running.words(screen.tui.state, screen.tui.clock()) if running else ""
         screen.composer.progress(words)
 
+    def _run(
+        self, step: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True
+    ) -> None:
+        """Run a step in the background; if ``exclusive``, in place of the one before it."""
+        self._screen.run_worker(step, group=group, exclusive=exclusive)  # type: ignore[arg-type] # mypy infers Never
+
     def _take(self) -> None:
         """Look at the prompt. The text of an edited message is no draft."""
         screen = self._screen
@@ -69,6 +78,9 @@ class Drafting:
 
     async def _keep_soon(self) -> None:
         await asyncio.sleep(KEEP_AFTER_S)
+        self._run(self._keep_now, "keep", exclusive=False)  # the next change must not cut a writing short
+
+    async def _keep_now(self) -> None:
         await self._screen.told(self.keep())
 
     async def _count_soon(self) -> None:

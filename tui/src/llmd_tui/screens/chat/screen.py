@@ -106,11 +106,14 @@ class ChatScreen(DaemonScreen):
         self.store.close()
 
     async def fetch(self) -> None:
+        before = self.window
         self.models = chat_models(await self.daemon.get("/v1/models"))
         self.composer.models = [one.name for one in self.models]
         if not self.chat.settings.model and self.models:
             self.chat.choose(changed(self.chat.settings, model=self.models[0].name))
         self.drafting.describe()
+        if self.window != before:
+            self.drafting.count()
 
     def show_state(self, state: DaemonState) -> None:
         if not self._is_ready:
@@ -247,6 +250,7 @@ class ChatScreen(DaemonScreen):
             await self.conversation.finish(running.message_id, running.answer.content())
             self.drafting.show_progress()
             self.drafting.count()
+            self.begin_fetch()  # the model may have been loaded for this answer, with a window of its own
         await self.list_sessions()
 
     async def set_settings(self, settings: Settings) -> None:

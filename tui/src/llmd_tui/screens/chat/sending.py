@@ -71,7 +71,8 @@ class Sending:
         self._running.append(running)
         await screen.show_chat()  # first, so that an answer that comes at once finds its place
         screen.conversation.go_to_end()
-        screen.run_worker(partial(self._receive, running), group="answers")
+        receive = partial(self._receive, running)
+        screen.run_worker(receive, group="answers")  # type: ignore[arg-type] # mypy infers Never
         await screen.list_sessions()
 
     def stop(self, session_id: int) -> bool:

@@ -43,6 +43,8 @@ class Conversation(Vertical):
         self._tree = Tree()
         self._first_sent: int | None = None
         self._limit = SHOWN
+        self._has_grown = False
+        """Whether something was added below what is in view."""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="messages", can_focus=False):
@@ -89,7 +91,8 @@ class Conversation(Vertical):
     def go_to_end(self) -> None:
         """Show the end, and keep showing it as it moves."""
         self._messages.anchor()
-        self._mark(shown=False)
+        self._has_grown = False
+        self._look_later()
 
     def focus_last(self) -> None:
         """Put the cursor on the last message."""
@@ -129,25 +132,28 @@ class Conversation(Vertical):
 
     @on(MessageView.Grown)
     def mark_growth(self) -> None:
-        self._mark(shown=not self._messages.is_vertical_scroll_end)
+        self._has_grown = True
+        self._look_later()
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is not None and event.widget.id == "new":
             self.go_to_end()
 
     def on_mount(self) -> None:
-        self.watch(self._messages, "scroll_y", self._scrolled)
+        self.watch(self._messages, "scroll_y", self._look_later)
 
     @property
     def _messages(self) -> VerticalScroll:
         return self.query_one("#messages", VerticalScroll)
 
-    def _scrolled(self) -> None:
-        if self._messages.is_vertical_scroll_end:
-            self._mark(shown=False)
+    def _look_later(self) -> None:
+        # Only then is it known how far it scrolls, and whether it still follows the end.
+        self.call_after_refresh(self._show_mark)
 
-    def _mark(self, *, shown: bool) -> None:
-        self.query_one("#new").display = shown
+    def _show_mark(self) -> None:
+        """Mark what was added below, until the end is in view."""
+        self._has_grown = self._has_grown and not self._messages.is_vertical_scroll_end
+        self.query_one("#new").display = self._has_grown
 
     def _show_notes(self, hidden: int) -> None:
         self.query_one("#empty").display = not len(self._tree)
