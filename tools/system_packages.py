@@ -52,6 +52,8 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
     if exhaustive:
         clang = shutil.which("clang++-19") is not None
         packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
+        pipx = shutil.which("pipx") is not None
+        packages.append(SystemPackage("pipx", pipx, "plugins in its environments", is_required=False))
     return packages
 
 

@@ -18,6 +18,8 @@ from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_host, build_store
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.plugins.listing import missing_plugins
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.cli.settings import build_settings
 from llmd.config import Directories
 from llmd.host.devices import DeviceState, best
@@ -56,8 +58,9 @@ def command(ctx: click.Context, /, **view: Any) -> None:
 
     Every plugin is described and probed again; stored results are ignored. Exits with 8 if a check fails.
     """
+    repair_interrupted()
     host = build_host()
-    states = host.examine()
+    states = (*host.examine(), *missing_plugins())
     directories = Directories.of(os.environ)
     checks = [
         Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
@@ -156,6 +159,10 @@ def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
         name = f"plugin:{state.name}"
         if state.state == "failed":
             yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.fix)
+        elif state.state == "missing":
+            yield Check(name, "warn", state.reason, state.fix)
+        elif state.state == "disabled":
+            yield Check(name, "ok", f"{state.distribution} {state.version}: {state.reason}")
         else:
             yield Check(name, "ok", f"{state.distribution} {state.version}")
 

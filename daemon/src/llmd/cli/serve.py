@@ -15,6 +15,7 @@ from llmd.api.errors import ConfigError
 from llmd.api.out_of_memory import check_address_space
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.cli.serving_flags import listen_options, typed_addresses
 from llmd.cli.setting_option import setting_option
 from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
@@ -76,6 +77,7 @@ def command(
         arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
         click.echo(start_daemon(settings.directories, arguments))
         return
+    repair_interrupted()
     with ended_by_signals():
         serve(settings, models, aliases)
 
@@ -113,7 +115,7 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
     from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
-    command = engine_command(settings.directories.cache)
+    command = engine_command(settings.directories.cache, settings.directories.plugin_choices)
     async with EngineStarter(command, keeps_spare=settings.config.server.models.spare_engine) as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store

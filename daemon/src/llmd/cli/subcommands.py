@@ -36,7 +36,7 @@ SUBCOMMANDS = {
     "ps": Subcommand("llmd.cli.ps", "Show loaded models and their state."),
     "stop": Subcommand("llmd.cli.stop", "Unload a model or stop the daemon."),
     "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),
-    "plugins": Subcommand("llmd.cli.plugins", "List and install plugins."),
+    "plugins": Subcommand("llmd.cli.plugins", "List, install, remove and create plugins."),
     "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),
     "bench": Subcommand("llmd.cli.bench", "Benchmark a server or the engine loop."),

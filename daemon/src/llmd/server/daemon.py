@@ -21,7 +21,7 @@ from llmd.api.machine import available_bytes
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
-from llmd.config import Address, Settings, UnixAddress
+from llmd.config import Address, Directories, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.engine.placement.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
@@ -90,6 +90,11 @@ class Serving(Struct, frozen=True):
         ]
 
 
+def engine_for(directories: Directories) -> tuple[str, ...]:
+    """Return the command of an engine that uses these directories."""
+    return engine_command(directories.cache, directories.plugin_choices)
+
+
 class Daemon:
     """One daemon. ``models`` are loaded before it is ready, others at their first request."""
 
@@ -111,7 +116,7 @@ class Daemon:
         self._names = tuple(models)
         self._aliases = aliases or {}
         self._benchmarks = benchmarks
-        self._engines = engines or EngineStarter(engine_command(settings.directories.cache))
+        self._engines = engines or EngineStarter(engine_for(settings.directories))
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
         server = settings.config.server

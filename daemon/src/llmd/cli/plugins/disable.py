@@ -1,0 +1,17 @@
+"""``llmd plugins disable``: leaves a plugin installed, but does not use it."""
+
+from __future__ import annotations
+
+import click
+
+from llmd.cli.examples import examples
+from llmd.cli.plugins.choosing import choose
+from llmd.cli.settings import JSON
+
+
+@click.command(epilog=examples("llmd plugins disable ollama"))
+@click.argument("name")
+@JSON
+def command(*, name: str, as_json: bool) -> None:
+    """Do not use a plugin, but leave it installed. NAME is a name that `llmd plugins list` shows."""
+    choose(name, enabled=False, as_json=as_json)
