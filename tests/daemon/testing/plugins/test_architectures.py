@@ -14,11 +14,11 @@ from llmd.testing.plugins.architectures import check_architecture
 from llmd.testing.plugins.results import NotTested
 
 
-def without_a_rope(config: Config, context_len: int | None) -> ModelPlan:
+def without_norms(config: Config, context_len: int | None) -> ModelPlan:
     """Plan a model in which an op reads a value that nothing writes."""
     made = plan(config, context_len)
     parts = [
-        msgspec.structs.replace(part, ops=tuple(op for op in part.ops if op.kind != "rope"))
+        msgspec.structs.replace(part, ops=tuple(op for op in part.ops if op.kind != "norm"))
         for part in made.parts
     ]
     return msgspec.structs.replace(made, parts=tuple(parts))
@@ -47,7 +47,7 @@ def test_an_unplanned_error_is_a_failure() -> None:
 
 
 def test_a_plan_that_cannot_run_is_a_failure() -> None:
-    _, runs = check_architecture(Architecture(("Made",), without_a_rope))
+    _, runs = check_architecture(Architecture(("Made",), without_norms))
     assert isinstance(runs, CaseResult)
     assert runs.problem.startswith("raised ")
 

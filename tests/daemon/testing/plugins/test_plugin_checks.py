@@ -44,7 +44,9 @@ def test_every_example_passes(site: Site, name: str) -> None:
 
 def test_each_fault_is_a_failed_case(site: Site) -> None:
     found = failed(check_plugin(site.write("bad", BAD)))
-    assert found["imports only llmd.api"] == "made_bad.py:4 imports llmd.host.names"
+    assert found["imports only llmd.api"] == (
+        "made_bad.py:2 imports llmd; made_bad.py:4 imports llmd.host.names"
+    )
     assert "load returned a NoneType" in found["command bad: loads and shows its help"]
 
 

@@ -57,8 +57,8 @@ class Environment(msgspec.Struct, frozen=True):
             raise PluginError(
                 f"the Python at {self.prefix} belongs to the operating system,"
                 " which lets no other program install into it",
-                hint="install llmd into an environment of its own, for example with"
-                " `python3 -m venv ~/llmd` and `~/llmd/bin/pip install llmd-daemon`",
+                hint="install llmd into an environment of its own, such as `python3 -m venv ~/llmd` creates;"
+                " the README shows how",
             )
         if is_writable(self.site):
             return
