@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.environments import ROOT, UV, UV_CACHE, Environment
+from tests.environments import UV, UV_CACHE, Environment, EnvironmentFactory
 from tests.packaging.made_wheels import make_plugin
 from tests.packaging.user import User
 
@@ -62,11 +63,17 @@ def pipx(tmp_path: Path, wheelhouse: Path, index: Path) -> User:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, wheelhouse: Path, index: Path) -> User:
-    """Llmd installed from its sources, editable, as `make setup` does."""
-    user = User(Environment(tmp_path / "environment"), wheelhouse, index)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "environment")], check=True)
-    user.environment.install(wheelhouse, "hatchling", "--editable", str(ROOT / "daemon"))
+def checkout(tmp_path: Path, wheelhouse: Path, index: Path, new_environment: EnvironmentFactory) -> User:
+    """A copy of the environment of `make setup`: llmd is installed from its sources, editable."""
+    user = User(new_environment("llmd-daemon"), wheelhouse, index)
+    prefix = user.environment.prefix
+    user.environment.uv("uninstall", "llmd-daemon")
+    for file in metadata.distribution("llmd-daemon").files or ():
+        path = Path(os.path.normpath(str(file.locate())))
+        target = prefix / path.relative_to(sys.prefix)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(path.read_text().replace(sys.prefix, str(prefix)))
+        target.chmod(path.stat().st_mode)
     return user
 
 
