@@ -51,9 +51,13 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         ]
     if exhaustive:
         clang = shutil.which("clang++-19") is not None
-        packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
+        chromium = shutil.which("chromium") is not None
         pipx = shutil.which("pipx") is not None
-        packages.append(SystemPackage("pipx", pipx, "plugins in its environments", is_required=False))
+        packages += [
+            SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
+            SystemPackage("chromium", chromium, "testing the web page", is_required=False),
+            SystemPackage("pipx", pipx, "plugins in its environments", is_required=False),
+        ]
     return packages
 
 
