@@ -19,6 +19,7 @@ PIP = ROOT / ".tools" / "bin" / "pip"
 UV = ROOT / ".tools" / "bin" / "uv"
 UV_CACHE = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv")
 """Outside of the environments, so that a wheel is unpacked once."""
+OURS = ("llmd-daemon", "llmd-backend-cpu", "llmd-transport", "llmd-tui")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Environment:
 
     def install(self, wheelhouse: Path, *requirements: str) -> None:
         """Install from the wheelhouse alone, with uv, which is ten times as fast as pip."""
-        self.uv("install", "--offline", "--no-index", "--find-links", str(wheelhouse), *requirements)
+        ours = (f"--refresh-package={name}" for name in OURS)  # uv's cache keeps wheels by version alone
+        self.uv("install", *ours, "--no-index", "--find-links", str(wheelhouse), *requirements)
 
     def uv(self, command: str, *arguments: str) -> str:
         """Run a command of `uv pip` on this environment."""

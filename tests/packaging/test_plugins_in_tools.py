@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environments import UV, UV_CACHE, Environment, EnvironmentFactory
+from tests.environments import UV, Environment, EnvironmentFactory
 from tests.packaging.made_wheels import make_plugin
 from tests.packaging.user import User
 
@@ -47,7 +47,8 @@ def uv_tool(tmp_path: Path, wheelhouse: Path, index: Path) -> User:
 
 
 def uv_variables(user: User) -> dict[str, str]:
-    return {**user.variables(), "UV_CACHE_DIR": str(UV_CACHE)}
+    """Those of the user, with an empty cache: uv's own keeps wheels by version alone."""
+    return {**user.variables(), "UV_CACHE_DIR": f"{user.extra['UV_TOOL_DIR']}-cache"}
 
 
 @pytest.fixture
