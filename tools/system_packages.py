@@ -20,6 +20,14 @@ from pathlib import Path
 OLDEST_PYTHON = (3, 11)
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
+EXHAUSTIVE_PROGRAMS = {
+    "fish": "its completion of commands",
+    "mandoc": "checking the manual page",
+    "pipx": "plugins in its environments",
+    "zsh": "its completion of commands",
+}
+"""Packages of ``make test-full`` that have a program of the same name."""
+
 
 @dataclass(frozen=True)
 class SystemPackage:
@@ -42,6 +50,8 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
         SystemPackage("curl", shutil.which("curl") is not None, "running an example", is_required=False),
     ]
+    systemd = shutil.which("systemd-analyze") is not None
+    packages.append(SystemPackage("systemd", systemd, "checking unit files", is_required=False))
     if platform.machine() != "aarch64":
         cross = shutil.which("aarch64-linux-gnu-g++") is not None
         emulator = shutil.which("qemu-aarch64") is not None
@@ -52,11 +62,13 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
     if exhaustive:
         clang = shutil.which("clang++-19") is not None
         chromium = shutil.which("chromium") is not None
-        pipx = shutil.which("pipx") is not None
         packages += [
             SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
             SystemPackage("chromium", chromium, "testing the web page", is_required=False),
-            SystemPackage("pipx", pipx, "plugins in its environments", is_required=False),
+            *(
+                SystemPackage(name, shutil.which(name) is not None, purpose, is_required=False)
+                for name, purpose in EXHAUSTIVE_PROGRAMS.items()
+            ),
         ]
     return packages
 

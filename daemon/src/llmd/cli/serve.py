@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.api.out_of_memory import check_address_space
+from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.plugins.notices import repair_interrupted
@@ -34,10 +36,9 @@ MIN_ADDRESS_SPACE = 512 << 20
         "llmd serve guide", "llmd serve ~/models/llama --addr 127.0.0.1:9000 --alias mine --max-ctx 8192"
     ),
 )
-@click.argument("models", nargs=-1, metavar="[MODEL]…")
+@click.argument("models", nargs=-1, metavar="[MODEL]…", shell_complete=model_names)
 @setting_option(
     "--alias",
-    "aliases",
     setting="alias",
     multiple=True,
     metavar="NAME[=MODEL]",
@@ -52,7 +53,6 @@ def command(
     /,
     *,
     models: tuple[str, ...],
-    aliases: tuple[str, ...],
     detach: bool,
     host: str | None,
     port: int | None,
@@ -67,7 +67,8 @@ def command(
     addresses. On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it
     at once.
     """
-    settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
+    typed = {"addr": typed_addresses(addr, host, port), **flags}
+    settings = build_settings(config_file, **typed)
     if detach:
         warn_of_unknown(settings)
         from llmd.cli.background import start_daemon
@@ -79,7 +80,12 @@ def command(
         return
     repair_interrupted()
     with ended_by_signals():
-        serve(settings, models, aliases)
+        serve(
+            settings,
+            models,
+            read_again=lambda: build_settings(config_file, **typed),
+            verbosity=ctx.find_root().params.get("verbose", 0),
+        )
 
 
 @contextmanager
@@ -90,8 +96,14 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
-    """Run the daemon in this process.
+def serve(
+    settings: Settings,
+    models: Sequence[str],
+    *,
+    read_again: Callable[[], Settings] | None = None,
+    verbosity: int = 0,
+) -> None:
+    """Run the daemon in this process. ``read_again`` reads the settings again, for a reload.
 
     Raises:
         NotFoundError: there is no such model.
@@ -106,32 +118,58 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
     # The daemon enables collection once it serves.
     gc.disable()
     try:
-        asyncio.run(_serve(settings, models, aliases))
+        asyncio.run(_serve(settings, models, read_again or (lambda: settings), verbosity))
     finally:
         gc.enable()
 
 
-async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
+async def _serve(
+    settings: Settings, models: Sequence[str], read_again: Callable[[], Settings], verbosity: int
+) -> None:
+    from llmd.cli.logs import log_as_daemon, set_level
+    from llmd.config.log_place import log_place
+    from llmd.config.service_manager import take_service_manager
     from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
-    command = engine_command(settings.directories.cache, settings.directories.plugin_choices)
-    async with EngineStarter(command, keeps_spare=settings.config.server.models.spare_engine) as engines:
+    place = log_place(os.environ, settings.directories.state)
+    log_as_daemon(place)
+    set_level(verbosity, settings.config.server.log_level)
+    manager = take_service_manager(os.environ, os.getpid())
+    server = settings.config.server
+    starter = EngineStarter(
+        engine_command(settings.directories.cache, settings.directories.plugin_choices),
+        keeps_spare=server.models.spare_engine,
+        kill_hung_s=server.limits.engine_timeout_s or None,
+        watchdog_s=manager.watchdog_s,
+    )
+    async with starter as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal
+        from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
         names = named_models(models, store)
         cache = build_cache()
+
+        def inputs(settings: Settings) -> Inputs:
+            aliases = read_aliases(settings.config.server.models.alias, tuple(names), store)
+            return Inputs(settings, aliases, build_host(cache))
+
+        first = inputs(settings)
         daemon = Daemon(
             settings,
-            host=build_host(cache),
+            host=first.host,
             store=store,
             models=list(names.values()),
-            aliases=read_aliases(aliases, tuple(names), store),
+            aliases=first.aliases,
             benchmarks=build_benchmarks(cache),
             engines=engines,
+            manager=manager,
+            read_again=lambda: inputs(read_again()),
+            use_log_level=lambda level: set_level(verbosity, level),
+            log=place,
         )
         await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from llmd.cli.completion.names import device_names
 from llmd.cli.setting_option import setting_option
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ ENGINE = (
         "--device",
         setting="device",
         metavar="auto|NAME",
+        shell_complete=device_names,
         help="The device that runs models; see `llmd devices`.",
     ),
     setting_option(
@@ -161,6 +163,13 @@ SERVER = (
         type=float,
         metavar="SECONDS",
         help="Time that running answers get to finish after SIGTERM.",
+    ),
+    setting_option(
+        "--exit-idle-s",
+        setting="exit_idle_s",
+        type=float,
+        metavar="SECONDS",
+        help="End after this time without requests and loaded models, if a service manager passed the sockets.",
     ),
     setting_option(
         "--keep-alive",

@@ -38,15 +38,19 @@ SUBCOMMANDS = {
     "load": Subcommand("llmd.cli.load", "Load a model before its first request."),
     "ps": Subcommand("llmd.cli.ps", "Show loaded models and their state."),
     "stop": Subcommand("llmd.cli.stop", "Unload a model or stop the daemon."),
+    "reload": Subcommand("llmd.cli.reload", "Make the daemon read settings, keys and plugins again."),
+    "logs": Subcommand("llmd.cli.daemon_logs.command", "Show the daemon's log."),
+    "service": Subcommand("llmd.cli.service", "Run the daemon as a service of systemd or launchd."),
     "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),
     "plugins": Subcommand("llmd.cli.plugins", "List, install, remove and create plugins."),
     "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),
     "bench": Subcommand("llmd.cli.bench", "Benchmark a server or the engine loop."),
-    "config": Subcommand("llmd.cli.config", "Show settings and their origins."),
+    "config": Subcommand("llmd.cli.config", "Show, check and change settings."),
+    "completion": Subcommand("llmd.cli.completion.script", "Print a shell's completion script."),
     "version": Subcommand("llmd.cli.version", "Print the client and daemon versions."),
     "help": Subcommand("llmd.cli.help", "Show the help of a command."),
-    "doctor": Subcommand("llmd.cli.doctor", "Check this installation and suggest fixes."),
+    "doctor": Subcommand("llmd.cli.doctor.main", "Check this installation and suggest fixes."),
 }
 
 # Names that other tools use for these commands.

@@ -50,6 +50,11 @@ class PluginHost:
         self._late: dict[PluginName, Failure] = {}
         self._isolated = ""
 
+    @property
+    def names(self) -> tuple[PluginName, ...]:
+        """Every plugin that the user did not disable, before any is imported."""
+        return tuple(name for name in self._names if name.name not in self._user_disabled)
+
     def plugins(self) -> tuple[PluginState, ...]:
         """Return the state of every plugin, as far as this host knows it."""
         return tuple(

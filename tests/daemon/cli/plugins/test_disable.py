@@ -22,7 +22,7 @@ def test_a_disabled_plugin_is_listed_as_such_and_not_used(llmd: Llmd) -> None:
     assert (states["reference"]["state"], states["reference"]["reason"]) == ("disabled", "you disabled it")
     assert "reference" not in build_host().backends()
     assert llmd("plugins", "disable", "reference").out == "reference is already disabled\n"
-    checks = {check["id"]: check for check in json.loads(llmd("doctor", "--json").out)["checks"]}
+    checks = {check["id"]: check for check in json.loads(llmd("doctor", "plugins", "--json").out)["checks"]}
     assert checks["plugin:reference"]["status"] == "ok"
     assert "you disabled it" in checks["plugin:reference"]["seen"]
 

@@ -33,7 +33,9 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site / "made.py"
 
 
-@pytest.mark.parametrize("command", [("plugins", "search"), ("serve", "no-such-model"), ("doctor", "--json")])
+@pytest.mark.parametrize(
+    "command", [("plugins", "search"), ("serve", "no-such-model"), ("doctor", "folders", "--json")]
+)
 def test_an_interrupted_change_is_undone_with_a_message(
     llmd: Llmd, interrupted: Path, command: tuple[str, ...]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from llmd.cli.completion.names import plugin_names
 from llmd.cli.composition import build_cache, build_choices, build_names
 from llmd.cli.examples import examples
 from llmd.cli.output import aligned, show_json
@@ -15,7 +16,7 @@ SHOWN_FILES = 5
 
 
 @click.command(epilog=examples("llmd plugins info cpu", "llmd plugins info llmd-backend-cpu --json"))
-@click.argument("name")
+@click.argument("name", shell_complete=plugin_names)
 @JSON
 def command(*, name: str, as_json: bool) -> None:
     """Show everything about one plugin: where it is from, what it provides, its state, how long it takes.

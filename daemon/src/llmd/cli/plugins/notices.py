@@ -10,9 +10,7 @@ import click
 
 from llmd.host.installation.file_changes import FileChanges
 
-RESTART = (
-    "a daemon is running: restart it to use the change (`llmd stop --daemon` stops it, after running answers)"
-)
+RESTART = "a daemon is running: `llmd reload` makes it use the change"
 
 
 def repair_interrupted() -> None:

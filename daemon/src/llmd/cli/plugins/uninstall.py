@@ -7,6 +7,7 @@ import shlex
 import click
 
 from llmd.api.errors import ConfigError
+from llmd.cli.completion.names import plugin_names
 from llmd.cli.composition import build_choices, build_installer, build_names
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
@@ -19,7 +20,7 @@ from llmd.host.names import CORE_DISTRIBUTION, PluginName, canonical
 
 
 @click.command(epilog=examples("llmd plugins uninstall llmd-backend-mine"))
-@click.argument("name")
+@click.argument("name", shell_complete=plugin_names)
 @JSON
 def command(*, name: str, as_json: bool) -> None:
     """Uninstall a plugin. NAME is the plugin or its distribution; `llmd plugins list` shows both.
