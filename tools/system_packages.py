@@ -23,6 +23,7 @@ ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 EXHAUSTIVE_PROGRAMS = {
     "fish": "its completion of commands",
     "mandoc": "checking the manual page",
+    "pipx": "plugins in its environments",
     "zsh": "its completion of commands",
 }
 """Packages of ``make test-full`` that have a program of the same name."""

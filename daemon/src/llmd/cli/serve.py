@@ -17,6 +17,7 @@ from llmd.api.out_of_memory import check_address_space
 from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.cli.serving_flags import listen_options, typed_addresses
 from llmd.cli.setting_option import setting_option
 from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
@@ -77,6 +78,7 @@ def command(
         arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
         click.echo(start_daemon(settings.directories, arguments))
         return
+    repair_interrupted()
     with ended_by_signals():
         serve(
             settings,
@@ -136,7 +138,7 @@ async def _serve(
     manager = take_service_manager(os.environ, os.getpid())
     server = settings.config.server
     starter = EngineStarter(
-        engine_command(settings.directories.cache),
+        engine_command(settings.directories.cache, settings.directories.plugin_choices),
         keeps_spare=server.models.spare_engine,
         kill_hung_s=server.limits.engine_timeout_s or None,
         watchdog_s=manager.watchdog_s,

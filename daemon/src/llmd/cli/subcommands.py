@@ -42,7 +42,7 @@ SUBCOMMANDS = {
     "logs": Subcommand("llmd.cli.daemon_logs.command", "Show the daemon's log."),
     "service": Subcommand("llmd.cli.service", "Run the daemon as a service of systemd or launchd."),
     "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),
-    "plugins": Subcommand("llmd.cli.plugins", "List and install plugins."),
+    "plugins": Subcommand("llmd.cli.plugins", "List, install, remove and create plugins."),
     "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),
     "bench": Subcommand("llmd.cli.bench", "Benchmark a server or the engine loop."),

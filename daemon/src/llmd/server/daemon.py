@@ -19,7 +19,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.machine import available_bytes
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.templates.renderer import TemplateRenderer
-from llmd.config import Address, Settings, UnixAddress
+from llmd.config import Address, Directories, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.config.service_manager import ServiceManager
@@ -94,6 +94,11 @@ class Serving(Struct, frozen=True):
         ]
 
 
+def engine_for(directories: Directories) -> tuple[str, ...]:
+    """Return the command of an engine that uses these directories."""
+    return engine_command(directories.cache, directories.plugin_choices)
+
+
 class Daemon:
     """One daemon. ``models`` are loaded before it is ready, others at their first request."""
 
@@ -125,7 +130,7 @@ class Daemon:
         self._manager = manager or ServiceManager()
         self._notifier = Notifier(self._manager.notify_socket)
         self._engines = engines or EngineStarter(
-            engine_command(settings.directories.cache),
+            engine_for(settings.directories),
             kill_hung_s=settings.config.server.limits.engine_timeout_s or None,
             watchdog_s=self._manager.watchdog_s,
         )
