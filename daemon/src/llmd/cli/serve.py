@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,11 @@ MIN_ADDRESS_SPACE = 512 << 20
     help="Another name for a model; * matches any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
+@click.option(
+    "--exit-on-eof",
+    is_flag=True,
+    help="Exit when standard input ends; for programs that start a daemon of their own.",
+)
 @listen_options
 @serving_options
 @click.pass_context
@@ -53,6 +58,7 @@ def command(
     models: tuple[str, ...],
     aliases: tuple[str, ...],
     detach: bool,
+    exit_on_eof: bool,
     host: str | None,
     port: int | None,
     addr: tuple[str, ...],
@@ -67,6 +73,8 @@ def command(
     at once.
     """
     settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
+    if detach and exit_on_eof:
+        raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
     if detach:
         warn_of_unknown(settings)
         from llmd.cli.background import start_daemon
@@ -77,7 +85,7 @@ def command(
         click.echo(start_daemon(settings.directories, arguments))
         return
     with ended_by_signals():
-        serve(settings, models, aliases)
+        serve(settings, models, aliases, exit_on_eof=exit_on_eof)
 
 
 @contextmanager
@@ -88,8 +96,10 @@ def ended_by_signals() -> Iterator[None]:
         yield
 
 
-def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
-    """Run the daemon in this process.
+def serve(
+    settings: Settings, models: Sequence[str], aliases: Sequence[str], *, exit_on_eof: bool = False
+) -> None:
+    """Run the daemon in this process; ``exit_on_eof``: until standard input ends.
 
     Raises:
         NotFoundError: there is no such model.
@@ -104,12 +114,14 @@ def serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> 
     # The daemon enables collection once it serves.
     gc.disable()
     try:
-        asyncio.run(_serve(settings, models, aliases))
+        asyncio.run(_serve(settings, models, aliases, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 
 
-async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[str]) -> None:
+async def _serve(
+    settings: Settings, models: Sequence[str], aliases: Sequence[str], *, exit_on_eof: bool
+) -> None:
     from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
@@ -117,7 +129,7 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
     async with EngineStarter(command, keeps_spare=settings.config.server.models.spare_engine) as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
-        from llmd.server.daemon import Daemon, run_until_signal
+        from llmd.server.daemon import Daemon, end_with_input, run_until_signal
 
         store = build_store(settings.directories)
         names = named_models(models, store)
@@ -131,7 +143,8 @@ async def _serve(settings: Settings, models: Sequence[str], aliases: Sequence[st
             benchmarks=build_benchmarks(cache),
             engines=engines,
         )
-        await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
+        with end_with_input(daemon) if exit_on_eof else nullcontext():
+            await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:

@@ -8,9 +8,10 @@ import importlib.metadata
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ logger = logging.getLogger(__name__)
 
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
+INPUT_PORTION = 4096
 QUIET_S = 3.0
 """Work that is not urgent after a start waits until no request has run for this long."""
 HttpFront = Callable[..., AbstractAsyncContextManager[None]]
@@ -308,6 +310,27 @@ def _import_front() -> HttpFront:
     from llmd.server.frontend import serve_http
 
     return serve_http
+
+
+@contextmanager
+def end_with_input(daemon: Daemon) -> Iterator[None]:
+    """End a daemon at once when standard input ends: the program that started it has ended."""
+    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def read() -> None:
+        if not os.read(stdin, INPUT_PORTION):
+            loop.remove_reader(stdin)
+            daemon.shut_down()
+            daemon.shut_down()
+
+    try:
+        loop.add_reader(stdin, read)
+    except PermissionError:  # a file, or /dev/null: nobody is there who could end
+        daemon.shut_down()
+    try:
+        yield
+    finally:
+        loop.remove_reader(stdin)
 
 
 async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
