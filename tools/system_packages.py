@@ -18,6 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
+EXHAUSTIVE = (
+    ("clang-19", "clang++-19", "a second compiler's warnings"),
+    ("golang-go", "go", "the bindings' example in Go"),
+    ("rustc", "rustc", "the bindings' example in Rust"),
+    ("valgrind", "valgrind", "memory errors of the C library"),
+)
+"""Package, program and purpose of what only ``make test-full`` needs."""
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
 
@@ -50,8 +57,13 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
             SystemPackage("qemu-user", emulator, "running the NEON tests", is_required=False),
         ]
     if exhaustive:
-        clang = shutil.which("clang++-19") is not None
-        packages.append(SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False))
+        packages += [
+            SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
+            for name, program, purpose in EXHAUSTIVE
+        ]
+        # Without it valgrind does not know the functions of the C library.
+        debug = Path("/usr/lib/debug/.build-id").is_dir()
+        packages.append(SystemPackage("libc6-dbg", debug, "valgrind", is_required=False))
     return packages
 
 
