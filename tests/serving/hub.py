@@ -84,6 +84,7 @@ class Hub:
 
     def app(self) -> web.Application:
         app = web.Application()
+        app.router.add_get("/api/models", self._search)
         app.router.add_get("/api/models/{repo:.+?}/revision/{revision:[^/]+}", self._describe)
         app.router.add_get("/api/models/{repo:.+}", self._describe)
         app.router.add_get("/cdn/{repo:.+?}/at/{commit}/{path:.+}", self._content)
@@ -107,6 +108,18 @@ class Hub:
         if commit not in repository.commits:
             raise web.HTTPNotFound(headers={"X-Error-Code": "RevisionNotFound"})
         return repository, commit
+
+    async def _search(self, request: web.Request) -> web.Response:
+        """Repositories whose names contain the text; those added later have more downloads."""
+        if self.failing:
+            raise _status(self.failing.pop(0))
+        wanted, limit = request.query.get("search", "").lower(), int(request.query["limit"])
+        found = [
+            {"id": repo, "downloads": 10 * place, "gated": "manual" if one.token else False}
+            for place, (repo, one) in enumerate(self.repositories.items(), 1)
+            if wanted in repo.lower()
+        ]
+        return web.json_response(found[::-1][:limit])
 
     async def _describe(self, request: web.Request) -> web.Response:
         repository, commit = self._find(request)

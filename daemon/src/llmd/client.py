@@ -172,6 +172,10 @@ class Client:
                     raise _error(step)
                 yield step
 
+    def create(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Derive a model. ``fields`` are those of Ollama's ``/api/create``, such as ``system``."""
+        self._request("POST", "/api/create", {"model": name, "stream": False, **fields})
+
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the daemon found."""
         rows: list[dict[str, Any]] = self._request("GET", "/llmd/devices")["devices"]
@@ -235,7 +239,7 @@ class Client:
                 raise _lost(self.address, error) from error
             with reply:
                 if reply.status >= http.client.BAD_REQUEST:
-                    raise _error(_decoded(reply.read()))
+                    raise _error(_decoded(reply.read()), reply.status)
                 try:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
@@ -361,10 +365,10 @@ def _decoded(content: bytes) -> dict[str, Any]:
         raise _stranger() from error
 
 
-def _error(body: Mapping[str, Any]) -> LlmdError:
+def _error(body: Mapping[str, Any], status: int = 0) -> LlmdError:
     error = body.get("error")
     if isinstance(error, str):  # the form of Ollama's routes
-        return LlmdError(error)
+        return {400: RequestError, 404: NotFoundError}.get(status, LlmdError)(error)
     if not isinstance(error, dict):
         return _stranger()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError

@@ -63,6 +63,15 @@ def test_a_version_is_pinned_by_its_revision(alone: Llmd, hub: Hub, repository: 
     assert alone("pull", f"{NAME}@v1", "-q", "--hub", hub.url).out == f"{NAME}@v1\n"
 
 
+def test_a_short_name_says_what_it_stands_for(alone: Llmd, hub: Hub, repository: Repository) -> None:
+    hub.repositories["Qwen/Qwen3-0.6B"] = repository
+    done = alone("pull", "qwen3:0.6b", "--hub", hub.url)
+    assert (done.code, done.out) == (0, "Qwen/Qwen3-0.6B\n")
+    assert done.err.startswith("qwen3:0.6b stands for Qwen/Qwen3-0.6B\n")
+    assert "Qwen/Qwen3-0.6B" in alone("show", "Qwen3:0.6b").out
+    assert alone("pull", "qwen3:0.6b", "-q", "--hub", hub.url).err == ""
+
+
 @pytest.mark.parametrize(
     ("name", "code", "says"),
     [

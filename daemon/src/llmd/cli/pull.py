@@ -18,6 +18,7 @@ from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.pull_progress import shown
 from llmd.cli.settings import HUB, client_options, read_settings
+from llmd.registry.short_names import short_name
 
 if TYPE_CHECKING:
     from llmd.config import Settings
@@ -29,6 +30,7 @@ Step = dict[str, Any]
     cls=ModelCommand,
     epilog=examples(
         "llmd pull Qwen/Qwen3-0.6B",
+        "llmd pull qwen3:0.6b",
         "llmd pull org/model@v1.0",
         "llmd pull org/model-GGUF:Q8_0",
         "llmd pull org/model --json",
@@ -51,11 +53,15 @@ def command(
 ) -> None:
     """Download MODEL from a hub: ORG/NAME, or ORG/NAME@REVISION for a branch, a tag or a commit.
 
+    A short name such as qwen3 or qwen3:0.6b stands for a repository; `llmd search` lists all of them.
+
     Only the files that llmd needs are downloaded: configuration, tokenizer, template and safetensors weights.
     With ORG/NAME:QUANT, or if the repository has no safetensors, llmd downloads the GGUF file of that
     quantisation (Q4_K_M by default) instead. Each file is verified by its hash. An interrupted pull resumes
     where it stopped. If a daemon is running, it does the download, unless --hub is given.
     """
+    if not quiet and not as_json and (entry := short_name(model)) is not None:
+        click.echo(f"{model} stands for {entry.repo}", err=True)
     settings = read_settings(config_file, hub=hub, host=host, timeout_s=timeout_s)
     must_answer = settings.config.client.host is not None
     steps = None if hub else by_daemon(model, host, timeout_s, config_file, must_answer=must_answer)

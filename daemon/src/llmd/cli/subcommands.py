@@ -30,6 +30,8 @@ SUBCOMMANDS = {
     "list": Subcommand("llmd.cli.list", "List the models on this machine."),
     "show": Subcommand("llmd.cli.show", "Show details of a model: size, context length, template."),
     "pull": Subcommand("llmd.cli.pull", "Download a model from a hub."),
+    "search": Subcommand("llmd.cli.search", "Find models to download."),
+    "create": Subcommand("llmd.cli.create", "Derive a model from another one with a Modelfile."),
     "convert": Subcommand("llmd.cli.convert", "Convert a model to a GGUF file or a directory."),
     "cp": Subcommand("llmd.cli.cp", "Copy a model to a new name."),
     "rm": Subcommand("llmd.cli.rm", "Remove models that llmd pulled, copied or derived."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -42,6 +42,16 @@ class Listing(msgspec.Struct, frozen=True):
 
     commit: str
     files: tuple[HubFile, ...]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A repository that a search found."""
+
+    repo: str = msgspec.field(name="id")
+    downloads: int | None = None
+    """Downloads in the last 30 days, if the hub says so."""
+    gated: bool | str = False
+    """Whether its authors' terms must be accepted first; a text says who grants access."""
 
 
 class Content(msgspec.Struct):
@@ -85,6 +95,29 @@ class Hub:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise HubError(
                 f"{self.endpoint} sent an invalid description of {name}: {error}",
+                hint="check that --hub or HF_ENDPOINT is the address of a model hub",
+            ) from error
+
+    def search(self, text: str, limit: int) -> Sequence[Found]:
+        """Return repositories that match a text, the most downloaded first.
+
+        Raises:
+            HubError: the hub refuses the search or cannot be reached.
+        """
+        from huggingface_hub import get_session
+        from huggingface_hub.utils import hf_raise_for_status
+
+        # Not `HfApi.list_models`, which tries again for minutes: a person waits for this.
+        url = f"{self.endpoint}/api/models"
+        query: dict[str, str | int] = {"search": text, "sort": "downloads", "limit": limit}
+        try:
+            with self._errors_translated(HubName(text)):
+                reply = get_session().get(url, params=query, headers=self._headers(), timeout=SILENCE_S)
+                hf_raise_for_status(reply)
+                return msgspec.json.decode(reply.content, type=tuple[Found, ...])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise HubError(
+                f"{self.endpoint} sent an invalid answer to a search: {error}",
                 hint="check that --hub or HF_ENDPOINT is the address of a model hub",
             ) from error
 

@@ -8,6 +8,7 @@ import reprlib
 import msgspec
 
 from llmd.api.errors import RequestError
+from llmd.registry.short_names import repository_of
 
 LATEST = ":latest"
 MAIN = "main"
@@ -49,14 +50,14 @@ class HubName(msgspec.Struct, frozen=True):
 
 
 def parse_hub_name(text: str) -> HubName:
-    """Parse ``ORG/NAME`` or ``ORG/NAME@REVISION``, either with ``:QUANT``.
+    """Parse ``ORG/NAME`` or ``ORG/NAME@REVISION``, either with ``:QUANT``, or a short name.
 
     A prefix such as ``hf.co/`` and the suffix ``:latest`` are ignored.
 
     Raises:
         RequestError: it has another form, or names another hub: the hub is chosen by a setting.
     """
-    stripped = text.strip()
+    stripped = repository_of(text.strip())
     for prefix in HUB_PREFIXES:
         stripped = stripped.removeprefix(prefix)
     _check_len(stripped, "model")

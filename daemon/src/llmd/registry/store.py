@@ -20,6 +20,7 @@ from llmd.models.meta.params_file import PARAMS_FILE
 from llmd.models.model_path import is_model_path, path_error, path_name
 from llmd.registry.derived import DerivedModels
 from llmd.registry.pulled_models import PulledModels
+from llmd.registry.short_names import repository_of, short_name
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
@@ -79,7 +80,8 @@ class Store:
         return directory is not None and self.pulled_models.version_of(directory) is not None
 
     def find(self, name: str, *, allow_path: bool) -> StoredModel:
-        """Find a model by exact name, by name without ``:latest``, by unique prefix, or by path.
+        """Find a model by exact name, by name without ``:latest``, by short name, by unique prefix, or
+        by path.
 
         ``allow_path`` says whether the caller may name a directory or a GGUF file anywhere on this machine. A
         broken model is found too; its ``reason`` says what is wrong.
@@ -107,7 +109,7 @@ class Store:
 
 
 def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
-    for exact in (name, name.removesuffix(LATEST)):
+    for exact in (name, name.removesuffix(LATEST), repository_of(name)):
         if exact in directories:
             return [exact]
     return [known for known in directories if name and known.startswith(name)]
@@ -159,6 +161,11 @@ def _not_found(name: str, matching: list[str], directories: Mapping[str, Path]) 
         return NotFoundError(
             f"{len(matching)} models begin with {name!r}: {', '.join(matching[:3])}",
             hint="give the whole name",
+        )
+    if (entry := short_name(name)) is not None:
+        return NotFoundError(
+            f"{name} stands for {entry.repo}, which is not on this machine",
+            hint=f"fetch it with `llmd pull {name}`",
         )
     nearest = difflib.get_close_matches(name, directories, n=3, cutoff=0.0)
     return NotFoundError(

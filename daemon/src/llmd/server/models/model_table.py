@@ -9,6 +9,7 @@ from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name
+from llmd.registry.short_names import repository_of, short_name
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
@@ -123,7 +124,7 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
     known = {name: name for name in names} | {
         alias: name for alias, name in aliases.items() if alias not in patterns
     }
-    for exact in (asked, asked.removesuffix(LATEST)):
+    for exact in (asked, asked.removesuffix(LATEST), repository_of(asked)):
         if exact in known:
             return [known[exact]]
     meant = [name for pattern, name in patterns.items() if fnmatchcase(asked, pattern)]
@@ -153,6 +154,12 @@ def _unknown(asked: str, names: list[str], known: Iterable[str]) -> NotFoundErro
         return NotFoundError(
             f"{len(names)} models begin with {asked}: {', '.join(names[:NEAREST])}",
             hint="give the whole name",
+        )
+    if (entry := short_name(asked)) is not None:
+        return UnknownModelError(
+            f"{asked} stands for {entry.repo}, which is not on this machine",
+            asked=asked,
+            hint=f"fetch it with `llmd pull {asked}`",
         )
     nearest = difflib.get_close_matches(asked, known, n=NEAREST, cutoff=0.0)
     return UnknownModelError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from llmd.chat.truncation import Fitted, prompt_room
 from llmd.grammar.closed_objects import close_objects
 from llmd.grammar.json_schema import schema_grammar
 from llmd.registry.derived import DerivedModels
+from llmd.registry.modelfile import is_go_template
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
@@ -25,8 +25,6 @@ from llmd.server.models.served_model import ReadyModel
 MAX_TOP_LOGPROBS = 20
 LEVELS = ("low", "medium", "high", "max")
 Think = bool | str | None
-# Begins an action in a Go template, but is not valid in a Jinja template.
-_GO = re.compile(r"\{\{-?\s*(?:\.|\$|/\*|(?:if|else|end|range|with|block|define|template)\b)")
 
 
 class OllamaRequest(Struct, frozen=True):
@@ -126,7 +124,7 @@ def read_template(fields: RequestFields) -> str:
         BadRequestError: it is a Go template, the kind that Ollama uses.
     """
     template = fields.text("template") or ""
-    if _GO.search(template) and "{%" not in template:
+    if is_go_template(template):
         raise BadRequestError(
             "template is a Go template; llmd renders only Jinja templates",
             code="unsupported_parameter",

@@ -1,0 +1,56 @@
+"""``llmd create`` with Modelfiles as people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.registry.test_modelfile import ADAPTED, CHARACTER, CODER, JINJA, SHOTS
+from tests.serving.home import Home
+
+
+@pytest.fixture(autouse=True)
+def _ended(home: Home) -> object:
+    """The daemon that a test starts ends with it."""
+    yield
+    home.llmd("stop", "--daemon")
+
+
+def test_five_modelfiles(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "Modelfile"
+    for name, text in (("mario", CHARACTER), ("coder", CODER), ("shots", SHOTS), ("jinja", JINJA)):
+        lines = text.splitlines()
+        begun = next(place for place, line in enumerate(lines) if line.startswith("FROM"))
+        lines[begun] = "FROM tiny"
+        file.write_text("\n".join(lines))
+        done = home.llmd("create", name, "-f", str(file))
+        assert (done.returncode, done.stdout) == (0, f"{name}\n"), done.stderr
+        assert ("Go template" in done.stderr) == (name == "coder")
+    answered = home.llmd("run", "jinja", "Hello", "-n", "3", "--stats")
+    assert answered.returncode == 0, answered.stderr
+    assert "prompt 5 tokens" in answered.stderr  # its template adds nothing to the text
+    file.write_text(ADAPTED.replace("mistral", "tiny"))
+    refused = home.llmd("create", "adapted", "-f", str(file))
+    assert refused.returncode == 2
+    assert "adapters are not applied" in refused.stderr
+
+
+def test_paths_are_relative_to_the_modelfile(home: Home, tmp_path: Path) -> None:
+    tiny = home.folder / "data" / "llmd" / "models" / "tiny"
+    (tmp_path / "model").symlink_to(tiny)
+    (tmp_path / "Modelfile").write_text("FROM ./model\nSYSTEM Be brief.\n")
+    assert home.llmd("create", "brief", "-f", str(tmp_path / "Modelfile")).returncode == 0
+    rows = {row["name"]: row for row in home.json("list")["models"]}
+    assert rows["brief"]["base"] in {"tiny", str(tiny)}
+
+
+def test_standard_input_and_errors(home: Home) -> None:
+    assert home.llmd("create", "b", "-f", "-", stdin="FROM tiny\n").stdout == "b\n"
+    absent = home.llmd("create", "c", "-f", "/nowhere/Modelfile")
+    assert absent.returncode == 2
+    assert "/nowhere/Modelfile cannot be read: No such file or directory" in absent.stderr
+    missing = home.llmd("create", "c", "-f", "-", stdin="FROM qwen3\n")
+    assert missing.returncode == 3
+    assert "qwen3 stands for Qwen/Qwen3-4B, which is not on this machine" in missing.stderr
+    assert "llmd pull qwen3" in missing.stderr
