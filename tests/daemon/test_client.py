@@ -15,7 +15,8 @@ from llmd.api.errors import (
     NotFoundError,
     RequestError,
 )
-from llmd.client import EXIT_REFUSED, Client, candidates, find_daemon
+from llmd.client import Client, candidates, find_daemon
+from llmd.client_errors import EXIT_REFUSED
 from llmd.config import Settings, TcpAddress, UnixAddress, load_settings
 from llmd.config.addresses import DEFAULT_TCP
 from tests.serving.model import CONTEXT_LEN, TURN_END, write_embedding_model, write_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from llmd.api.messages import Report
+from llmd.api.reports import Report
 from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.daemon_state import ModelState
 from llmd.server.telemetry.exposition import exposition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -17,7 +17,11 @@ from tests.serving.running import MODEL, RunningDaemon
 
 @contextlib.contextmanager
 def asked(
-    daemon: RunningDaemon, body: dict[str, Any], *, unix: bool = False
+    daemon: RunningDaemon,
+    body: dict[str, Any],
+    *,
+    unix: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> Iterator[http.client.HTTPConnection]:
     """A request whose reply has not been awaited yet."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
@@ -25,7 +29,7 @@ def asked(
     connection.sock = connected(address)
     fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
     with closing(connection):
-        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, **body}))
+        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, **body}), headers or {})
         yield connection
 
 

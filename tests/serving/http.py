@@ -68,7 +68,11 @@ def send(
 
 @contextlib.contextmanager
 def open_stream(
-    daemon: RunningDaemon, body: Mapping[str, Any], *, unix: bool = False
+    daemon: RunningDaemon,
+    body: Mapping[str, Any],
+    *,
+    unix: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
     """A chat whose reply is read bit by bit; leaving closes the connection, whatever is still to come."""
     address: Address = UnixAddress(daemon.socket) if unix else daemon.tcp
@@ -77,7 +81,12 @@ def open_stream(
     connection.sock.settimeout(LIMIT_S)
     fields = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
     with contextlib.closing(connection):
-        connection.request("POST", "/v1/chat/completions", json.dumps({**fields, "stream": True, **body}))
+        connection.request(
+            "POST",
+            "/v1/chat/completions",
+            json.dumps({**fields, "stream": True, **body}),
+            dict(headers or {}),
+        )
         with connection.getresponse() as reply:
             yield reply
 

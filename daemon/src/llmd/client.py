@@ -11,36 +11,15 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
-from llmd.api.errors import (
-    ConflictError,
-    ContextLengthError,
-    DaemonUnreachableError,
-    DiskSpaceError,
-    EngineCrashedError,
-    HubError,
-    LlmdError,
-    MemoryBudgetError,
-    NotFoundError,
-    RequestError,
-)
+from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.client_errors import error_of, not_llmd
 from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
 from llmd.config.addresses import DEFAULT_TCP
 
 CONNECT_LIMIT_S = 5.0
-EXIT_REFUSED = 4
 EXIT_TIMEOUT = 7
 DATA = b"data: "
 DONE = b"[DONE]"
-_ERRORS: Mapping[str, type[LlmdError]] = {
-    "engine_crashed": EngineCrashedError,
-    "out_of_memory": MemoryBudgetError,
-    "out_of_disk": DiskSpaceError,
-    "hub_failed": HubError,
-    "conflict": ConflictError,
-    "model_not_found": NotFoundError,
-    "invalid_request_error": RequestError,
-    "not_found_error": NotFoundError,
-}
 
 
 class Usage(Struct, frozen=True):
@@ -165,12 +144,19 @@ class Client:
         Raises:
             LlmdError: the hub or the disk failed; the subclass says why.
         """
-        with self._reply("POST", "/llmd/pull", {"model": name}) as reply:
-            for line in reply:
-                step = _decoded(line)
-                if "error" in step:
-                    raise _error(step)
-                yield step
+        return self._steps("/llmd/pull", {"model": name})
+
+    def load(
+        self, model: str, *, keep_alive: str | float | None = None
+    ) -> Generator[dict[str, Any], None, None]:
+        """Make the daemon load a model; yield the progress steps. The last has the result.
+
+        ``keep_alive`` is how long it stays loaded without requests, as Ollama writes it; None: unchanged.
+
+        Raises:
+            LlmdError: it cannot be loaded; the subclass says why.
+        """
+        return self._steps("/llmd/load", {"model": model, "keep_alive": keep_alive})
 
     def create(self, name: str, fields: Mapping[str, Any]) -> None:
         """Derive a model. ``fields`` are those of Ollama's ``/api/create``, such as ``system``."""
@@ -209,6 +195,15 @@ class Client:
         with self._reply(method, path, body) as reply:
             return _decoded(reply.read())
 
+    def _steps(self, path: str, body: Mapping[str, Any]) -> Generator[dict[str, Any], None, None]:
+        """Yield the lines of a reply that may end with an error."""
+        with self._reply("POST", path, body) as reply:
+            for line in reply:
+                step = _decoded(line)
+                if "error" in step:
+                    raise error_of(step)
+                yield step
+
     def _stream(self, path: str, body: Mapping[str, Any]) -> Iterator[Answer]:
         options = {"stream": True, "stream_options": {"include_usage": True}}
         with self._reply("POST", path, {**body, **options}) as reply:
@@ -216,7 +211,7 @@ class Client:
                 if line.startswith(DATA) and line[len(DATA) :].strip() != DONE:
                     chunk = _decoded(line[len(DATA) :])
                     if "error" in chunk:
-                        raise _error(chunk)
+                        raise error_of(chunk)
                     yield _answer(chunk)
                 self._check_open()
             self._check_open()
@@ -239,7 +234,7 @@ class Client:
                 raise _lost(self.address, error) from error
             with reply:
                 if reply.status >= http.client.BAD_REQUEST:
-                    raise _error(_decoded(reply.read()), reply.status)
+                    raise error_of(_decoded(reply.read()), reply.status)
                 try:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
@@ -362,28 +357,7 @@ def _decoded(content: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _stranger() from error
-
-
-def _error(body: Mapping[str, Any], status: int = 0) -> LlmdError:
-    error = body.get("error")
-    if isinstance(error, str):  # the form of Ollama's routes
-        return {400: RequestError, 404: NotFoundError}.get(status, LlmdError)(error)
-    if not isinstance(error, dict):
-        return _stranger()
-    kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
-    if "n_ctx" in error:
-        return ContextLengthError(error["n_prompt_tokens"], error["n_ctx"], param=str(error["param"]))
-    if kind is RequestError:
-        return RequestError(str(error["message"]), param=error.get("param"))
-    found = kind(str(error["message"]))
-    if error.get("type") in {"permission_error", "authentication_error"}:
-        found.exit_code = EXIT_REFUSED
-    return found
-
-
-def _stranger() -> LlmdError:
-    return LlmdError("the server at this address is not an llmd daemon", hint="check --host")
+        raise not_llmd() from error
 
 
 def _lost(address: Address, error: Exception) -> DaemonUnreachableError:

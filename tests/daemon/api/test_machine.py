@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_processors, num_threads
+from llmd.api.machine import available_bytes, cache_bytes, cpu_name, num_processors, num_threads, total_bytes
 
 GIB = 1 << 30
 
@@ -96,6 +96,16 @@ def test_last_level_caches_count_once_for_all_that_share_them(four_cpus: None, t
 def test_memory_is_what_the_machine_has_available(tmp_path: Path) -> None:
     files = {"proc/meminfo": "MemTotal: 8000 kB\nMemAvailable: 5000 kB\n"}
     assert available_bytes(make_root(tmp_path, files)) == 5000 * 1024
+
+
+def test_all_memory_is_that_of_the_machine_or_the_limit_of_a_control_group(tmp_path: Path) -> None:
+    files = {"proc/meminfo": "MemTotal: 8000 kB\nMemAvailable: 5000 kB\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 8000 * 1024
+    files |= {"proc/self/cgroup": "0::/inner\n", "sys/fs/cgroup/inner/memory.max": "max\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 8000 * 1024
+    files |= {"sys/fs/cgroup/inner/memory.max": "1000000\n"}
+    assert total_bytes(make_root(tmp_path, files)) == 1_000_000
+    assert total_bytes(tmp_path / "absent") > 0
 
 
 def test_memory_is_cut_to_what_a_control_group_has_left(tmp_path: Path) -> None:

@@ -46,6 +46,23 @@ def test_verbosity_chooses_the_events(
     assert [line.split()[-1] for line in captured.err.splitlines()] == expected
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_daemon_that_keeps_its_records_prints_no_more_than_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    configure(0)
+    llmd = logging.getLogger("llmd")
+    before = llmd.level
+    llmd.setLevel(logging.INFO)
+    logging.getLogger("llmd.made").info("i")
+    logging.getLogger(DAEMON).info("serving")
+    logging.getLogger("llmd.made").error("e")
+    llmd.setLevel(before)
+    printed = [line.split()[-1] for line in capsys.readouterr().err.splitlines()]
+    assert printed == (["e"] if terminal else ["serving", "e"])
+
+
 def test_configuring_twice_says_everything_once(capsys: pytest.CaptureFixture[str]) -> None:
     configure(0)
     configure(0)

@@ -60,6 +60,14 @@ def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
     assert model["report"]["kv_blocks_total"] > 0
 
 
+def test_warnings_are_lines_below_the_table_and_the_rest_is_for_others() -> None:
+    said = [{"level": "info", "text": "all is well"}, {"level": "warn", "text": "it is slow"}]
+    assert ps.warnings([{"name": "tiny", "verdicts": said}, {"name": "other", "verdicts": []}]) == [
+        "warning: tiny: it is slow"
+    ]
+    assert ps.warnings([{"name": "of an older daemon"}]) == []
+
+
 def test_layers_are_named_as_people_count_them() -> None:
     assert ps.where(LOADED) == "cpu layers 0-3, reference layers 4-5"
     assert ps.size_of(LOADED) == 168

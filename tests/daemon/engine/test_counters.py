@@ -10,6 +10,7 @@ from llmd.api.messages import StopParams
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.counters import Counters
+from llmd.engine.step_reads import KVReads
 from llmd.scheduler.chunk import Chunk, StepPlan
 from llmd.scheduler.sequence import Sequence
 from tests.serving.cores import run, submit
@@ -36,6 +37,7 @@ def chunk(prompt_len: int, start: int, count: int) -> Chunk:
 
 
 DECODE = chunk(20, 20, 1)
+READS = KVReads(((10, None),), 0)
 
 
 @pytest.mark.parametrize(
@@ -50,21 +52,22 @@ DECODE = chunk(20, 20, 1)
 )
 def test_a_step_with_any_token_of_a_prompt_is_prefill(chunks: list[Chunk], prompt_tokens: int) -> None:
     counters = Counters(last_done=0.0)
-    counters.count(StepPlan(chunks, []), 1)
+    counters.count(StepPlan(chunks, []), 1, READS)
     assert counters.prompt_tokens == prompt_tokens
     assert counters.prefill_s > 0
-    assert counters.decode_s == 0
+    assert (counters.decode_s, counters.decode_steps, counters.decode_kv_bytes) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("chunks", [[DECODE], [DECODE, DECODE], [chunk(20, 20, 5)], [chunk(20, 24, 1)]])
 def test_a_step_with_tokens_of_answers_alone_is_decode(chunks: list[Chunk]) -> None:
     counters = Counters(last_done=0.0)
-    counters.count(StepPlan(chunks, []), 1)
-    assert (counters.prompt_tokens, counters.prefill_s) == (0, 0)
+    counters.count(StepPlan(chunks, []), 1, READS)
+    assert (counters.prompt_tokens, counters.prefill_s, counters.decode_steps) == (0, 0, 1)
     assert counters.decode_s > 0
+    assert counters.decode_kv_bytes == 10 * sum(one.start + one.count for one in chunks)
 
 
 def test_cached_tokens_are_those_of_sequences_that_began() -> None:
     counters = Counters()
-    counters.count(StepPlan([DECODE], [(DECODE.sequence, 16), (DECODE.sequence, 32)]), 2)
+    counters.count(StepPlan([DECODE], [(DECODE.sequence, 16), (DECODE.sequence, 32)]), 2, READS)
     assert (counters.cached_tokens, counters.output_tokens, counters.steps) == (48, 2, 1)

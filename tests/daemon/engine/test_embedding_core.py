@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from llmd.api import HOST_MEMORY, DeviceError, MemoryBudgetError, RequestError, StageLimits
 from llmd.api.messages import EmbedText
+from llmd.api.reports import SequenceState
 from llmd.api.step import Selection, Step
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.embedding_core import EmbeddingCore
@@ -153,6 +154,8 @@ def test_a_cancelled_text_frees_its_blocks() -> None:
     core.step()
     assert (core.report().running, core.report().waiting) == (1, 1)
     assert core.report().kv_blocks_used > 0
+    states = core.report(sequences=True).sequences
+    assert states == (SequenceState(1, "prefill", None, 32, 4), SequenceState(2, "waiting", "earlier"))
     core.cancel(1)
     core.cancel(7)
     assert core.report().kv_blocks_used == 0

@@ -23,17 +23,16 @@ from llmd.api.messages import (
     EmbedText,
     Failed,
     FromEngine,
-    GetReport,
     Load,
     Loaded,
     Loading,
     Output,
-    Report,
     Shutdown,
     StageSpec,
     StopParams,
     Submit,
 )
+from llmd.api.reports import GetReport, Report
 from llmd.api.samplers import SamplingParams
 from llmd.engine.loading import LoadedModel
 from llmd.engine.process import serve

@@ -4,181 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from llmd.api import BLOCK_LEN, KVGroup
+from llmd.api import BLOCK_LEN
+from llmd.api.reports import GroupBlocks
 from llmd.pager.block_counts import blocks_for, most_forked
 from llmd.pager.block_keys import BlockKeys
-from llmd.pager.pager import NO_BLOCK, Copies, Pager
-from llmd.pager.states import NO_STATE
+from llmd.pager.pager import Pager
 from tests import histories
-
-FULL = KVGroup(0, None, 2, 8, (0, 2))
-WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
-STATE = KVGroup(2, None, 0, 0, (4, 5), kind="state", state_bytes=8)
-MAX_LEN, CHUNK = 320, 40
-
-
-class Flight(NamedTuple):
-    """A step in flight: the copies that it does first, and what it writes.
-
-    A write is (sequence, its row of each table, its tokens, first position, count).
-    """
-
-    copies: Copies
-    writes: list[tuple[int, tuple[Copies, ...], tuple[int, ...], int, int]]
-
-
-class Contents:
-    """Contents of a simulated device: for each place of a block, the tokens up to the one of its key and
-    value; for each slot, the tokens of its state.
-    """
-
-    def __init__(self) -> None:
-        self.places: dict[tuple[int, int, int], tuple[int, ...]] = {}
-        self.states: dict[int, tuple[int, ...]] = {NO_STATE: ()}
-
-    def run(self, flight: Flight) -> None:
-        for group, source, target in flight.copies.tolist():
-            for offset in range(BLOCK_LEN):
-                self.places[group, target, offset] = self.places.get((group, source, offset), ())
-        for _, (*tables, slots), tokens, start, count in flight.writes:
-            read, written = slots[0].tolist()
-            assert self.states[read] == tokens[:start]
-            self.states[written] = tokens[: start + count]
-            for group, table in enumerate(tables):
-                for position in range(start, start + count):
-                    block = int(table[0, position // BLOCK_LEN])
-                    assert block != NO_BLOCK
-                    self.places[group, block, position % BLOCK_LEN] = tokens[: position + 1]
-
-    def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
-        """Check that all that the next token reads is present and was written for exactly these tokens."""
-        length = pager.length(sequence)
-        *tables, slots = pager.tables([sequence])
-        assert self.states[int(slots[0, 1])] == tuple(tokens[:length])
-        for kv_group, table in zip((FULL, WINDOW), tables, strict=True):
-            first = 0 if kv_group.window is None else max(0, length - kv_group.window + 1)
-            for position in range(first, length):
-                block = int(table[0, position // BLOCK_LEN])
-                assert block != NO_BLOCK
-                held = self.places[kv_group.id, block, position % BLOCK_LEN]
-                assert held == tuple(tokens[: position + 1])
-
-
-class PagerHistory(RuleBasedStateMachine):
-    """Open, fork, grow and free in any order, with up to two steps in flight on a simulated device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pager = Pager(
-            (FULL, WINDOW, STATE),
-            (30, 20, 12),
-            max_sequences=5,
-            max_len=MAX_LEN,
-            chunk_len=CHUNK,
-            depth=2,
-            snapshot_len=2 * BLOCK_LEN,
-        )
-        self.contents = Contents()
-        self.tokens: dict[int, list[int]] = {}
-        self.flights: list[Flight] = []
-        self.next_id = 0
-
-    def begun(self) -> list[int]:
-        """Return the sequences with valid tokens."""
-        return [sequence for sequence in sorted(self.tokens) if self.pager.length(sequence)]
-
-    # Few different prefixes, so that sequences share them.
-    @rule(
-        beginning=st.integers(0, 2), count=st.integers(1, 120), tail=st.integers(0, 3), cached=st.booleans()
-    )
-    def open(self, beginning: int, count: int, tail: int, cached: bool) -> None:  # noqa: FBT001 - hypothesis'
-        tokens = [beginning] * count + [tail]
-        if self.pager.open(self.next_id, tokens, BlockKeys() if cached else None) is not None:
-            self.tokens[self.next_id] = tokens
-            assert self.pager.length(self.next_id) < len(tokens)
-        self.next_id += 1
-
-    @precondition(lambda self: self.begun())
-    @rule(data=st.data())
-    def fork(self, data: st.DataObject) -> None:
-        parent = data.draw(st.sampled_from(self.begun()))
-        tail = data.draw(st.lists(st.integers(4, 5), min_size=1, max_size=20))
-        tokens = [*self.tokens[parent][: self.pager.length(parent)], *tail][:MAX_LEN]
-        if self.pager.fork(parent, self.next_id, tokens):
-            self.tokens[self.next_id] = tokens
-        self.next_id += 1
-
-    @precondition(lambda self: self.tokens and len(self.flights) < 2)
-    @rule(data=st.data())
-    def launch(self, data: st.DataObject) -> None:
-        writes = []
-        paused = data.draw(st.sets(st.sampled_from(sorted(self.tokens)), max_size=2))
-        for sequence in sorted(self.tokens.keys() - paused):
-            tokens, planned = self.tokens[sequence], self.pager.planned(sequence)
-            most = min(len(tokens) - planned, CHUNK - (planned - self.pager.length(sequence)))
-            count = self.pager.fitting(planned, min(most, data.draw(st.integers(1, CHUNK))))
-            if not self.pager.prepare(sequence, count):
-                assert self.pager.planned(sequence) == planned
-                continue
-            tables = tuple(table.copy() for table in self.pager.tables([sequence]))
-            writes.append((sequence, tables, tuple(tokens[: planned + count]), planned, count))
-            if len(tokens) == planned + count and len(tokens) < MAX_LEN:
-                tokens.append(data.draw(st.integers(0, 2)))
-        self.flights.append(Flight(self.pager.copies(), writes))
-
-    @precondition(lambda self: self.flights)
-    @rule()
-    def arrive(self) -> None:
-        flight = self.flights.pop(0)
-        self.contents.run(flight)
-        self.pager.copied(flight.copies)
-        for sequence, _, _, _, count in flight.writes:
-            if self.pager.owns(sequence):
-                self.pager.advance(sequence, count)
-
-    @precondition(lambda self: self.flights)
-    @rule(written=st.booleans())
-    def fail(self, written: bool) -> None:  # noqa: FBT001 - hypothesis'
-        for flight in self.flights if written else ():
-            self.contents.run(flight)
-        self.flights.clear()
-        self.pager.rewind()
-
-    @precondition(lambda self: self.tokens)
-    @rule(data=st.data())
-    def free(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from(sorted(self.tokens)))
-        self.pager.free(sequence)
-        del self.tokens[sequence]
-
-    @invariant()
-    def adds_up(self) -> None:
-        self.pager.check_integrity()
-
-    @precondition(lambda self: not self.flights)
-    @invariant()
-    def holds_what_was_written(self) -> None:
-        self.contents.run(copies := Flight(self.pager.copies(), []))
-        self.pager.copied(copies.copies)
-        for sequence, tokens in self.tokens.items():
-            self.contents.check(self.pager, sequence, tokens)
-
-    def teardown(self) -> None:
-        while self.flights:
-            self.arrive()
-        self.holds_what_was_written()
-        for sequence in self.tokens:
-            self.pager.free(sequence)
-        assert [pool.num_free for pool in self.pager.pools] == [30, 20, 12]
-
+from tests.daemon.pager.pager_history import CHUNK, FULL, MAX_LEN, STATE, WINDOW, PagerHistory
 
 TestPagerHistory = histories.timeout(PagerHistory.TestCase)
 TestPagerHistory.settings = settings(max_examples=histories.EXAMPLES, stateful_step_count=40)
@@ -397,3 +234,14 @@ def test_retracted_positions_give_back_their_blocks() -> None:
     pager.check_integrity()
     assert pager.prepare(1, 15)
     assert [pool.num_free for pool in pager.pools] == [count - 1 for count in free]
+
+
+def test_blocks_are_listed_in_the_order_of_the_pool() -> None:
+    pager = Pager((FULL, STATE), (8, 6), max_sequences=4, max_len=MAX_LEN, chunk_len=CHUNK)
+    run(pager, 1, [1] * (2 * BLOCK_LEN + 1))
+    pager.fork(1, 2, [1] * (2 * BLOCK_LEN + 2))
+    run(pager, 3, [3] * BLOCK_LEN + [4])
+    pager.free(3)
+    blocks, slots = pager.blocks()
+    assert blocks == GroupBlocks(0, BLOCK_LEN, (("shared", 3), ("cached", 1), ("free", 4)))
+    assert (slots.block_len, slots.map) == (None, (("shared", 1), ("free", 5)))

@@ -77,3 +77,12 @@ def test_adopted_blocks_are_evicted_before_all_others_the_last_adopted_first() -
     assert pool.adopt(b"third") is None, "no block is empty"
     pool.check_integrity()
     assert [pool.take() for _ in range(3)] == [second, first, used]
+
+
+def test_a_block_is_free_cached_used_or_shared() -> None:
+    pool = BlockPool(4)
+    shared, cached, _ = pool.share(pool.take()), pool.take(), pool.take()
+    pool.remember(shared, b"shared")
+    pool.remember(cached, b"cached")
+    pool.give_back([cached])
+    assert pool.states() == ["shared", "cached", "used", "free"]

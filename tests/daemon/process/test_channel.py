@@ -9,7 +9,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from llmd.api.messages import Cancel, FromFront, GetReport, PackedVocabulary, Report, Vocabulary
+from llmd.api.messages import Cancel, FromFront, PackedVocabulary, Vocabulary
+from llmd.api.reports import GetReport, Report
 from llmd.process.channel import Channel
 from llmd.process.frames import encode_frame
 

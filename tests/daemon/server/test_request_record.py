@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from llmd.api.errors import LlmdError
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import DeadlineError
 from llmd.server.request_record import (
@@ -41,6 +42,25 @@ async def test_time_limits_within_are_not_taken_for_the_deadline() -> None:
     with pytest.raises(TimeoutError):
         async with record.in_time():
             raise TimeoutError
+
+
+async def test_a_cancelled_request_ends_with_the_error_that_it_is_given() -> None:
+    record, error = RequestRecord(), LlmdError("cancelled")
+    asyncio.get_running_loop().call_soon(record.cancel, error)
+    with pytest.raises(LlmdError) as caught:
+        async with record.in_time():
+            await asyncio.Event().wait()
+    assert caught.value is record.cancelled is error
+    assert not record.stops
+
+
+async def test_cancelling_ends_only_present_work() -> None:
+    record, stopped = RequestRecord(), list[LlmdError]()
+    async with record.in_time():
+        pass
+    record.stops.append(stopped.append)
+    record.cancel(error := LlmdError("cancelled"))
+    assert stopped == [error]
 
 
 async def test_each_task_has_the_record_of_its_request() -> None:

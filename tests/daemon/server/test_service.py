@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.config import ServerConfig
+from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
@@ -15,6 +16,7 @@ from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
 from llmd.server.service import Service
+from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
 from tests.serving.model_managers import bare_model, residents_of
 
@@ -25,7 +27,17 @@ def service(tmp_path: Path) -> Iterator[Service]:
     with ThreadPoolExecutor(2) as threads:
         plugins = AsyncPluginHost(PluginHost((), Cache(tmp_path)), threads)
         yield Service(
-            ServerConfig(), "0", table, plugins, Pulls(()), threads, lambda: None, lambda: None, Metrics()
+            ServerConfig(),
+            "0",
+            table,
+            plugins,
+            Pulls(()),
+            threads,
+            lambda: None,
+            lambda: None,
+            Metrics(),
+            Benchmarks(Cache(tmp_path)).known,
+            Feed(),
         )
 
 

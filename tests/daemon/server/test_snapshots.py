@@ -3,17 +3,28 @@ from __future__ import annotations
 import asyncio
 import json
 
+from llmd.server.model_states import ModelStates
 from llmd.server.request_record import RequestRecord
 from llmd.server.snapshots import Snapshots
+from llmd.server.telemetry.device_facts import DeviceFacts
 from llmd.server.telemetry.feed import Event
 from llmd.server.telemetry.metrics import Metrics
+
+
+async def no_facts() -> DeviceFacts:
+    return DeviceFacts()
+
+
+def states_of(metrics: Metrics) -> ModelStates:
+    """Return the states of a daemon that serves nothing."""
+    return ModelStates(metrics, tuple, no_facts)
 
 
 async def test_reports_and_progress_come_as_long_as_somebody_watches() -> None:
     metrics = Metrics()
     metrics.begin(RequestRecord("req_1", model="tiny"))
     metrics.begin(RequestRecord("req_2"))
-    snapshots = Snapshots("1", metrics, tuple, report_s=0.0)
+    snapshots = Snapshots("1", metrics, states_of(metrics), report_s=0.0)
     await asyncio.sleep(0)
     assert metrics.feed.last == 0
     async with snapshots.watch(None) as watcher:
@@ -33,6 +44,6 @@ async def test_snapshot_has_models_processes_and_the_requests_that_engines_answe
     metrics = Metrics()
     metrics.begin(RequestRecord("req_1", model="tiny"))
     metrics.begin(RequestRecord("req_2"))
-    snapshot = await Snapshots("1", metrics, tuple).snapshot()
+    snapshot = await Snapshots("1", metrics, states_of(metrics)).snapshot()
     assert (snapshot["version"], snapshot["models"]) == ("1", [])
     assert [request["request_id"] for request in snapshot["requests"]] == ["req_1"]

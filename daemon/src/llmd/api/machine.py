@@ -48,6 +48,15 @@ def available_bytes(root: Path = ROOT) -> int:
     return max(0, min(_machine_bytes(root), *(value for value in left if value is not None), 1 << 62))
 
 
+def total_bytes(root: Path = ROOT) -> int:
+    """Return the bytes of the machine's memory, or the lowest limit of the process's control groups."""
+    words = (_word(folder / name) for folder in _control_groups(root, "memory") for name, *_ in _MEMORY_FILES)
+    meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    total = meminfo.get("MemTotal", "").split()
+    physical = int(total[0]) * 1024 if total else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(physical, *(int(word) for word in words if word.isdigit()), 1 << 62)
+
+
 def address_space_limit() -> int | None:
     """Return the limit of this process's address space in bytes (``ulimit -v``); None: unlimited."""
     limit, _most = resource.getrlimit(resource.RLIMIT_AS)

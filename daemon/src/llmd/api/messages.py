@@ -1,10 +1,11 @@
 """Messages between the front and an engine process: token ids only, msgpack frames on a socket pair.
 
 The front sends `Load` once, `Vocabulary` before the first grammar, then `Submit` (`EmbedText` to an embedding
-model), `Cancel`, `GetReport` and `Shutdown`. The engine sends `Loading` while it loads, then `Loaded` or
-`Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, and a `Report` for
-each `GetReport`. If a device fails, it sends `Loading` and `Replanned`, or `Failed` and ends. A frame is a
-4-byte little-endian length and one msgpack map tagged by ``type``.
+model), `Cancel`, `GetReport`, `GetBlocks` and `Shutdown`. The engine sends `Loading` while it loads, then
+`Loaded` or `Failed`, then one `Output` (`Embedded`) per step, `Failed` for requests it cannot run, a `Report`
+for each `GetReport`, and `Blocks` for each `GetBlocks`. If a device fails, it sends `Loading` and
+`Replanned`, or `Failed` and ends. A frame is a 4-byte little-endian length and one msgpack map tagged by
+``type``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from llmd.api.device import HOST_MEMORY, DeviceOptions
 from llmd.api.embedding import Embedding
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
+from llmd.api.reports import Blocks, GetBlocks, GetReport, Report
 from llmd.api.samplers import SamplingParams
 from llmd.api.tensors import Format
 
@@ -191,10 +193,6 @@ class Cancel(msgspec.Struct, frozen=True, tag=True):
     request_id: int
 
 
-class GetReport(msgspec.Struct, frozen=True, tag=True):
-    """Ask for a `Report`; an answer proves that the engine's loop is running."""
-
-
 class Shutdown(msgspec.Struct, frozen=True, tag=True):
     """End the process; running requests are dropped."""
 
@@ -225,6 +223,10 @@ class StageReport(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = 0
     """Layers ``[first, last)`` that it has parts of; the same number if it has none."""
+    read_bytes: int = 0
+    """Bytes of the weights that every step reads: all but tables of which it reads single rows."""
+    part_names: tuple[str, ...] = ()
+    """Its parts in order, as `StageSpec` names them; a layer that is not complete by its parts."""
 
     @property
     def size_bytes(self) -> int:
@@ -365,31 +367,7 @@ class Embedded(msgspec.Struct, frozen=True, tag=True):
     started: tuple[Started, ...] = ()
 
 
-class Report(msgspec.Struct, frozen=True, tag=True):
-    """Counters of an engine since it was loaded, and its present state."""
-
-    steps: int
-    running: int
-    """Sequences running now."""
-    waiting: int
-    """Sequences in the queue now."""
-    prompt_tokens: int
-    """Prompt tokens that were computed."""
-    cached_tokens: int
-    """Prompt tokens that were found in the prefix cache instead."""
-    output_tokens: int
-    preemptions: int
-    """How often sequences lost their blocks to others."""
-    prefill_s: float
-    """Seconds in steps with prefill."""
-    decode_s: float
-    """Seconds in steps without prefill."""
-    kv_blocks_used: int
-    """Blocks that running sequences refer to."""
-    kv_blocks_total: int
-
-
-ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
-FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | Shutdown
+ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
+FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
 """`ToEngine` as the engine decodes it."""
-FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report
+FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report | Blocks

@@ -94,7 +94,7 @@ class Route(msgspec.Struct, frozen=True):
     handler: Callable[[Any, Any], Awaitable[Any]]
     """Coroutine ``handler(request, service)`` that returns an aiohttp response."""
     probe: bool = False
-    """Clients poll this route to see whether the daemon is up; its requests are not logged."""
+    """Clients poll this route to see how the daemon is; its requests are not logged."""
     right: Right = "use"
     """Permission that the sender needs; API keys may lack ``manage``."""
 

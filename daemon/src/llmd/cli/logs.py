@@ -94,11 +94,15 @@ def configure(verbosity: int, log_format: str = "text") -> None:
 
     A daemon's log always has its start and stop; only the default verbosity on a terminal omits them.
     """
-    handler = logging.StreamHandler()
-    handler.setFormatter(FORMATTERS[log_format]())
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)])
+    threshold = THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)]
     # On a terminal `llmd serve` prints its own line.
     quiet = verbosity == 0 and sys.stderr.isatty()
-    logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else min(root.level, logging.INFO))
+    of_daemon = threshold if quiet else min(threshold, logging.INFO)
+    handler = logging.StreamHandler()
+    handler.setFormatter(FORMATTERS[log_format]())
+    # The loggers' levels do not suffice: a daemon lowers them for its own records (`LogBuffer`).
+    handler.addFilter(lambda record: record.levelno >= (of_daemon if record.name == DAEMON else threshold))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(threshold)
+    logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else of_daemon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,16 @@ def until(row: Row, now: datetime | None = None) -> str:
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
+def warnings(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each warning of the daemon."""
+    return [
+        f"warning: {row['name']}: {verdict['text']}"
+        for row in rows
+        for verdict in row.get("verdicts", ())
+        if verdict["level"] == "warn"
+    ]
+
+
 def _stages(row: Row) -> list[dict[str, Any]]:
     stages: list[dict[str, Any]] = row["loaded"]["stages"] if row.get("loaded") else []
     return stages
@@ -103,5 +113,10 @@ COLUMNS = (
 def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
     """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
     requests, tokens/s, and the time until each is unloaded if no request arrives.
+
+    Below the table are warnings: what is wrong, or slower than it has to be. --plain leaves them out.
     """
-    show(View(**view), "models", connect(host, timeout_s, config_file).ps(), COLUMNS)
+    shape, rows = View(**view), connect(host, timeout_s, config_file).ps()
+    show(shape, "models", rows, COLUMNS)
+    if not (shape.plain or shape.as_json) and (lines := warnings(rows)):
+        click.echo("\n" + "\n".join(lines))

@@ -35,6 +35,7 @@ SUBCOMMANDS = {
     "convert": Subcommand("llmd.cli.convert", "Convert a model to a GGUF file or a directory."),
     "cp": Subcommand("llmd.cli.cp", "Copy a model to a new name."),
     "rm": Subcommand("llmd.cli.rm", "Remove models that llmd pulled, copied or derived."),
+    "load": Subcommand("llmd.cli.load", "Load a model before its first request."),
     "ps": Subcommand("llmd.cli.ps", "Show loaded models and their state."),
     "stop": Subcommand("llmd.cli.stop", "Unload a model or stop the daemon."),
     "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),

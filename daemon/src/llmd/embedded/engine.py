@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import ActivationDtype, Format, KVDtype
-from llmd.api.messages import Load, Loaded, Report
+from llmd.api.messages import Load, Loaded
+from llmd.api.reports import Report
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.tokenizers.tokenizer import check_vocab_size

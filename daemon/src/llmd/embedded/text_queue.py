@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import EmbedText, Report
+from llmd.api.messages import EmbedText
+from llmd.api.reports import Report
 from llmd.engine.embedding_core import EmbeddingCore
 
 

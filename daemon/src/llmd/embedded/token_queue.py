@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import BeamParams, Grammar, Output, Report, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, Output, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.reports import Report
 from llmd.api.samplers import SamplingParams
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.engine.core import EngineCore

@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import (
-    Failed,
-    Output,
-    PackedVocabulary,
-    Report,
-    Started,
-    Submit,
-    TokenOutput,
-    Vocabulary,
-)
+from llmd.api.messages import Failed, Output, PackedVocabulary, Started, Submit, TokenOutput, Vocabulary
 from llmd.api.plan import KVGroup
+from llmd.api.reports import Blocks, Report
 from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters
@@ -33,6 +25,8 @@ from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.rebuilding import new_pager, without_room
+from llmd.engine.sequence_states import sequence_states
+from llmd.engine.step_reads import KVReads
 from llmd.engine.steps.in_flight import StepsInFlight
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step import InFlightStep, SampledTokens
@@ -80,6 +74,7 @@ class EngineCore:
         self._beams = Beams(self._scheduler, self._sampler, self._grammars)
         self._in_flight = self._steps_in_flight(pipeline, limits)
         self._counters = Counters()
+        self._kv_reads = KVReads.of(groups, pipeline.block_bytes)
 
     @property
     def pager(self) -> Pager:
@@ -215,7 +210,7 @@ class EngineCore:
         for ended in beams:
             self.cancel(ended.request_id)
         num_tokens = len(outputs) + sum(len(found.tokens) for ended in beams for found in ended.hypotheses)
-        self._counters.count(step.plan, num_tokens)
+        self._counters.count(step.plan, num_tokens, self._kv_reads)
         running_s = time.perf_counter() - step.planned_at
         started = tuple(Started(one.owner_id, cached, running_s) for one, cached in step.plan.started)
         return Output(tuple(outputs), started, self._failed(), beams)
@@ -248,6 +243,7 @@ class EngineCore:
         self._scheduler.move(self._pager, limits.micro_batches)
         self._in_flight = self._steps_in_flight(pipeline, limits)
         self._pipeline, self._limits = pipeline, limits
+        self._kv_reads = KVReads.of(self._groups, pipeline.block_bytes)
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         self._forward = Forward(pipeline, self._pager, self._admission, limits)
         live = (*self._scheduler.waiting, *self._grammars.waiting)
@@ -268,8 +264,13 @@ class EngineCore:
         """
         return self._forward(token_ids)
 
-    def report(self) -> Report:
-        counters = self._counters
+    def report(self, *, sequences: bool = False) -> Report:
+        """Return the counters; with ``sequences``, also the state of each sequence."""
+        counters, states = self._counters, None
+        if sequences:
+            states = tuple(
+                sequence_states(self._scheduler, self._pager, self._grammars, self._beams, self._limits.slots)
+            )
         total = sum(pool.num_blocks for pool in self._pager.pools)
         return Report(
             steps=counters.steps,
@@ -283,7 +284,14 @@ class EngineCore:
             decode_s=counters.decode_s,
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
             kv_blocks_total=total,
+            decode_steps=counters.decode_steps,
+            decode_kv_bytes=counters.decode_kv_bytes,
+            sequences=states,
         )
+
+    def blocks(self) -> Blocks:
+        """Return the state of every KV block."""
+        return Blocks(self._pager.blocks())
 
     def reset_counters(self) -> None:
         self._counters = Counters()

@@ -6,11 +6,12 @@ import time
 
 import msgspec
 
+from llmd.engine.step_reads import KVReads
 from llmd.scheduler.chunk import StepPlan
 
 
 class Counters(msgspec.Struct):
-    """Fields as in `llmd.api.messages.Report`; times are in seconds."""
+    """Fields as in `llmd.api.reports.Report`; times are in seconds."""
 
     steps: int = 0
     prompt_tokens: int = 0
@@ -18,6 +19,8 @@ class Counters(msgspec.Struct):
     output_tokens: int = 0
     prefill_s: float = 0.0
     decode_s: float = 0.0
+    decode_steps: int = 0
+    decode_kv_bytes: int = 0
     last_done: float = msgspec.field(default_factory=time.perf_counter)
     """When the last step ended, or the last idle time."""
 
@@ -25,7 +28,7 @@ class Counters(msgspec.Struct):
         """End an idle time, so that it does not count for the next step."""
         self.last_done = time.perf_counter()
 
-    def count(self, plan: StepPlan, num_tokens: int) -> None:
+    def count(self, plan: StepPlan, num_tokens: int, reads: KVReads) -> None:
         """Count a finished step; any prefill in it makes its time count as prefill time."""
         prefill = sum(c.count for c in plan.chunks if c.start < c.sequence.prompt_len)
         self.cached_tokens += sum(cached for _, cached in plan.started)
@@ -34,6 +37,8 @@ class Counters(msgspec.Struct):
             self.count_prefill(prefill)
         else:
             self.steps += 1
+            self.decode_steps += 1
+            self.decode_kv_bytes += reads.of_rows([chunk.start + chunk.count for chunk in plan.chunks])
             self.decode_s += self._passed()
 
     def count_prefill(self, num_tokens: int) -> None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import Embedded, EmbedText, Failed, Report, Started, TextVector
+from llmd.api.messages import Embedded, EmbedText, Failed, Started, TextVector
 from llmd.api.plan import KVGroup
+from llmd.api.reports import Blocks, Report, SequenceState
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
 from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
@@ -150,7 +151,8 @@ class EmbeddingCore:
                 self.cancel(text.request_id)
         return tuple(failed)
 
-    def report(self) -> Report:
+    def report(self, *, sequences: bool = False) -> Report:
+        """Return the counters; with ``sequences``, also the state of each text."""
         total = sum(pool.num_blocks for pool in self._pager.pools)
         running = sum(self._pager.owns(request_id) for request_id in self._texts)
         return Report(
@@ -165,7 +167,18 @@ class EmbeddingCore:
             decode_s=0.0,
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
             kv_blocks_total=total,
+            sequences=tuple(map(self._state, self._texts.values())) if sequences else None,
         )
+
+    def _state(self, text: _Text) -> SequenceState:
+        if not self._pager.owns(text.request_id):
+            return SequenceState(text.request_id, "waiting", "earlier")
+        blocks = self._pager.num_blocks(text.request_id)
+        return SequenceState(text.request_id, "prefill", prompt_done=text.done, kv_blocks=blocks)
+
+    def blocks(self) -> Blocks:
+        """Return the state of every KV block."""
+        return Blocks(self._pager.blocks())
 
     def reset_counters(self) -> None:
         self._counters = Counters()

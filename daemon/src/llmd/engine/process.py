@@ -13,18 +13,9 @@ from typing import cast
 import msgspec
 
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, RequestError
-from llmd.api.messages import (
-    Cancel,
-    EmbedText,
-    FromFront,
-    GetReport,
-    Load,
-    Loading,
-    PackedVocabulary,
-    Shutdown,
-    Submit,
-)
+from llmd.api.messages import Cancel, EmbedText, FromFront, Load, Loading, PackedVocabulary, Shutdown, Submit
 from llmd.api.out_of_memory import memory_errors
+from llmd.api.reports import GetBlocks, GetReport
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.failures import failure
@@ -133,8 +124,10 @@ def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> No
                 core.set_vocabulary(message)
         case Cancel(request_id=request_id):
             core.cancel(request_id)
-        case GetReport():
-            channel.send(core.report())
+        case GetReport(sequences=sequences):
+            channel.send(core.report(sequences=sequences))
+        case GetBlocks():
+            channel.send(core.blocks())
         case Load() | Shutdown():
             log.warning("message_out_of_turn", extra={"message_type": type(message).__name__})
 

@@ -5,40 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.plan import KVGroup
+from llmd.api.reports import GroupBlocks
 from llmd.api.step import BLOCK_LEN
 from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
 from llmd.pager.block_keys import BlockKeys
+from llmd.pager.owned_blocks import OwnedBlocks
 from llmd.pager.pool import BlockPool, Key
 from llmd.pager.prefix import first_needed, longest_hit
-from llmd.pager.states import SNAPSHOT_LEN, Slots, StateSlots, most_slots, state_groups
+from llmd.pager.states import SNAPSHOT_LEN, StateSlots, most_slots, state_groups
 
 NO_BLOCK = -1
 Copies = NDArray[np.int32]
-
-
-class _Owned(msgspec.Struct):
-    """The state of one sequence."""
-
-    opening: int
-    row: int
-    """Row in the block tables."""
-    tokens: Sequence[int]
-    """All tokens; the list grows outside the pager."""
-    keys: BlockKeys | None
-    length: int
-    """Number of tokens with valid keys and values."""
-    planned: int
-    """The length once the steps in flight are done."""
-    first: list[int]
-    """For each group with blocks: index of the first block that is still used."""
-    end: list[int]
-    """For each group with blocks: end of the range of blocks."""
-    slots: Slots
 
 
 class Pager:
@@ -83,7 +64,7 @@ class Pager:
         shape = (max_sequences, blocks_for(max_len))
         self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in with_blocks)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
-        self._owned: dict[int, _Owned] = {}
+        self._owned: dict[int, OwnedBlocks] = {}
         self._openings = itertools.count()
         self._copies: list[list[int]] = []  # of the step being planned
         self._copying: list[list[int]] = []  # of steps in flight
@@ -137,7 +118,9 @@ class Pager:
         known = known[: longest_hit(self._all_groups, self.pools, known)]
         length = len(known) * BLOCK_LEN
         slots = self._states.begin(known[-1] if known else None)
-        owned = _Owned(next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [], slots)
+        owned = OwnedBlocks(
+            next(self._openings), self._free_rows[-1], tokens, keys, length, length, [], [], slots
+        )
         self._take_cached(owned, known)
         running = (one.slots for one in self._owned.values())
         fits = self._has_room(owned, len(tokens) - length, spare)
@@ -159,7 +142,7 @@ class Pager:
         if not self._free_rows:
             return False
         parent = self._owned[parent_id]
-        child = _Owned(
+        child = OwnedBlocks(
             next(self._openings),
             self._free_rows.pop(),
             tokens,
@@ -185,6 +168,10 @@ class Pager:
     def planned(self, sequence_id: int) -> int:
         """Return the number of tokens with valid keys and values once the steps in flight are done."""
         return self._owned[sequence_id].planned
+
+    def num_blocks(self, sequence_id: int) -> int:
+        """Return the number of blocks and slots that a sequence refers to, including those that it shares."""
+        return self._owned[sequence_id].num_blocks
 
     def owns(self, sequence_id: int) -> bool:
         """Return whether a sequence was begun and not freed."""
@@ -291,6 +278,17 @@ class Pager:
         turns = itertools.zip_longest(*(pool.cached() for pool in self.pools))
         return [(index, *entry) for turn in turns for index, entry in enumerate(turn) if entry is not None]
 
+    def blocks(self) -> tuple[GroupBlocks, ...]:
+        """Return the state of every block of every group. Reads each of them: seldom, between steps."""
+        return tuple(
+            GroupBlocks(
+                group.id,
+                None if group.kind == "state" else BLOCK_LEN,
+                tuple((state, sum(1 for _ in run)) for state, run in itertools.groupby(pool.states())),
+            )
+            for group, pool in zip(self._all_groups, self.pools, strict=True)
+        )
+
     def tables(self, sequence_ids: Sequence[int]) -> tuple[NDArray[np.int32], ...]:
         """Return the block tables of sequences, in order: int32 ``[len(sequence_ids), width]`` per group.
 
@@ -314,7 +312,7 @@ class Pager:
             named = np.bincount([*table[table != NO_BLOCK], *sources], minlength=pool.num_blocks)
             assert named.tolist() == [pool.references(block) for block in range(pool.num_blocks)]
 
-    def _take_cached(self, owned: _Owned, keys: Sequence[Key]) -> None:
+    def _take_cached(self, owned: OwnedBlocks, keys: Sequence[Key]) -> None:
         for group, pool, table in zip(self._groups, self._pools, self._tables, strict=True):
             first = first_needed(group, len(keys) * BLOCK_LEN)
             for place in range(first, len(keys)):
@@ -324,7 +322,7 @@ class Pager:
             owned.first.append(first)
             owned.end.append(len(keys))
 
-    def _has_room(self, owned: _Owned, num_tokens: int, spare: int = 0) -> bool:
+    def _has_room(self, owned: OwnedBlocks, num_tokens: int, spare: int = 0) -> bool:
         """Return whether there are blocks for ``num_tokens`` more tokens, ``chunk_len`` at a time."""
         total = owned.planned + num_tokens
         for index, pool in enumerate(self._pools):
@@ -332,13 +330,13 @@ class Pager:
                 return False
         return True
 
-    def _needed(self, owned: _Owned, index: int, total: int) -> int:
+    def _needed(self, owned: OwnedBlocks, index: int, total: int) -> int:
         """Return how many blocks of a group must be free for ``total`` tokens."""
         held = owned.end[index] - owned.first[index]
         most = most_blocks(self._groups[index], total, self._chunk_len)
         return min(blocks_for(total) - owned.end[index], most - held) + self._is_shared(owned, index)
 
-    def _take(self, owned: _Owned, num_tokens: int) -> None:
+    def _take(self, owned: OwnedBlocks, num_tokens: int) -> None:
         """Take the blocks of the next positions; the caller has checked that there are enough."""
         for index in range(len(self._pools)):
             self._own_last(owned, index)
@@ -347,13 +345,13 @@ class Pager:
             self._states.take(owned.slots)
         owned.planned += num_tokens
 
-    def _is_shared(self, owned: _Owned, index: int) -> bool:
+    def _is_shared(self, owned: OwnedBlocks, index: int) -> bool:
         """Return whether the next token is written to a block that another sequence also uses."""
         last = owned.end[index] - 1
         begun = owned.planned % BLOCK_LEN != 0 and owned.planned // BLOCK_LEN == last
         return begun and self._pools[index].references(int(self._tables[index][owned.row, last])) > 1
 
-    def _own_last(self, owned: _Owned, index: int) -> None:
+    def _own_last(self, owned: OwnedBlocks, index: int) -> None:
         """Copy the block that the next token is written to, if another sequence also uses it."""
         if self._is_shared(owned, index):
             row, last = self._tables[index][owned.row], owned.end[index] - 1
@@ -361,13 +359,13 @@ class Pager:
             row[last] = target
             self._copies.append([self._groups[index].id, source, target])
 
-    def _extend(self, owned: _Owned, index: int, end: int) -> None:
+    def _extend(self, owned: OwnedBlocks, index: int, end: int) -> None:
         row = self._tables[index][owned.row]
         for place in range(owned.end[index], end):
             row[place] = self._pools[index].take()
         owned.end[index] = max(owned.end[index], end)
 
-    def _remember(self, owned: _Owned, first_new: int) -> None:
+    def _remember(self, owned: OwnedBlocks, first_new: int) -> None:
         """Set the keys of the blocks that have become full, from ``first_new`` on."""
         if owned.keys is None or owned.length // BLOCK_LEN == first_new:
             return
@@ -376,13 +374,13 @@ class Pager:
             for place in range(first_new, len(keys)):
                 pool.remember(int(table[owned.row, place]), keys[place])
 
-    def _snapshot_key(self, owned: _Owned) -> Key | None:
+    def _snapshot_key(self, owned: OwnedBlocks) -> Key | None:
         """Return the key of the state at the sequence's length; None if it is no snapshot."""
         if owned.keys is None or not self._states.is_border(owned.length):
             return None
         return owned.keys.of(owned.tokens, owned.length)[-1]
 
-    def _drop(self, owned: _Owned, index: int, first_kept: int) -> None:
+    def _drop(self, owned: OwnedBlocks, index: int, first_kept: int) -> None:
         """Release the sequence's blocks before ``first_kept``; the last of them are evicted first."""
         part = slice(owned.first[index], first_kept)
         if part.start >= part.stop:
@@ -392,7 +390,7 @@ class Pager:
         row[part] = NO_BLOCK
         owned.first[index] = first_kept
 
-    def _drop_all(self, owned: _Owned) -> None:
+    def _drop_all(self, owned: OwnedBlocks) -> None:
         for index in range(len(self._pools)):
             self._drop(owned, index, owned.end[index])
         self._states.drop(owned.slots)

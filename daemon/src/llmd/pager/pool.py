@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from llmd.api.reports import BlockState
+
 Key = bytes
 """Identifies the contents of a full block: all tokens up to its end (`llmd.pager.block_keys`)."""
 
@@ -70,6 +72,14 @@ class BlockPool:
         if self._keys[block] is None and key not in self._by_key:
             self._keys[block] = key
             self._by_key[key] = block
+
+    def states(self) -> list[BlockState]:
+        """Return the state of each block."""
+        by_references: tuple[BlockState, ...] = ("free", "used", "shared")
+        states = [by_references[min(count, 2)] for count in self._references]
+        for block in self._cached:
+            states[block] = "cached"
+        return states
 
     def cached(self) -> list[tuple[Key, int]]:
         """Return the cached blocks with their keys, most recently used first."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container
 from functools import partial
 from operator import attrgetter
 
+from llmd.api.reports import WaitReason
 from llmd.pager.block_counts import blocks_for
 from llmd.pager.pager import Pager
 from llmd.scheduler.chunk import Chunk, StepPlan
@@ -70,14 +71,15 @@ class Scheduler:
         self._scored_rows = scored_rows
         self.running: list[Sequence] = []
         self.waiting = WaitingQueue()
-        self._joining: list[Sequence] = []  # siblings whose first token is pending
+        self.joining: list[Sequence] = []  # siblings whose first token is pending
         self._scorable = 0  # scored rows that still fit the step being planned
         self.preemptions = 0
+        self.blocked_by: WaitReason | None = None  # why the last plan did not start all waiting sequences
 
     @property
     def num_waiting(self) -> int:
         """Number of sequences without blocks."""
-        return len(self.waiting) + len(self._joining)
+        return len(self.waiting) + len(self.joining)
 
     def add(self, sequence: Sequence) -> None:
         """Queue a sequence."""
@@ -87,8 +89,8 @@ class Scheduler:
         """Remove a sequence and free its blocks; unknown ids are ignored."""
         if sequence := self.waiting.find(request_id):
             self.waiting.remove(sequence)
-        elif sequence := _found(self._joining, request_id):
-            self._joining.remove(sequence)
+        elif sequence := _found(self.joining, request_id):
+            self.joining.remove(sequence)
         elif sequence := _found(self.running, request_id):
             self.running.remove(sequence)
             self._pager.free(request_id)
@@ -107,7 +109,8 @@ class Scheduler:
         before, self._scorable = self.preemptions, self._scored_rows
         self._fork_from_leaders()
         chunks, left = self._plan_running()
-        started = [] if self.preemptions > before else self._start(left)
+        self.blocked_by = "kv_blocks" if self.preemptions > before else None
+        started = [] if self.blocked_by else self._start(left)
         begun = [(sequence, chunk.start) for sequence, chunk in started]
         chunks += [chunk for _, chunk in started]
         begun += [(sibling, chunk.sequence.prompt_len) for chunk in chunks for sibling in chunk.siblings]
@@ -129,7 +132,7 @@ class Scheduler:
         for sibling in chunk.siblings:
             if sibling.ended:
                 continue
-            self._joining.remove(sibling)
+            self.joining.remove(sibling)
             if self._fork(chunk.sequence, sibling, chunk.start + chunk.count):
                 insort(self.running, sibling, key=BY_RANK)
             else:
@@ -157,10 +160,10 @@ class Scheduler:
         back = [one for one in self.waiting if one.pending]
         for sequence in back:
             self.waiting.remove(sequence)
-        for sequence in (*back, *self._joining):
+        for sequence in (*back, *self.joining):
             sequence.pending = 0
             self.add(sequence)
-        self._joining.clear()
+        self.joining.clear()
 
     def move(self, pager: Pager, micro_batches: int = 1) -> None:
         """Go on with another, empty pager: running sequences wait again with their tokens.
@@ -296,12 +299,12 @@ class Scheduler:
         """Dequeue sequences that need only the prefill that this chunk completes, as many as have slots."""
         if sequence.sibling_key is None or sequence.pending:
             return ()
-        free = self._slots - self._slots_used()
+        free = self._slots - self.slots_used()
         free -= sequence not in self.running
         siblings = tuple(self.waiting.siblings(sequence)[: max(free, 0)])
         for sibling in siblings:
             self.waiting.remove(sibling)
-            self._joining.append(sibling)
+            self.joining.append(sibling)
         return siblings
 
     def _make_room(self, sequence: Sequence, prepare: Callable[[], bool]) -> bool:
@@ -333,12 +336,17 @@ class Scheduler:
         The first sequence that does not fit blocks all later ones, so that it cannot starve.
         """
         started = []
-        while left and (sequence := self._first_to_start()) is not None:
+        while (sequence := self._first_to_start()) is not None:
             width = sequence.group.width if sequence.group else 1
-            if self._slots_used() + width > self._slots:
+            if self.slots_used() + width > self._slots:
+                self.blocked_by = "slots"
+                break
+            if not left:
+                self.blocked_by = "earlier"
                 break
             cached = self._open(sequence)
             if cached is None:
+                self.blocked_by = "kv_blocks"
                 break
             sequence.opening = self._pager.opening(sequence.request_id)
             self.waiting.remove(sequence)
@@ -351,11 +359,11 @@ class Scheduler:
             started.append((sequence, chunk))
         return started
 
-    def _slots_used(self) -> int:
+    def slots_used(self) -> int:
         """Count the slots of running and joining sequences; a group uses its full width."""
         alone = sum(one.group is None for one in self.running)
         groups = sum(one.group.width for one in self.running if one.group and one is one.group.leader)
-        return alone + groups + len(self._joining)
+        return alone + groups + len(self.joining)
 
     def _open(self, sequence: Sequence) -> int | None:
         """Open a waiting sequence; return its number of cached tokens, or None if too few blocks are free."""

@@ -96,7 +96,7 @@ class RequestHandler:
             "ms": round(_elapsed_ms(request[STARTED]), 1),
         }
         if record.model:
-            fields |= record.as_event()
+            fields |= record.as_log()
         logger.info("request", extra=fields)
 
     def _problem(self, request: web.Request, error: Exception) -> Problem:

@@ -26,6 +26,7 @@ from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.engine.placement.memory_need import MemoryNeed, memory_need
 from llmd.host.benchmarks import Benchmarks
+from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
@@ -51,6 +52,8 @@ from llmd.server.models.pulls import Pulls, pull_command
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.tasks import unless
+from llmd.server.telemetry.feed import Feed
+from llmd.server.telemetry.log_buffer import LogBuffer
 from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.traces import open_traces
 
@@ -152,6 +155,11 @@ class Daemon:
                 parser.
             LlmdError: one of ``models`` cannot be loaded.
         """
+        logs = LogBuffer()
+        with logs.attached():
+            await self._run(logs.feed, announce)
+
+    async def _run(self, logs: Feed, announce: Callable[[Serving], None]) -> None:
         server = self._settings.config.server
         addresses = self._addresses
         for variable in self._settings.unknown:
@@ -185,6 +193,8 @@ class Daemon:
                 self.shut_down,
                 self.reload,
                 self._metrics,
+                Benchmarks(Cache(self._settings.directories.cache)).known,
+                logs,
             )
             async with AsyncExitStack() as http:
                 work = unless(self._draining, self._load_models(table), "loading models")

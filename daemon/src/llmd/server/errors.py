@@ -33,6 +33,10 @@ class DeadlineError(LlmdError):
     exit_code = 7
 
 
+class CancelledRequestError(LlmdError):
+    """The request was cancelled by someone who manages the daemon."""
+
+
 class ForbiddenError(LlmdError):
     """The client may not do this; ``code`` names the check that refused it."""
 
@@ -51,6 +55,10 @@ class UnauthorizedError(LlmdError):
     def __init__(self, message: str, *, code: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.code = code
+
+
+class UnknownRequestError(NotFoundError):
+    """No request with this id runs or waits."""
 
 
 class UnknownModelError(NotFoundError):

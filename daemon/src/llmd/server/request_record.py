@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from llmd.api.errors import LlmdError
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import DeadlineError
+from llmd.server.request_progress import RequestProgress
 
 TIMEOUT_HEADER = "x-request-timeout-ms"
 MAX_TIMEOUT_MS = 7 * 24 * 3600 * 1000
@@ -53,9 +55,18 @@ class RequestRecord(Struct, eq=False):
     """Why the answer ended."""
     traceparent: str = ""
     """The ``traceparent`` header: the trace that the client wants the request to join."""
+    progress: RequestProgress = RequestProgress()
+    cancelled: LlmdError | None = None
+    """The error of a request that was cancelled."""
+    stops: list[Callable[[LlmdError], None]] = []
+    """What ends its present work with an error."""
 
     def as_event(self) -> dict[str, Any]:
-        """Return the fields for the log and watchers of the event feed: sizes and times, never texts."""
+        """Return the fields for watchers of the event feed: sizes, times and progress, never texts."""
+        return {**self.as_log(), "client": self.key or None, **structs.asdict(self.progress)}
+
+    def as_log(self) -> dict[str, Any]:
+        """Return the fields for the log: sizes and times, never texts."""
         return {
             "request_id": self.request_id,
             "key": self.key or None,
@@ -78,20 +89,35 @@ class RequestRecord(Struct, eq=False):
             ends = self.started + seconds
             self.deadline = ends if self.deadline is None else min(self.deadline, ends)
 
+    def cancel(self, error: LlmdError) -> None:
+        """End the request: its client gets ``error``, also in a stream that has begun."""
+        self.cancelled = error
+        for stop in tuple(self.stops):
+            stop(error)
+
     @contextlib.asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Cancel the work in the block at the deadline.
+        """Cancel the work in the block at the deadline, or when the request is cancelled.
 
         Raises:
             DeadlineError: the deadline has passed.
+            LlmdError: the request was cancelled.
         """
         limit = asyncio.timeout_at(self.deadline)
+
+        def stop(_error: LlmdError) -> None:
+            limit.reschedule(0.0)
+
         try:
             async with limit:
-                yield
+                self.stops.append(stop)
+                try:
+                    yield
+                finally:
+                    self.stops.remove(stop)
         except TimeoutError as error:
             if limit.expired():
-                raise self.too_late() from error
+                raise (self.cancelled or self.too_late()) from error
             raise
 
     def too_late(self) -> DeadlineError:

@@ -11,9 +11,12 @@ from llmd.config import ServerConfig
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.async_plugin_host import AsyncPluginHost
+from llmd.server.model_states import ModelStates
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
 from llmd.server.snapshots import Snapshots
+from llmd.server.telemetry.device_facts import DeviceFacts, Known
+from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
 
 P = ParamSpec("P")
@@ -24,7 +27,8 @@ class Service:
     """The daemon as its dialects see it.
 
     ``shut_down`` begins a graceful shutdown; ``reload`` reads the keys and the certificate again.
-    ``is_serving`` becomes true once the models named at the start are loaded.
+    ``is_serving`` becomes true once the models named at the start are loaded. ``measured`` reads the rates of
+    a device, if they were measured. ``logs`` has the latest log records.
     """
 
     def __init__(
@@ -38,6 +42,8 @@ class Service:
         shut_down: Callable[[], None],
         reload: Callable[[], None],
         metrics: Metrics,
+        measured: Known,
+        logs: Feed,
     ) -> None:
         self.config = config
         self.version = version
@@ -48,7 +54,10 @@ class Service:
         self.reload = reload
         self.is_serving = False
         self.metrics = metrics
-        self.snapshots = Snapshots(version, metrics, lambda: models.served)
+        self.states = ModelStates(metrics, lambda: models.served, self._device_facts)
+        self.snapshots = Snapshots(version, metrics, self.states)
+        self.measured = measured
+        self.logs = logs
         self._plugins = plugins
         self._threads = threads
 
@@ -60,3 +69,6 @@ class Service:
     async def ask_host(self, question: Callable[[PluginHost], T]) -> T:
         """Call ``question`` with the plugin host, which serves one thread at a time."""
         return await self._plugins.ask(question)
+
+    async def _device_facts(self) -> DeviceFacts:
+        return await self.ask_host(lambda host: DeviceFacts.of(host, self.measured))

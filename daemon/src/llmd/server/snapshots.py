@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
-from llmd.server.models.served_model import ServedModel
+from llmd.server.model_states import ModelStates
+from llmd.server.request_record import RequestRecord
 from llmd.server.tasks import OwnedTask
-from llmd.server.telemetry.daemon_state import ModelState, processes_of
+from llmd.server.telemetry.daemon_state import processes_of
 from llmd.server.telemetry.feed import Watcher
 from llmd.server.telemetry.metrics import Metrics
 
@@ -25,12 +26,12 @@ class Snapshots:
         self,
         version: str,
         metrics: Metrics,
-        served: Callable[[], Sequence[ServedModel]],
+        states: ModelStates,
         report_s: float = REPORT_S,
     ) -> None:
         self._version = version
         self._metrics = metrics
-        self._served = served
+        self.states = states
         self._report_s = report_s
         self._reporter: OwnedTask | None = None
 
@@ -39,15 +40,13 @@ class Snapshots:
         # Imported here: only daemons whose metrics are requested need the library.
         from llmd.server.telemetry.exposition import exposition
 
-        return exposition(self._version, self._metrics, await self._states())
+        return exposition(self._version, self._metrics, await self.states.counters())
 
     async def snapshot(self) -> dict[str, Any]:
         """Return the state of the daemon before the first event that a watcher gets."""
-        return {
-            "version": self._version,
-            **await self._report(),
-            "requests": [record.as_event() for record in self._metrics.live.values() if record.model],
-        }
+        report = await self._report()
+        requests = [record.as_event() for record in self._requests()]
+        return {"version": self._version, **report, "requests": requests}
 
     @asynccontextmanager
     async def watch(self, after: int | None) -> AsyncIterator[Watcher]:
@@ -70,20 +69,13 @@ class Snapshots:
         while True:
             await asyncio.sleep(self._report_s)
             self._metrics.feed.emit("report", await self._report())
-            for record in self._metrics.live.values():
-                if record.model:
-                    self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
+            for record in self._requests():
+                self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
+
+    def _requests(self) -> list[RequestRecord]:
+        """Return the requests in flight that need a model."""
+        return [record for record in self._metrics.live.values() if record.model]
 
     async def _report(self) -> dict[str, Any]:
-        states = await self._states()
+        states = await self.states.whole()
         return {"models": msgspec.to_builtins(states), "processes": msgspec.to_builtins(processes_of(states))}
-
-    async def _states(self) -> list[ModelState]:
-        return list(await asyncio.gather(*(_state(model) for model in self._served())))
-
-
-async def _state(model: ServedModel) -> ModelState:
-    supervisor = model.supervisor
-    report = await supervisor.report()
-    waiting = report.waiting if report else supervisor.waiting
-    return ModelState(model.name, model.status, waiting, supervisor.pid, report)

@@ -6,7 +6,7 @@ from llmd.api import Part
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
-from llmd.engine.placement.stages import parts_text, place_parts
+from llmd.engine.placement.stages import part_names, parts_text, place_parts
 from llmd.models.headless import without_head
 from llmd.server.models.load_message import parse_split
 from llmd.testing.encoder_plan import TinyEncoder
@@ -35,6 +35,19 @@ def placed(split: str, plan: ModelPlan = PLAN) -> list[tuple[str, int, int]]:
 )
 def test_a_stage_has_the_parts_that_it_names(split: str, expected: list[tuple[int, int]]) -> None:
     assert [(first, last) for _, first, last in placed(split)] == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        ((0, 10), ("embed", "0", "1", "2", "3", "head")),
+        ((0, 2), ("embed", "0.mixer")),
+        ((2, 6), ("0.ffn", "1", "2.mixer")),
+        ((9, 10), ("head",)),
+    ],
+)
+def test_parts_have_the_names_that_a_split_uses(parts: tuple[int, int], names: tuple[str, ...]) -> None:
+    assert part_names(PLAN, *parts) == names
 
 
 def test_devices_stay_with_their_parts() -> None:

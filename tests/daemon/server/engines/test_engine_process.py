@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import Failed, GetReport, Load, Loaded, Report, Shutdown
+from llmd.api.messages import Failed, Load, Loaded, Shutdown
+from llmd.api.reports import GetReport, Report
 from llmd.server.engines.engine_child import engine_command, start_child
 from llmd.server.engines.engine_process import EngineProcess
 

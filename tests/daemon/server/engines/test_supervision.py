@@ -174,7 +174,9 @@ def test_requests_stay_with_an_engine_that_says_again_that_it_has_loaded(ready: 
 def test_requests_stay_with_an_engine_that_has_moved_its_model(ready: Supervision) -> None:
     (submit,) = sent(ready.submit(request(7)))
     stage = StageReport("cpu", "layers 0-1", 10, 10, 10)
+    lost_before = ready.lost_devices
     assert ready.receive(Replanned(1, (stage,), 32, ("f16",), ("gpu was lost",))) == []
+    assert (lost_before, stage.device in ready.lost_devices) == ((), False)
     assert ready.phase is Phase.READY
     assert ready.loaded == structs.replace(
         LOADED, stages=(stage,), kv_tokens=32, formats=("f16",), notices=("gpu was lost",)

@@ -18,11 +18,13 @@ from llmd.api.problem import Problem
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import (
     BusyError,
+    CancelledRequestError,
     DeadlineError,
     ForbiddenError,
     RateLimitError,
     UnauthorizedError,
     UnavailableError,
+    UnknownRequestError,
 )
 from llmd.server.http.problems import problem_of, too_large, unknown_url, wrong_method
 
@@ -43,6 +45,8 @@ from llmd.server.http.problems import problem_of, too_large, unknown_url, wrong_
         (ModelError("no"), 503, "unavailable_error", "model_failed", None),
         (UnavailableError("no", code="c"), 503, "unavailable_error", "c", None),
         (DeadlineError("no"), 408, "timeout_error", "deadline_exceeded", None),
+        (CancelledRequestError("no"), 499, "cancelled_error", "request_cancelled", None),
+        (UnknownRequestError("no"), 404, "not_found_error", "request_not_found", "request_id"),
         (BusyError("no", code="c", hint="", retry_after_s=1), 503, "unavailable_error", "c", None),
         (RateLimitError("no", code="c", hint="", retry_after_s=1), 429, "rate_limit_error", "c", None),
     ],

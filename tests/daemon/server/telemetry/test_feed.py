@@ -75,3 +75,19 @@ def test_watchers_are_bounded() -> None:
     assert len(watchers) == MAX_WATCHERS
     with feed.watch():
         assert feed.watchers == 1
+
+
+def test_old_events_are_dropped_when_there_are_too_many_or_too_many_bytes() -> None:
+    feed = Feed(kept=3)
+    for _ in range(5):
+        feed.emit("log", {})
+    assert [event.number for event in feed.kept] == [3, 4, 5]
+    size = len(feed.kept[0].data)
+    small = Feed(kept=3, max_bytes=2 * size)
+    for _ in range(5):
+        small.emit("log", {})
+    assert [event.number for event in small.kept] == [4, 5]
+    assert numbers(small.since(4)) == [5]
+    assert small.since(2) is None
+    small.emit("log", {"text": "x" * 3 * size})
+    assert (small.kept, small.last) == ((), 6)

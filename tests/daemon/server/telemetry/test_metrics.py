@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from llmd.api.errors import LlmdError
 from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.metrics import Metrics, outcome
 
@@ -22,6 +23,7 @@ def ended(**fields: object) -> RequestRecord:
         (ended(finish="length", status=200), "length"),
         (ended(status=499), "abort"),
         (ended(status=200), "abort"),
+        (ended(status=499, error="request_cancelled", cancelled=LlmdError("cancelled")), "abort"),
         (ended(status=500), "error"),
         (ended(status=200, error="engine_crashed", finish="stop"), "error"),
     ],
@@ -62,3 +64,15 @@ def test_a_request_without_a_model_is_a_reply_alone() -> None:
     assert metrics.replies == {("other", 404): 1}
     assert not metrics.series
     assert metrics.feed.last == 0
+
+
+async def test_a_request_that_no_engine_has_handled_ends_without_counting() -> None:
+    metrics = Metrics()
+    with metrics.feed.watch() as watcher:
+        metrics.end(RequestRecord("req_1", model="tiny"), 400)
+        events = await watcher.next()
+    assert events is not None
+    (event,) = events
+    told = json.loads(event.data)
+    assert (told["phase"], told["request_id"], told["state"]) == ("end", "req_1", "ended")
+    assert not metrics.series

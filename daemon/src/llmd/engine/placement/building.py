@@ -18,9 +18,11 @@ from llmd.engine.placement.placement import PlacedStage, Placement
 from llmd.engine.placement.stages import (
     SCORED_ROWS,
     flight_depth,
+    part_names,
     parts_text,
     stage_limits,
 )
+from llmd.engine.step_reads import weight_reads
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.models.open_model import OpenModel
@@ -164,4 +166,6 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         one.use.memory_id,
         first=layers[0] if layers else 0,
         last=layers[-1] + 1 if layers else 0,
+        read_bytes=weight_reads(one.program),
+        part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
     )

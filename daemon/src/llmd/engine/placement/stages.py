@@ -66,6 +66,15 @@ def parts_text(plan: ModelPlan, first_part: int, last_part: int) -> str:
     return f"layer {ends[0]}" if ends[0] == ends[1] else f"layers {'-'.join(ends)}"
 
 
+def part_names(plan: ModelPlan, first_part: int, last_part: int) -> tuple[str, ...]:
+    """Name some parts as `StageSpec` does: a whole layer by its number, else each of its parts."""
+    missing = {part.layer for part in (*plan.parts[:first_part], *plan.parts[last_part:])}
+    inside = plan.parts[first_part:last_part]
+    return tuple(
+        dict.fromkeys(_names(part)[part.layer is not None and part.layer in missing] for part in inside)
+    )
+
+
 def _part_range(plan: ModelPlan, spec: StageSpec) -> tuple[int, int]:
     """Return the range of the parts that a stage names."""
     first, last = (

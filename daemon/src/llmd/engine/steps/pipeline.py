@@ -33,7 +33,7 @@ class Pipeline:
         """
         self.draws = draws
         self._stages = tuple(stages)
-        self._kv_bytes = tuple(kv_bytes)
+        self._kv_bytes = tuple(kv_bytes) or ({},) * len(self._stages)
         self._clock = clock
         self._limit = StepLimit()
 

@@ -65,7 +65,13 @@ class Mailbox(Generic[Item]):
 
     def expire_at(self, when: float, error: LlmdError) -> None:
         """Cancel every sequence at a time of the event loop's clock; the reader then gets ``error``."""
-        self._expiry = asyncio.get_running_loop().call_at(when, self._expire, error)
+        self._expiry = asyncio.get_running_loop().call_at(when, self.expire, error)
+
+    def expire(self, error: LlmdError) -> None:
+        """Cancel every sequence; the reader gets ``error`` after what is queued."""
+        for request_id in self._index:
+            self._canceller.cancel(request_id)
+        self.fail(error)
 
     def begin(self, started: Started) -> None:
         """Record that a sequence began to run. Only its first start counts, not a resumption."""
@@ -85,8 +91,3 @@ class Mailbox(Generic[Item]):
 
     def _taken(self, item: Item) -> None:
         """Called when a message was handed out."""
-
-    def _expire(self, error: LlmdError) -> None:
-        for request_id in self._index:
-            self._canceller.cancel(request_id)
-        self.fail(error)

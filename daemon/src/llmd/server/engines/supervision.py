@@ -104,6 +104,7 @@ class Supervision:
         self.loaded: Loaded | None = None
         self.error: LlmdError | None = None
         self.restarts = 0
+        self.lost_devices: tuple[str, ...] = ()
         self._model = model
         self._backoff_s = backoff_s
         self._live: dict[int, _Live] = {}
@@ -127,6 +128,11 @@ class Supervision:
     def reader_of(self, engine_id: int) -> int | None:
         """Return the reader's id of the request that the engine calls ``engine_id``; None if it has ended."""
         return self._by_engine_id.get(engine_id)
+
+    def is_paused(self, request_id: int) -> bool:
+        """Whether a request waits for its reader."""
+        live = self._live.get(request_id)
+        return live is not None and live.paused
 
     def submit(self, request: Request) -> list[Command]:
         """Accept a request; it waits here while the engine loads."""
@@ -208,6 +214,7 @@ class Supervision:
 
     def _on_loaded(self, message: Loaded) -> list[Command]:
         was_ready, self.phase, self.loaded = self.phase is Phase.READY, Phase.READY, message
+        self.lost_devices = ()
         if was_ready:
             return []  # it has the requests already
         waiting = [request_id for request_id, live in self._live.items() if not live.paused]
@@ -217,6 +224,9 @@ class Supervision:
     def _on_replanned(self, message: Replanned) -> None:
         """Update what is known of the engine, which goes on with its requests by itself."""
         if self.loaded is not None:
+            now = {stage.device for stage in message.stages}
+            lost = (stage.device for stage in self.loaded.stages if stage.device not in now)
+            self.lost_devices = tuple(dict.fromkeys((*self.lost_devices, *lost)))
             self.loaded = structs.replace(
                 self.loaded,
                 stages=message.stages,

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
@@ -18,26 +19,25 @@ from llmd.api.messages import (
     Embedded,
     EmbedText,
     FromEngine,
-    GetReport,
     Load,
     Loaded,
     Loading,
     Output,
     Replanned,
-    Report,
     Shutdown,
     Started,
     Submit,
     TextVector,
-    TokenOutput,
     Vocabulary,
 )
+from llmd.api.reports import Blocks, GetBlocks, GetReport, Report, SequenceState
 from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.engines.live_sequences import LiveSequences
 from llmd.server.engines.load_log import log_placement
 from llmd.server.engines.mailbox import Mailbox
-from llmd.server.engines.report_requests import ReportRequests
+from llmd.server.engines.pending_answers import PendingAnswers
 from llmd.server.engines.supervision import (
     BACKOFF_S,
     Command,
@@ -69,7 +69,8 @@ devices that are left out have no limit."""
 class Supervisor:
     """Keeps the engine of one model alive. Use on the event loop only, and await `close` in the end.
 
-    ``load_sent`` is set when its load message was sent, or when it is certain that none will be.
+    ``load_sent`` is set when its load message was sent, or when it is certain that none will be. ``last_end``
+    describes how the last engine that died has ended.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Supervisor:
     ) -> None:
         self.model = model
         self.progress: Loading | None = None
+        self.last_end = ""
         self.load_sent = asyncio.Event()
         self._load = load
         self._buffer_tokens = buffer_tokens
@@ -100,10 +102,10 @@ class Supervisor:
         self._clock = clock
         self._admission = AdmissionLimits(model, load.slots, limits, clock())
         self._metrics = metrics or no_metrics(model)
-        self._sequences: dict[int, SequenceRecord] = {}
-        self._streams: dict[int, Mailbox[Any]] = {}
+        self._live_sequences = LiveSequences(self._admission, self._metrics, clock)
         self._ids = itertools.count()
-        self._reports = ReportRequests()
+        self._reports: PendingAnswers[Report] = PendingAnswers()
+        self._blocks: PendingAnswers[Blocks] = PendingAnswers()
         self._settled = asyncio.Event()
         self._closing = asyncio.Event()
         self._task = OwnedTask(self._run(), f"supervisor of {model}")
@@ -126,6 +128,21 @@ class Supervisor:
     def slots(self) -> int:
         """Number of sequences that run at once."""
         return self._load.slots
+
+    @property
+    def chosen_device(self) -> bool:
+        """Whether the user has chosen the devices."""
+        return self.is_split or self._load.device != "auto"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the user has divided the model among devices."""
+        return bool(self._load.stages)
+
+    @property
+    def lost_devices(self) -> tuple[str, ...]:
+        """Devices that its engine has lost since it was loaded."""
+        return self._state.lost_devices
 
     @property
     def restarts(self) -> int:
@@ -165,6 +182,7 @@ class Supervisor:
             BusyError: the queue is full.
         """
         entry = self._admission.admit(record.key, 1, 0, self._clock())
+        self._metrics.queued(record, "model" if self.phase is Phase.LOADING else None)
         try:
             yield
         finally:
@@ -182,7 +200,8 @@ class Supervisor:
         """
         record, last = record or RequestRecord(), len(requests) - 1
         counts = [int(not together or index == last) for index in range(len(requests))]
-        submits, sequences = self._admit_all(requests, counts, record)
+        sequences = self._live_sequences.admit_submits(requests, counts, record)
+        submits = self._numbered(requests)
         stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
         self._run_sequences(stream, submits, sequences, record)
         return stream
@@ -193,33 +212,15 @@ class Supervisor:
         Raises:
             BusyError: the queue is full.
         """
-        submits, sequences = self._admit_all(
-            requests, [1 if r.beams is None else r.beams.width for r in requests], record
-        )
+        counts = [1 if r.beams is None else r.beams.width for r in requests]
+        sequences = self._live_sequences.admit_submits(requests, counts, record)
+        submits = self._numbered(requests)
         mailbox: Mailbox[BeamOutput] = Mailbox(tuple(s.request_id for s in submits), self)
         self._run_sequences(mailbox, submits, sequences, record)
         return mailbox
 
-    def _admit_all(
-        self, requests: Sequence[Submit], counts: Sequence[int], record: RequestRecord
-    ) -> tuple[list[Submit], list[SequenceRecord]]:
-        """Admit requests; ``counts`` holds how many sequences each counts as in the queue."""
-        leads = [r.sampling.choice == 0 for r in requests]
-        entries = [
-            QueueEntry(record.key, count, len(r.prompt)) for count, r in zip(counts, requests, strict=True)
-        ]
-        sequences = self._take(entries, leads, record)
-        return [structs.replace(r, request_id=next(self._ids)) for r in requests], sequences
-
-    def _take(
-        self, entries: Sequence[QueueEntry], leads: Sequence[bool], record: RequestRecord
-    ) -> list[SequenceRecord]:
-        """Admit all sequences at once, or raise and admit none."""
-        num_sequences = sum(one.sequences for one in entries)
-        num_tokens = sum(one.tokens for one in entries)
-        self._admission.admit(record.key, num_sequences, num_tokens, self._clock())
-        begun, pairs = time.monotonic(), zip(entries, leads, strict=True)
-        return [SequenceRecord(record, entry, begun, leads=lead) for entry, lead in pairs]
+    def _numbered(self, requests: Sequence[Submit]) -> list[Submit]:
+        return [structs.replace(request, request_id=next(self._ids)) for request in requests]
 
     def embed(self, texts: Sequence[EmbedText], record: RequestRecord) -> Mailbox[TextVector]:
         """Embed texts; return the mailbox of their vectors. Close it; it ends at the request's deadline.
@@ -232,7 +233,7 @@ class Supervisor:
         # The engine answers in order: the last text holds the entry for all of them.
         last = len(texts) - 1
         entries = [QueueEntry(record.key, int(i == last), len(text.tokens)) for i, text in enumerate(texts)]
-        sequences = self._take(entries, [True] * len(texts), record)
+        sequences = self._live_sequences.admit(entries, [True] * len(texts), record)
         group = next(self._ids)
         requests = [structs.replace(text, request_id=next(self._ids), group=group) for text in texts]
         mailbox: Mailbox[TextVector] = Mailbox(tuple(r.request_id for r in requests), self)
@@ -249,15 +250,14 @@ class Supervisor:
         self._metrics.opened(record, len(requests))
         if record.deadline is not None:
             mailbox.expire_at(record.deadline, record.too_late())
+        record.stops.append(mailbox.expire)
         for request, sequence in zip(requests, sequences, strict=True):
-            self._sequences[request.request_id] = sequence
-            self._metrics.submitted(sequence)
+            self._live_sequences.add(request.request_id, sequence, mailbox)
         for request in requests:
-            self._streams[request.request_id] = mailbox
             self._perform(self._state.submit(request))
 
     def cancel(self, request_id: int) -> None:
-        self._end_stream(request_id)
+        self._live_sequences.end(request_id)
         self._perform(self._state.cancel(request_id))
 
     def pause(self, request_id: int) -> None:
@@ -266,12 +266,22 @@ class Supervisor:
     def resume(self, request_id: int) -> None:
         self._perform(self._state.resume(request_id))
 
-    async def report(self) -> Report | None:
-        """Get the engine's counters; None if it does not run or is too busy with one step to answer."""
+    async def report(self, *, sequences: bool = False) -> Report | None:
+        """Get the engine's counters; None if it does not run or is too busy with one step to answer.
+
+        With ``sequences``, the records of requests get the progress that the engine reports.
+        """
         if self._process is None or self.phase is not Phase.READY:
             return None
-        self._process.send(GetReport())
-        return await self._reports.wait()
+        self._process.send(GetReport(sequences))
+        return await self._reports.wait(lambda report: report.sequences is not None or not sequences)
+
+    async def blocks(self) -> Blocks | None:
+        """Get the state of every KV block; None as in `report`."""
+        if self._process is None or self.phase is not Phase.READY:
+            return None
+        self._process.send(GetBlocks())
+        return await self._blocks.wait()
 
     async def close(self, error: LlmdError | None = None, *, spool: bool = False) -> None:
         """End the engine, and live requests with ``error``. ``spool``: it writes its cache to disk first."""
@@ -301,10 +311,12 @@ class Supervisor:
             except Exception as error:
                 logger.exception("engine_lost", extra={"model": self.model})
                 how = f"the daemon could not run it: {error}"
+            self.last_end = how
             self._perform(self._state.died(how))
             if not self._closing.is_set():
                 self._metrics.died(how, starts_again=self._next_start is not None)
             self._reports.fail(how)
+            self._blocks.fail(how)
         self.load_sent.set()
         self._settled.set()
 
@@ -341,7 +353,11 @@ class Supervisor:
             self.progress = message
             self._metrics.loading(message)
         elif isinstance(message, Report):
+            if message.sequences is not None:
+                self._note(message.sequences)
             self._reports.answer(message)
+        elif isinstance(message, Blocks):
+            self._blocks.answer(message)
         else:
             if isinstance(message, Loaded | Replanned):
                 log_placement(self.model, message, self.known)
@@ -361,9 +377,9 @@ class Supervisor:
                     if self._process is not None:
                         self._process.send(command.message)
                 case Deliver():
-                    self._deliver(command)
+                    self._live_sequences.deliver(command.output)
                 case Fail():
-                    if stream := self._end_stream(command.request_id):
+                    if stream := self._live_sequences.end(command.request_id):
                         stream.fail(command.error)
                 case _:
                     assert_never(command)
@@ -371,25 +387,13 @@ class Supervisor:
     def _begin(self, started: Sequence[Started]) -> None:
         for one in started:
             request_id = self._state.reader_of(one.request_id)
-            if request_id is not None and (stream := self._streams.get(request_id)):
-                stream.begin(structs.replace(one, request_id=request_id))
-                self._metrics.begun(self._sequences[request_id], one)
+            if request_id is not None:
+                self._live_sequences.begin(request_id, one)
 
-    def _deliver(self, command: Deliver) -> None:
-        output = command.output
-        stream = self._streams.get(output.request_id)
-        if sequence := self._sequences.get(output.request_id):
-            if isinstance(output, TokenOutput):
-                self._metrics.token(sequence)
-            elif isinstance(output, BeamOutput):
-                self._metrics.found(sequence, sum(len(found.tokens) for found in output.hypotheses))
-        if not isinstance(output, TokenOutput) or output.finish is not None:
-            self._end_stream(output.request_id)
-        if stream is not None:
-            stream.push(output)
-
-    def _end_stream(self, request_id: int) -> Mailbox[Any] | None:
-        """Drop a sequence that has ended or was cancelled, and release its queue entry."""
-        if sequence := self._sequences.pop(request_id, None):
-            self._admission.release(sequence.entry, self._clock())
-        return self._streams.pop(request_id, None)
+    def _note(self, states: Sequence[SequenceState]) -> None:
+        found: defaultdict[int, list[SequenceState]] = defaultdict(list)
+        for one in states:
+            request_id = self._state.reader_of(one.request_id)
+            if request_id is not None:
+                found[request_id].append(one)
+        self._live_sequences.note(found, self._state.is_paused)

@@ -20,11 +20,13 @@ from llmd.api.problem import Problem
 from llmd.requests.fields import BadRequestError
 from llmd.server.errors import (
     BusyError,
+    CancelledRequestError,
     DeadlineError,
     ForbiddenError,
     RateLimitError,
     UnauthorizedError,
     UnavailableError,
+    UnknownRequestError,
 )
 
 INVALID_REQUEST = "invalid_request_error"
@@ -44,9 +46,11 @@ def problem_of(error: LlmdError) -> Problem:
         case ForbiddenError():
             return Problem(403, "permission_error", error.code, text)
         case NotFoundError():
-            return Problem(404, NOT_FOUND, "model_not_found", text, "model")
-        case BusyError() | DeadlineError() | UnavailableError():
-            return _later_problem(error, text)
+            kind = "request" if isinstance(error, UnknownRequestError) else "model"
+            param = "request_id" if kind == "request" else "model"
+            return Problem(404, NOT_FOUND, f"{kind}_not_found", text, param)
+        case BusyError() | CancelledRequestError() | DeadlineError() | UnavailableError():
+            return _unanswered_problem(error, text)
         case _:
             return _server_problem(error, text)
 
@@ -63,8 +67,13 @@ def _request_problem(error: RequestError, text: str) -> Problem:
             return Problem(400, INVALID_REQUEST, code, text, error.param)
 
 
-def _later_problem(error: BusyError | DeadlineError | UnavailableError, text: str) -> Problem:
+def _unanswered_problem(
+    error: BusyError | CancelledRequestError | DeadlineError | UnavailableError, text: str
+) -> Problem:
     match error:
+        case CancelledRequestError():
+            # No standard status fits, and clients repeat a request after many others (409, 5xx).
+            return Problem(499, "cancelled_error", "request_cancelled", text, headers=_retry(None))
         case RateLimitError():
             return Problem(429, "rate_limit_error", error.code, text, headers=_retry(error.retry_after_s))
         case DeadlineError():

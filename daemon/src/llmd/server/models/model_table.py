@@ -87,12 +87,23 @@ class ModelTable:
         Raises:
             NotFoundError: it is not loaded.
         """
+        await self._manager.unload(self.find_served(name).name, error)
+
+    def find_served(self, asked: str | None) -> ServedModel:
+        """Return a model that is loaded or being loaded; without a name, the only one.
+
+        Raises:
+            NotFoundError: it is not loaded.
+            RequestError: no name was given, and not exactly one model is loaded.
+        """
+        if not asked:
+            return self._only()
         served = self._manager.served
-        name = next(iter(matching(name, self.aliases, served)), name)
+        name = next(iter(matching(asked, self.aliases, served)), asked)
         if name not in served:
             loaded = ", ".join(served) or "none"
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="see `llmd ps`")
-        await self._manager.unload(name, error)
+        return served[name]
 
     def names_of(self, served: AnsweringModel) -> list[str]:
         """Return the model's name and its aliases, except patterns."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from llmd.api.messages import Report
+from llmd.api.reports import Report
+from llmd.server.telemetry.verdicts import Verdict
 
 PROC = Path("/proc")
 FRONT = "front"
@@ -24,6 +25,8 @@ class ModelState(Struct, frozen=True):
     engine_pid: int | None = None
     report: Report | None = None
     """None if its engine does not answer."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What there is to say of it, the most urgent first."""
 
 
 class ProcessUse(Struct, frozen=True):

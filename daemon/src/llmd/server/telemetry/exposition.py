@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from llmd.api.messages import Report
+from llmd.api.reports import Report
 from llmd.server.telemetry.daemon_state import ModelState, processes_of
 from llmd.server.telemetry.histogram import Histogram
 from llmd.server.telemetry.metrics import Metrics

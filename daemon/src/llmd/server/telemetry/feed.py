@@ -25,18 +25,24 @@ class Event(Struct, frozen=True):
     type: str
     data: bytes
     """The JSON that a watcher gets."""
+    level: int = 0
+    """For a log record: a level of `logging`."""
 
     @classmethod
-    def of(cls, number: int, kind: str, fields: dict[str, Any]) -> Self:
+    def of(cls, number: int, kind: str, fields: dict[str, Any], level: int = 0) -> Self:
         """Return the event with these fields, its type and its number."""
-        return cls(number, kind, encode_json({"type": kind, "number": number, **fields}))
+        return cls(number, kind, encode_json({"type": kind, "number": number, **fields}), level)
 
 
 class Feed:
     """The last events, shared by all watchers. A slow watcher costs no time or memory, but misses events."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._events: deque[Event] = deque(maxlen=kept)
+    def __init__(self, kept: int = KEPT, max_bytes: int | None = None) -> None:
+        """The last ``kept`` events are kept, and no more than ``max_bytes`` (None: no limit)."""
+        self._events: deque[Event] = deque()
+        self._kept = kept
+        self._max_bytes = max_bytes
+        self._bytes = 0
         self._last = 0
         self._watchers: set[Watcher] = set()
 
@@ -44,12 +50,23 @@ class Feed:
     def watchers(self) -> int:
         return len(self._watchers)
 
-    def emit(self, kind: str, fields: dict[str, Any]) -> None:
+    def emit(self, kind: str, fields: dict[str, Any], level: int = 0) -> None:
         """Send an event to every watcher."""
         self._last += 1
-        self._events.append(Event.of(self._last, kind, fields))
+        event = Event.of(self._last, kind, fields, level)
+        self._events.append(event)
+        self._bytes += len(event.data)
+        while len(self._events) > self._kept or (
+            self._max_bytes is not None and self._bytes > self._max_bytes
+        ):
+            self._bytes -= len(self._events.popleft().data)
         for watcher in self._watchers:
             watcher.wake()
+
+    @property
+    def kept(self) -> tuple[Event, ...]:
+        """The events that are still kept, oldest first."""
+        return tuple(self._events)
 
     @contextmanager
     def watch(self, after: int | None = None) -> Iterator[Watcher]:

@@ -37,8 +37,14 @@ class Metrics:
         self.live.pop(id(record), None)
         record.status = status
         self.replies[record.route or OTHER_ROUTE, status] += 1
-        if not record.model:
-            return
+        if record.model:
+            record.progress = record.progress.ended()
+            self.feed.emit("request", {"phase": "end", **record.as_event()})
+        if record.sequences:
+            self._count(record)
+
+    def _count(self, record: RequestRecord) -> None:
+        """Count a request that an engine has handled."""
         now, series = time.monotonic(), self.series[record.model]
         series.finished[outcome(record)] += 1
         series.whole.observe(now - record.started)
@@ -51,15 +57,16 @@ class Metrics:
             series.inference.observe(record.last_token - (record.begun or record.first_token))
             if record.completion_tokens > record.sequences:
                 series.per_output_token.observe(decode / (record.completion_tokens / record.sequences - 1))
-        self.feed.emit("request", {"phase": "end", **record.as_event()})
         if self._trace is not None:
             self._trace(record)
 
 
 def outcome(record: RequestRecord) -> str:
     """Return how a request ended: ``stop``, ``length``, ``error``,
-    or ``abort`` if the client disconnected.
+    or ``abort`` if the client disconnected or someone cancelled it.
     """
+    if record.cancelled is not None:
+        return "abort"
     if record.error or record.status >= 500:
         return "error"
     return record.finish or "abort"

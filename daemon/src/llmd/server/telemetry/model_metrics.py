@@ -7,6 +7,7 @@ import time
 from msgspec import Struct
 
 from llmd.api.messages import Loaded, Loading, Replanned, Started
+from llmd.server.request_progress import RequestProgress, WaitingFor
 from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.series import Series
@@ -58,11 +59,18 @@ class ModelMetrics:
     def closed(self) -> None:
         self._tell("unloaded")
 
+    def queued(self, request: RequestRecord, waiting_for: WaitingFor | None = None) -> None:
+        """Note that a request waits until its model is loaded and its prompt prepared."""
+        request.model = self._model
+        request.progress = RequestProgress(waiting_for=waiting_for)
+        self._feed.emit("request", {"phase": "begin", **request.as_event()})
+
     def opened(self, request: RequestRecord, sequences: int) -> None:
         """Note that a request was submitted to the engine or its queue."""
-        request.model = self._model
+        if not request.model:
+            self.queued(request)
         request.sequences = sequences
-        self._feed.emit("request", {"phase": "begin", **request.as_event()})
+        request.progress = request.progress.reached("waiting")
 
     def submitted(self, sequence: SequenceRecord) -> None:
         if sequence.leads:
@@ -83,6 +91,8 @@ class ModelMetrics:
             cached = min(started.cached_tokens, sequence.entry.tokens)
             self._series.cached_tokens += cached
             request.cached_tokens += cached
+        if request.progress.state == "waiting":
+            request.progress = request.progress.reached("prefill", started.cached_tokens)
 
     def token(self, sequence: SequenceRecord) -> None:
         """Count a token of a sequence."""
@@ -101,6 +111,7 @@ class ModelMetrics:
         self._series.answer_tokens += num_tokens
         if not (sequence.last_token or request.first_token):
             request.first_token = now
+            request.progress = request.progress.reached("decode", sequence.entry.tokens)
             self._series.first_token.observe(now - request.started)
             self._series.prefill.observe(now - (sequence.begun or sequence.submitted))
         sequence.last_token = request.last_token = now

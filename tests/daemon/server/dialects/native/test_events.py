@@ -3,7 +3,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,8 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from llmd.client import connected
 from llmd.config import UnixAddress
 from llmd.server.dialects.native.events import last_seen
+from tests.serving.engine_state import asked
 from tests.serving.http import LIMIT_S, chat, send
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
 @contextlib.contextmanager
@@ -77,6 +80,45 @@ def test_a_snapshot_comes_first_and_then_each_request_from_its_begin_to_its_end(
     )
     assert end["ttft_ms"] <= end["ms"]
     assert end["queue_ms"] <= end["ttft_ms"]
+
+
+def requests_of(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:
+    """Return the requests in flight by id."""
+    with watching(daemon) as events:
+        return {request["request_id"]: request for request in next(events)["requests"]}
+
+
+def test_each_request_says_how_far_it_is_and_what_it_waits_for(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, slots=1) as daemon, contextlib.ExitStack() as streams:
+        for number in range(6):
+            body = {"max_tokens": 400, "min_tokens": 400}
+            streams.enter_context(asked(daemon, body, headers={"x-request-id": f"stream {number}"}))
+        while len(requests := requests_of(daemon)) < 6 or "slots" not in waits(requests):
+            pass
+    runs = next(one for one in requests.values() if one["state"] == "decode")
+    assert runs["prompt_done"] == runs["prompt_tokens"] > 0
+    assert runs["kv_blocks"] > 0
+    assert runs["waiting_for"] is None
+    assert runs["client"] is None
+    waiting = next(one for one in requests.values() if one["waiting_for"] == "slots")
+    assert (waiting["state"], waiting["kv_blocks"], waiting["prompt_done"]) == ("waiting", 0, 0)
+
+
+def waits(requests: Mapping[str, Mapping[str, Any]]) -> set[Any]:
+    return {one["waiting_for"] for one in requests.values()}
+
+
+def test_a_request_waits_in_the_queue_for_its_model(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, models=()) as daemon, watching(daemon) as events:
+        ask(daemon, "early")
+        begin, end = until(events, "early", "begin"), until(events, "early", "end")
+    assert (begin["state"], begin["waiting_for"]) == ("queued", "model")
+    assert (end["state"], end["waiting_for"], end["kv_blocks"]) == ("ended", None, 0)
+    assert end["prompt_done"] == end["prompt_tokens"] > 0
 
 
 def test_reports_come_by_themselves(daemon: RunningDaemon) -> None:

@@ -15,24 +15,20 @@ from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
+from llmd.server.telemetry.daemon_state import ModelState
 
 SCHEMA = 1
 
 
 async def ps(_request: web.Request, service: Service) -> web.Response:
     """Return the loaded models with their directories and states."""
-    models = [await _row(model, service.models.names_of(model)[1:]) for model in service.models.served]
-    return json_response({"schema": SCHEMA, "version": service.version, "models": models})
-
-
-async def plan(_request: web.Request, service: Service) -> web.Response:
-    """Return which layers of each loaded model are on which device, and the memory that they take."""
+    states = {state.name: state for state in await service.states.whole()}
     models = [
-        {"name": model.name, "stages": msgspec.to_builtins(model.loaded.stages)}
+        _row(model, service.models.names_of(model)[1:], states[model.name])
         for model in service.models.served
-        if model.loaded is not None
+        if model.name in states
     ]
-    return json_response({"schema": SCHEMA, "models": models})
+    return json_response({"schema": SCHEMA, "version": service.version, "models": models})
 
 
 async def stop(request: web.Request, service: Service) -> web.Response:
@@ -76,39 +72,6 @@ async def plugins(_request: web.Request, service: Service) -> web.Response:
     )
 
 
-async def devices(_request: web.Request, service: Service) -> web.Response:
-    """Return every device that a probe found, and the backends whose probes failed."""
-    states = await service.ask_host(PluginHost.devices)
-    failed = await service.ask_host(PluginHost.failed_backends)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": state.info.name,
-            "kind": state.info.kind,
-            "description": state.info.description,
-            "memory_bytes": state.info.memory_bytes,
-            "plugin": state.plugin.name,
-            "ok": state.ok,
-            "reason": state.reason,
-            "fix": state.fix,
-        }
-        for state in states
-    ]
-    rows += [
-        {
-            "name": backend.name,
-            "kind": "",
-            "description": "",
-            "memory_bytes": None,
-            "plugin": backend.plugin.name,
-            "ok": False,
-            "reason": backend.failure.reason,
-            "fix": backend.failure.fix,
-        }
-        for backend in failed
-    ]
-    return json_response({"schema": SCHEMA, "devices": [with_old_keys(row) for row in rows]})
-
-
 def _expiry(model: ServedModel) -> str | None:
     """Return when the idle model is unloaded; None: it stays loaded."""
     remaining_s = model.leases.remaining_s
@@ -117,9 +80,8 @@ def _expiry(model: ServedModel) -> str | None:
     return (datetime.now(UTC) + timedelta(seconds=remaining_s)).isoformat(timespec="seconds")
 
 
-async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
+def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str, Any]:
     loaded, progress = model.loaded, model.supervisor.progress
-    report = await model.supervisor.report()
     row: dict[str, Any] = {
         "name": model.name,
         "aliases": aliases,
@@ -129,7 +91,8 @@ async def _row(model: ServedModel, aliases: list[str]) -> dict[str, Any]:
         "engine_pid": model.supervisor.pid,
         "restarts": model.supervisor.restarts,
         "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
-        "report": msgspec.to_builtins(report),
+        "report": msgspec.to_builtins(state.report),
+        "verdicts": msgspec.to_builtins(state.verdicts),
         "size_bytes": model.size_bytes,
         "users": model.leases.users,
         "pinned": model.leases.pinned,

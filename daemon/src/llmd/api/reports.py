@@ -1,0 +1,86 @@
+"""What an engine reports when the front asks: counters, the state of its sequences, and its KV pools."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+WaitReason = Literal["slots", "kv_blocks", "grammar", "earlier"]
+"""Why a sequence does not run yet: all slots are taken, too few KV blocks are free, its grammar is being
+compiled, or an earlier sequence comes first."""
+
+BlockState = Literal["free", "cached", "used", "shared"]
+"""Who refers to a KV block: nobody, only the prefix cache, one sequence, or several."""
+
+
+class GetReport(msgspec.Struct, frozen=True, tag=True):
+    """Ask for a `Report`; an answer proves that the engine's loop is running."""
+
+    sequences: bool = False
+    """Whether the report has the state of each sequence."""
+
+
+class GetBlocks(msgspec.Struct, frozen=True, tag=True):
+    """Ask for the state of all `Blocks`."""
+
+
+class SequenceState(msgspec.Struct, frozen=True, array_like=True):
+    """A sequence of a request that has not ended. A request with beams may have several."""
+
+    request_id: int
+    state: Literal["waiting", "prefill", "decode"]
+    """``prefill`` includes computing the tokens of a preempted sequence again."""
+    waiting_for: WaitReason | None = None
+    """Why it waits; None: it runs, or the next step may start it."""
+    prompt_done: int = 0
+    """Prompt tokens with valid keys and values."""
+    kv_blocks: int = 0
+    """Blocks that it refers to, including those that it shares."""
+
+
+class Report(msgspec.Struct, frozen=True, tag=True):
+    """Counters of an engine since it was loaded, and its present state."""
+
+    steps: int
+    running: int
+    """Sequences running now."""
+    waiting: int
+    """Sequences in the queue now."""
+    prompt_tokens: int
+    """Prompt tokens that were computed."""
+    cached_tokens: int
+    """Prompt tokens that were found in the prefix cache instead."""
+    output_tokens: int
+    preemptions: int
+    """How often sequences lost their blocks to others."""
+    prefill_s: float
+    """Seconds in steps with prefill."""
+    decode_s: float
+    """Seconds in steps without prefill."""
+    kv_blocks_used: int
+    """Blocks that running sequences refer to."""
+    kv_blocks_total: int
+    decode_steps: int = 0
+    """Steps without prefill."""
+    decode_kv_bytes: int = 0
+    """Bytes of keys and values that these steps have read."""
+    sequences: tuple[SequenceState, ...] | None = None
+    """The state of each sequence, if `GetReport.sequences` asks for it."""
+
+
+class GroupBlocks(msgspec.Struct, frozen=True, array_like=True):
+    """The blocks of one KV group."""
+
+    group: int
+    """`KVGroup.id`."""
+    block_len: int | None
+    """Tokens of a block; None: a slot for the state of one sequence, whatever its length."""
+    map: tuple[tuple[BlockState, int], ...]
+    """The states in the order of the pool; each with the number of consecutive blocks that have it."""
+
+
+class Blocks(msgspec.Struct, frozen=True, tag=True):
+    """The KV pools, by group; empty if the model keeps no KV cache."""
+
+    groups: tuple[GroupBlocks, ...]

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from llmd.api import KVGroup
+from llmd.api.step import BLOCK_LEN
+from llmd.engine.step_reads import KVReads, weight_reads
+from llmd.models.lowering import lower
+from llmd.models.weight_formats import weight_bytes
+from llmd.testing.plans import TinyModel
+
+FULL = KVGroup(0, None, 1, 8, (0,))
+WINDOW = KVGroup(1, 24, 1, 8, (1,))
+STATE = KVGroup(2, None, 0, 0, (2,), kind="state", state_bytes=8)
+
+
+def test_a_step_reads_all_weights_but_the_table_of_tokens() -> None:
+    plan = TinyModel().plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    table = max(
+        weight_bytes(program.weights[index])
+        for instruction in program.instructions
+        for slotted in instruction.ops
+        for index in slotted.weights
+        if slotted.op.kind == "embed" and index is not None
+    )
+    assert weight_reads(program) == sum(map(weight_bytes, program.weights)) - table
+
+
+def test_a_row_reads_all_tokens_or_a_window_of_them_and_its_state() -> None:
+    reads = KVReads.of((FULL, WINDOW, STATE), {0: 3 * BLOCK_LEN, 1: 5 * BLOCK_LEN, 2: 70}.__getitem__)
+    assert reads.of_rows([10, 100]) == 3 * (10 + 100) + 5 * (10 + 24) + 2 * 70
+    assert reads.of_rows([]) == 0

@@ -1,0 +1,84 @@
+"""What a daemon says of its models while they work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.device import DeviceProfile
+from llmd.engine.composition import make_host
+from llmd.host import benchmarks
+from llmd.host.cache import Cache
+from tests.plugin_sites import Site
+from tests.serving.engine_state import asked
+from tests.serving.http import complete, send
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+LONG = {"max_tokens": 1 << 14, "ignore_eos": True}
+
+
+@contextlib.contextmanager
+def tiny_daemon(root: Path, cache: Path | None = None, **flags: Any) -> Iterator[RunningDaemon]:
+    directories = directories_below(root, cache=cache)
+    write_model(directories.models / MODEL, context_len=1 << 15)
+    with running_daemon(directories, **flags) as daemon:
+        yield daemon
+
+
+def said(daemon: RunningDaemon) -> dict[str, str]:
+    """Return the verdicts of the only model, with their levels."""
+    (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+    return {verdict["text"]: verdict["level"] for verdict in row["verdicts"]}
+
+
+def until_said(daemon: RunningDaemon, pattern: str) -> str:
+    """Ask until a verdict matches, and return it; the test's time limit ends a wait that never does."""
+    while True:
+        for text in said(daemon):
+            if re.fullmatch(pattern, text):
+                return text
+
+
+def test_an_idle_model_has_no_warnings_and_a_restarted_one_has_the_reason(
+    tmp_path: Path, probes: Path
+) -> None:
+    with tiny_daemon(tmp_path, probes) as daemon:
+        assert said(daemon) == {}
+        (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
+        os.kill(row["engine_pid"], signal.SIGKILL)
+        assert complete(daemon).status == 200
+        text = "the engine was restarted 1 time: the last one ended with signal 9, SIGKILL"
+        assert said(daemon) == {text: "warn"}
+
+
+def test_requests_wait_for_slots_and_decode_is_compared_with_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks, "measure_now", lambda _device, _budget_s: DeviceProfile(1e12, {}, 1.0))
+    cache = tmp_path / "cache"
+    device = make_host(cache).find_device("reference")
+    benchmarks.Benchmarks(Cache(cache)).measure(device)
+    with tiny_daemon(tmp_path, slots=1) as daemon, contextlib.ExitStack() as streams:
+        for _ in range(3):
+            streams.enter_context(asked(daemon, LONG))
+        until_said(
+            daemon, "2 requests wait for a slot: 1 sequence runs at once; a higher --slots allows more"
+        )
+        until_said(daemon, r"decode runs at 0\.\d\d of what the memory of reference allows")
+        until_said(daemon, r"queue: the oldest request has waited \d s")
+
+
+def test_a_broken_backend_is_why_a_model_runs_on_another(tmp_path: Path, site: Site) -> None:
+    site.install("segfaults")
+    with tiny_daemon(tmp_path, device="auto") as daemon:
+        text = until_said(daemon, "runs on .*, because segfaults cannot be used: .*")
+        assert said(daemon)[text] == "warn"
+        assert "SIGSEGV" in text
