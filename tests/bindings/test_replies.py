@@ -165,6 +165,7 @@ def test_what_is_malformed_is_an_error(
         ("404 No", "not_found_error", "model_not_found", NOT_FOUND),
         ("408 Late", "timeout_error", "deadline_exceeded", TIMED_OUT),
         ("429 Later", "rate_limit_error", "queue_full", BUSY),
+        ("499 No", "cancelled_error", "request_cancelled", CANCELLED),
         ("503 Later", "unavailable_error", "loading", BUSY),
         ("503 No", "unavailable_error", "model_failed", FAILED),
         ("503 No", "unavailable_error", "out_of_memory", FAILED),

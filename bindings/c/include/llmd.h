@@ -58,7 +58,7 @@ extern "C" {
 typedef int llmd_status;
 enum {
     LLMD_OK = 0,           /* the call succeeded */
-    LLMD_CANCELLED = 1,    /* the callback or llmd_cancel ended the call */
+    LLMD_CANCELLED = 1,    /* the callback, llmd_cancel or `POST /llmd/cancel` ended the call */
     LLMD_BAD_ARGUMENT = 2, /* an argument, an option or its value cannot be used; nothing was sent */
     LLMD_BAD_ABI = 3,      /* the program was compiled for another ABI version of the library */
     LLMD_NO_MEMORY = 4,    /* the program is out of memory */

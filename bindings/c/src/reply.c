@@ -10,6 +10,7 @@ struct meaning {
 
 // By the error's code, which is more exact than its type.
 static const struct meaning codes[] = {
+    {"request_cancelled", LLMD_CANCELLED, ""},
     {"out_of_memory", LLMD_FAILED, ""},
     {"model_failed", LLMD_FAILED, ""},
     {"model_not_found", LLMD_NOT_FOUND, "llmd_models lists the models that the daemon has"},
