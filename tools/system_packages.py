@@ -20,6 +20,7 @@ from pathlib import Path
 OLDEST_PYTHON = (3, 11)
 EXHAUSTIVE = (
     ("clang-19", "clang++-19", "a second compiler's warnings"),
+    ("chromium", "chromium", "testing the web page"),
     ("golang-go", "go", "the bindings' example in Go"),
     ("rustc", "rustc", "the bindings' example in Rust"),
     ("valgrind", "valgrind", "memory errors of the C library"),

@@ -107,7 +107,7 @@ def test_an_optional_package_is_asked_for_once(
     assert "qemu-user" in capsys.readouterr().err
 
 
-def test_exhaustive_tests_ask_for_their_compiler_in_an_environment_that_exists(
+def test_exhaustive_tests_ask_for_their_packages_in_an_environment_that_exists(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(system_packages, "ENVIRONMENT", tmp_path)

@@ -28,13 +28,14 @@ _ERRORS: Mapping[str, type[LlmdError]] = {
     "invalid_request_error": RequestError,
     "not_found_error": NotFoundError,
 }
+_BY_STATUS: Mapping[int, type[LlmdError]] = {400: RequestError, 404: NotFoundError}
 
 
 def error_of(body: Mapping[str, Any], status: int = 0) -> LlmdError:
     """Return the exception for a body with ``error``; ``status`` is that of the reply, 0 within a stream."""
     error = body.get("error")
     if isinstance(error, str):  # the form of Ollama's routes
-        return {400: RequestError, 404: NotFoundError}.get(status, LlmdError)(error)
+        return _BY_STATUS.get(status, LlmdError)(error)
     if not isinstance(error, dict):
         return not_llmd()
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError

@@ -97,6 +97,15 @@ class Route(msgspec.Struct, frozen=True):
     """Clients poll this route to see how the daemon is; its requests are not logged."""
     right: Right = "use"
     """Permission that the sender needs; API keys may lack ``manage``."""
+    body: tuple[type, ...] = ()
+    """(optional) The fields of the JSON body, for ``GET /openapi.json``: ``TypedDict`` classes with types and
+    docstrings. Of two fields of one name, the last counts. Empty: the route reads no body."""
+    replies: tuple[str, ...] = ("application/json",)
+    """(optional) Media types of successful replies, for ``GET /openapi.json``: for streams
+    ``text/event-stream`` or ``application/x-ndjson``. ``websocket``: the route opens one. Empty: it refuses
+    every request."""
+    query: tuple[str, ...] = ()
+    """(optional) Names of query parameters, for ``GET /openapi.json``."""
 
 
 class Dialect(msgspec.Struct, frozen=True):

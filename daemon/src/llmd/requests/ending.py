@@ -14,11 +14,9 @@ from llmd.requests.sampling import MAX_TOKENS
 MAX_STOPS = 16
 
 
-class EndOptions(TypedDict, total=False):
-    """Fields that say when answers end, also options of `llmd.Engine`."""
+class EndFields(TypedDict, total=False):
+    """Fields that say when answers end, except the limit of tokens, which has other names in some APIs."""
 
-    max_tokens: int | None
-    """How many tokens an answer may have."""
     min_tokens: int | None
     """No stop token is drawn before an answer has this many."""
     stop: str | Sequence[str] | None
@@ -29,6 +27,13 @@ class EndOptions(TypedDict, total=False):
     """The model's own stop tokens do not end an answer."""
     include_stop_str_in_output: bool | None
     """Answers keep the text that stopped them."""
+
+
+class EndOptions(EndFields, total=False):
+    """Fields that say when answers end, also options of `llmd.Engine`."""
+
+    max_tokens: int | None
+    """How many tokens an answer may have."""
 
 
 class EndChoice(Struct, frozen=True):

@@ -17,7 +17,7 @@ from llmd.server.http.guards import Guards
 from llmd.server.http.http_server import http_server
 from llmd.server.http.listeners import Listener
 from llmd.server.http.origins import AllowedOrigins
-from llmd.server.http.routing import RouteTable
+from llmd.server.http.routing import DIALECTS, RouteTable, ServedDialect
 from llmd.server.service import Service
 
 
@@ -33,11 +33,12 @@ async def serve_http(
     """Serve requests until the block ends."""
     config = service.config
     raise_descriptor_limit(2 * config.limits.max_connections)
-    dialects = tuple(dialects)
-    routes = RouteTable(route for dialect in dialects for route in dialect.routes())
-    shapes = ErrorShapes(dialect.errors for dialect in dialects if dialect.errors is not None)
+    served = tuple(map(ServedDialect.of, dialects))
+    routes = RouteTable(route for dialect in served for route in dialect.routes)
+    shapes = ErrorShapes(dialect.errors for dialect in served if dialect.errors is not None)
     guards = Guards(socket.gethostname(), frozenset(config.listen.allow_host), origins)
     app = build_app(service, routes, shapes, guards, access)
+    app[DIALECTS] = served
     async with http_server(app, listeners, certificate, _limits(config.limits)):
         yield
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from llmd.requests.fields import BadRequestError
-from llmd.server.http.bodies import MAX_DEPTH, read_object
+from llmd.server.http.bodies import MAX_DEPTH, decode_object, read_object
 
 LIMIT = 10_000
 
@@ -75,3 +75,9 @@ async def test_what_is_no_plain_json_object_is_refused(body: bytes) -> None:
 
 async def test_deep_objects_pass_up_to_the_limit() -> None:
     assert "value" in await reply_to(nested(MAX_DEPTH))
+
+
+def test_text_of_a_message_is_decoded_like_a_body() -> None:
+    assert decode_object('{"a": 1}') == {"a": 1}
+    with pytest.raises(BadRequestError, match="must be a JSON object"):
+        decode_object("[]")

@@ -35,6 +35,42 @@ def test_names_of_this_machine_pass(host: str) -> None:
     GUARDS.check(LOOPBACK, {"Host": host})
 
 
+LAN = Peer("192.168.1.5", "192.168.1.9")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "encrypted"),
+    [
+        ("192.168.1.5:8642", "http://192.168.1.5:8642", False),
+        ("192.168.1.5:8642", "https://192.168.1.5:8642", True),
+        ("[fd00::5]:8642", "http://[fd00::5]:8642", False),
+        ("workstation:8642", "http://workstation:8642", False),
+        ("llm.example", "http://llm.example", False),
+        ("llm.example", "https://llm.example", True),
+    ],
+)
+def test_the_daemons_own_page_may_ask_it(host: str, origin: str, *, encrypted: bool) -> None:
+    peer = Peer(LAN.local, LAN.remote, encrypted)
+    GUARDS.check(peer, {"Host": host, "Origin": origin})
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("192.168.1.5:8642", "http://192.168.1.5:3000"),
+        ("192.168.1.5:8642", "https://192.168.1.5:8642"),
+        ("192.168.1.5:8642", "http://192.168.1.6:8642"),
+        ("evil.example:8642", "http://evil.example:8642"),
+        ("", "http://"),
+        ("192.168.1.5:8642", "null"),
+    ],
+)
+def test_other_pages_and_names_that_anyone_could_set_are_refused(host: str, origin: str) -> None:
+    with pytest.raises(ForbiddenError) as caught:
+        GUARDS.check(LAN, {"Host": host, "Origin": origin})
+    assert caught.value.code == "origin_not_allowed"
+
+
 @pytest.mark.parametrize("host", ["workstation", "WORKSTATION:8642", "llm.example", "LLM.Example"])
 def test_case_of_host_names_does_not_matter(host: str) -> None:
     Guards("WorkStation", frozenset({"LLM.example"})).check(LOOPBACK, {"Host": host})

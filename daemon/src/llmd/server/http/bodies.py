@@ -40,6 +40,15 @@ async def read_object(request: web.Request) -> dict[str, Any]:
             code="invalid_body",
             hint="check that Content-Encoding names its encoding",
         ) from error
+    return decode_object(body)
+
+
+def decode_object(body: bytes | str) -> dict[str, Any]:
+    """Return JSON text as an object; of duplicate keys, the last one counts.
+
+    Raises:
+        BadRequestError: it is not a JSON object, or is nested too deeply.
+    """
     try:
         value = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

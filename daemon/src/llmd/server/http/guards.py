@@ -31,6 +31,7 @@ class Peer(Struct, frozen=True):
 
     local: str | None
     remote: str | None
+    is_encrypted: bool = False
 
     @property
     def is_unix(self) -> bool:
@@ -46,9 +47,10 @@ def peer_of(request: web.BaseRequest) -> Peer:
     transport = request.transport
     local = transport.get_extra_info("sockname") if transport else None
     remote = transport.get_extra_info("peername") if transport else None
+    encrypted = transport is not None and transport.get_extra_info("sslcontext") is not None
     if not isinstance(local, tuple):
         return Peer(None, None)
-    return Peer(local[0], remote[0] if isinstance(remote, tuple) else "")
+    return Peer(local[0], remote[0] if isinstance(remote, tuple) else "", encrypted)
 
 
 class Guards(Struct, frozen=True):
@@ -68,7 +70,7 @@ class Guards(Struct, frozen=True):
                 hint=f"start llmd serve with --allow-host {host_name(host)}",
             )
         origin = headers.get("Origin")
-        if origin is not None and not self.origin_allowed(origin):
+        if origin is not None and not (self.origin_allowed(origin) or self._is_own(origin, peer, host)):
             raise ForbiddenError(
                 f"requests from pages of {origin} are not allowed",
                 code="origin_not_allowed",
@@ -78,6 +80,14 @@ class Guards(Struct, frozen=True):
     def origin_allowed(self, origin: str) -> bool:
         """Whether requests with this ``Origin`` header are accepted."""
         return origin in self.allow_origin
+
+    def _is_own(self, origin: str, peer: Peer, host: str) -> bool:
+        """Whether the page is the daemon's own: it was loaded under the name that the request goes to.
+
+        With a name that anyone could have pointed at this machine, that proves nothing.
+        """
+        own = parse_origin(f"{'https' if peer.is_encrypted else 'http'}://{host}")
+        return bool(host) and own is not None and own == parse_origin(origin) and self._host_allowed(host)
 
     def _host_allowed(self, host: str) -> bool:
         name = host_name(host)

@@ -5,12 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from aiohttp import web
 from msgspec import Struct
 
 from llmd.api.errors import PluginError
-from llmd.api.plugins import Route
+from llmd.api.plugins import Dialect, Route
+from llmd.api.problem import ErrorShape
 
 _PARAMETER = "/{id}"
+
+
+class ServedDialect(Struct, frozen=True):
+    """A dialect with its routes. ``errors`` is None if it writes errors as OpenAI does."""
+
+    name: str
+    routes: tuple[Route, ...]
+    errors: ErrorShape | None
+
+    @classmethod
+    def of(cls, dialect: Dialect) -> ServedDialect:
+        """Import the handlers of a dialect."""
+        return cls(dialect.name, tuple(dialect.routes()), dialect.errors)
+
+
+DIALECTS = web.AppKey("dialects", tuple[ServedDialect, ...])
+"""The dialects of an application."""
 
 
 class RouteTable:

@@ -6,13 +6,6 @@ from tests.serving.http import send
 from tests.serving.running import RunningDaemon
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_root_says_what_some_clients_look_for(daemon: RunningDaemon, method: str) -> None:
-    reply = send(daemon, method, "/")
-    assert reply.status == 200
-    assert reply.content == (b"Ollama is running" if method == "GET" else b"")
-
-
 def test_version_is_one_that_clients_accept(daemon: RunningDaemon) -> None:
     body = send(daemon, "GET", "/api/version").json
     numbers = [int(part) for part in body["version"].split(".")]

@@ -9,6 +9,7 @@ from llmd.api.plugins import Dialect, Route
 from llmd.server.dialects.anthropic.errors import ANTHROPIC
 
 LLMD_API = 2
+STREAMED = ("application/json", "text/event-stream")
 
 
 @hookimpl
@@ -17,10 +18,10 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.anthropic import messages
+    from llmd.server.dialects.anthropic import bodies, messages
 
     return [
-        Route("POST", "/v1/messages", messages.answer),
-        Route("POST", "/v1/messages/count_tokens", messages.count),
+        Route("POST", "/v1/messages", messages.answer, body=bodies.MESSAGE, replies=STREAMED),
+        Route("POST", "/v1/messages/count_tokens", messages.count, body=bodies.COUNT),
         Route("GET", "/api/hello", messages.hello, probe=True, right="none"),
     ]

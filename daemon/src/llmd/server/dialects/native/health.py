@@ -39,4 +39,5 @@ def _status(service: Service, num_failed: int) -> str:
 
 
 async def version(_request: web.Request, service: Service) -> web.Response:
+    """Return the daemon's version."""
     return json_response({"name": "llmd", "version": service.version})

@@ -8,6 +8,10 @@ from llmd.api.hooks import hookimpl
 from llmd.api.plugins import Dialect, Route
 
 LLMD_API = 2
+LINES = ("application/x-ndjson",)
+EVENTS = ("text/event-stream",)
+LOG_QUERY = ("lines", "level", "follow")
+PAGE_TYPES = ("text/html", "text/javascript", "text/css", "image/svg+xml")
 
 
 @hookimpl
@@ -16,24 +20,40 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
-    from llmd.server.dialects.native import admin, cancel, devices, events, health, kv, load, logs, models
+    from llmd.server.dialects.native import (
+        admin,
+        bodies,
+        cancel,
+        devices,
+        events,
+        health,
+        kv,
+        load,
+        logs,
+        models,
+        openapi,
+        page,
+    )
 
     return [
+        Route("GET", "/", page.root, probe=True, right="none", replies=("text/html", "text/plain")),
+        Route("GET", "/page/{id}", page.file, right="none", replies=PAGE_TYPES),
         *(Route("GET", path, health.health, True, "none") for path in ("/health", "/healthz", "/v1/health")),
         *(Route("GET", path, health.ready, True, "none") for path in ("/ready", "/readyz")),
+        Route("GET", "/openapi.json", openapi.openapi),
         Route("GET", "/version", health.version),
-        Route("GET", "/metrics", events.metrics, probe=True),
-        Route("GET", "/llmd/events", events.events, probe=True, right="manage"),
-        Route("GET", "/llmd/kv", kv.kv, probe=True, right="manage"),
-        Route("GET", "/llmd/logs", logs.logs, probe=True, right="manage"),
+        Route("GET", "/metrics", events.metrics, probe=True, replies=("text/plain",)),
+        Route("GET", "/llmd/events", events.events, True, "manage", replies=EVENTS),
+        Route("GET", "/llmd/kv", kv.kv, True, "manage", query=("model",)),
+        Route("GET", "/llmd/logs", logs.logs, True, "manage", replies=(*LINES, *EVENTS), query=LOG_QUERY),
         Route("GET", "/llmd/plan", devices.plan, probe=True, right="manage"),
         Route("GET", "/llmd/ps", admin.ps, probe=True, right="manage"),
-        Route("POST", "/llmd/stop", admin.stop, right="manage"),
-        Route("POST", "/llmd/cancel", cancel.cancel, right="manage"),
+        Route("POST", "/llmd/stop", admin.stop, right="manage", body=bodies.STOP),
+        Route("POST", "/llmd/cancel", cancel.cancel, right="manage", body=bodies.CANCEL),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),
         Route("GET", "/llmd/models", models.models, right="manage"),
-        Route("POST", "/llmd/load", load.load, right="manage"),
-        Route("POST", "/llmd/pull", models.pull, right="manage"),
+        Route("POST", "/llmd/load", load.load, right="manage", body=bodies.LOAD, replies=LINES),
+        Route("POST", "/llmd/pull", models.pull, right="manage", body=bodies.PULL, replies=LINES),
         Route("GET", "/llmd/plugins", admin.plugins, right="manage"),
         Route("GET", "/llmd/devices", devices.devices, probe=True, right="manage"),
     ]

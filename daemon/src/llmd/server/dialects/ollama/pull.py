@@ -27,8 +27,8 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
         ConflictError: the name belongs to a directory that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
-    name = parse_hub_name(read_name(fields))
     stream = fields.boolean("stream", default=True)
+    name = parse_hub_name(read_name(fields))
     await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with service.pulls.subscribe(name) as steps:
         if not stream:

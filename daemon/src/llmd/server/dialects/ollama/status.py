@@ -11,11 +11,6 @@ LEVEL = "0.12.11"
 """The version of Ollama's API that is served; clients parse it to know which features they can use."""
 
 
-async def root(_request: web.Request, _service: Service) -> web.Response:
-    """Return the exact text that some clients look for."""
-    return web.Response(text="Ollama is running")
-
-
 async def version(_request: web.Request, service: Service) -> web.Response:
     """Return the version of the API, and llmd's own."""
     return json_response({"version": LEVEL, "llmd": service.version})

@@ -16,6 +16,7 @@ def llmd_dialects() -> Sequence[Dialect]:
 
 
 def _routes() -> Sequence[Route]:
+    from llmd.server.dialects.rerank.bodies import RANK
     from llmd.server.dialects.rerank.routes import rerank
 
-    return [Route("POST", path, rerank) for path in ("/v1/rerank", "/v2/rerank", "/v1/reranking")]
+    return [Route("POST", path, rerank, body=RANK) for path in ("/v1/rerank", "/v2/rerank", "/v1/reranking")]

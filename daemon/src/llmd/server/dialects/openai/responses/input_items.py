@@ -17,6 +17,7 @@ from llmd.chat.templates.message_keys import misspelt, unknown_keys
 from llmd.chat.templates.text_parts import LINE_BREAK
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.custom_input import arguments_of
+from llmd.server.dialects.openai.responses.summary import read_summary
 
 ROLES = ("system", "developer", "user", "assistant")
 MESSAGE_KEYS = ("type", "id", "role", "status", "content", "phase")
@@ -76,9 +77,8 @@ class _Reader:
         match item.get("type", "message"):
             case "message":
                 self._message(item, param)
-            case "reasoning":
-                thoughts = _texts(item.get("content") or item.get("summary") or [], _THOUGHTS, param)
-                self._extend({"reasoning_content": LINE_BREAK.join(thoughts)} if thoughts else {})
+            case "reasoning" | "compaction":
+                self._extend(_state(item, param))
             case "function_call":
                 self._call(item, param, _text(item, "arguments", param))
             case "custom_tool_call":
@@ -134,6 +134,14 @@ class _Reader:
             return
         for name, value in said.items():
             last[name] = _joined(name, last[name], value) if last.get(name) else value
+
+
+def _state(item: Message, param: str) -> Message:
+    """Return what an item that the user does not see adds to the assistant's message."""
+    if item["type"] == "compaction":
+        return {"content": read_summary(item.get("encrypted_content"), param)}
+    thoughts = _texts(item.get("content") or item.get("summary") or [], _THOUGHTS, param)
+    return {"reasoning_content": LINE_BREAK.join(thoughts)} if thoughts else {}
 
 
 def invalid(param: str, expected: str, hint: str = "") -> BadRequestError:

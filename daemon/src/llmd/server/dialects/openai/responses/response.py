@@ -37,7 +37,7 @@ class Response:
     def events(self, piece: Piece) -> Iterator[Event]:
         """Yield the events of a piece; those of the first piece follow two opening events."""
         if not self._next_number:
-            yield from self._start()
+            yield from self.opening()
         self._finish = piece.finish
         for event in self._output.events(piece):
             yield self._numbered(event)
@@ -71,7 +71,12 @@ class Response:
         completed_at = int(time.time())
         return self._object("completed", output=self._output.items, usage=used, completed_at=completed_at)
 
-    def _start(self) -> Iterator[Event]:
+    @property
+    def has_begun(self) -> bool:
+        return self._next_number > 0
+
+    def opening(self) -> Iterator[Event]:
+        """Yield the first two events."""
         begun = self._object("in_progress", output=[])
         yield self._numbered({"type": "response.created", "response": begun})
         yield self._numbered({"type": "response.in_progress", "response": begun})

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from aiohttp import web
+from msgspec import structs
 
 from llmd.api.problem import Problem
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.input_tokens import counted
 from llmd.server.dialects.openai.responses.reply import Reply
 from llmd.server.dialects.openai.responses.request import read_input, read_request
-from llmd.server.dialects.openai.responses.store import ResponseStore
+from llmd.server.dialects.openai.responses.store import ResponseStore, Stored
 from llmd.server.generation.counting import count_tokens
 from llmd.server.generation.generation import GenerationRequest
 from llmd.server.generation.prepared_request import PreparedRequest
@@ -35,22 +36,48 @@ class Responses:
     async def create(self, request: web.Request, service: Service) -> web.StreamResponse:
         """Answer a conversation. The response is stored only if ``store`` is true."""
         fields = RequestFields(await read_object(request))
-        named = fields.text("model")
         stream = fields.boolean("stream")
+        answering = await self.reply(fields, self.earlier(fields), request, service)
+        reply = await answering.write(request, service, stream=stream)
+        self.keep(answering)
+        return reply
+
+    async def reply(
+        self,
+        fields: RequestFields,
+        earlier: list[Any],
+        request: web.Request,
+        service: Service,
+        *,
+        max_tokens: int | None = None,
+    ) -> Reply:
+        """Return the reply to a request after the items ``earlier``; ``max_tokens`` replaces its limit.
+
+        Raises:
+            LlmdError: a field cannot be parsed or supported, or there is no such model.
+        """
+        named = fields.text("model")
         keep_alive_s = read_keep_alive(fields)
-        asked = await service.in_thread(read_request, fields, self._earlier(fields))
+        asked = await service.in_thread(read_request, fields, earlier)
         model = await service.models.resolve(named, allow_path=peer_of(request).is_unix)
 
         async def prepare(ready: ReadyModel) -> GenerationRequest:
-            return await service.in_thread(asked.request, ready.text, ready.window)
+            prepared = await service.in_thread(asked.request, ready.text, ready.window)
+            if max_tokens is None:
+                return prepared
+            return structs.replace(prepared, end=structs.replace(prepared.end, max_tokens=max_tokens))
 
         prepared = PreparedRequest(model, fields.ignored + asked.ignored, prepare, keep_alive_s)
-        answering = Reply(prepared, asked, named or model.name)
-        reply = await answering.write(request, service, stream=stream)
-        if asked.echo["store"] and answering.body is not None:
-            items = [*asked.question.items, *answering.body["output"]]
-            self._store.put(current_record().key, answering.body, items)
-        return reply
+        return Reply(prepared, asked, named or model.name)
+
+    def keep(self, answered: Reply) -> Stored | None:
+        """Store a complete response if its request wants that; return it, None if it is not complete."""
+        if answered.body is None:
+            return None
+        items = [*answered.asked.question.items, *answered.body["output"]]
+        if answered.asked.echo["store"]:
+            self._store.put(current_record().key, answered.body, items)
+        return Stored(answered.body, items)
 
     async def show(self, request: web.Request, _service: Service) -> web.Response:
         """Return a stored response."""
@@ -69,11 +96,15 @@ class Responses:
         """Count the prompt tokens of a conversation, without the engine."""
         fields = RequestFields(await read_object(request))
         named = fields.text("model")
-        question = await service.in_thread(read_input, fields, self._earlier(fields))
+        question = await service.in_thread(read_input, fields, self.earlier(fields))
         return counted(await count_tokens(request, service, named, question.prompt))
 
-    def _earlier(self, fields: RequestFields) -> list[Any]:
-        """Return the items of the response that this request continues."""
+    def earlier(self, fields: RequestFields) -> list[Any]:
+        """Return the items of the stored response that a request continues.
+
+        Raises:
+            BadRequestError: there is no such response.
+        """
         response_id = fields.text("previous_response_id")
         if response_id is None:
             return []
