@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
-SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tools bench examples guide tests)
+SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools bench examples guide tests)
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help

@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.plugin_sites",
     "tests.shapes_of_replies",
     "tests.instruction_sets",
+    "tests.serving.home",
 ]
 
 PACKAGING_TIMEOUT_S = 300

@@ -82,7 +82,7 @@ def new_environment(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) 
 @pytest.fixture(scope="session")
 def installed(new_environment: EnvironmentFactory) -> Environment:
     """All our distributions; tests must not change it."""
-    return new_environment("llmd-daemon", "llmd-backend-cpu", "llmd-transport")
+    return new_environment("llmd-daemon", "llmd-backend-cpu", "llmd-transport", "llmd-tui")
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,9 @@
 """Checks that the unit tests mirror the sources in both directions.
 
 ``daemon/src/llmd/<package>/<module>.py`` is tested by ``tests/daemon/<package>/test_<module>.py``, and
-``plugins/<name>/src/<package>/<module>.py`` by ``tests/plugins/<name>/test_<module>.py``. Modules that only
-declare (no function with a body) need no test, nor do ``__init__`` and ``__main__``. Test folders that cut
-across the sources are ignored.
+``plugins/<name>/src/<package>/<module>.py`` by ``tests/plugins/<name>/test_<module>.py``; ``tui`` likewise.
+Modules that only declare (no function with a body) need no test, nor do ``__init__`` and ``__main__``. Test
+folders that cut across the sources are ignored.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def faults(root: Path) -> list[str]:
 def test_folders(root: Path) -> Iterator[Path]:
     """Yield the test folders that mirror a distribution."""
     yield root / "tests" / "daemon"
+    yield root / "tests" / "tui"
     yield from (root / "tests" / "plugins" / plugin.name for plugin in plugins(root))
 
 
@@ -47,6 +48,7 @@ def plugins(root: Path) -> list[Path]:
 def mirrored(root: Path) -> Iterator[tuple[Path, Path]]:
     """Yield each source file with the path of its test, both relative to ``root``."""
     yield from mirrors_of(root, root / "daemon" / "src" / "llmd", root / "tests" / "daemon")
+    yield from mirrors_of(root, root / "tui" / "src" / "llmd_tui", root / "tests" / "tui")
     for plugin in plugins(root):
         package = plugin / "src" / f"llmd_{plugin.name}"
         yield from mirrors_of(root, package, root / "tests" / "plugins" / plugin.name)

@@ -14,7 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCES = ("daemon/src", "plugins/backend_cpu/src", "plugins/transport/src", "examples/backend_example/src")
+SOURCES = (
+    "daemon/src",
+    "plugins/backend_cpu/src",
+    "plugins/transport/src",
+    "tui/src",
+    "examples/backend_example/src",
+)
 NATIVE = "plugins/backend_cpu/csrc"
 
 REPLACED: dict[str, dict[str, str]] = {

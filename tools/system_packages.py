@@ -19,11 +19,14 @@ from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
 EXHAUSTIVE = (
-    ("clang-19", "clang++-19", "a second compiler's warnings"),
     ("chromium", "chromium", "testing the web page"),
+    ("clang-19", "clang++-19", "a second compiler's warnings"),
+    ("fish", "fish", "its completion of commands"),
     ("golang-go", "go", "the bindings' example in Go"),
+    ("mandoc", "mandoc", "checking the manual page"),
     ("rustc", "rustc", "the bindings' example in Rust"),
     ("valgrind", "valgrind", "memory errors of the C library"),
+    ("zsh", "zsh", "its completion of commands"),
 )
 """Package, program and purpose of what only ``make test-full`` needs."""
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"

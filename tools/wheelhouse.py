@@ -10,7 +10,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-DISTRIBUTIONS = ("daemon", "plugins/backend_cpu", "plugins/transport")
+DISTRIBUTIONS = ("daemon", "plugins/backend_cpu", "plugins/transport", "tui")
 
 
 @dataclass(frozen=True)

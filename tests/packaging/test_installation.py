@@ -46,7 +46,7 @@ def test_plugins_are_absent_until_they_are_installed(daemon_alone: Environment) 
     assert not {"cpu", "local"} & set(json.loads(daemon_alone.run("python", "-c", ENTRY_POINTS)))
 
 
-@pytest.mark.parametrize("root", ["llmd", "llmd_backend_cpu", "llmd_transport"])
+@pytest.mark.parametrize("root", ["llmd", "llmd_backend_cpu", "llmd_transport", "llmd_tui"])
 def test_importing_a_root_imports_nothing_else(installed: Environment, root: str) -> None:
     program = (
         f"import sys; before = set(sys.modules); import {root}; print(*sorted(set(sys.modules) - before))"

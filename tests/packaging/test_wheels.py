@@ -36,7 +36,7 @@ def extension_in(wheel: Path) -> tuple[str, bytes]:
         return name, archive.read(name)
 
 
-@pytest.mark.parametrize("package", ["llmd_daemon", "llmd_transport"])
+@pytest.mark.parametrize("package", ["llmd_daemon", "llmd_transport", "llmd_tui"])
 def test_pure_wheels_serve_every_python(wheelhouse: Path, package: str) -> None:
     assert wheel_of(wheelhouse, package).stem.endswith("-py3-none-any")
 
@@ -64,7 +64,7 @@ def test_extensions_that_use_the_c_api_of_numpy_would_be_noticed() -> None:
 
 @pytest.mark.parametrize(
     ("distribution", "package"),
-    [("llmd_daemon", "llmd"), ("llmd_backend_cpu",) * 2, ("llmd_transport",) * 2],
+    [("llmd_daemon", "llmd"), ("llmd_backend_cpu",) * 2, ("llmd_transport",) * 2, ("llmd_tui",) * 2],
 )
 def test_wheels_carry_types_and_licence(wheelhouse: Path, distribution: str, package: str) -> None:
     names = names_in(wheel_of(wheelhouse, distribution))
@@ -76,7 +76,7 @@ def test_extension_carries_its_stubs(wheelhouse: Path) -> None:
     assert "llmd_backend_cpu/_ext.pyi" in names_in(wheel_of(wheelhouse, "llmd_backend_cpu"))
 
 
-@pytest.mark.parametrize("distribution", ["llmd_daemon", "llmd_backend_cpu", "llmd_transport"])
+@pytest.mark.parametrize("distribution", ["llmd_daemon", "llmd_backend_cpu", "llmd_transport", "llmd_tui"])
 def test_wheels_carry_neither_tests_nor_native_sources(wheelhouse: Path, distribution: str) -> None:
     tops = {name.partition("/")[0] for name in names_in(wheel_of(wheelhouse, distribution))}
     assert tops == {distribution.removesuffix("_daemon"), f"{distribution}.dist-info"}

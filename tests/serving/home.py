@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import Struct
 
 from tests.serving.model import write_model
@@ -102,3 +103,15 @@ def make_home(folder: Path, cache: Path) -> Home:
     )
     write_model(folder / "data" / "llmd" / "models" / "tiny")
     return home
+
+
+@pytest.fixture(scope="session")
+def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache shared by all homes, so that devices are probed once."""
+    return tmp_path_factory.mktemp("probes")
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
+    """The folders of a user who runs ``llmd`` in separate processes."""
+    return make_home(tmp_path_factory.mktemp("home"), probes)

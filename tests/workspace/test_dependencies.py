@@ -39,16 +39,18 @@ def test_daemon_needs_no_plugin() -> None:
 
 
 def test_nothing_needs_torch_or_transformers_or_a_foreign_llmd() -> None:
-    everything = closure("llmd-daemon") | closure("llmd-backend-cpu") | closure("llmd-transport")
+    everything = (
+        closure("llmd-daemon") | closure("llmd-backend-cpu") | closure("llmd-transport") | closure("llmd-tui")
+    )
     assert "aiohttp" in everything
     assert not everything & {"torch", "transformers", "llmd"}
 
 
 def test_plugins_need_the_daemon_for_its_contracts() -> None:
-    assert "llmd-daemon" in closure("llmd-backend-cpu") & closure("llmd-transport")
+    assert "llmd-daemon" in closure("llmd-backend-cpu") & closure("llmd-transport") & closure("llmd-tui")
 
 
-@pytest.mark.parametrize("folder", ["daemon", "plugins/backend_cpu", "plugins/transport"])
+@pytest.mark.parametrize("folder", ["daemon", "plugins/backend_cpu", "plugins/transport", "tui"])
 def test_every_distribution_carries_the_licence(folder: str) -> None:
     # A copy, not a link: a source distribution may not refer to files outside itself.
     licence = ROOT / folder / "LICENSE"

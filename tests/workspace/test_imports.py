@@ -24,7 +24,7 @@ def packages_after_importing(module: str) -> set[str]:
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
-@pytest.mark.parametrize("root", ["llmd", "llmd_backend_cpu", "llmd_transport"])
+@pytest.mark.parametrize("root", ["llmd", "llmd_backend_cpu", "llmd_transport", "llmd_tui"])
 def test_importing_a_root_imports_nothing_else(root: str) -> None:
     assert packages_after_importing(root) == {root}
 

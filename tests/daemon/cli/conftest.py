@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from llmd.cli.main import run
-from tests.serving.home import Home, make_home
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
@@ -46,18 +45,6 @@ def llmd(
     yield call
     root.setLevel(before[0])
     root.handlers[:] = before[1]
-
-
-@pytest.fixture(scope="session")
-def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache shared by all homes, so that devices are probed once."""
-    return tmp_path_factory.mktemp("probes")
-
-
-@pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, probes: Path) -> Home:
-    """The folders of a user who runs ``llmd`` in separate processes."""
-    return make_home(tmp_path_factory.mktemp("home"), probes)
 
 
 @pytest.fixture(scope="session")

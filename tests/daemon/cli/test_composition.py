@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.composition import build_benchmarks, build_host, build_names, cache_folder, plugin_subcommands
+from llmd.cli.composition import (
+    build_benchmarks,
+    build_host,
+    build_names,
+    cache_folder,
+    cached_subcommands,
+    plugin_subcommands,
+)
 from tests.plugin_sites import Site
 
 COMMAND = """
@@ -46,3 +53,10 @@ def test_verbs_of_plugins_are_stored_after_the_first_look(site: Site) -> None:
     assert plugin_subcommands()["greet"] == "Say hello."
     (site.folder / f"{plugin.module}.py").touch()  # another fingerprint: it is described again
     assert plugin_subcommands()["greet"] == "Say hello."
+
+
+def test_subcommands_in_the_cache_are_known_without_their_plugins(site: Site) -> None:
+    assert cached_subcommands() == {}
+    site.write("greeter", COMMAND)
+    plugin_subcommands()
+    assert cached_subcommands()["greet"] == "Say hello."

@@ -92,3 +92,10 @@ def test_a_known_verb_imports_no_plugin(llmd: Llmd, site: Site) -> None:
 def test_no_plugin_can_replace_a_verb(llmd: Llmd, site: Site) -> None:
     site.write("greeter", COMMAND.format(subcommand="doctor"))
     assert "hello" not in llmd("doctor", "--help").out
+
+
+def test_a_shell_gets_commands_with_their_help_and_no_module_is_imported() -> None:
+    group = LazyGroup("g", subcommands={"one": Subcommand("no.such.module", "The one.")})
+    (item,) = group.shell_complete(click.Context(group), "o")
+    assert (item.value, item.help) == ("one", "The one.")
+    assert group.shell_complete(click.Context(group), "x") == []

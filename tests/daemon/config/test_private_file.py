@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import LlmdError
-from llmd.config.private_file import replace_private_file
+from llmd.config.private_file import replace_file, replace_private_file
 
 
 def test_only_the_owner_may_read_and_the_old_content_is_gone(tmp_path: Path) -> None:
@@ -33,3 +33,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_llmd(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(LlmdError, match="cannot be written"):
         replace_private_file(tmp_path / "file" / "below", b"new")
+
+
+def test_other_files_get_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+    replace_file(tmp_path / "file", b"x", 0o640)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640

@@ -99,3 +99,31 @@ def test_reads_the_process_environment_by_default(
 ) -> None:
     monkeypatch.setenv("LLMD_DEVICE", "reference")
     assert load_settings(directories=directories).config.engine.device == "reference"
+
+
+def test_values_of_a_file_know_their_line(directories: Directories) -> None:
+    write(directories.user_config, "[engine]\n\nslots = 3\n")
+    settings = load_settings(environ={}, directories=directories)
+    assert settings.origins["engine.slots"].place == f"{directories.user_config}:3"
+
+
+def test_who_takes_reports_gets_every_error_and_the_values_that_are_right(directories: Directories) -> None:
+    write(directories.system_config, "[engine]\nslots = 'x'\n")
+    write(directories.user_config, "[engine]\nslot = 3\nmax_ctx = 9\n")
+    errors: list[ConfigError] = []
+    environ = {"LLMD_THREADS": "0"}
+    settings = load_settings(environ=environ, directories=directories, report=errors.append)
+    assert (settings.config.engine.max_ctx, settings.config.engine.slots) == (9, 8)
+    assert [(error.line, error.message.split()[0]) for error in errors] == [
+        (2, "engine.slots"),
+        (2, "unknown"),
+        (None, "engine.threads"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"), [("LLMD_ADDR", "ftp://x"), ("LLMD_ADDR", "127.0.0.1:1,a:b"), ("LLMD_HOST", "a b/c")]
+)
+def test_addresses_are_checked_where_they_are_set(directories: Directories, variable: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=rf"from {variable} is "):
+        load_settings(environ={variable: text}, directories=directories)

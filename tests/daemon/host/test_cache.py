@@ -57,3 +57,11 @@ def test_a_value_that_could_not_be_put_in_place_leaves_nothing_behind(cache: Cac
     (cache.folder / "kind" / "key.json" / "in the way").mkdir(parents=True)
     cache.put("kind", "key", "print", 1)
     assert [path.name for path in (cache.folder / "kind").iterdir()] == ["key.json"]
+
+
+def test_values_of_a_kind_are_read_whatever_their_fingerprint(cache: Cache) -> None:
+    cache.put("kind", "one", "print", {"name": "a"})
+    cache.put("kind", "two", "other", {"name": "b"})
+    (cache.folder / "kind" / "broken.json").write_bytes(b"{")
+    assert sorted(value["name"] for value in cache.values("kind")) == ["a", "b"]
+    assert list(cache.values("none")) == []

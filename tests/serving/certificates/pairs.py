@@ -28,4 +28,4 @@ def _pair(name: str) -> Pair:
     return Pair(str(FOLDER / f"{name}.pem"), str(FOLDER / f"{name}.key"))
 
 
-FIRST, SECOND = _pair("first"), _pair("second")
+FIRST, SECOND, EXPIRED = _pair("first"), _pair("second"), _pair("expired")

@@ -48,6 +48,8 @@ class ConfigError(LlmdError):
     """A setting has an unusable value; the message says where it was set."""
 
     exit_code = 2
+    line: int | None = None
+    """Line of the file that has the value, from 1; None if it is from no file."""
 
 
 class NotFoundError(LlmdError):

@@ -13,6 +13,7 @@ import click
 
 from llmd.cli.answer_writer import answer_writer, show_note
 from llmd.cli.chat_session import ChatSession
+from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect, named
 from llmd.cli.conversation import Conversation, Message
 from llmd.cli.examples import examples
@@ -37,7 +38,7 @@ DEFAULT_MODEL = "guide"
 @click.command(
     cls=ModelCommand, epilog=examples("llmd chat guide", 'llmd chat --system "Answer in one sentence."')
 )
-@click.argument("model", required=False)
+@click.argument("model", shell_complete=model_names, required=False)
 @generation_options
 @click.option("--stats", is_flag=True, help="Print token counts and speed after each answer.")
 @click.option("--no-history", is_flag=True, help="Do not save the input history.")

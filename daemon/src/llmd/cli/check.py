@@ -12,6 +12,7 @@ import msgspec
 from llmd.api import INTEGER_FORMATS
 from llmd.api.device import DeviceOptions
 from llmd.cli.check_progress import CheckProgress
+from llmd.cli.completion.names import device_names
 from llmd.cli.composition import build_host
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
@@ -43,7 +44,7 @@ class Suite(msgspec.Struct, frozen=True):
 
 
 @click.command(epilog=examples("llmd check cpu", "llmd check reference --json"))
-@click.argument("device")
+@click.argument("device", shell_complete=device_names)
 @THREADS
 @JSON
 @click.pass_context

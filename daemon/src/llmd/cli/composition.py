@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from llmd.registry.store import Store
 
 
+BUILT_IN_MODELS = ("guide",)
+
+
 def cache_folder() -> Path:
     """Return the folder for results that can be recomputed."""
     from llmd.config.directories import Directories
@@ -57,6 +60,16 @@ def plugin_subcommands() -> dict[str, str]:
     return described_commands(names, cache)
 
 
+def cached_subcommands() -> dict[str, str]:
+    """Return the plugins' subcommands with their help that are in the cache, for shells that cannot wait."""
+    from llmd.host.states import DESCRIPTION
+
+    found: dict[str, str] = {}
+    for summary in build_cache().values(DESCRIPTION):
+        found |= summary.get("commands", {})
+    return found
+
+
 def build_benchmarks(cache: Cache | None = None) -> Benchmarks:
     from llmd.host.benchmarks import Benchmarks
 
@@ -68,4 +81,4 @@ def build_store(directories: Directories) -> Store:
     from llmd.builtin.guide import guide_directory
     from llmd.registry.store import Store
 
-    return Store(directories.models, {"guide": guide_directory()})
+    return Store(directories.models, dict.fromkeys(BUILT_IN_MODELS, guide_directory()))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmd.api.byte_size import format_bytes
+from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_host, build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         "llmd convert model-Q8_0.gguf ~/models/model --quant bf16",
     )
 )
-@click.argument("source")
+@click.argument("source", shell_complete=model_names)
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option(
     "--quant",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.settings import read_settings
 
 
 @click.command(epilog=examples("llmd cp Qwen/Qwen3-0.6B small", "llmd cp ~/models/mine mine"))
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.argument("name")
 def command(*, model: str, name: str) -> None:
     """Copy MODEL to NAME. The copy stays unchanged when MODEL is pulled again or removed.

@@ -9,6 +9,7 @@ from typing import IO
 
 import click
 
+from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -25,7 +26,7 @@ from llmd.cli.typed_text import keep_bytes, valid
         "llmd embed Qwen/Qwen3-Embedding-0.6B --json < lines.txt",
     ),
 )
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.argument("texts", nargs=-1)
 @click.option(
     "--dimensions",

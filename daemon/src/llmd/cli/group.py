@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llmd.cli.subcommands import ALIASES, Subcommand
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class LazyGroup(click.Group):
@@ -37,6 +40,18 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"there is no command {args[0]!r}{suggestion}", ctx)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands and options. Unlike click's, this imports no command."""
+        from click.shell_completion import CompletionItem
+
+        found = self.completed_commands().items()
+        commands = [CompletionItem(name, help=text) for name, text in found if name.startswith(incomplete)]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
+    def completed_commands(self) -> Mapping[str, str]:
+        """Return the commands to suggest in a shell, with their help."""
+        return {name: subcommand.help for name, subcommand in self.subcommands.items()}
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, subcommand.help) for name, subcommand in self.subcommands.items()])
@@ -61,6 +76,11 @@ class TopGroup(LazyGroup):
         if added := self._added():
             with formatter.section("Commands from plugins"):
                 formatter.write_dl(sorted(added.items()))
+
+    def completed_commands(self) -> Mapping[str, str]:
+        from llmd.cli.composition import cached_subcommands
+
+        return {**cached_subcommands(), **super().completed_commands()}
 
     def _added(self) -> dict[str, str]:
         """Return the subcommands that plugins add, with their help."""

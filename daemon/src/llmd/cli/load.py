@@ -10,6 +10,7 @@ from typing import IO, Any
 import click
 import msgspec
 
+from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -23,7 +24,7 @@ Step = dict[str, Any]
     cls=ModelCommand,
     epilog=examples("llmd load guide", "llmd load guide --keep-alive -1", "llmd load guide --json"),
 )
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.option(
     "--keep-alive",
     metavar="DURATION",

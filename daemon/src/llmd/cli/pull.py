@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from llmd.api.errors import DaemonUnreachableError
+from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
@@ -36,7 +37,7 @@ Step = dict[str, Any]
         "llmd pull org/model --json",
     ),
 )
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print each step as a line of JSON.")
 @HUB

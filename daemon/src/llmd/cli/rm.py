@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.byte_size import format_bytes
+from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # `llmd --help` imports no store
 
 
 @click.command(epilog=examples("llmd rm Qwen/Qwen3-0.6B", "llmd rm small org/model@v1.0 --yes"))
-@click.argument("models", nargs=-1, required=True, metavar="MODEL…")
+@click.argument("models", nargs=-1, required=True, metavar="MODEL…", shell_complete=model_names)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @JSON
 def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import IO, Any
 import click
 
 from llmd.cli.answer_writer import SilentWriter, answer_writer, show_note
+from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.generation_options import generation_options, given
@@ -30,7 +31,7 @@ STDIN = "-"
         'git diff | llmd run guide "Write a commit message." --temp 0',
     ),
 )
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.argument("prompt", required=False)
 @generation_options
 @click.option("--stats", is_flag=True, help="Print token counts and speed on standard error.")

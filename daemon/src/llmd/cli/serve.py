@@ -13,6 +13,7 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.api.out_of_memory import check_address_space
+from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.serving_flags import listen_options, typed_addresses
@@ -33,7 +34,7 @@ MIN_ADDRESS_SPACE = 512 << 20
         "llmd serve guide", "llmd serve ~/models/llama --addr 127.0.0.1:9000 --alias mine --max-ctx 8192"
     ),
 )
-@click.argument("models", nargs=-1, metavar="[MODEL]…")
+@click.argument("models", nargs=-1, metavar="[MODEL]…", shell_complete=model_names)
 @setting_option(
     "--alias",
     "aliases",

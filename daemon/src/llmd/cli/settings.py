@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from llmd.cli.completion.names import device_names
 from llmd.cli.setting_option import setting_option
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ ENGINE = (
         "--device",
         setting="device",
         metavar="auto|NAME",
+        shell_complete=device_names,
         help="The device that runs models; see `llmd devices`.",
     ),
     setting_option(

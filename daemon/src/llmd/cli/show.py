@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llmd.api.byte_size import format_bytes
+from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ModelCommand, epilog=examples("llmd show guide", "llmd show guide --template"))
-@click.argument("model")
+@click.argument("model", shell_complete=model_names)
 @click.option("--template", is_flag=True, help="Print only the chat template.")
 @click.option("--tokens", is_flag=True, help="Print the vocabulary size and the special tokens.")
 @JSON

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -13,7 +14,7 @@ from llmd.cli.settings import client_options
 
 
 @click.command(cls=ModelCommand, epilog=examples("llmd stop guide", "llmd stop --daemon"))
-@click.argument("model", required=False)
+@click.argument("model", shell_complete=model_names, required=False)
 @click.option("--daemon", is_flag=True, help="Stop the daemon after running answers finish.")
 @client_options
 def command(

@@ -43,10 +43,11 @@ SUBCOMMANDS = {
     "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),
     "bench": Subcommand("llmd.cli.bench", "Benchmark a server or the engine loop."),
-    "config": Subcommand("llmd.cli.config", "Show settings and their origins."),
+    "config": Subcommand("llmd.cli.config", "Show, check and change settings."),
+    "completion": Subcommand("llmd.cli.completion.script", "Print a shell's completion script."),
     "version": Subcommand("llmd.cli.version", "Print the client and daemon versions."),
     "help": Subcommand("llmd.cli.help", "Show the help of a command."),
-    "doctor": Subcommand("llmd.cli.doctor", "Check this installation and suggest fixes."),
+    "doctor": Subcommand("llmd.cli.doctor.main", "Check this installation and suggest fixes."),
 }
 
 # Names that other tools use for these commands.

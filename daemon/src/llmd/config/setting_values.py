@@ -1,4 +1,4 @@
-"""Reads setting values from every source, weakest first: files, the environment, flags."""
+"""The settings by name, the values given for them with their origins, and what unknown names may mean."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import difflib
 import functools
 import json
 import re
-import tomllib
+import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, inspect
 
 from llmd.api.errors import ConfigError
-from llmd.config.directories import Directories
 from llmd.config.other_tools import answer_to_setting
-from llmd.config.schema import PER_MODEL, Config
+from llmd.config.schema import Config
 
 PREFIX = "LLMD_"
 CONFIG_FILE_VARIABLE = "LLMD_CONFIG"
@@ -30,6 +28,20 @@ class Origin(Struct, frozen=True):
 
     value: Any
     source: str
+    line: int | None = None
+    """The line of the file."""
+
+    @property
+    def place(self) -> str:
+        """The origin for messages, with the line: ``config.toml:3``."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    def removal(self, key: str, model: str | None = None) -> str:
+        """Return the shell command that removes a setting from a file or variable; else nothing."""
+        if self.line is not None:
+            own = [] if model is None else ["--model", model]
+            return shlex.join(["llmd", "config", "unset", key, *own, "--config", self.source])
+        return f"unset {self.source}" if self.source.startswith(PREFIX) else ""
 
 
 class SettingValue(Struct, frozen=True):
@@ -47,79 +59,13 @@ class UnknownVariable(Struct, frozen=True):
     hint: str
 
 
-def setting_values(
-    flags: Mapping[str, Any], environ: Mapping[str, str], directories: Directories, named: Path | None
-) -> Iterator[SettingValue]:
-    """Yield every given value, weakest source first. ``named`` replaces the user's file.
-
-    Raises:
-        ConfigError: a file cannot be read, or a setting is unknown.
-    """
-    yield from _from_file(directories.system_config, required=False)
-    yield from _from_file(named or directories.user_config, required=named is not None)
-    yield from _from_environment(environ)
-    keys = _keys_by_name()
-    for name, value in flags.items():
-        if value is not None:
-            flag = f"--{name.replace('_', '-')}"
-            yield SettingValue(_known(name, keys, flag), Origin(value, flag))
-
-
-def _keys_by_name() -> dict[str, str]:
+def keys_by_name() -> dict[str, str]:
+    """Return the setting keys, such as ``engine.slots``, by name: ``slots``."""
     return {key.partition(".")[2]: key for key in setting_fields()}
 
 
-def _from_file(path: Path, *, required: bool) -> Iterator[SettingValue]:
-    """Yield values for all models before those for single models, which override them."""
-    fields = setting_fields()
-    keys = {key: key for key in fields} | {section: section for section in Config.__struct_fields__}
-    tables = _read_toml(path, required=required)
-    models = _table(tables.pop(MODELS, {}), MODELS, path)
-    for section, table in tables.items():
-        _known(section, {**keys, MODELS: MODELS}, str(path))
-        for name, value in _table(table, section, path).items():
-            yield SettingValue(_known(f"{section}.{name}", keys, str(path)), Origin(value, str(path)))
-    for model, table in models.items():
-        yield from _of_model(path, model, _table(table, _model_table(model), path))
-
-
-def _of_model(path: Path, model: str, table: Mapping[str, Any]) -> Iterator[SettingValue]:
-    all_keys = _keys_by_name()
-    keys = {name: all_keys[name] for name in PER_MODEL}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            raise ConfigError(
-                f"{path}: the table of the model {model!r} contains a table {name!r}",
-                hint=f"quote a model name with dots: [{_model_table(f'{model}.{name}')}]",
-            )
-        if name in all_keys and name not in keys:
-            raise ConfigError(
-                f"{path}: {name} cannot differ between models, but is set under [{_model_table(model)}]",
-                hint=f"set it under [{all_keys[name].partition('.')[0]}]",
-            )
-        yield SettingValue(
-            _known(name, keys, f"[{_model_table(model)}] of {path}"), Origin(value, str(path)), model
-        )
-
-
-def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: {name} must be a table", hint=f"start it with [{name}]")
-    return value
-
-
-def _read_toml(path: Path, *, required: bool) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if required:
-            raise ConfigError(f"{path} does not exist", hint="check --config and LLMD_CONFIG") from error
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}", hint="fix the file or move it away") from error
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[SettingValue]:
+def values_of_environment(environ: Mapping[str, str]) -> Iterator[SettingValue]:
+    """Yield the value of each variable that is a setting."""
     keys = _variables()
     for variable, text in environ.items():
         if variable in keys and text:
@@ -141,13 +87,18 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[UnknownVariable]:
 
 def _variables() -> dict[str, str]:
     """Return the setting keys by variable."""
-    return {f"{PREFIX}{name.upper()}": key for name, key in _keys_by_name().items()}
+    return {f"{PREFIX}{name.upper()}": key for name, key in keys_by_name().items()}
 
 
-def _known(name: str, keys: Mapping[str, str], source: str) -> str:
+def known_key(name: str, keys: Mapping[str, str], place: str) -> str:
+    """Return the key of a name.
+
+    Raises:
+        ConfigError: there is no such setting; the hint suggests one.
+    """
     if name in keys:
         return keys[name]
-    raise ConfigError(f"unknown setting {name!r} in {source}", hint=_hint(name, keys))
+    raise ConfigError(f"unknown setting {name!r} in {place}", hint=_hint(name, keys))
 
 
 def _hint(name: str, keys: Mapping[str, str]) -> str:
@@ -197,9 +148,9 @@ def setting_name(key: str, model: str | None) -> str:
     """
     if model is None:
         return key
-    return f"{_model_table(model)}.{key.partition('.')[2]}"
+    return f"{model_table(model)}.{key.partition('.')[2]}"
 
 
-def _model_table(model: str) -> str:
+def model_table(model: str) -> str:
     """Return the name of a model's table in TOML."""
     return f"{MODELS}.{model if _BARE_KEY.fullmatch(model) else json.dumps(model, ensure_ascii=False)}"

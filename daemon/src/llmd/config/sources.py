@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct, inspect
 
 from llmd.api.errors import ConfigError
+from llmd.config.addresses import parse_address
+from llmd.config.config_file import Report, values_of_file
 from llmd.config.directories import Directories
 from llmd.config.schema import Config
 from llmd.config.setting_values import (
@@ -18,13 +20,17 @@ from llmd.config.setting_values import (
     Origin,
     SettingValue,
     UnknownVariable,
+    keys_by_name,
+    known_key,
     setting_fields,
     setting_name,
-    setting_values,
     struct_fields,
     unknown_variables,
+    values_of_environment,
 )
 from llmd.config.values import decode, expected_form
+
+ADDRESSES = frozenset({"server.addr", "client.host"})
 
 
 class Settings(Struct, frozen=True):
@@ -46,16 +52,23 @@ class Settings(Struct, frozen=True):
         return _build({**self.origins, **self.models.get(name, {})})
 
 
+def raise_error(error: ConfigError) -> None:
+    """Raise an error: the report of those who need all values to be right."""
+    raise error
+
+
 def load_settings(
     flags: Mapping[str, Any] | None = None,
     *,
     environ: Mapping[str, str] | None = None,
     directories: Directories | None = None,
     file: Path | None = None,
+    report: Report = raise_error,
 ) -> Settings:
     """Read every source. ``flags`` has the typed flags by setting name; None means not typed.
 
-    ``file`` (else ``LLMD_CONFIG``) replaces the user's ``config.toml`` and must exist.
+    ``file`` (else ``LLMD_CONFIG``) replaces the user's ``config.toml`` and must exist. A ``report`` that does
+    not raise gets every error; the settings are then those of the values that are right.
 
     Raises:
         ConfigError: a file cannot be read, a setting in a file or flag is unknown, or a value is invalid.
@@ -65,8 +78,12 @@ def load_settings(
     named = file or (Path(environ[CONFIG_FILE_VARIABLE]) if environ.get(CONFIG_FILE_VARIABLE) else None)
     values = _defaults()
     models: dict[str, dict[str, Origin]] = {}
-    for given in setting_values(flags or {}, environ, directories, named):
-        origin = Origin(_convert(given), given.origin.source)
+    for given in _given_values(flags or {}, environ, directories, named, report):
+        try:
+            origin = converted(given)
+        except ConfigError as error:
+            report(error)
+            continue
         if given.model is not None:
             models.setdefault(given.model, {})[given.key] = origin
             continue
@@ -88,19 +105,57 @@ def _defaults() -> dict[str, Origin]:
     return {key: Origin(field.default, "default") for key, field in setting_fields().items()}
 
 
-def _convert(given: SettingValue) -> Any:
+def _given_values(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    directories: Directories,
+    named: Path | None,
+    report: Report,
+) -> Iterator[SettingValue]:
+    """Yield every given value, weakest source first. ``named`` replaces the user's file."""
+    yield from values_of_file(directories.system_config, report, required=False)
+    yield from values_of_file(named or directories.user_config, report, required=named is not None)
+    yield from values_of_environment(environ)
+    keys = keys_by_name()
+    for name, value in flags.items():
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            yield SettingValue(known_key(name, keys, flag), Origin(value, flag))
+
+
+def converted(given: SettingValue) -> Origin:
+    """Return the origin of a value with the value in the schema's type.
+
+    Raises:
+        ConfigError: the value has another form, or is out of range.
+    """
     field = setting_fields()[given.key]
     section, _, name = given.key.partition(".")
-    value, source = given.origin.value, given.origin.source
+    value = given.origin.value
     try:
         part = decode(_owner(type(getattr(Config(), section)), name), name, field.type, value)
     except (msgspec.ValidationError, ValueError) as error:
         called = setting_name(given.key, given.model)
-        raise ConfigError(
-            f"{called} from {source} is {value!r}, expected {expected_form(field.type)}",
-            hint="correct it there, or remove it to use the default",
-        ) from error
-    return getattr(part, name)
+        refused = ConfigError(
+            f"{called} from {given.origin.place} is {value!r}, expected {expected_form(field.type)}",
+            hint="correct it there, or remove it to use the default"
+            + (f": `{removal}`" if (removal := given.origin.removal(given.key, given.model)) else ""),
+        )
+        refused.line = given.origin.line
+        raise refused from error
+    origin = msgspec.structs.replace(given.origin, value=getattr(part, name))
+    if given.key in ADDRESSES:
+        _check_addresses(given.key, origin)
+    return origin
+
+
+def _check_addresses(key: str, origin: Origin) -> None:
+    for text in (origin.value,) if isinstance(origin.value, str) else origin.value or ():
+        try:
+            parse_address(text, f"{key} from {origin.place}")
+        except ConfigError as error:
+            error.line = origin.line
+            raise
 
 
 def _owner(section: type[Struct], name: str) -> type[Struct]:

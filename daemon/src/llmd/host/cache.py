@@ -6,8 +6,9 @@ import contextlib
 import logging
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -38,6 +39,12 @@ class Cache:
             return msgspec.json.decode(entry.value, type=type_) if entry.fingerprint == fingerprint else None
         except (OSError, msgspec.MsgspecError):
             return None
+
+    def values(self, kind: str) -> Iterator[Any]:
+        """Yield all values of a kind as plain JSON, current or not: enough to suggest names."""
+        for path in (self.folder / kind).glob("*.json"):
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                yield msgspec.json.decode(msgspec.json.decode(path.read_bytes(), type=_Entry).value)
 
     def put(self, kind: str, key: str, fingerprint: str, value: object) -> None:
         """Store a value. The file is replaced atomically: readers see the old value or the new one."""

@@ -10,6 +10,9 @@ import msgspec
 from llmd.api.errors import RequestError
 from llmd.registry.short_names import repository_of
 
+DERIVED = ".derived"
+"""Folder of derived models, below that of the models."""
+
 LATEST = ":latest"
 MAIN = "main"
 HUB_PREFIXES = ("https://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/")

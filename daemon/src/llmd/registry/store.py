@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
-from llmd.models.hugging_face import CONFIG_FILE
-from llmd.models.meta.params_file import PARAMS_FILE
 from llmd.models.model_path import is_model_path, path_error, path_name
 from llmd.registry.derived import DerivedModels
+from llmd.registry.model_folders import model_folders
+from llmd.registry.names import DERIVED
 from llmd.registry.pulled_models import PulledModels
 from llmd.registry.short_names import repository_of, short_name
 from llmd.registry.stored_model import StoredModel, describe
 
 LATEST = ":latest"
-DERIVED = ".derived"
-MODEL_FILES = (CONFIG_FILE, PARAMS_FILE, "*.safetensors", "*.gguf")
-"""A directory with any of these counts as a model, complete or not."""
 
 
 class Store:
@@ -63,7 +60,7 @@ class Store:
 
     def directories(self) -> dict[str, Path]:
         """Return the directory of each name. Built-in models take precedence."""
-        found = dict(_model_directories(self._models_directory))
+        found = dict(model_folders(self._models_directory))
         return dict(sorted((found | dict(self._builtin)).items()))
 
     @property
@@ -113,39 +110,6 @@ def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
         if exact in directories:
             return [exact]
     return [known for known in directories if name and known.startswith(name)]
-
-
-def _model_directories(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the models ``name`` and ``org/name``, but none in deeper directories."""
-    for directory in _subdirectories(root):
-        if _is_model(directory):
-            yield directory.name, directory
-            continue
-        for nested in _subdirectories(directory):
-            if _is_model(nested):
-                yield f"{directory.name}/{nested.name}", nested
-
-
-def _subdirectories(directory: Path) -> list[Path]:
-    return [entry for entry in _entries(directory) if entry.name[0] != "." and _is_directory(entry)]
-
-
-def _is_model(directory: Path) -> bool:
-    return any(entry.match(pattern) for entry in _entries(directory) for pattern in MODEL_FILES)
-
-
-def _entries(directory: Path) -> list[Path]:
-    try:
-        return sorted(directory.iterdir())
-    except OSError:  # missing, or not readable
-        return []
-
-
-def _is_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a link to an unreadable directory, or a name that is too long
-        return False
 
 
 def _as_path(name: str) -> Path | None:

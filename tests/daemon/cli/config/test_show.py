@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.cli.config.show import HIDDEN, SettingRow, text
+from llmd.cli.config.secrets import HIDDEN
+from llmd.cli.config.show import SettingRow, text
 from llmd.config.setting_values import setting_fields
 
 Llmd = Callable[..., Any]
@@ -78,3 +79,13 @@ def test_keys_are_not_shown(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None
     assert settings(llmd)["client.api_key"] == (None, "default")
     monkeypatch.setenv("LLMD_API_KEY", "llmd-secret")
     assert settings(llmd)["client.api_key"] == ("(hidden)", "LLMD_API_KEY")
+
+
+def test_long_adds_defaults_and_meanings(llmd: Llmd, file: Path) -> None:
+    llmd("config", "set", "slots", "3")
+    lines = llmd("config", "show", "--long", "--plain").out.splitlines()
+    assert lines[0].split("\t") == ["NAME", "VALUE", "ORIGIN", "DEFAULT", "DESCRIPTION"]
+    assert f"engine.slots\t3\t{file}:2\t8\tSequences that run at a time." in lines
+    assert llmd("config", "show", "--plain", "--columns", "name,default").out.startswith("NAME\tDEFAULT\n")
+    rows = json.loads(llmd("config", "show", "--json").out)["settings"]
+    assert {"line", "default", "description"} <= rows[0].keys()

@@ -139,6 +139,3 @@ def test_listens_on_the_users_socket_and_loopback_unless_told_otherwise(tmp_path
     assert listening_addresses(default) == (UnixAddress(directories.user_socket), DEFAULT_TCP)
     given = load_settings({"addr": ["127.0.0.1:1", "unix:/x"]}, environ={}, directories=directories)
     assert listening_addresses(given) == (TcpAddress("127.0.0.1", 1), UnixAddress(Path("/x")))
-    wrong = load_settings(environ={"LLMD_ADDR": "ftp://x"}, directories=directories)
-    with pytest.raises(ConfigError, match="addr from LLMD_ADDR"):
-        listening_addresses(wrong)

@@ -43,6 +43,14 @@ def test_models_are_listed_with_their_state_and_source(pulling: RunningDaemon) -
     assert body["pulls"] == []
 
 
+def test_derived_models_are_listed_with_the_state_of_their_base(pulling: RunningDaemon) -> None:
+    send(
+        pulling, "POST", "/api/create", {"model": "pirate", "from": MODEL, "system": "Arr.", "stream": False}
+    )
+    rows = {row["name"]: row for row in send(pulling, "GET", "/llmd/models").json["models"]}
+    assert (rows["pirate"]["base"], rows["pirate"]["state"]) == (MODEL, "loaded")
+
+
 def test_an_engine_keeps_its_version_when_the_name_gets_a_new_one(
     pulling: RunningDaemon, hub: Hub, tmp_path: Path
 ) -> None:

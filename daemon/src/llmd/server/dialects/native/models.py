@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 
 from llmd.registry.names import parse_hub_name
+from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.http.bodies import read_object
@@ -21,10 +22,13 @@ FIRST_LINE_S = 1.0
 
 
 async def models(_request: web.Request, service: Service) -> web.Response:
-    """Return every model in the store with its state, and every running pull with its steps."""
+    """Return every model in the store with its state, and every running pull with its steps.
+
+    A derived model has the state of its base, whose engine answers for it.
+    """
     served = {model.name: model for model in service.models.served}
-    stored = await service.in_thread(service.models.store.list)
-    rows = [_row(model, served.get(model.name)) for model in stored]
+    stored = await service.in_thread(_stored, service.models.store)
+    rows = [_row(model, served.get(model.base or model.name)) for model in stored]
     pulls = [
         {"name": str(name), "steps": [msgspec.to_builtins(step) for step in steps]}
         for name, steps in service.pulls.running.items()
@@ -52,6 +56,10 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
                 await lines.send(msgspec.to_builtins(step))
         await lines.end()
     return lines.response
+
+
+def _stored(store: Store) -> list[StoredModel]:
+    return [*store.list(), *store.list_derived()]
 
 
 def _row(stored: StoredModel, served: ServedModel | None) -> dict[str, Any]:

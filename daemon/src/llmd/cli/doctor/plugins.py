@@ -1,0 +1,41 @@
+"""The plugins and their devices. All are described and probed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from llmd.cli.composition import build_host
+from llmd.cli.doctor.check import Check, Surroundings
+from llmd.host.devices import DeviceState, best
+from llmd.host.states import PluginState
+
+
+def checks(_around: Surroundings) -> Iterator[Check]:
+    host = build_host()
+    yield from plugin_checks(host.examine())
+    yield from device_checks(host.devices())
+
+
+def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
+    for state in states:
+        name = f"plugin:{state.name}"
+        if state.state == "failed":
+            yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.fix)
+        else:
+            yield Check(name, "ok", f"{state.distribution} {state.version}")
+
+
+def device_checks(devices: Sequence[DeviceState]) -> Iterator[Check]:
+    """Check each device, and that one can be used. A device that calls itself unusable is only a warning."""
+    for device in devices:
+        name, info = f"device:{device.info.name}", device.info
+        if device.ok:
+            yield Check(name, "ok", info.description or info.kind)
+        else:
+            yield Check(name, "warn" if info.score <= 0 else "fail", device.reason, device.fix)
+    if chosen := best(devices):
+        yield Check("devices", "ok", f"{chosen.info.name} is the default")
+    else:
+        yield Check(
+            "devices", "fail", "no device can be used", "fix a device above, or reinstall llmd-daemon"
+        )

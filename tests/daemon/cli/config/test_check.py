@@ -1,0 +1,39 @@
+"""`llmd config check` prints every error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Llmd = Callable[..., Any]
+
+
+def test_every_error_of_a_file_is_printed_with_its_line(llmd: Llmd, tmp_path: Path) -> None:
+    file = tmp_path / "new.toml"
+    file.write_text("[engine]\nslot = 3\nslots = 0\nquant = = q8\n[server]\naddr = 'a:b'\n")
+    done = llmd("config", "check", str(file))
+    assert done.code == 8
+    assert [line for line in (2, 3, 4, 6) if f"{file}:{line}" in done.out] == [2, 3, 4, 6]
+    assert "the nearest name is engine.slots" in done.out
+    errors = json.loads(llmd("config", "check", str(file), "--json").out)["errors"]
+    assert [error["line"] for error in errors] == [2, 3, 4, 6]
+    assert llmd("config", "check", str(tmp_path / "none")).code == 2
+
+
+def test_without_a_file_everything_that_llmd_reads_is_checked(
+    llmd: Llmd, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert llmd("config", "check").code == 0
+    llmd("config", "set", "slots", "3")
+    assert llmd("config", "check").out.startswith(f"no errors in {file}")
+    file.write_text("[engine]\nslots = 0\n")
+    monkeypatch.setenv("LLMD_MAX_CTX", "x")
+    monkeypatch.setenv("LLMD_SLOT", "3")
+    done = llmd("config", "check")
+    assert done.code == 8
+    for word in (f"{file}:2", "engine.max_ctx from LLMD_MAX_CTX", "LLMD_SLOT is not a setting"):
+        assert word in done.out

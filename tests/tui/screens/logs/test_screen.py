@@ -1,0 +1,96 @@
+"""The log on a screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.widgets import RichLog
+
+from llmd_tui.app import LlmdTui
+from llmd_tui.screens.kv.screen import KVScreen
+from llmd_tui.screens.logs.screen import LogsScreen
+from tests.tui.conftest import MakeTui, settled
+from tests.tui.pictures import THEMES, assert_picture
+from tests.tui.scripted_daemon import ScriptedDaemon
+
+LINES = (
+    ("info", "serving", None, {"addresses": "http://127.0.0.1:8642"}),
+    ("info", "request", "guide", {"request_id": "chatcmpl-1", "status": 200, "ms": 820.5}),
+    ("warning", "engine_restarted", "guide", {"reason": "killed by signal 9"}),
+    ("debug", "step", "guide", {"rows": 4}),
+    ("error", "pull_failed", None, {"name": "org/model", "reason": "no space left on the disk"}),
+)
+
+
+def send(daemon: ScriptedDaemon, first: int = 0) -> None:
+    for second, (level, event, name, fields) in enumerate(LINES, first):
+        time = f"2026-11-25T20:00:{second:02d}.000+00:00"
+        piece: dict[str, Any] = {
+            "time": time,
+            "level": level,
+            "event": event,
+            "model": name,
+            "fields": fields,
+        }
+        daemon.put("/llmd/logs", piece)
+
+
+def lines(tui: LlmdTui) -> list[str]:
+    return [strip.text.strip() for strip in tui.screen.query_one(RichLog).lines]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_looks_as_pictured(daemon: ScriptedDaemon, make_tui: MakeTui, theme: str) -> None:
+    tui = make_tui(LogsScreen)
+    daemon.snapshot()
+    send(daemon)
+    async with tui.run_test(size=(80, 24)) as pilot:
+        tui.theme = theme
+        await settled(pilot)
+        assert_picture(tui, f"logs-80x24-{theme}")
+
+
+async def test_level_and_text_choose_the_lines(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(LogsScreen)
+    send(daemon)
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        assert len(lines(tui)) == 4
+        await pilot.press("l")
+        assert len(lines(tui)) == 5
+        await pilot.press("slash", *"killed")
+        await pilot.pause()
+        assert len(lines(tui)) == 1
+        await pilot.press("enter", "escape")
+        await pilot.pause()
+        assert len(lines(tui)) == 5
+
+
+async def test_the_stream_ends_with_the_screen_and_goes_on_without_repeating(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(LogsScreen, KVScreen)
+    send(daemon)
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await pilot.press("2")
+        await settled(pilot)
+        assert daemon.left == ["/llmd/logs"]
+        send(daemon)  # the daemon tells what it kept, again
+        send(daemon, first=10)
+        await pilot.press("1")
+        await settled(pilot)
+        assert len(lines(tui)) == 8
+
+
+async def test_shown_lines_are_copied(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(LogsScreen)
+    send(daemon)
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await pilot.press("y")
+        await settled(pilot)
+        copied = (tui.folders.state / "copied.txt").read_text()
+        assert "engine_restarted" in copied
+        assert "step" not in copied

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from llmd_tui.screens.monitor.request_rows import COLUMNS, PADDING, fitting, row_of, shown_requests, state_of
+from llmd_tui.state.daemon_state import DaemonState, Request
+
+
+def made(**fields: object) -> Request:
+    return msgspec.convert({"request_id": "chatcmpl-123456789abc", **fields}, Request)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (made(state="queued", waiting_for="model"), "waiting for its model to be loaded"),
+        (made(state="waiting", waiting_for="kv_blocks"), "waiting for KV blocks"),
+        (made(state="waiting"), "waiting"),
+        (made(state="decode"), "decode"),
+        (made(state="ended", finish="stop"), "ended: stop"),
+        (made(state="ended", finish="error", error="engine_crashed"), "failed: engine_crashed"),
+        (made(), "-"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_states_say_why(request_: Request, words: str) -> None:
+    assert state_of(request_) == words
+
+
+def test_rows_have_a_cell_for_each_column() -> None:
+    cells = dict(
+        zip(
+            [column.title for column in COLUMNS],
+            row_of(made(state="prefill", prompt_tokens=200, prompt_done=64, cached_tokens=50, kv_blocks=4)),
+            strict=True,
+        )
+    )
+    assert cells["REQUEST"] == "3456789abc"
+    assert (cells["PROMPT"], cells["CACHED"], cells["KV"]) == ("64/200", "25%", "4")
+    assert (cells["TOK/S"], cells["FIRST"], cells["CLIENT"]) == ("-", "-", "-")
+
+
+def test_narrow_terminals_keep_the_columns_that_matter_most() -> None:
+    assert [column.title for column in fitting(60)] == ["REQUEST", "STATE", "OUT"]
+    assert fitting(200) == tuple(COLUMNS)
+    for width in range(40, 200):
+        assert sum(column.width + PADDING for column in fitting(width)) <= width
+
+
+def test_live_requests_come_before_those_that_ended_last() -> None:
+    state = DaemonState()
+    state.requests = {"b": made(request_id="b", model="guide"), "a": made(request_id="a", model="other")}
+    state.ended = [made(request_id="old"), made(request_id="new")]
+    assert [one.request_id for one in shown_requests(state, "")] == ["b", "a", "new", "old"]
+    assert [one.request_id for one in shown_requests(state, "OTHER")] == ["a"]

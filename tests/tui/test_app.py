@@ -1,0 +1,171 @@
+"""The frame: screens, keys, the status line, a lost daemon, and what widgets ask."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import ComposeResult
+from textual.widgets import Input, Static
+
+from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd_tui import actions
+from llmd_tui.app import LlmdTui
+from llmd_tui.screen import DaemonScreen
+from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.status_line import StatusLine
+from tests.tui.conftest import MakeTui, settled
+from tests.tui.scripted_daemon import ScriptedDaemon, model, request
+
+
+class First(DaemonScreen):
+    NAME = "first"
+
+    def compose_body(self) -> ComposeResult:
+        yield Input(id="typed")
+        yield Static(id="seen")
+
+    def show_state(self, state: DaemonState) -> None:
+        self.query_one("#seen", Static).update(", ".join(state.models))
+
+
+class Second(DaemonScreen):
+    NAME = "second"
+
+    async def fetch(self) -> None:
+        await self.daemon.get("/llmd/devices")
+
+
+def status(tui: LlmdTui) -> str:
+    return tui.screen.query_one(StatusLine).render().plain
+
+
+async def test_digits_open_screens_but_not_while_typing(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(First, Second)
+    daemon.gets["/llmd/devices"] = {"devices": []}
+    async with tui.run_test() as pilot:
+        await pilot.press("2")
+        assert isinstance(tui.screen, Second)
+        await pilot.press("1")
+        tui.screen.query_one(Input).focus()
+        await pilot.press("2")
+        assert isinstance(tui.screen, First)
+        assert tui.screen.query_one(Input).value == "2"
+
+
+async def test_the_next_use_begins_where_the_last_ended(make_tui: MakeTui) -> None:
+    async with make_tui(First, Second).run_test() as pilot:
+        await pilot.press("2", "ctrl+t")
+    again = make_tui(First, Second)
+    async with again.run_test():
+        assert again.current_mode == "second"
+        assert again.theme == "textual-light"
+
+
+async def test_events_reach_the_shown_screen(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(First, Second)
+    daemon.snapshot(models=(model("guide"), model("other")), requests=(request(state="waiting"),))
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        assert tui.screen.query_one("#seen", Static).render() == "guide, other"
+        assert "● 0 tok/s  KV 10%  1 waiting" in status(tui)
+        assert daemon.address in status(tui)
+
+
+async def test_a_lost_daemon_is_said_and_followed_again(
+    daemon: ScriptedDaemon, make_tui: MakeTui, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmd_tui.state.follower.FIRST_WAIT_S", 0.0)
+    tui = make_tui(First)
+    daemon.snapshot(models=(model("guide"),))
+    daemon.drop(DaemonUnreachableError("the daemon is gone", hint="start it"))
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        assert "the daemon is gone (start it)" in status(tui)
+        daemon.snapshot(models=(model("back"),))
+        await settled(pilot)
+        assert "gone" not in status(tui)
+        assert tui.screen.query_one("#seen", Static).render() == "back"
+        assert daemon.connected_after == [None, None]  # another daemon counts from one again
+
+
+async def test_a_failed_fetch_is_said_until_one_succeeds(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(First, Second)
+    daemon.snapshot()
+    daemon.gets["/llmd/devices"] = LlmdError("no right to manage", hint="use a key made with --manage")
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await pilot.press("2")
+        await settled(pilot)
+        assert "no right to manage (use a key made with --manage)" in status(tui)
+        daemon.gets["/llmd/devices"] = {}
+        await pilot.press("1", "2")
+        await settled(pilot)
+        assert "no right" not in status(tui)
+
+
+@pytest.mark.parametrize(
+    ("message", "path", "body"),
+    [
+        (actions.CancelRequest("r7"), "/llmd/cancel", {"request_id": "r7"}),
+        (actions.UnloadModel("guide"), "/llmd/stop", {"model": "guide"}),
+    ],
+    ids=["cancel", "unload"],
+)
+async def test_the_daemon_is_asked_for_what_widgets_want(
+    daemon: ScriptedDaemon, make_tui: MakeTui, message: Any, path: str, body: dict[str, str]
+) -> None:
+    tui = make_tui(First)
+    daemon.posts[path] = {}
+    async with tui.run_test() as pilot:
+        tui.screen.query_one(Input).post_message(message)
+        await settled(pilot)
+        assert (path, body) in daemon.asked
+        (notice,) = tui._notifications
+        assert notice.severity == "information"
+
+
+async def test_a_load_is_followed_to_its_end_and_failures_are_said(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(First)
+    daemon.put(
+        "/llmd/load", {"step": "weights", "done": 1, "total": 2}, LlmdError("too large", hint="use --quant")
+    )
+    async with tui.run_test() as pilot:
+        tui.screen.post_message(actions.LoadModel("big"))
+        await settled(pilot)
+        (notice,) = tui._notifications
+        assert (notice.severity, notice.message) == ("error", "too large (use --quant)")
+
+
+async def test_ctrl_c_quits_only_when_pressed_twice(make_tui: MakeTui) -> None:
+    times = iter([0.0, 10.0, 11.0])
+    tui = make_tui(First, clock=lambda: next(times))
+    async with tui.run_test() as pilot:
+        await pilot.press("ctrl+c")
+        await pilot.press("ctrl+c")  # ten seconds later
+        assert tui.is_running
+        await pilot.press("ctrl+c")
+        await asyncio.sleep(0)
+    assert tui.return_code == 0
+
+
+async def test_copied_text_is_also_in_a_private_file(make_tui: MakeTui, tmp_path: Path) -> None:
+    tui = make_tui(First)
+    async with tui.run_test() as pilot:
+        tui.screen.post_message(actions.CopyText("words", "the words"))
+        await settled(pilot)
+        path = tmp_path / "state" / "copied.txt"
+        assert path.read_text() == "words"
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_screens_that_do_not_load_are_named(make_tui: MakeTui) -> None:
+    tui = make_tui(First, failures=("the screen 'x' cannot be loaded: no module",))
+    async with tui.run_test() as pilot:
+        await settled(pilot)
+        assert [notice.message for notice in tui._notifications] == [
+            "the screen 'x' cannot be loaded: no module"
+        ]

@@ -1,0 +1,48 @@
+"""``llmd tui`` as a person starts it: on a terminal, with a real daemon or without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from llmd_tui.command import command
+from tests.serving.home import LLMD, Home
+from tests.serving.terminal import terminal
+
+
+def test_an_unknown_screen_names_those_that_exist() -> None:
+    done = CliRunner().invoke(command, ["nonsense"])
+    assert done.exit_code == 2
+    assert "'nonsense' is not one of chat, models, devices, monitor, kv, plugins, logs" in done.output
+
+
+def test_without_a_daemon_none_is_started_if_none_may_be(home: Home) -> None:
+    done = home.llmd("tui", "--no-start")
+    assert done.returncode == 6
+    assert "no daemon answers" in done.stderr
+
+
+def test_the_demo_needs_no_daemon(home: Home) -> None:
+    with terminal(
+        (*LLMD, "tui", "monitor", "--demo"), home.environment, term="xterm-256color", columns=120
+    ) as shown:
+        shown.wait_for("Monitor")
+        shown.wait_for("a recording")
+        shown.type("\x11")  # Ctrl-Q
+        assert shown.end() == 0
+
+
+def test_a_configuration_file_names_the_daemon(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[client]\nhost = "unix:{tmp_path}/other.sock"\n')
+    done = home.llmd("tui", "--config", str(file))
+    assert done.returncode == 6
+    assert "other.sock" in done.stderr
+
+
+def test_text_mode_writes_sentences(home: Home) -> None:
+    with home.serve("tiny"), terminal((*LLMD, "tui", "--text"), home.environment) as shown:
+        shown.wait_for("tiny")
+        shown.interrupt()
+        assert shown.end() in {0, 130}

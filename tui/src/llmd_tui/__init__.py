@@ -1,0 +1,1 @@
+"""The terminal interface to llmd. It speaks to the daemon over HTTP alone."""

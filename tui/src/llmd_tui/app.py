@@ -1,0 +1,265 @@
+"""The application: it follows a daemon, shows one screen at a time, and does what widgets ask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from textual import on, work
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from llmd.api.errors import LlmdError
+from llmd_tui import actions
+from llmd_tui.clipboard import copied_natively, kept_in_file, native_program
+from llmd_tui.commands import LlmdCommands
+from llmd_tui.daemon.access import Daemon
+from llmd_tui.diagnosis import DiagnosisCard, diagnosis
+from llmd_tui.preferences import Preferences
+from llmd_tui.screen import DaemonScreen
+from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.state.follower import Follower
+from llmd_tui.widgets.status_line import StatusLine
+from llmd_tui.widgets.table_rows import Sorting
+
+REFRESH_S = 0.5
+"""A screen is shown again at most this often."""
+AGAIN_S = 2.0
+"""Ctrl-C quits if it is pressed twice within this time."""
+
+
+class Folders(msgspec.Struct, frozen=True):
+    """Where the application keeps things."""
+
+    data: Path
+    """Chats."""
+    state: Path
+    """Preferences and copied texts."""
+
+
+class LlmdTui(App[None]):
+    """The terminal interface to one daemon."""
+
+    TITLE = "llmd"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar[set[Any]] = {LlmdCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(key), f"open_screen_at({key})", show=False) for key in range(1, 10)),
+        Binding("ctrl+t", "change_theme", "Theme", id="theme"),
+        Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
+        Binding("question_mark,f1", "help", "Help", id="help"),
+        Binding("ctrl+c", "copy_or_quit", show=False, priority=True, id="copy"),
+        Binding("ctrl+q", "quit", "Quit", id="quit"),
+    ]
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        screens: Mapping[str, type[DaemonScreen]],
+        *,
+        folders: Folders,
+        first: str = "",
+        failures: tuple[str, ...] = (),
+        environ: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``screens`` are those of `llmd_tui.screen.load_screens`, ``failures`` the ones that did not load.
+
+        ``first`` is the screen to begin with; empty: the one that was shown last.
+        """
+        super().__init__()
+        self.daemon = daemon
+        self.folders = folders
+        self.clock = clock
+        self._environ = environ or {}
+        self._screens = screens
+        self._failures = failures
+        self._first = first
+        self._failure = ""
+        self._asked_to_quit = -AGAIN_S
+        self.preferences = Preferences.read(folders.state)
+        self.follower = Follower(daemon, clock)
+
+    @property
+    def state(self) -> DaemonState:
+        return self.follower.state
+
+    @property
+    def screen_names(self) -> tuple[str, ...]:
+        """Names of the screens in the order of their keys."""
+        return tuple(self._screens)
+
+    async def on_mount(self) -> None:
+        for name, screen in self._screens.items():
+            self.add_mode(name, screen)
+        self.theme = self.preferences.theme
+        wanted = self._first or self.preferences.screen
+        await self.switch_mode(wanted if wanted in self._screens else next(iter(self._screens)))
+        self.run_worker(self.follower.follow(), name="events", exit_on_error=True)
+        self.set_interval(REFRESH_S, self.show_changes)
+        for failure in self._failures:
+            self.notify(failure, severity="warning", timeout=10)
+
+    async def on_unmount(self) -> None:
+        await self.daemon.close()
+
+    def show_changes(self) -> None:
+        """Show what has changed since the last call."""
+        if self.follower.changed.is_set():
+            self.follower.changed.clear()
+            self.show_now()
+
+    def show_now(self) -> None:
+        """Show the state on the present screen."""
+        screen = self.screen
+        if isinstance(screen, DaemonScreen):
+            self._show_status(screen)
+            if self.follower.status != "connecting":
+                screen.show_state(self.state)
+
+    def open_screen(self, name: str) -> None:
+        """Open a screen by name."""
+        if name in self._screens and self.current_mode != name:
+            self.switch_mode(name)
+            self._prefer(screen=name)
+
+    def keep_sorting(self, name: str, sorting: Sorting) -> None:
+        """Sort the table of a screen in this way the next time too."""
+        self._prefer(sorting={**self.preferences.sorting, name: sorting})
+
+    def show_failure(self, error: LlmdError) -> None:
+        """Say on the status line that something could not be fetched."""
+        self._failure = str(error)
+        self.show_now()
+
+    def forget_failure(self) -> None:
+        self._failure = ""
+        self.show_now()
+
+    def action_open_screen_at(self, key: int) -> None:
+        names = self.screen_names
+        if key <= len(names):
+            self.open_screen(names[key - 1])
+
+    def action_change_theme(self) -> None:
+        """Change between the dark and the light theme."""
+        dark = self.current_theme.dark
+        pair = ("ansi-dark", "ansi-light") if self.current_theme.ansi else ("textual-dark", "textual-light")
+        self.theme = pair[dark]
+
+    def action_help(self) -> None:
+        """Show or hide the keys of the focused widget."""
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def action_copy_or_quit(self) -> None:
+        """Copy the selected text; without one, cancel what the screen does, or quit if pressed twice."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy(selected, "the selection")
+            self.screen.clear_selection()
+            return
+        now = self.clock()
+        cancel: Callable[[], bool] | None = getattr(self.screen, "cancel", None)
+        if cancel is not None and cancel():
+            return
+        if now - self._asked_to_quit < AGAIN_S:
+            self.exit()
+        self._asked_to_quit = now
+        self.notify("Press Ctrl-C again to quit. The daemon goes on.", timeout=AGAIN_S)
+
+    @work(exclusive=True, group="diagnosis")
+    async def action_diagnosis(self) -> None:
+        """Show a card about this daemon that can be pasted into an issue."""
+        card = await diagnosis(self.daemon, self.state)
+        self.push_screen(DiagnosisCard(card))
+
+    def watch_theme(self, theme: str) -> None:
+        self._prefer(theme=theme)
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy a text and say where it went."""
+        program = native_program(self._environ)
+        if program and copied_natively(text, program):
+            self.notify(f"Copied {what}.")
+            return
+        self.copy_to_clipboard(text)
+        try:
+            path = kept_in_file(text, self.folders.state)
+        except OSError:
+            self.notify(f"Asked the terminal to copy {what}.")
+        else:
+            self.notify(f"Asked the terminal to copy {what}. It is also in {path}.")
+
+    @on(actions.CopyText)
+    def copy_text(self, message: actions.CopyText) -> None:
+        self.copy(message.text, message.what)
+
+    @on(actions.CancelRequest)
+    def cancel_request(self, message: actions.CancelRequest) -> None:
+        body = {"request_id": message.request_id}
+        self.ask("/llmd/cancel", body, done=f"Cancelled {message.request_id}.")
+
+    @on(actions.UnloadModel)
+    def unload_model(self, message: actions.UnloadModel) -> None:
+        self.ask("/llmd/stop", {"model": message.name}, done=f"Unloaded {message.name}.")
+
+    @on(actions.LoadModel)
+    def load_model(self, message: actions.LoadModel) -> None:
+        self.follow_lines("/llmd/load", message.name, done=f"Loaded {message.name}.")
+
+    @on(actions.PullModel)
+    def pull_model(self, message: actions.PullModel) -> None:
+        self.follow_lines("/llmd/pull", message.name, done=f"Pulled {message.name}.")
+
+    @on(actions.ChatWith)
+    def chat_with(self, message: actions.ChatWith) -> None:
+        self.preferences = msgspec.structs.replace(self.preferences, model=message.name)
+        self.open_screen("chat")
+
+    @work(group="asked")
+    async def ask(self, path: str, body: Mapping[str, Any], *, done: str) -> None:
+        """Ask the daemon for something, in the background, and say how it went."""
+        await self._tell(partial(self.daemon.post, path, body), done)
+
+    @work(group="asked")
+    async def follow_lines(self, path: str, model: str, *, done: str) -> None:
+        """Ask for something that takes long; the daemon's events tell how far it is."""
+        await self._tell(partial(self._read_lines, path, {"model": model}), done)
+
+    async def _read_lines(self, path: str, body: Mapping[str, Any]) -> None:
+        async with aclosing(self.daemon.lines(path, body)) as lines:
+            async for _ in lines:
+                pass
+
+    async def _tell(self, call: Callable[[], Any], done: str) -> None:
+        try:
+            await call()
+        except LlmdError as error:
+            self.notify(str(error), severity="error", timeout=10)
+        else:
+            self.notify(done)
+            if isinstance(self.screen, DaemonScreen):
+                self.screen.begin_fetch()
+
+    def _show_status(self, screen: DaemonScreen) -> None:
+        follower = self.follower
+        reason = "" if follower.status == "connected" else follower.reason
+        for line in screen.query(StatusLine):
+            line.show(
+                self.state,
+                status=follower.status,
+                address=self.daemon.address,
+                failure=reason or self._failure,
+            )
+
+    def _prefer(self, **changes: Any) -> None:
+        self.preferences = msgspec.structs.replace(self.preferences, **changes)
+        self.preferences.write(self.folders.state)

@@ -1,0 +1,1 @@
+"""Access to a daemon: over HTTP, or recorded."""

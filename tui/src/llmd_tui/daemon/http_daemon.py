@@ -1,0 +1,181 @@
+"""A daemon over HTTP, on TCP or a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiohttp import ClientResponse, ClientSession, ClientTimeout
+
+from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.client import find_daemon
+from llmd.config import Address, TcpAddress, UnixAddress
+from llmd_tui.daemon.access import Event
+
+DATA = b"data:"
+DONE = b"[DONE]"
+CONNECT_S = 5.0
+MAX_LINE_BYTES = 4 << 20
+"""A longer line is not one of a daemon's."""
+
+
+class HttpDaemon:
+    """The first daemon that answers at one of the addresses; they are tried again when it is gone."""
+
+    def __init__(
+        self, addresses: Sequence[Address], *, key: str | None = None, ca_file: str | None = None
+    ) -> None:
+        """``addresses`` are from `llmd.client.candidates`; ``ca_file`` is a certificate to trust."""
+        self._addresses = addresses
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._ca_file = ca_file
+        self._address: Address | None = None
+        self._session: ClientSession | None = None
+
+    @property
+    def address(self) -> str:
+        return str(self._address or self._addresses[0])
+
+    async def events(self, after: int | None = None) -> AsyncGenerator[Event, None]:
+        headers = {} if after is None else {"Last-Event-ID": str(after)}
+        async for fields in self._stream("GET", "/llmd/events", None, headers, {}):
+            yield Event(str(fields.get("type", "")), int(fields.get("number", 0)), fields)
+
+    async def get(self, path: str, **query: str) -> dict[str, Any]:
+        async with self._reply("GET", path, query=query) as reply:
+            return _decoded(await reply.read())
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        async with self._reply("POST", path, body) as reply:
+            return _decoded(await reply.read())
+
+    async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        async with self._reply("DELETE", path, body) as reply:
+            return _decoded(await reply.read())
+
+    async def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        async with self._reply("POST", path, body) as reply:
+            async for line in _lines(reply):
+                step = _decoded(line)
+                if "error" in step:
+                    raise _refusal(step)
+                yield step
+
+    async def stream(
+        self, path: str, body: Mapping[str, Any] | None = None, **query: str
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        async for fields in self._stream("GET" if body is None else "POST", path, body, {}, query):
+            yield fields
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _stream(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        async with self._reply(method, path, body, headers, query) as reply:
+            async for line in _lines(reply):
+                data = line.removeprefix(DATA).strip()
+                if not line.startswith(DATA) or data == DONE:
+                    continue
+                fields = _decoded(data)
+                if isinstance(fields.get("error"), dict):
+                    raise _refusal(fields)
+                yield fields
+
+    @contextlib.asynccontextmanager
+    async def _reply(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[ClientResponse]:
+        session = await self._opened()
+        content = None if body is None else msgspec.json.encode(body)
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        try:
+            async with session.request(
+                method, self._url(path), data=content, headers=sent, params=query
+            ) as reply:
+                if reply.status >= 400:
+                    raise _refusal(_decoded(await reply.read()))
+                yield reply
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, aiohttp.ClientConnectorError):
+                await self.close()  # the next request looks for a daemon again
+            raise DaemonUnreachableError(
+                f"the connection to the daemon at {self.address} was lost: {error}",
+                hint="see its log, or start it with `llmd serve`",
+            ) from error
+
+    async def _opened(self) -> ClientSession:
+        """Return the session with the daemon; find one if there is none.
+
+        Raises:
+            DaemonUnreachableError: no daemon answers.
+        """
+        if self._session is None:
+            self._address = await asyncio.to_thread(find_daemon, self._addresses)
+            path = str(self._address.path) if isinstance(self._address, UnixAddress) else None
+            connector = aiohttp.UnixConnector(path, limit=0) if path else self._tcp()
+            # No limit for silence: a stream of events may be silent for long.
+            timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
+            self._session = ClientSession(connector=connector, headers=self._headers, timeout=timeout)
+        return self._session
+
+    def _tcp(self) -> aiohttp.TCPConnector:
+        context = ssl.create_default_context(cafile=self._ca_file)
+        return aiohttp.TCPConnector(limit=0, ssl=context)
+
+    def _url(self, path: str) -> str:
+        address = self._address
+        return f"{address.url}{path}" if isinstance(address, TcpAddress) else f"http://llmd{path}"
+
+
+async def _lines(reply: ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines of a reply as they arrive, without their ends."""
+    rest = b""
+    async for piece in reply.content.iter_any():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            if line.strip():
+                yield line.rstrip(b"\r")
+        if len(rest) > MAX_LINE_BYTES:
+            raise _stranger()
+    if rest.strip():
+        yield rest
+
+
+def _decoded(content: bytes) -> dict[str, Any]:
+    if not content:  # as ``/api/copy`` answers
+        return {}
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _stranger() from error
+
+
+def _refusal(body: Mapping[str, Any]) -> LlmdError:
+    """Return the error of a reply."""
+    error = body.get("error")
+    if isinstance(error, dict):
+        return LlmdError(str(error.get("message", error)), hint=str(error.get("hint") or ""))
+    return LlmdError(str(error)) if error else _stranger()
+
+
+def _stranger() -> LlmdError:
+    return LlmdError("the server at this address is not an llmd daemon", hint="check --host")

@@ -1,0 +1,132 @@
+"""The base of every screen, and how screens are found.
+
+A screen is a plugin of the terminal interface: a subclass of `DaemonScreen` behind an entry point of the
+group ``llmd_tui``. Its name there is what ``llmd tui NAME`` opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from llmd.api.errors import LlmdError
+from llmd_tui.daemon.access import Daemon
+from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.status_line import StatusLine
+
+if TYPE_CHECKING:
+    from llmd_tui.app import LlmdTui
+
+GROUP = "llmd_tui"
+ORDER = ("chat", "models", "devices", "monitor", "kv", "plugins", "logs")
+"""Our screens in the order of their keys; those of others follow by name."""
+
+
+class DaemonScreen(Screen[None]):
+    """A screen about a daemon.
+
+    The application calls `show_state` at most twice a second, and only while the screen is shown. A screen
+    that needs more than the events asks for it in `fetch`.
+    """
+
+    DEFAULT_CSS = """
+    DaemonScreen {
+        #body {
+            height: 1fr;
+        }
+        .title {
+            color: $text-muted;
+            text-style: bold;
+            height: 1;
+        }
+        DataTable {
+            height: auto;
+            max-height: 1fr;
+            background: $background;
+        }
+    }
+    """
+    NAME: ClassVar[str] = ""
+    """Name of the entry point."""
+    FETCH_S: ClassVar[float | None] = None
+    """Seconds between calls of `fetch` while the screen is shown; None: it is called once when shown."""
+    AUTO_FOCUS: ClassVar[str | None] = ""  # so that digits open screens at once
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine(self.NAME)
+        with Container(id="body"):
+            yield from self.compose_body()
+        yield Footer()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the widgets between the status line and the footer."""
+        yield from ()
+
+    def show_state(self, state: DaemonState) -> None:
+        """Show the state of the daemon."""
+
+    async def fetch(self) -> None:
+        """Ask the daemon for what its events do not tell.
+
+        Raises:
+            LlmdError: it failed; the screen stays as it is, and the status line says why.
+        """
+
+    @property
+    def tui(self) -> LlmdTui:
+        """The application."""
+        return cast("LlmdTui", self.app)
+
+    @property
+    def daemon(self) -> Daemon:
+        return self.tui.daemon
+
+    def on_mount(self) -> None:
+        if self.FETCH_S is not None:
+            self.set_interval(self.FETCH_S, self._fetch_if_shown)
+
+    def on_screen_resume(self) -> None:
+        self.show_state(self.tui.state)
+        self.begin_fetch()
+
+    @work(exclusive=True, group="fetch")
+    async def begin_fetch(self) -> None:
+        """Fetch now, in the background; an earlier fetch that has not ended is cancelled."""
+        try:
+            await self.fetch()
+        except LlmdError as error:
+            self.tui.show_failure(error)
+        else:
+            self.tui.forget_failure()
+
+    def _fetch_if_shown(self) -> None:
+        if self.is_current:
+            self.begin_fetch()
+
+
+def found_screens() -> dict[str, EntryPoint]:
+    """Return the entry points of all screens by name, in the order of their keys."""
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    known = [name for name in ORDER if name in found]
+    return {name: found[name] for name in [*known, *sorted(found.keys() - set(known))]}
+
+
+def load_screens(names: dict[str, EntryPoint]) -> Iterator[tuple[str, type[DaemonScreen] | str]]:
+    """Yield each screen by name, or in words why it cannot be loaded."""
+    for name, entry in names.items():
+        try:
+            loaded: Any = entry.load()
+        except Exception as error:  # noqa: BLE001 - code of others must not end the interface
+            yield name, f"the screen {name!r} of {entry.value} cannot be loaded: {error}"
+            continue
+        if isinstance(loaded, type) and issubclass(loaded, DaemonScreen):
+            yield name, loaded
+        else:
+            yield name, f"the screen {name!r} is not a subclass of DaemonScreen: {entry.value}"

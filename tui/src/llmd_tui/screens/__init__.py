@@ -1,0 +1,1 @@
+"""The screens, each a package with its widgets."""

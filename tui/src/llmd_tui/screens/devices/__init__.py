@@ -1,0 +1,1 @@
+"""The devices of the daemon, and what runs on them."""

@@ -1,0 +1,1 @@
+"""The log of the daemon and its engines."""

@@ -1,0 +1,122 @@
+"""The log of the daemon and its engines, as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import ClassVar
+
+import msgspec
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, RichLog
+
+from llmd_tui import actions
+from llmd_tui.screen import DaemonScreen
+from llmd_tui.screens.logs.records import KEPT, Record, Records
+
+OLDER = 500
+"""Records from before the screen was opened."""
+
+
+class LogsScreen(DaemonScreen):
+    """Follows the log while it is shown."""
+
+    CSS = """
+    LogsScreen RichLog {
+        height: 1fr;
+        padding: 0 1;
+        background: $background;
+    }
+
+    LogsScreen #find {
+        height: 1;
+        border: none;
+    }
+    """
+    NAME = "logs"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "change_level", "Level"),
+        Binding("slash", "find", "Find"),
+        Binding("end,G", "follow", "Follow"),
+        Binding("y", "copy_shown", "Copy"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records = Records()
+        self._last = ""
+        """When the newest record was written: those before it are known."""
+
+    def compose_body(self) -> ComposeResult:
+        yield Input(placeholder="Show only lines with this text; Esc shows all", id="find")
+        yield RichLog(max_lines=KEPT, min_width=20, wrap=True, auto_scroll=True)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.query_one("#find").display = False
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self.query_one(RichLog).focus()
+
+    def on_screen_suspend(self) -> None:
+        """End the stream: a screen that is not shown asks for nothing."""
+        self.workers.cancel_group(self, "fetch")
+
+    async def fetch(self) -> None:
+        stream = self.daemon.stream("/llmd/logs", lines=str(OLDER), level="debug", follow="1")
+        async with aclosing(stream) as pieces:
+            async for piece in pieces:
+                record = msgspec.convert(piece, Record)
+                if record.time > self._last:
+                    self._last = record.time
+                    self._write(self._records.add([record]))
+
+    def action_change_level(self) -> None:
+        """Show less important records too, down to all of them; then errors alone."""
+        self.notify(f"Showing {self._records.lower()} and above.", timeout=2)
+        self._write_all()
+
+    def action_find(self) -> None:
+        field = self.query_one("#find", Input)
+        field.display = True
+        field.focus()
+
+    def action_follow(self) -> None:
+        """Go to the end and stay there."""
+        log = self.query_one(RichLog)
+        log.auto_scroll = True
+        log.scroll_end(animate=False)
+
+    def action_copy_shown(self) -> None:
+        """Copy the lines that are shown."""
+        text = "\n".join(record.text for record in self._records.shown)
+        self.post_message(actions.CopyText(text, "the lines"))
+
+    @on(Input.Changed, "#find")
+    def find(self, event: Input.Changed) -> None:
+        self._records.wanted = event.value
+        self._write_all()
+
+    @on(Input.Submitted, "#find")
+    def leave_find(self) -> None:
+        self.query_one(RichLog).focus()
+
+    def key_escape(self) -> None:
+        """Show all lines again."""
+        field = self.query_one("#find", Input)
+        field.value = ""
+        field.display = False
+        self.query_one(RichLog).focus()
+
+    def _write(self, records: Sequence[Record]) -> None:
+        log = self.query_one(RichLog)
+        follows = log.is_vertical_scroll_end
+        for record in records:
+            log.write(record.line, scroll_end=follows)
+
+    def _write_all(self) -> None:
+        self.query_one(RichLog).clear()
+        self._write(self._records.shown)

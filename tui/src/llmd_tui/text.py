@@ -1,0 +1,69 @@
+"""``llmd tui --text``: lines of text for screen readers and logs, without a full screen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+
+import click
+
+from llmd.api.errors import LlmdError
+from llmd_tui.daemon.access import Daemon
+from llmd_tui.state.follower import Follower
+from llmd_tui.text_report import TextReport, opening
+
+Write = Callable[[str], None]
+
+
+def run_as_text(daemon: Daemon, write: Write = click.echo) -> None:
+    """Write what a daemon does until Ctrl-C is pressed or the reader of the output has gone."""
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(follow_as_text(daemon, write))
+
+
+async def follow_as_text(daemon: Daemon, write: Write, clock: Callable[[], float] = time.monotonic) -> None:
+    """Write the state of a daemon once, then a line for each thing that changes, until cancelled."""
+    follower = Follower(daemon, clock)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(follower.follow(), name="events")
+            with contextlib.suppress(BrokenPipeError):  # the reader of the output has gone
+                await _write_opening(daemon, follower, write)
+                await _write_changes(follower, write, clock)
+            following.cancel()
+    finally:
+        await daemon.close()
+
+
+async def _write_opening(daemon: Daemon, follower: Follower, write: Write) -> None:
+    await _connected(follower, write)
+    devices, failure = [], ""
+    try:
+        devices = (await daemon.get("/llmd/devices")).get("devices", [])
+    except LlmdError as error:
+        failure = str(error)
+    for line in opening(daemon.address, follower.state, devices, failure):
+        write(line)
+
+
+async def _connected(follower: Follower, write: Write) -> None:
+    """Wait for the first event; say once why there is none."""
+    was_told = False
+    while follower.status != "connected":
+        await follower.changed.wait()
+        follower.changed.clear()
+        if follower.status == "lost" and not was_told:
+            write(f"No daemon answers: {follower.reason}. Connecting again.")
+            was_told = True
+
+
+async def _write_changes(follower: Follower, write: Write, clock: Callable[[], float]) -> None:
+    report = TextReport(follower.state)
+    while True:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(follower.changed.wait(), report.lines.wait_s(clock()))
+        follower.changed.clear()
+        for line in report.changes(follower.state, follower.status, follower.reason, clock()):
+            write(line)
