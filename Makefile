@@ -2,11 +2,11 @@
 
 PYTHON ?= python3
 RUN := .venv/bin/python
-SOURCES := $(wildcard daemon/src plugins/*/src tui/src tools bench examples guide tests)
-NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h')
+SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools bench examples guide tests)
+NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check format stubs bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check format bindings stubs bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -40,6 +40,9 @@ format: setup  ## fix what tools can fix of the findings of `make check`
 	@$(RUN) -m ruff check --quiet --fix-only .
 	@$(RUN) -m ruff format --quiet .
 	@.venv/bin/clang-format -i $(NATIVE)
+
+bindings:  ## build the C library libllmd in bindings/c/build
+	@$(MAKE) --silent --directory=bindings/c
 
 stubs: setup  ## regenerate the type stubs of the extension
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu

@@ -18,15 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
+EXHAUSTIVE = (
+    ("chromium", "chromium", "testing the web page"),
+    ("clang-19", "clang++-19", "a second compiler's warnings"),
+    ("fish", "fish", "its completion of commands"),
+    ("golang-go", "go", "the bindings' example in Go"),
+    ("mandoc", "mandoc", "checking the manual page"),
+    ("pipx", "pipx", "plugins in its environments"),
+    ("rustc", "rustc", "the bindings' example in Rust"),
+    ("valgrind", "valgrind", "memory errors of the C library"),
+    ("zsh", "zsh", "its completion of commands"),
+)
+"""Package, program and purpose of what only ``make test-full`` needs."""
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
-
-EXHAUSTIVE_PROGRAMS = {
-    "fish": "its completion of commands",
-    "mandoc": "checking the manual page",
-    "pipx": "plugins in its environments",
-    "zsh": "its completion of commands",
-}
-"""Packages of ``make test-full`` that have a program of the same name."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +64,13 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
             SystemPackage("qemu-user", emulator, "running the NEON tests", is_required=False),
         ]
     if exhaustive:
-        clang = shutil.which("clang++-19") is not None
-        chromium = shutil.which("chromium") is not None
         packages += [
-            SystemPackage("clang-19", clang, "a second compiler's warnings", is_required=False),
-            SystemPackage("chromium", chromium, "testing the web page", is_required=False),
-            *(
-                SystemPackage(name, shutil.which(name) is not None, purpose, is_required=False)
-                for name, purpose in EXHAUSTIVE_PROGRAMS.items()
-            ),
+            SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
+            for name, program, purpose in EXHAUSTIVE
         ]
+        # Without it valgrind does not know the functions of the C library.
+        debug = Path("/usr/lib/debug/.build-id").is_dir()
+        packages.append(SystemPackage("libc6-dbg", debug, "valgrind", is_required=False))
     return packages
 
 

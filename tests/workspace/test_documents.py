@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("bench", "daemon", "docs", "examples", "guide", "plugins", "tests")
+FOLDERS = ("bench", "bindings", "daemon", "docs", "examples", "guide", "plugins", "tests")
 DOCUMENTS = sorted(
     [
         *ROOT.glob("*.md"),

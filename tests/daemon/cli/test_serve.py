@@ -20,7 +20,7 @@ from llmd.config import Settings
 from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
-from tests.serving.home import Home
+from tests.serving.home import LLMD, STOP_LIMIT_S, Home
 from tests.serving.model import write_model
 
 Llmd = Callable[..., Any]
@@ -53,6 +53,33 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
         assert served.process.stdout is not None
         assert served.process.stdout.read() == ""
     assert not (home.folder / "mine.sock").exists()
+
+
+def test_a_daemon_that_was_asked_to_ends_with_its_standard_input(home: Home) -> None:
+    command = (*LLMD, "serve", "--exit-on-eof")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home.environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"llmd ")
+        process.stdin.write(b"what comes in does not matter")
+        process.stdin.flush()
+        assert home.json("ps")["models"] == []
+        process.stdin.close()
+        assert process.wait(STOP_LIMIT_S) == 0
+    assert not home.socket.exists()
+
+
+def test_without_standard_input_it_ends_at_once(home: Home) -> None:
+    command = (*LLMD, "serve", "--exit-on-eof")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, env=home.environment, check=False)
+    assert done.returncode == 0
+
+
+def test_a_detached_daemon_has_no_standard_input_to_wait_for(llmd: Llmd) -> None:
+    done = llmd("serve", "--detach", "--exit-on-eof")
+    assert (done.code, "drop --exit-on-eof" in done.err) == (2, True)
 
 
 def test_numpy_has_one_thread_in_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:

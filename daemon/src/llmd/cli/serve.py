@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,11 @@ MIN_ADDRESS_SPACE = 512 << 20
     help="Another name for a model; * matches any text; repeatable.",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
+@click.option(
+    "--exit-on-eof",
+    is_flag=True,
+    help="Exit when standard input ends; for programs that start a daemon of their own.",
+)
 @listen_options
 @serving_options
 @click.pass_context
@@ -54,6 +59,7 @@ def command(
     *,
     models: tuple[str, ...],
     detach: bool,
+    exit_on_eof: bool,
     host: str | None,
     port: int | None,
     addr: tuple[str, ...],
@@ -67,6 +73,8 @@ def command(
     addresses. On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it
     at once.
     """
+    if detach and exit_on_eof:
+        raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
     typed = {"addr": typed_addresses(addr, host, port), **flags}
     settings = build_settings(config_file, **typed)
     if detach:
@@ -84,6 +92,7 @@ def command(
             settings,
             models,
             read_again=lambda: build_settings(config_file, **typed),
+            exit_on_eof=exit_on_eof,
             verbosity=ctx.find_root().params.get("verbose", 0),
         )
 
@@ -101,9 +110,12 @@ def serve(
     models: Sequence[str],
     *,
     read_again: Callable[[], Settings] | None = None,
+    exit_on_eof: bool = False,
     verbosity: int = 0,
 ) -> None:
     """Run the daemon in this process. ``read_again`` reads the settings again, for a reload.
+
+    With ``exit_on_eof``, the daemon ends when standard input does.
 
     Raises:
         NotFoundError: there is no such model.
@@ -118,13 +130,19 @@ def serve(
     # The daemon enables collection once it serves.
     gc.disable()
     try:
-        asyncio.run(_serve(settings, models, read_again or (lambda: settings), verbosity))
+        read = read_again or (lambda: settings)
+        asyncio.run(_serve(settings, models, read, verbosity, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 
 
 async def _serve(
-    settings: Settings, models: Sequence[str], read_again: Callable[[], Settings], verbosity: int
+    settings: Settings,
+    models: Sequence[str],
+    read_again: Callable[[], Settings],
+    verbosity: int,
+    *,
+    exit_on_eof: bool,
 ) -> None:
     from llmd.cli.logs import log_as_daemon, set_level
     from llmd.config.log_place import log_place
@@ -147,6 +165,7 @@ async def _serve(
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
         from llmd.server.daemon import Daemon, run_until_signal
+        from llmd.server.input_end import end_with_input
         from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
@@ -171,7 +190,8 @@ async def _serve(
             use_log_level=lambda level: set_level(verbosity, level),
             log=place,
         )
-        await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
+        with end_with_input(daemon.shut_down) if exit_on_eof else nullcontext():
+            await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:

@@ -1,0 +1,3 @@
+module llmd.example/chat
+
+go 1.19
