@@ -88,6 +88,8 @@ class DaemonScreen(Screen[None]):
     def daemon(self) -> Daemon:
         return self.tui.daemon
 
+    # Textual calls the handlers of every base class: a subclass with one of its own must not call these.
+
     def on_mount(self) -> None:
         if self.FETCH_S is not None:
             self.set_interval(self.FETCH_S, self._fetch_if_shown)

@@ -47,7 +47,6 @@ class DevicesScreen(DaemonScreen):
         yield LayerMap()
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.query_one(FilterTable).focus_table()
 
     async def fetch(self) -> None:

@@ -54,11 +54,9 @@ class LogsScreen(DaemonScreen):
         yield RichLog(max_lines=KEPT, min_width=20, wrap=True, auto_scroll=True)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#find").display = False
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.query_one(RichLog).focus()
 
     def on_screen_suspend(self) -> None:

@@ -65,11 +65,9 @@ class ModelsScreen(DaemonScreen):
         yield PullsPane()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._pulls = Pulls(self.daemon, self.tui.clock)
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.query_one(FilterTable).focus_table()
 
     async def fetch(self) -> None:

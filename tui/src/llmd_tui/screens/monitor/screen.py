@@ -67,11 +67,9 @@ class MonitorScreen(DaemonScreen):
         yield Rows([], id="requests")
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#filter").display = False
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.query_one(Rows).focus()
 
     def on_resize(self, event: events.Resize) -> None:

@@ -43,7 +43,6 @@ class PluginsScreen(DaemonScreen):
         yield Details(id="summary")
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.query_one(FilterTable).focus_table()
 
     async def fetch(self) -> None:
