@@ -16,6 +16,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PIP = ROOT / ".tools" / "bin" / "pip"
+UV = ROOT / ".tools" / "bin" / "uv"
+UV_CACHE = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv")
+"""Outside of the environments, so that a wheel is unpacked once."""
+OURS = ("llmd-daemon", "llmd-backend-cpu", "llmd-transport", "llmd-tui")
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,14 @@ class Environment:
         return kept | {"HOME": str(self.prefix), "PATH": f"{self.prefix / 'bin'}:/usr/bin:/bin"}
 
     def install(self, wheelhouse: Path, *requirements: str) -> None:
-        """Install from the wheelhouse alone."""
-        self.pip("install", wheelhouse, *requirements)
+        """Install from the wheelhouse alone, with uv, which is ten times as fast as pip."""
+        ours = (f"--refresh-package={name}" for name in OURS)  # uv's cache keeps wheels by version alone
+        self.uv("install", *ours, "--no-index", "--find-links", str(wheelhouse), *requirements)
+
+    def uv(self, command: str, *arguments: str) -> str:
+        """Run a command of `uv pip` on this environment."""
+        python = ("--python", str(self.prefix / "bin" / "python"))
+        return self._run(UV, "--cache-dir", str(UV_CACHE), "pip", command, "-q", *python, *arguments)
 
     def pip(self, command: str, wheelhouse: Path, *arguments: str) -> None:
         """Run a command of pip that sees the wheelhouse and no index."""

@@ -24,6 +24,7 @@ EXHAUSTIVE = (
     ("fish", "fish", "its completion of commands"),
     ("golang-go", "go", "the bindings' example in Go"),
     ("mandoc", "mandoc", "checking the manual page"),
+    ("pipx", "pipx", "plugins in its environments"),
     ("rustc", "rustc", "the bindings' example in Rust"),
     ("valgrind", "valgrind", "memory errors of the C library"),
     ("zsh", "zsh", "its completion of commands"),
@@ -53,6 +54,8 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
         SystemPackage("curl", shutil.which("curl") is not None, "running an example", is_required=False),
     ]
+    systemd = shutil.which("systemd-analyze") is not None
+    packages.append(SystemPackage("systemd", systemd, "checking unit files", is_required=False))
     if platform.machine() != "aarch64":
         cross = shutil.which("aarch64-linux-gnu-g++") is not None
         emulator = shutil.which("qemu-aarch64") is not None

@@ -14,7 +14,8 @@ from typing import Any
 
 from llmd.client import Answer, Client
 from tests.serving.http import chat, send
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 NUM_STREAMS = 8
 MAX_TOKENS = 60
@@ -55,13 +56,18 @@ def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tupl
 
 
 class KillAt:
-    """Kills the engine, or the process that ``victim`` returns,
-    at each of these numbers of received pieces.
+    """Kills the engine, or the process that ``victim`` returns, at each of these numbers of received pieces;
+    ``number`` is the signal.
     """
 
     def __init__(
-        self, daemon: RunningDaemon, *counts: int, victim: Callable[[RunningDaemon], int] | None = None
+        self,
+        daemon: RunningDaemon,
+        *counts: int,
+        victim: Callable[[RunningDaemon], int] | None = None,
+        number: int = signal.SIGKILL,
     ) -> None:
+        self._number = number
         self._daemon = daemon
         self._counts = counts
         self._victim = victim or engine_pid
@@ -78,7 +84,7 @@ class KillAt:
                     time.sleep(POLL_S)
                     pid = self._victim(self._daemon)
                 self.killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, self._number)
 
 
 def engine_pid(daemon: RunningDaemon) -> int:
@@ -144,3 +150,14 @@ def test_engine_that_keeps_dying_fails_its_model_and_a_reload_fixes_it(daemon: R
     client.stop(MODEL)
     assert chat(daemon).status == 200
     assert send(daemon, "GET", "/ready").status == 200
+
+
+def test_an_engine_that_hangs_is_replaced_and_streams_go_on(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, engine_timeout_s=1.0) as daemon:
+        undisturbed = read_all(daemon, lambda: None)
+        again = read_all(daemon, KillAt(daemon, 40, number=signal.SIGSTOP))
+        (row,) = daemon.client().ps()
+    assert again == undisturbed
+    assert row["restarts"] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -14,9 +14,11 @@ from msgspec import Struct
 
 from llmd.client import Client
 from llmd.config import Directories, Settings, TcpAddress, load_settings
+from llmd.config.service_manager import ServiceManager
 from llmd.engine.composition import make_host
 from llmd.registry.store import Store
 from llmd.server.daemon import Daemon, Serving
+from llmd.server.reloader import Inputs, ReloadReport
 from tests.serving.checked_replies import check_replies
 
 MODEL = "tiny"
@@ -50,6 +52,10 @@ class RunningDaemon(Struct, frozen=True):
     def socket(self) -> Path:
         return self.directories.user_socket
 
+    def reload(self) -> ReloadReport:
+        """Let the daemon reload, as SIGHUP does."""
+        return asyncio.run_coroutine_threadsafe(self.daemon.reload(), self.loop).result()
+
     def shut_down(self) -> None:
         """Ask the daemon to shut down, as SIGTERM does."""
         self.loop.call_soon_threadsafe(self.daemon.shut_down)
@@ -75,19 +81,21 @@ def running_daemon(
     models: Sequence[str] = (MODEL,),
     aliases: Mapping[str, str] | None = None,
     environ: Mapping[str, str] | None = None,
+    manager: ServiceManager | None = None,
     **flags: Any,
 ) -> Iterator[RunningDaemon]:
     """Serve models of ``directories.models`` on the reference backend until the block ends."""
     check_replies()
     defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "kv_memory": 64 << 20}
     addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
-    settings = load_settings(
-        {"addr": addr, **defaults, **flags}, environ=environ or {}, directories=directories
-    )
+    given = {"addr": addr, **defaults, **flags}
+
+    def read() -> Settings:
+        return load_settings(given, environ=environ or {}, directories=directories)
+
+    inputs = (read, tuple(models), aliases or {}, manager)
     events: SimpleQueue[RunningDaemon | BaseException] = SimpleQueue()
-    thread = threading.Thread(
-        target=_run, args=(settings, tuple(models), aliases or {}, events), name="daemon of a test"
-    )
+    thread = threading.Thread(target=_run, args=(*inputs, events), name="daemon of a test")
     thread.start()
     try:
         first = events.get(timeout=START_LIMIT_S)
@@ -104,15 +112,31 @@ def running_daemon(
 
 
 def _run(
-    settings: Settings,
+    read: Callable[[], Settings],
     models: tuple[str, ...],
     aliases: Mapping[str, str],
+    manager: ServiceManager | None,
     events: SimpleQueue[RunningDaemon | BaseException],
 ) -> None:
     async def main() -> None:
+        settings = read()
         store = Store(settings.directories.models, {})
-        host = make_host(settings.directories.cache)
-        daemon = Daemon(settings, host=host, store=store, models=models, aliases=aliases)
+
+        def read_again() -> Inputs:
+            settings = read()
+            named = (alias.partition("=") for alias in settings.config.server.models.alias)
+            known = {**aliases, **{name: model for name, _, model in named}}
+            return Inputs(settings, known, make_host(settings.directories.cache))
+
+        daemon = Daemon(
+            settings,
+            host=make_host(settings.directories.cache),
+            store=store,
+            models=models,
+            aliases=aliases,
+            manager=manager,
+            read_again=read_again,
+        )
         loop, thread = asyncio.get_running_loop(), threading.current_thread()
         await daemon.run(
             lambda serving: events.put(RunningDaemon(serving, settings.directories, daemon, loop, thread))

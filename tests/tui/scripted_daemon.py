@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -37,8 +37,12 @@ class ScriptedDaemon:
         self.gets: dict[str, dict[str, Any] | LlmdError] = {}
         self.posts: dict[str, dict[str, Any] | LlmdError] = {}
         self.deletes: dict[str, dict[str, Any] | LlmdError] = {}
+        self.answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {}
+        """Instead of ``posts``: what makes the answer from the body."""
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
         """Paths and bodies of all requests but events, oldest first; a GET has its query as body."""
+        self.request_ids: list[str] = []
+        """For each stream, the id that the interface gave it."""
         self.connected_after: list[int | None] = []
         """For each stream of events, the number that it goes on after."""
         self._events: asyncio.Queue[Event | LlmdError | None] = asyncio.Queue()
@@ -81,7 +85,7 @@ class ScriptedDaemon:
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append((path, body))
-        return _answer(self.posts, path)
+        return self.answers[path](body) if path in self.answers else _answer(self.posts, path)
 
     async def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append((path, body))
@@ -94,9 +98,10 @@ class ScriptedDaemon:
                 yield piece
 
     async def stream(
-        self, path: str, body: Mapping[str, Any] | None = None, **query: str
+        self, path: str, body: Mapping[str, Any] | None = None, *, request_id: str = "", **query: str
     ) -> AsyncGenerator[dict[str, Any], None]:
         self.asked.append((path, query if body is None else body))
+        self.request_ids.append(request_id)
         async with aclosing(self._pieces(path)) as pieces:
             async for piece in pieces:
                 yield piece

@@ -56,14 +56,11 @@ def test_the_tree_of_the_page_is_the_tree_of_the_example() -> None:
 
 def test_each_path_that_the_page_names_exists() -> None:
     links = re.findall(r"\]\(((?:\.\./|[\w-]+\.md)[^)#]*)", PAGE)
-    copied = re.findall(r"^\$ cp -r (\S+)", PAGE, re.MULTILINE)
     assert links
-    assert copied
     assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
-    assert [path for path in copied if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLE.rglob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted((EXAMPLE / "src").rglob("*.py")), ids=lambda path: path.name)
 def test_the_example_imports_nothing_of_llmd_but_its_contracts(path: Path) -> None:
     names = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):

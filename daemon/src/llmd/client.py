@@ -124,8 +124,7 @@ class Client:
 
     def models(self) -> list[dict[str, Any]]:
         """Return the entries of ``/v1/models``."""
-        data: list[dict[str, Any]] = self._request("GET", "/v1/models")["data"]
-        return data
+        return list(self._request("GET", "/v1/models")["data"])
 
     def show(self, model: str) -> dict[str, Any]:
         """Return the ``/api/show`` response (Ollama's API) for a model, without loading it."""
@@ -133,8 +132,7 @@ class Client:
 
     def ps(self) -> list[dict[str, Any]]:
         """Return the loaded models and their state."""
-        rows: list[dict[str, Any]] = self._request("GET", "/llmd/ps")["models"]
-        return rows
+        return list(self._request("GET", "/llmd/ps")["models"])
 
     def pull(self, name: str) -> Generator[dict[str, Any], None, None]:
         """Make the daemon pull a model from its hub; yield the progress steps.
@@ -164,13 +162,11 @@ class Client:
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the daemon found."""
-        rows: list[dict[str, Any]] = self._request("GET", "/llmd/devices")["devices"]
-        return rows
+        return list(self._request("GET", "/llmd/devices")["devices"])
 
     def plugins(self) -> list[dict[str, Any]]:
         """Return the plugins with their states in the daemon."""
-        rows: list[dict[str, Any]] = self._request("GET", "/llmd/plugins")["plugins"]
-        return rows
+        return list(self._request("GET", "/llmd/plugins")["plugins"])
 
     def stop(self, model: str) -> None:
         """Unload a model.
@@ -184,9 +180,13 @@ class Client:
         """Make the daemon finish its running requests and exit."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
-    def reload(self) -> None:
-        """Make the daemon reload its API keys and certificate."""
-        self._request("POST", "/llmd/reload", {})
+    def daemon(self) -> dict[str, Any]:
+        """Return the daemon's ``version``, ``pid`` and ``log``: where its log goes."""
+        return {name: value for name, value in self._request("GET", "/llmd/ps").items() if name != "models"}
+
+    def reload(self) -> dict[str, Any]:
+        """Make the daemon reload keys, certificate, settings and plugins; return what has changed."""
+        return self._request("POST", "/llmd/reload", {})
 
     def version(self) -> str:
         return str(self._request("GET", "/version")["version"])

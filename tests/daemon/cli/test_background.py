@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
-from llmd.cli.background import LOG_NAME, start_daemon
+from llmd.cli.background import start_daemon
+from llmd.config.log_place import LOG_NAME
 from tests.serving.home import Home
 from tests.serving.running import directories_below
 

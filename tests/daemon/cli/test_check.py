@@ -16,6 +16,9 @@ from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli import check
 from llmd.cli.check import CheckedCase, Suite, line_of
 from llmd.cli.check_progress import CheckProgress
+from llmd.cli.plugins.project import create_project
+from llmd.testing.plugins.results import NotTested
+from tests.plugin_sites import Site
 from tests.serving.home import LLMD, Home
 from tests.serving.terminal import terminal
 
@@ -102,3 +105,37 @@ def test_the_device_computes_on_as_many_threads_as_were_typed(
 def test_lines_show_what_was_measured() -> None:
     assert line_of(GOOD) == "✓ linear/f32  NMSE 1.0e-12"
     assert line_of(BAD) == "✗ rope exact  3 rows differ"
+
+
+def test_a_plugin_without_devices_is_checked_by_its_name(llmd: Llmd) -> None:
+    done = llmd("check", "local")
+    assert done.code == 0
+    assert "✓ transport local: frames arrive whole and in order" in done.out.splitlines()
+    assert done.out.splitlines()[-1] == "local: 7 of 7 passed"
+
+
+def test_what_could_not_be_tested_of_a_plugin_is_named(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    skipped = [NotTested("device gpu:0", "its driver is too old")]
+    monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD], skipped=skipped))
+    assert llmd("check", "gpu").out.splitlines()[-1] == (
+        "gpu: 1 of 1 passed. Not tested: device gpu:0 (its driver is too old)"
+    )
+    assert json.loads(llmd("check", "gpu", "--json").out)["skipped"][0]["what"] == "device gpu:0"
+
+
+def test_the_devices_of_a_plugin_are_checked_with_it(monkeypatch: pytest.MonkeyPatch, site: Site) -> None:
+    """A plugin whose name is not that of its device."""
+    from llmd.testing import conformance
+
+    few = tuple(case for case in conformance.all_cases() if case.name == "norm/rms")
+    monkeypatch.setattr(conformance, "all_cases", lambda: few)
+    project = site.folder.parent / "project"
+    create_project("backend", "my-try", project)
+    source = project / "src" / "llmd_backend_my_try" / "device.py"
+    source.write_text(source.read_text().replace('name="my-try"', 'name="card:0"'))
+    plugin = source.with_name("plugin.py")
+    plugin.write_text(plugin.read_text().replace('name != "my-try"', 'name != "card:0"'))
+    site.install_project(project)
+    suite = check.run_suite("my-try", DeviceOptions(), CheckProgress(io.StringIO()))
+    names = [case.name for case in suite.cases if case.ok]
+    assert {"description", "imports only llmd.api", "norm/rms"} <= set(names)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.logs import DAEMON, EventFormatter, JsonFormatter, configure
+from llmd.cli.log_file import RotatingHandler
+from llmd.cli.logs import DAEMON, EventFormatter, JsonFormatter, configure, log_as_daemon, set_level
+from llmd.config.log_place import LogPlace
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +125,34 @@ def test_a_log_has_the_start_of_the_daemon_and_a_terminal_has_its_line(
     configure(verbosity)
     assert logging.getLogger(DAEMON).isEnabledFor(logging.INFO) is told
     assert logging.getLogger("llmd.server.app").isEnabledFor(logging.INFO) is bool(verbosity)
+
+
+def test_the_level_of_the_settings_and_that_of_the_flags_are_both_logged() -> None:
+    root = logging.getLogger()
+    levels = {}
+    for verbosity, level in ((0, "error"), (0, "warning"), (1, "warning"), (1, "debug")):
+        set_level(verbosity, level)
+        levels[verbosity, level] = root.level
+    assert list(levels.values()) == [logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG]
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_daemon_logs_to_the_journal_with_priorities_and_to_a_file_that_rotates(
+    tmp_path: Path, log_format: str
+) -> None:
+    configure(1, log_format)
+    log_as_daemon(LogPlace("journal"))
+    (handler,) = logging.getLogger().handlers
+    line = handler.format(logging.makeLogRecord({"msg": "serving", "levelname": "INFO", "levelno": 20}))
+    assert line.startswith("<6>info serving" if log_format == "text" else '<6>{"time":')
+    configure(1, log_format)
+    log_as_daemon(LogPlace("file", str(tmp_path / "daemon.log")))
+    (handler,) = logging.getLogger().handlers
+    assert isinstance(handler, RotatingHandler)
+    configure(1, log_format)
+    (before,) = logging.getLogger().handlers
+    log_as_daemon(LogPlace("other"))
+    assert logging.getLogger().handlers == [before]
 
 
 def test_a_traceback_follows_its_event() -> None:

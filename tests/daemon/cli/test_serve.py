@@ -91,7 +91,7 @@ def run(coroutine):
     coroutine.close()
     print([os.environ[name] for name in {VARIABLES}], "numpy" in sys.modules)
 asyncio.run = run
-serve.serve(None, (), ())
+serve.serve(None, ())
 """
     for name in VARIABLES:
         monkeypatch.setenv(name, "8")

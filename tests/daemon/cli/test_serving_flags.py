@@ -22,7 +22,7 @@ from llmd.cli.serving_flags import typed_addresses
         (("-t", "2"), "threads", 2),
         (("--ssl-certfile", "a.pem"), "tls_cert", "a.pem"),
         (("--ssl-key-file", "a.key"), "tls_key", "a.key"),
-        (("--served-model-name", "mine"), "aliases", ("mine",)),
+        (("--served-model-name", "mine"), "alias", ("mine",)),
     ],
 )
 def test_names_of_other_tools_mean_the_same(words: tuple[str, ...], name: str, value: object) -> None:

@@ -24,7 +24,7 @@ def test_finds_the_guide_stored_names_and_directories(user: Path, directory: Pat
 
 
 def test_loads_on_the_device_that_is_named(directory: Path) -> None:
-    model = load_stored(Load(str(directory), device="reference"), user_directories().cache)
+    model = load_stored(Load(str(directory), device="reference"), user_directories())
     assert model.loaded.stages[0].device == "reference"
     model.close()
 
@@ -34,4 +34,4 @@ def test_a_broken_model_is_told(directory: Path, tmp_path: Path) -> None:
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        load_stored(Load(str(broken), device="reference"), user_directories().cache)
+        load_stored(Load(str(broken), device="reference"), user_directories())

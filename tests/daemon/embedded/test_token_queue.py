@@ -20,7 +20,7 @@ GREEDY = SamplingParams(seed=0, temperature=0.0)
 
 @pytest.fixture
 def queue(directory: Path) -> Iterator[TokenQueue]:
-    model = load_stored(Load(str(directory), device="reference", slots=2), user_directories().cache)
+    model = load_stored(Load(str(directory), device="reference", slots=2), user_directories())
     yield TokenQueue(model.core)
     model.close()
 

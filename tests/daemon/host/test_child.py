@@ -42,7 +42,9 @@ def backend(opener: Callable[[str, DeviceOptions], Any]) -> Backend:
 def test_probes_a_real_backend_from_outside(site: Site, example: Any) -> None:
     (plugin,) = site.install_project(example)
     answers = list(answers_to(Probe(plugin, "llmd.testing.trial:try_device")))
-    assert Described(Summary({"backend": ("example",)})) in answers
+    (described,) = (answer for answer in answers if isinstance(answer, Described))
+    assert described.summary == Summary({"backend": ("example",)})
+    assert described.import_s > 0
     (device,) = (answer.device for answer in answers if isinstance(answer, Found))
     assert (device.info.name, device.ok, device.reason) == ("example", True, "")
     assert isinstance(answers[-1], Finished)
@@ -57,7 +59,7 @@ def test_measures_a_real_backend_from_outside(site: Site, example: Any) -> None:
 
 def test_a_hanging_child_ends_by_itself_when_nobody_is_left_to_end_it(site: Site) -> None:
     plugin = site.write("made", "while True: pass\n")
-    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=0.5))
+    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), (), alarm_s=0.5))
     done = subprocess.run(
         [sys.executable, "-m", "llmd.host.child"], input=job, capture_output=True, check=False
     )
@@ -70,7 +72,7 @@ def test_a_child_ends_by_itself_after_the_limit_of_its_step_alone(site: Site) ->
     source.write_text(
         source.read_text().replace("    return []", "    import time; time.sleep(5); return []")
     )
-    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), alarm_s=4.0))
+    job = msgspec.msgpack.encode(Job(Probe(plugin, ""), tuple(sys.path), (), alarm_s=4.0))
     done = subprocess.run(
         [sys.executable, "-m", "llmd.host.child"], input=job, capture_output=True, check=False
     )

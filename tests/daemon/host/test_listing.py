@@ -6,8 +6,9 @@ import sys
 
 from llmd.host.cache import Cache
 from llmd.host.fingerprint import machine_fingerprint, plugin_fingerprint, probe_fingerprint
-from llmd.host.listing import commands_of, known_commands, known_states, known_summary
+from llmd.host.listing import commands_of, known_commands, known_states, known_summary, missing_states
 from llmd.host.names import PluginName
+from llmd.host.plugin_host import PluginHost
 from llmd.host.states import DESCRIPTION, PROBE, Failure, Summary, Verdict
 from tests.plugin_sites import Site
 
@@ -66,3 +67,20 @@ def test_a_verb_of_a_plugin_that_is_set_aside_is_none(site: Site) -> None:
         commands_of({plugins[0]: Summary(SUMMARY.provides, SUMMARY.commands, Failure("description", "", ""))})
         == {}
     )
+
+
+def test_a_plugin_that_the_user_disabled_has_that_state(site: Site, cache: Cache) -> None:
+    plugins = site.install("twin_one", "twin_two")
+    host = PluginHost(plugins, cache)
+    host.plugins()
+    disabled = ["twin-one"]
+    one, two = known_states(plugins, cache, "", disabled)
+    assert (one.state, one.fix) == ("disabled", "run `llmd plugins enable twin-one`")
+    assert two.state == "ok", "the name is free"
+
+
+def test_what_an_upgrade_removed_is_missing(site: Site) -> None:
+    plugins = site.install("twin_one")
+    (row,) = missing_states({"trial-twin-one": "x", "made-gone": "/wheels/gone.whl"}, plugins)
+    assert (row.name, row.state) == ("made-gone", "missing")
+    assert "llmd plugins install /wheels/gone.whl" in row.fix

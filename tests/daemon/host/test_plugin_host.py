@@ -302,3 +302,20 @@ def test_looking_anew_forgets_what_was_stored(site: Site, cache: Cache) -> None:
     sys.modules.pop("made_made")
     (state,) = host(site, cache).examine()
     assert state.state == "failed"
+
+
+def test_a_plugin_that_the_user_disabled_is_not_imported_and_says_so(
+    site: Site, cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = site.install("raises_on_import", "twin_one")
+    host = PluginHost(plugins, cache, disabled=["raises", "twin-one"])
+    assert {state.name: state.state for state in host.plugins()} == {
+        "raises": "disabled",
+        "twin-one": "disabled",
+    }
+    assert host.devices() == ()
+    assert not caplog.records
+    with pytest.raises(PluginError, match="was disabled: you disabled it") as caught:
+        host.choose_device("twin-one")
+    assert caught.value.hint == "run `llmd plugins enable twin-one`"
+    assert {state.state for state in host.examine()} == {"disabled"}

@@ -143,7 +143,7 @@ def test_streams_keep_as_many_tokens_as_asked_for(
             super().__init__(*arguments, buffer_tokens=buffer_tokens, **options)
             kept.append(buffer_tokens)
 
-    monkeypatch.setattr("llmd.server.daemon.Supervisor", NotingSupervisor)
+    monkeypatch.setattr("llmd.server.models.model_loading.Supervisor", NotingSupervisor)
     with running_daemon(directories_below(home, probes), buffer_tokens=7) as daemon:
         assert chat(daemon).status == 200
     assert kept == [7]

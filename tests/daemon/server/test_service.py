@@ -23,6 +23,9 @@ from tests.serving.model_managers import bare_model, residents_of
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
+    async def reload() -> None:
+        pass
+
     table = ModelTable(Store(tmp_path, {}), {}, residents_of(bare_model))
     with ThreadPoolExecutor(2) as threads:
         plugins = AsyncPluginHost(PluginHost((), Cache(tmp_path)), threads)
@@ -34,7 +37,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
             Pulls(()),
             threads,
             lambda: None,
-            lambda: None,
+            reload,
             Metrics(),
             Benchmarks(Cache(tmp_path)).known,
             Feed(),

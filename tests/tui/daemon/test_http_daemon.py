@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.api.errors import ContextLengthError, DaemonUnreachableError, LlmdError
 from llmd.config import TcpAddress, UnixAddress
 from llmd_tui.daemon.http_daemon import HttpDaemon
 from tests.serving.model import write_model
@@ -41,12 +41,14 @@ async def test_streams_an_answer_and_its_events(daemon: HttpDaemon) -> None:
     async with aclosing(daemon.events()) as events:
         first = await anext(events)
         assert (first.type, [one["name"] for one in first.fields["models"]]) == ("snapshot", [MODEL])
-        pieces = [piece async for piece in daemon.stream("/v1/chat/completions", {**CHAT, "max_tokens": 6})]
+        body = {**CHAT, "max_tokens": 6}
+        pieces = [piece async for piece in daemon.stream("/v1/chat/completions", body, request_id="mine")]
         assert pieces[-1]["choices"][0]["finish_reason"] == "length"
         seen = []
         async for event in events:
             if event.type == "request":
                 seen.append(event.fields["phase"])
+                assert event.fields["request_id"] == "mine"
             if seen[-1:] == ["end"]:
                 break
         assert seen[0] == "begin"
@@ -84,6 +86,13 @@ async def test_refusals_have_the_words_of_the_daemon(daemon: HttpDaemon) -> None
         await daemon.post("/llmd/stop", {"model": "absent"})
     with pytest.raises(LlmdError, match="no model"):
         _ = [piece async for piece in daemon.stream("/v1/chat/completions", {**CHAT, "model": "absent"})]
+
+
+async def test_a_prompt_that_is_too_long_is_told_with_both_lengths(daemon: HttpDaemon) -> None:
+    messages = [{"role": "user", "content": "Hello " * 5000}]
+    with pytest.raises(ContextLengthError) as refused:
+        _ = [piece async for piece in daemon.stream("/v1/chat/completions", {**CHAT, "messages": messages})]
+    assert refused.value.prompt_len > refused.value.context_len > 0
 
 
 async def test_a_daemon_that_is_not_there_is_named_with_what_to_do(tmp_path: Path) -> None:

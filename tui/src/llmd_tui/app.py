@@ -82,6 +82,8 @@ class LlmdTui(App[None]):
         self._first = first
         self._failure = ""
         self._asked_to_quit = -AGAIN_S
+        self.chat_wanted = ""
+        """The model of a new chat, until the chat screen has begun it."""
         self.preferences = Preferences.read(folders.state)
         self.follower = Follower(daemon, clock)
 
@@ -126,11 +128,11 @@ class LlmdTui(App[None]):
         """Open a screen by name."""
         if name in self._screens and self.current_mode != name:
             self.switch_mode(name)
-            self._prefer(screen=name)
+            self.prefer(screen=name)
 
     def keep_sorting(self, name: str, sorting: Sorting) -> None:
         """Sort the table of a screen in this way the next time too."""
-        self._prefer(sorting={**self.preferences.sorting, name: sorting})
+        self.prefer(sorting={**self.preferences.sorting, name: sorting})
 
     def show_failure(self, error: LlmdError) -> None:
         """Say on the status line that something could not be fetched."""
@@ -182,7 +184,7 @@ class LlmdTui(App[None]):
         self.push_screen(DiagnosisCard(card))
 
     def watch_theme(self, theme: str) -> None:
-        self._prefer(theme=theme)
+        self.prefer(theme=theme)
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text and say where it went."""
@@ -221,8 +223,10 @@ class LlmdTui(App[None]):
 
     @on(actions.ChatWith)
     def chat_with(self, message: actions.ChatWith) -> None:
-        self.preferences = msgspec.structs.replace(self.preferences, model=message.name)
+        self.prefer(model=message.name)
+        self.chat_wanted = message.name
         self.open_screen("chat")
+        self.show_now()
 
     @work(group="asked")
     async def ask(self, path: str, body: Mapping[str, Any], *, done: str) -> None:
@@ -260,6 +264,7 @@ class LlmdTui(App[None]):
                 failure=reason or self._failure,
             )
 
-    def _prefer(self, **changes: Any) -> None:
+    def prefer(self, **changes: Any) -> None:
+        """Remember a choice for the next use."""
         self.preferences = msgspec.structs.replace(self.preferences, **changes)
         self.preferences.write(self.folders.state)

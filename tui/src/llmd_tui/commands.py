@@ -26,17 +26,18 @@ class LlmdCommands(Provider):
     """The commands of the application for the palette."""
 
     async def discover(self) -> Hits:
-        for entry in self._entries():
+        for entry in self.entries():
             yield DiscoveryHit(entry.title, entry.run, help=entry.help)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for entry in self._entries():
+        for entry in self.entries():
             score = matcher.match(entry.title)
             if score > 0:
                 yield Hit(score, matcher.highlight(entry.title), entry.run, help=entry.help)
 
-    def _entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
+        """Yield all lines."""
         tui = cast("LlmdTui", self.app)
         for name in tui.screen_names:
             yield Entry(f"Open {name}", partial(tui.open_screen, name), "Show this screen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 EVERY_S = 1.0
@@ -22,7 +23,7 @@ class TextLines:
         """Return a line for each kind that may be written now. Several sentences become one line."""
         lines = []
         for kind, sentences in list(self._waiting.items()):
-            if now - self._written_at.get(kind, now - EVERY_S) >= EVERY_S:
+            if now - self._written_at.get(kind, -math.inf) >= EVERY_S:
                 lines.append(_as_one(sentences))
                 self._written_at[kind] = now
                 del self._waiting[kind]
@@ -30,7 +31,7 @@ class TextLines:
 
     def wait_s(self, now: float) -> float | None:
         """Return the seconds until a line is due; None if nothing waits."""
-        times = [self._written_at.get(kind, now - EVERY_S) + EVERY_S - now for kind in self._waiting]
+        times = [self._written_at.get(kind, -math.inf) + EVERY_S - now for kind in self._waiting]
         return max(min(times), 0.0) if times else None
 
 

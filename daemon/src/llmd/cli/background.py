@@ -9,8 +9,8 @@ from pathlib import Path
 
 from llmd.api.errors import DaemonUnreachableError
 from llmd.config import Directories
+from llmd.config.log_place import LOG_NAME
 
-LOG_NAME = "daemon.log"
 LAST_LINES = 3
 
 

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from llmd.config import Directories
     from llmd.host.benchmarks import Benchmarks
     from llmd.host.cache import Cache
+    from llmd.host.choices import ChoicesFile
+    from llmd.host.installation.environment import Environment
+    from llmd.host.installation.installer import Installer
     from llmd.host.names import PluginName
     from llmd.host.plugin_host import PluginHost
     from llmd.registry.store import Store
@@ -31,6 +34,20 @@ def build_cache() -> Cache:
     return Cache(cache_folder())
 
 
+def build_choices() -> ChoicesFile:
+    from llmd.config.directories import Directories
+    from llmd.host.choices import ChoicesFile
+
+    return ChoicesFile(Directories.of(os.environ).plugin_choices)
+
+
+def build_installer(environment: Environment) -> Installer:
+    from llmd.host.installation.installer import Installer
+    from llmd.host.installation.pip import Pip
+
+    return Installer(environment, Pip())
+
+
 def build_names() -> tuple[PluginName, ...]:
     from llmd.host.names import discover
 
@@ -42,7 +59,8 @@ def build_host(cache: Cache | None = None) -> PluginHost:
     from llmd.host.names import DEVICE_TRIAL
     from llmd.host.plugin_host import PluginHost
 
-    return PluginHost(build_names(), cache or build_cache(), trial=DEVICE_TRIAL)
+    disabled = build_choices().load().disabled
+    return PluginHost(build_names(), cache or build_cache(), trial=DEVICE_TRIAL, disabled=disabled)
 
 
 def plugin_subcommands() -> dict[str, str]:
@@ -51,7 +69,9 @@ def plugin_subcommands() -> dict[str, str]:
     """
     from llmd.host.listing import known_commands
 
-    names, cache = build_names(), build_cache()
+    disabled = build_choices().load().disabled
+    names = [name for name in build_names() if name.name not in disabled]
+    cache = build_cache()
     known = known_commands(names, cache)
     if known is not None:
         return known

@@ -8,10 +8,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llmd.config.log_place import LogPlace
 
 THRESHOLDS = (logging.ERROR, logging.INFO, logging.DEBUG)
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+LLMD = "llmd"
 DAEMON = "llmd.server.daemon"
 """Logger of daemon starts and stops, which are logged at every verbosity."""
 BARE = re.compile(r"[^\s\"'=\\\\]+")
@@ -25,9 +30,16 @@ class EventFormatter(logging.Formatter):
     Multi-line texts, such as a traceback, follow below the event.
     """
 
+    def __init__(self, *, with_time: bool = True) -> None:
+        """``with_time`` is False for the journal, which has its own."""
+        super().__init__()
+        self._with_time = with_time
+
     def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).astimezone()
-        words = [time.isoformat(timespec="milliseconds"), record.levelname.lower(), record.getMessage()]
+        words = [record.levelname.lower(), record.getMessage()]
+        if self._with_time:
+            time = datetime.fromtimestamp(record.created, UTC).astimezone()
+            words.insert(0, time.isoformat(timespec="milliseconds"))
         below = []
         for name, value in vars(record).items():
             if name in STANDARD or value is None:
@@ -89,20 +101,59 @@ class JsonFormatter(logging.Formatter):
 FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": EventFormatter, "json": JsonFormatter}
 
 
+class LevelFilter(logging.Filter):
+    """The least level that a handler writes: the levels of loggers do not suffice.
+
+    A daemon lowers those for the events that it keeps in memory (`llmd.server.telemetry.log_buffer`).
+    """
+
+    threshold = of_daemon = logging.ERROR
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= (self.of_daemon if record.name == DAEMON else self.threshold)
+
+
 def configure(verbosity: int, log_format: str = "text") -> None:
     """Log errors; with one ``-v`` also events, with two everything.
 
     A daemon's log always has its start and stop; only the default verbosity on a terminal omits them.
     """
-    threshold = THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)]
-    # On a terminal `llmd serve` prints its own line.
-    quiet = verbosity == 0 and sys.stderr.isatty()
-    of_daemon = threshold if quiet else min(threshold, logging.INFO)
-    handler = logging.StreamHandler()
+    handler: logging.Handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[log_format]())
-    # The loggers' levels do not suffice: a daemon lowers them for its own records (`LogBuffer`).
-    handler.addFilter(lambda record: record.levelno >= (of_daemon if record.name == DAEMON else threshold))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
+    handler.addFilter(LevelFilter())
+    logging.getLogger().handlers[:] = [handler]
+    set_level(verbosity)
+
+
+def set_level(verbosity: int, level: str = "error") -> None:
+    """Log events from the level on, or more if ``-v`` asks for more."""
+    root, ours = logging.getLogger(), logging.getLogger(LLMD)
+    threshold = min(THRESHOLDS[min(verbosity, len(THRESHOLDS) - 1)], getattr(logging, level.upper()))
+    # On a terminal `llmd serve` prints its own line.
+    quiet = threshold == logging.ERROR and sys.stderr.isatty()
+    of_daemon = threshold if quiet else min(threshold, logging.INFO)
+    for found in (
+        one for handler in root.handlers for one in handler.filters if isinstance(one, LevelFilter)
+    ):
+        found.threshold, found.of_daemon = threshold, of_daemon
     root.setLevel(threshold)
+    if ours.level:  # a running daemon keeps its latest events, whatever is logged
+        ours.setLevel(min(threshold, logging.INFO))
     logging.getLogger(DAEMON).setLevel(logging.NOTSET if quiet else of_daemon)
+
+
+def log_as_daemon(place: LogPlace) -> None:
+    """Log as a daemon does: with priorities to the journal, and to a file that is rotated."""
+    from llmd.cli.log_file import JournalFormatter, RotatingHandler
+
+    (handler,) = logging.getLogger().handlers
+    formatter = handler.formatter
+    assert formatter is not None
+    if place.kind == "journal":
+        inner = EventFormatter(with_time=False) if isinstance(formatter, EventFormatter) else formatter
+        handler.setFormatter(JournalFormatter(inner))
+    elif place.kind == "file":
+        rotating = RotatingHandler(Path(place.path))
+        rotating.setFormatter(formatter)
+        rotating.filters[:] = handler.filters
+        logging.getLogger().handlers[:] = [rotating]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from llmd.api.out_of_memory import check_address_space
 from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.cli.serving_flags import listen_options, typed_addresses
 from llmd.cli.setting_option import setting_option
 from llmd.cli.settings import build_settings, serving_options, warn_of_unknown
@@ -37,7 +39,6 @@ MIN_ADDRESS_SPACE = 512 << 20
 @click.argument("models", nargs=-1, metavar="[MODEL]…", shell_complete=model_names)
 @setting_option(
     "--alias",
-    "aliases",
     setting="alias",
     multiple=True,
     metavar="NAME[=MODEL]",
@@ -57,7 +58,6 @@ def command(
     /,
     *,
     models: tuple[str, ...],
-    aliases: tuple[str, ...],
     detach: bool,
     exit_on_eof: bool,
     host: str | None,
@@ -73,9 +73,10 @@ def command(
     addresses. On SIGTERM or Ctrl-C it lets running answers finish and exits with 0; a second Ctrl-C ends it
     at once.
     """
-    settings = build_settings(config_file, addr=typed_addresses(addr, host, port), **flags)
     if detach and exit_on_eof:
         raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
+    typed = {"addr": typed_addresses(addr, host, port), **flags}
+    settings = build_settings(config_file, **typed)
     if detach:
         warn_of_unknown(settings)
         from llmd.cli.background import start_daemon
@@ -85,8 +86,15 @@ def command(
         arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
         click.echo(start_daemon(settings.directories, arguments))
         return
+    repair_interrupted()
     with ended_by_signals():
-        serve(settings, models, aliases, exit_on_eof=exit_on_eof)
+        serve(
+            settings,
+            models,
+            read_again=lambda: build_settings(config_file, **typed),
+            exit_on_eof=exit_on_eof,
+            verbosity=ctx.find_root().params.get("verbose", 0),
+        )
 
 
 @contextmanager
@@ -98,9 +106,16 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def serve(
-    settings: Settings, models: Sequence[str], aliases: Sequence[str], *, exit_on_eof: bool = False
+    settings: Settings,
+    models: Sequence[str],
+    *,
+    read_again: Callable[[], Settings] | None = None,
+    exit_on_eof: bool = False,
+    verbosity: int = 0,
 ) -> None:
-    """Run the daemon in this process; ``exit_on_eof``: until standard input ends.
+    """Run the daemon in this process. ``read_again`` reads the settings again, for a reload.
+
+    With ``exit_on_eof``, the daemon ends when standard input does.
 
     Raises:
         NotFoundError: there is no such model.
@@ -115,36 +130,67 @@ def serve(
     # The daemon enables collection once it serves.
     gc.disable()
     try:
-        asyncio.run(_serve(settings, models, aliases, exit_on_eof=exit_on_eof))
+        read = read_again or (lambda: settings)
+        asyncio.run(_serve(settings, models, read, verbosity, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 
 
 async def _serve(
-    settings: Settings, models: Sequence[str], aliases: Sequence[str], *, exit_on_eof: bool
+    settings: Settings,
+    models: Sequence[str],
+    read_again: Callable[[], Settings],
+    verbosity: int,
+    *,
+    exit_on_eof: bool,
 ) -> None:
+    from llmd.cli.logs import log_as_daemon, set_level
+    from llmd.config.log_place import log_place
+    from llmd.config.service_manager import take_service_manager
     from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
-    command = engine_command(settings.directories.cache)
-    async with EngineStarter(command, keeps_spare=settings.config.server.models.spare_engine) as engines:
+    place = log_place(os.environ, settings.directories.state)
+    log_as_daemon(place)
+    set_level(verbosity, settings.config.server.log_level)
+    manager = take_service_manager(os.environ, os.getpid())
+    server = settings.config.server
+    starter = EngineStarter(
+        engine_command(settings.directories.cache, settings.directories.plugin_choices),
+        keeps_spare=server.models.spare_engine,
+        kill_hung_s=server.limits.engine_timeout_s or None,
+        watchdog_s=manager.watchdog_s,
+    )
+    async with starter as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
-        from llmd.server.daemon import Daemon, end_with_input, run_until_signal
+        from llmd.server.daemon import Daemon, run_until_signal
+        from llmd.server.input_end import end_with_input
+        from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
         names = named_models(models, store)
         cache = build_cache()
+
+        def inputs(settings: Settings) -> Inputs:
+            aliases = read_aliases(settings.config.server.models.alias, tuple(names), store)
+            return Inputs(settings, aliases, build_host(cache))
+
+        first = inputs(settings)
         daemon = Daemon(
             settings,
-            host=build_host(cache),
+            host=first.host,
             store=store,
             models=list(names.values()),
-            aliases=read_aliases(aliases, tuple(names), store),
+            aliases=first.aliases,
             benchmarks=build_benchmarks(cache),
             engines=engines,
+            manager=manager,
+            read_again=lambda: inputs(read_again()),
+            use_log_level=lambda level: set_level(verbosity, level),
+            log=place,
         )
-        with end_with_input(daemon) if exit_on_eof else nullcontext():
+        with end_with_input(daemon.shut_down) if exit_on_eof else nullcontext():
             await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
 
 

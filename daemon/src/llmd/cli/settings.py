@@ -165,6 +165,13 @@ SERVER = (
         help="Time that running answers get to finish after SIGTERM.",
     ),
     setting_option(
+        "--exit-idle-s",
+        setting="exit_idle_s",
+        type=float,
+        metavar="SECONDS",
+        help="End after this time without requests and loaded models, if a service manager passed the sockets.",
+    ),
+    setting_option(
         "--keep-alive",
         setting="keep_alive",
         metavar="DURATION",

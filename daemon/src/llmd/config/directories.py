@@ -29,6 +29,10 @@ class Directories(Struct, frozen=True):
         return self.config / "keys.json"
 
     @property
+    def plugin_choices(self) -> Path:
+        return self.config / "plugins.json"
+
+    @property
     def models(self) -> Path:
         return self.data / "models"
 

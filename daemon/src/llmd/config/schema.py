@@ -60,6 +60,11 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Silence after which a stream gets a comment, so that nobody takes it for dead."""
     drain_s: Seconds = 30.0
     """Time that running requests get after SIGTERM."""
+    engine_timeout_s: Seconds = 60.0
+    """Time after which an engine that neither sends nor computes anything is restarted; 0: never."""
+    exit_idle_s: PositiveSeconds | None = None
+    """Time without requests and without loaded models after which a daemon ends that was started by its
+    sockets; None: it does not end."""
 
 
 class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,8 +81,10 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long models stay loaded, and how their answers are read."""
+    """The names of models, how long they stay loaded, and how their answers are read."""
 
+    alias: tuple[str, ...] = ()
+    """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
     keep_alive: Duration = 300.0
     """How long a model stays loaded after its last request; negative: forever."""
     max_memory: ByteSize | None = None
@@ -98,6 +105,8 @@ class ServerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     limits: LimitsConfig = LimitsConfig()
     queue: QueueConfig = QueueConfig()
     models: ModelsConfig = ModelsConfig()
+    log_level: Literal["error", "warning", "info", "debug"] = "error"
+    """The least severe events that the daemon logs; ``-v`` and ``-vv`` may add others."""
     otlp_endpoint: str | None = None
     """URL of an OpenTelemetry collector that gets a trace of each request, such as ``http://127.0.0.1:4318/v1/traces``."""
 

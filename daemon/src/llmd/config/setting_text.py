@@ -16,6 +16,7 @@ UNSET = {
     "max_queue_tokens": "no limit",
     "max_queue_per_key": "no limit",
     "request_timeout_s": "no limit",
+    "exit_idle_s": "never",
     "max_memory": "memory available at startup",
     "threads": "the fastest number",
     "max_ctx": "the model's maximum",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct, inspect, structs
 
 from llmd.api.errors import ConfigError
 from llmd.config.addresses import parse_address
@@ -99,6 +99,11 @@ def load_settings(
         models,
         tuple(unknown_variables(environ)),
     )
+
+
+def with_origins(settings: Settings, origins: Mapping[str, Origin]) -> Settings:
+    """Return the settings with other values for all models."""
+    return structs.replace(settings, origins=origins, config=_build(origins))
 
 
 def _defaults() -> dict[str, Origin]:

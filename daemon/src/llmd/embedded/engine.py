@@ -110,7 +110,7 @@ class Engine:
         )
         with ExitStack() as stack:
             text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))
-            model = load_stored(message, directories.cache)
+            model = load_stored(message, directories)
             stack.callback(model.close)
             check_vocab_size(text.tokenizer, model.loaded.vocab_size)
             return cls(stored.name, text, model, stack.pop_all())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from llmd.api.messages import Load, Loading
 from llmd.builtin.guide import guide_directory
@@ -28,13 +27,13 @@ def user_directories() -> Directories:
     return Directories.of(os.environ)
 
 
-def load_stored(message: Load, cache: Path) -> LoadedModel:
-    """Load a model with the installed plugins; ``cache`` is the directory that caches the results of probes.
+def load_stored(message: Load, directories: Directories) -> LoadedModel:
+    """Load a model with the installed plugins, the probe results and the choices of a user.
 
     Raises:
         LlmdError: the model or the device cannot be used, or the memory is too small.
     """
-    return loader_for(cache)(message, _unheard)
+    return loader_for(directories.cache, directories.plugin_choices)(message, _unheard)
 
 
 def _unheard(_progress: Loading) -> None:

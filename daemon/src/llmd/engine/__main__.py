@@ -19,6 +19,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="llmd.engine")
     parser.add_argument("--fd", type=int, required=True, help="inherited end of a socket pair")
     parser.add_argument("--cache", type=Path, required=True, help="directory of probe results")
+    parser.add_argument("--plugin-choices", type=Path, help="file of the plugins that the user disabled")
     arguments = parser.parse_args()
     log_to_stderr()
     # The front uses the same cache and has already logged its warnings.
@@ -32,7 +33,7 @@ def main() -> int:
     from llmd.engine.process import serve
 
     with socket.socket(fileno=arguments.fd) as sock:
-        return serve(sock, loader_for(arguments.cache))
+        return serve(sock, loader_for(arguments.cache, arguments.plugin_choices))
 
 
 if __name__ == "__main__":

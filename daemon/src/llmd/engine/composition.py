@@ -10,6 +10,7 @@ from llmd.api.device import Device, DeviceOptions
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.host.cache import Cache
+from llmd.host.choices import ChoicesFile
 from llmd.host.devices import ranked
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
@@ -17,14 +18,20 @@ from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import Spools
 
 
-def make_host(cache: Path) -> PluginHost:
-    """Return a host of all installed plugins; ``cache`` is the directory of probe results."""
-    return PluginHost(discover(), Cache(cache), trial=DEVICE_TRIAL)
+def make_host(cache: Path, choices: Path | None = None) -> PluginHost:
+    """Return a host of all installed plugins.
+
+    ``cache`` is the directory of probe results, ``choices`` the file of plugins that the user disabled.
+    """
+    disabled = ChoicesFile(choices).load().disabled if choices else ()
+    return PluginHost(discover(), Cache(cache), trial=DEVICE_TRIAL, disabled=disabled)
 
 
-def loader_for(cache: Path) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
-    """Return `load_model`, bound to the installed plugins."""
-    host, spools, packed_files = make_host(cache), Spools(cache), PackedWeightFiles(cache)
+def loader_for(
+    cache: Path, choices: Path | None = None
+) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
+    """Return `load_model`, bound to the installed plugins; the arguments are those of `make_host`."""
+    host, spools, packed_files = make_host(cache, choices), Spools(cache), PackedWeightFiles(cache)
     # Imported now, not in `load`: an engine that still waits for its `Load` message is idle.
     architectures = host.architectures()
 

@@ -12,6 +12,7 @@ import pkgutil
 import resource
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -54,6 +55,7 @@ def main() -> None:
     set_alarm(job.alarm_s)
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
+        sys.path[:0] = job.overlay
         for answer in answers_to(job.task):
             if isinstance(answer, Began) and answer.limit:
                 set_alarm(answer.limit.wall_s + ORPHAN_S)
@@ -102,8 +104,9 @@ def answers_to(task: Probe | Measure) -> Iterator[Answer]:
 def probe(task: Probe) -> Iterator[Answer]:
     """Describe the plugin; prepare and try each of its devices."""
     yield Began(IMPORTED)
+    start_s = time.perf_counter()
     description = describe(task.plugin)
-    yield Described(description.summary())
+    yield Described(description.summary(), time.perf_counter() - start_s)
     trial = pkgutil.resolve_name(task.trial) if task.trial else None
     for backend in description.backend:
         limit = TimeLimit.of_processor_time(backend.probe_timeout_s)

@@ -33,15 +33,16 @@ class BusyMachineError(PluginError):
     """A child spent most of its time waiting for a processor, which says nothing about its plugin."""
 
 
-def run_isolated(task: Probe | Measure, limit: TimeLimit) -> list[Answer]:
-    """Run a task in a child and return its answers without `Finished`.
+def run_isolated(task: Probe | Measure, limit: TimeLimit, overlay: tuple[str, ...] = ()) -> list[Answer]:
+    """Run a task in a child and return its answers without `Finished`. Modules in the folders ``overlay`` win
+    over installed ones.
 
     Raises:
         PluginError: the child crashed, raised, or sent an invalid answer; the message says which.
         OverrunError: the child reached the limit of a step; ``limit`` is that of the first one.
         BusyMachineError: other processes left the child too little processor time.
     """
-    job = msgspec.msgpack.encode(Job(task, tuple(sys.path), limit.wall_s + ORPHAN_S))
+    job = msgspec.msgpack.encode(Job(task, tuple(sys.path), overlay, limit.wall_s + ORPHAN_S))
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", "-m", "llmd.host.child"],

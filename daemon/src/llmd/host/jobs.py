@@ -36,6 +36,8 @@ class Job(msgspec.Struct, frozen=True):
     task: Probe | Measure
     search_path: tuple[str, ...]
     """``sys.path`` of the process that started the child."""
+    overlay: tuple[str, ...]
+    """Folders whose modules win over all others: those of a plugin that is not installed yet."""
     alarm_s: float
     """Seconds after which the child ends by itself, until a step with a limit begins."""
 
@@ -64,6 +66,8 @@ class Described(msgspec.Struct, frozen=True, tag=True):
     """The description of the plugin."""
 
     summary: Summary
+    import_s: float
+    """Seconds that importing and describing it took."""
 
 
 class Found(msgspec.Struct, frozen=True, tag=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from importlib import metadata
 from importlib.machinery import ModuleSpec
@@ -54,6 +55,11 @@ def discover() -> tuple[PluginName, ...]:
         if point.dist is not None
     }
     return tuple(sorted(found, key=lambda one: (not one.built_in, one.distribution, one.name)))
+
+
+def canonical(distribution: str) -> str:
+    """Return the form of a distribution name in which equal names are equal strings (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def module_files(module: str) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from llmd.api.device import Device, DeviceOptions
@@ -13,6 +13,7 @@ from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.devices import DeviceState, FailedBackend, best
+from llmd.host.listing import disabled_summary
 from llmd.host.names import PluginName
 from llmd.host.probing import Prober, Probes, Trust
 from llmd.host.states import Failure, PluginState, Summary, Verdict, state_of
@@ -29,7 +30,8 @@ class PluginHost:
 
     A plugin that fails in any phase is disabled, and the others continue; requesting a disabled plugin by
     name raises its error. Plugins are imported only when needed. ``trial`` is the dotted name of a function
-    that tests a device in the child process of its probe (`llmd.host.jobs.Probe`).
+    that tests a device in the child process of its probe (`llmd.host.jobs.Probe`). ``disabled`` are the names
+    of plugins that the user disabled.
     """
 
     def __init__(
@@ -38,13 +40,20 @@ class PluginHost:
         cache: Cache,
         *,
         trial: str = "",
+        disabled: Collection[str] = (),
     ) -> None:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
+        self._user_disabled = frozenset(disabled)
         self._probes = Probes(Prober(cache, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
         self._isolated = ""
+
+    @property
+    def names(self) -> tuple[PluginName, ...]:
+        """Every plugin that the user did not disable, before any is imported."""
+        return tuple(name for name in self._names if name.name not in self._user_disabled)
 
     def plugins(self) -> tuple[PluginState, ...]:
         """Return the state of every plugin, as far as this host knows it."""
@@ -158,17 +167,24 @@ class PluginHost:
         """Describe and probe every plugin again, ignoring stored results."""
         self._late.clear()
         self._probes.clear()
-        self._settled = settle((plugin, self._catalog.fresh(plugin)) for plugin in self._names)
+        self._settled = self._settle(self._catalog.fresh)
         self.devices(fresh=True)
         return self.plugins()
 
     def _summaries(self) -> dict[PluginName, Summary]:
         if self._settled is None:
-            self._settled = settle((plugin, self._catalog.summary(plugin)) for plugin in self._names)
+            self._settled = self._settle(self._catalog.summary)
             for plugin, summary in self._settled.items():
-                if summary.failure:
+                if summary.failure and plugin.name not in self._user_disabled:
                     self._log(plugin, summary.failure)
         return self._settled
+
+    def _settle(self, summarize: Callable[[PluginName], Summary]) -> dict[PluginName, Summary]:
+        """Summarize all plugins except those that the user disabled, which are not imported."""
+        return settle(
+            (plugin, disabled_summary(plugin) if plugin.name in self._user_disabled else summarize(plugin))
+            for plugin in self._names
+        )
 
     def _providing(self, kind: str) -> list[PluginName]:
         """Return the plugins that provide a kind and have not failed."""

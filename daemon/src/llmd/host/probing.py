@@ -46,6 +46,10 @@ class ProbeReport(msgspec.Struct, frozen=True):
     """Seconds since the epoch."""
     believed_s: float = BELIEVED_S
     """How long it is trusted if it did not pass; 0: not stored, it says nothing about the plugin."""
+    import_s: float = 0.0
+    """Seconds that importing and describing the plugin took; 0: it failed, or was not measured."""
+    probe_s: float = 0.0
+    """Seconds that the probe took, import included."""
 
     @property
     def passed(self) -> bool:
@@ -121,15 +125,21 @@ class Probes:
         self._reports.clear()
 
 
-def probe_now(plugin: PluginName, trial: str) -> ProbeReport:
-    """Describe and probe a plugin in a child process."""
+def probe_now(plugin: PluginName, trial: str, overlay: tuple[str, ...] = ()) -> ProbeReport:
+    """Describe and probe a plugin in a child process. Modules in the folders ``overlay`` win over installed
+    ones.
+    """
+    start_s = time.perf_counter()
     try:
-        answers = run_isolated(Probe(plugin, trial), IMPORT_LIMIT)
+        answers = run_isolated(Probe(plugin, trial), IMPORT_LIMIT, overlay)
     except PluginError as error:
         return ProbeReport(Summary(), failure=Failure.of("probe", error), believed_s=_believed_s(error))
+    described = next((one for one in answers if isinstance(one, Described)), Described(Summary(), 0.0))
     return ProbeReport(
-        summary=next((answer.summary for answer in answers if isinstance(answer, Described)), Summary()),
+        summary=described.summary,
         devices=tuple(answer.device for answer in answers if isinstance(answer, Found)),
+        import_s=described.import_s,
+        probe_s=time.perf_counter() - start_s,
     )
 
 

@@ -15,7 +15,8 @@ DESCRIPTION = "description"
 PROBE = "probe"
 
 Phase = Literal["name", "description", "probe", "open"]
-State = Literal["ok", "failed", "unknown"]
+State = Literal["ok", "failed", "unknown", "disabled", "missing"]
+"""``disabled``: by the user. ``missing``: it was installed, and an upgrade of the environment removed it."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -28,6 +29,11 @@ class Failure(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, phase: Phase, error: PluginError) -> Failure:
         return cls(phase, error.message, error.hint)
+
+    @classmethod
+    def disabled(cls, plugin: PluginName) -> Failure:
+        """Return the failure of a plugin that the user disabled: nothing else fails in the phase *name*."""
+        return cls("name", "you disabled it", f"run `llmd plugins enable {plugin.name}`")
 
     def error(self, plugin: PluginName) -> PluginError:
         """Return the failure as an error, for a plugin that the user named."""
@@ -74,11 +80,17 @@ def state_of(plugin: PluginName, summary: Summary | None, verdict: Verdict | Non
         version=plugin.version,
         module=plugin.module,
         phase=failure.phase if failure else reached(summary, verdict),
-        state="failed" if failure else "ok" if summary else "unknown",
+        state=_state(summary, failure),
         reason=failure.reason if failure else "",
         fix=failure.fix if failure else "",
         provides=summary.provides if summary else {},
     )
+
+
+def _state(summary: Summary | None, failure: Failure | None) -> State:
+    if failure:
+        return "disabled" if failure.phase == "name" else "failed"
+    return "ok" if summary else "unknown"
 
 
 def reached(summary: Summary | None, verdict: Verdict | None) -> Phase:

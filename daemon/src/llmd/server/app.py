@@ -53,6 +53,10 @@ class RequestHandler:
         self._guards = guards
         self._access = access
 
+    def use(self, routes: RouteTable, shapes: ErrorShapes, guards: Guards) -> None:
+        """Answer later requests with these; running ones keep their handlers."""
+        self._routes, self._shapes, self._guards = routes, shapes, guards
+
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer one request. Catches every exception: one bad request must not end the daemon."""
         request[STARTED] = time.perf_counter()
@@ -151,11 +155,8 @@ def _elapsed_ms(started: float) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def build_app(
-    service: Service, routes: RouteTable, shapes: ErrorShapes, guards: Guards, access: Access
-) -> web.Application:
-    """Return the application that serves ``routes``; ``shapes`` format its errors."""
-    request_handler = RequestHandler(service, routes, shapes, guards, access)
+def build_app(service: Service, request_handler: RequestHandler) -> web.Application:
+    """Return the application in which one handler answers all requests."""
 
     @web.middleware
     async def every_request(request: web.Request, handler: Handler) -> web.StreamResponse:  # noqa: ARG001 - by name

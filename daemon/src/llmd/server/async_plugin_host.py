@@ -18,6 +18,10 @@ class AsyncPluginHost:
         self._threads = threads
         self._turn = asyncio.Lock()
 
+    def replace(self, host: PluginHost) -> None:
+        """Use another host from the next question on."""
+        self._host = host
+
     async def ask(self, question: Callable[[PluginHost], T]) -> T:
         """Call ``question`` in a thread, because probes take time."""
         async with self._turn:

@@ -8,23 +8,21 @@ import importlib.metadata
 import logging
 import os
 import signal
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager, nullcontext
-from pathlib import Path
-from typing import Any
+from contextlib import AsyncExitStack, closing, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from llmd.api.errors import ConfigError
+from llmd.api.errors import LlmdError
 from llmd.api.machine import available_bytes
 from llmd.chat.grammars.grammar_checker import GrammarChecker
-from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
-from llmd.config import Address, Settings, UnixAddress
+from llmd.config import Address, Directories, Settings, UnixAddress
 from llmd.config.keys import KeyFile
-from llmd.engine.placement.memory_need import MemoryNeed, memory_need
+from llmd.config.log_place import NO_LOG, LogPlace
+from llmd.config.service_manager import ServiceManager
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
@@ -32,39 +30,40 @@ from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
-from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
-from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
 from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.http.origins import allowed_origins
+from llmd.server.http.passed_sockets import own_addresses, passed_listeners
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
-from llmd.server.models.load_message import load_message
 from llmd.server.models.memory_budget import MemoryBudget
-from llmd.server.models.model_leases import ModelLeases
-from llmd.server.models.model_manager import Loader, Measure, ModelManager
-from llmd.server.models.model_settings import check_parsers, parser_choice, warn_of_unused
+from llmd.server.models.model_loading import ModelLoading
+from llmd.server.models.model_manager import ModelManager
+from llmd.server.models.model_settings import check_parsers, warn_of_unused
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls, pull_command
-from llmd.server.models.served_model import ServedModel
+from llmd.server.reloader import Inputs, Reloader, ReloadReport
 from llmd.server.service import Service
-from llmd.server.tasks import unless
+from llmd.server.systemd.notifier import Notifier
+from llmd.server.systemd.session import ManagerSession
+from llmd.server.tasks import OwnedTask, unless
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.log_buffer import LogBuffer
 from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.traces import open_traces
 
+if TYPE_CHECKING:
+    from llmd.server.frontend import Front
+
 logger = logging.getLogger(__name__)
 
 DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
-INPUT_PORTION = 4096
 QUIET_S = 3.0
 """Work that is not urgent after a start waits until no request has run for this long."""
-HttpFront = Callable[..., AbstractAsyncContextManager[None]]
 KEEP_ALIVE_FLAG = "--keep-alive"
 """Models named on the command line stay loaded, unless this flag or their own table sets a keep-alive."""
 
@@ -95,6 +94,11 @@ class Serving(Struct, frozen=True):
         ]
 
 
+def engine_for(directories: Directories) -> tuple[str, ...]:
+    """Return the command of an engine that uses these directories."""
+    return engine_command(directories.cache, directories.plugin_choices)
+
+
 class Daemon:
     """One daemon. ``models`` are loaded before it is ready, others at their first request."""
 
@@ -108,15 +112,34 @@ class Daemon:
         aliases: Mapping[str, str] | None = None,
         benchmarks: Benchmarks | None = None,
         engines: EngineStarter | None = None,
+        manager: ServiceManager | None = None,
+        read_again: Callable[[], Inputs] | None = None,
+        use_log_level: Callable[[str], None] = lambda _level: None,
+        log: LogPlace = NO_LOG,
     ) -> None:
-        """``engines`` may be given, e.g. with an engine already started; by default it is created here."""
-        self._settings = settings
+        """``engines`` may be given, e.g. with an engine already started; by default it is created here.
+
+        ``read_again`` reads what the daemon was built from, for a reload; without it, only keys and
+        certificate are read again.
+        """
         self._host = host
         self._store = store
         self._names = tuple(models)
         self._aliases = aliases or {}
         self._benchmarks = benchmarks
-        self._engines = engines or EngineStarter(engine_command(settings.directories.cache))
+        self._manager = manager or ServiceManager()
+        self._notifier = Notifier(self._manager.notify_socket)
+        self._engines = engines or EngineStarter(
+            engine_for(settings.directories),
+            kill_hung_s=settings.config.server.limits.engine_timeout_s or None,
+            watchdog_s=self._manager.watchdog_s,
+        )
+        self._read_again = read_again
+        self._use_log_level = use_log_level
+        self._log = log
+        self._reloader: Callable[[], Awaitable[ReloadReport]] | None = None
+        self._reloading = asyncio.Lock()
+        self._is_serving = False
         self._draining = asyncio.Event()
         self._ending = asyncio.Event()
         server = settings.config.server
@@ -124,11 +147,19 @@ class Daemon:
         self._metrics = Metrics(self._traces.tell if self._traces else None)
         keys = KeyFile(settings.directories.keys)
         self._access = Access(keys, no_auth=server.listen.no_auth, require_key=server.listen.require_key)
-        self._addresses = listening_addresses(settings)
+        configured = listening_addresses(settings)
+        self._passed = passed_listeners(self._manager.sockets, configured)
+        self._own_addresses = own_addresses(configured, self._passed)
+        self._addresses = (*(listener.address for listener in self._passed), *self._own_addresses)
         self._origins = allowed_origins(
             server.listen.allow_origin, settings.origins["server.allow_origin"].source
         )
         self._certificate = certificate_for(self._addresses, server.listen.tls_cert, server.listen.tls_key)
+        self._loading = ModelLoading(settings, host, store, self._engines, self._metrics)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._loading.settings
 
     def shut_down(self) -> None:
         """Refuse new requests and wait for those in flight; called a second time, end at once."""
@@ -136,16 +167,26 @@ class Daemon:
             self._ending.set()
         self._draining.set()
 
-    def reload(self) -> None:
-        """Read the API keys and the certificate again.
+    async def reload(self) -> ReloadReport:
+        """Read keys and certificate again, then settings and plugins.
 
         Raises:
-            ConfigError: one of them cannot be read; it stays as it was.
+            LlmdError: something cannot be read or used. Settings and plugins are used all or not at all.
         """
-        self._access.reload()
-        if self._certificate is not None:
-            self._certificate.reload()
-        logger.info("reloaded")
+        async with self._reloading:
+            is_ready = self._is_serving and not self._draining.is_set()
+            if is_ready:
+                self._notifier.reloading()
+            try:
+                self._access.reload()
+                if self._certificate is not None:
+                    self._certificate.reload()
+                report = ReloadReport() if self._reloader is None else await self._reloader()
+            finally:
+                if is_ready:
+                    self._notifier.ready()
+            logger.info("reloaded")
+            return report
 
     async def run(self, announce: Callable[[Serving], None]) -> None:
         """Serve until `shut_down`. ``announce`` is called once, when the daemon is ready.
@@ -172,14 +213,14 @@ class Daemon:
             threads,
             TemplateRenderer() as renderer,
             GrammarChecker() as checker,
-            listen(addresses, user_folder=self._settings.directories.user_socket.parent) as listeners,
+            listen(self._own_addresses, user_folder=self._settings.directories.user_socket.parent) as own,
         ):
             plugins = AsyncPluginHost(self._host, threads)
             manager = ModelManager(
-                self._loader(threads, renderer, checker),
-                self._measurer(plugins),
+                self._loading.loader(threads, renderer, checker),
+                self._loading.measurer(plugins),
                 MemoryBudget(server.models.max_memory, available_bytes),
-                keep_alive_s=lambda name: self._settings.of_model(name).server.models.keep_alive,
+                keep_alive_s=self._loading.keep_alive_s,
             )
             table = ModelTable(self._store, self._aliases, manager)
             pulls = Pulls(self._pull_command())
@@ -195,42 +236,73 @@ class Daemon:
                 self._metrics,
                 Benchmarks(Cache(self._settings.directories.cache)).known,
                 logs,
+                self._log,
             )
             async with AsyncExitStack() as http:
                 work = unless(self._draining, self._load_models(table), "loading models")
                 loading = asyncio.Task(work, name="start")
                 try:
-                    serve_http = await asyncio.get_running_loop().run_in_executor(threads, _import_front)
-                    dialects = self._host.dialects().values()
-                    front = serve_http(
-                        service, dialects, listeners, self._certificate, self._access, self._origins
+                    await asyncio.get_running_loop().run_in_executor(threads, _import_front)
+                    front = await self._open_front(http, service, [*self._passed, *own])
+                    self._reloader = self._reload_into(front, service, manager)
+                    session = ManagerSession(
+                        self._notifier, self._manager, service, self._engines.silence_s, self.shut_down
                     )
-                    await http.enter_async_context(front)
-                    await self._serve(service, listeners, loading, announce)
+                    async with session:
+                        await self._serve(service, front, session, loading, announce)
                 finally:
+                    self._reloader = None
                     loading.cancel()
                     await asyncio.gather(loading, return_exceptions=True)
                     await pulls.close(shutting_down())
                     await manager.close(shutting_down())
 
+    async def _open_front(self, http: AsyncExitStack, service: Service, listeners: list[Listener]) -> Front:
+        from llmd.server.frontend import FrontParts, serve_http
+
+        parts = FrontParts(service.config, self._host.dialects().values(), self._origins)
+        served = serve_http(service, parts, listeners, self._certificate, self._access)
+        return await http.enter_async_context(served)
+
+    def _reload_into(
+        self, front: Front, service: Service, manager: ModelManager
+    ) -> Callable[[], Awaitable[ReloadReport]] | None:
+        read = self._read_again
+        if read is None:
+            return None
+        reloader = Reloader(
+            service,
+            self._loading,
+            manager,
+            self._engines,
+            self._access,
+            self._addresses,
+            self._use_log_level,
+        )
+        return lambda: reloader.apply(front, read)
+
     async def _serve(
         self,
         service: Service,
-        listeners: Sequence[Listener],
+        front: Front,
+        session: ManagerSession,
         loading: Awaitable[None],
         announce: Callable[[Serving], None],
     ) -> None:
         await loading
         if not self._draining.is_set():
-            service.is_serving = True
-            addresses = tuple(listener.address for listener in listeners)
+            service.is_serving = self._is_serving = True
             names = tuple(name for model in service.models.served for name in service.models.names_of(model))
-            serving = Serving(service.version, addresses, names)
+            serving = Serving(service.version, front.addresses, names)
             announce(serving)
+            session.ready()
             logger.info("serving", extra=serving.as_event())
         check = await self._check_devices(service)
         await self._draining.wait()
         logger.info("draining", extra={"running": service.activity.running})
+        session.stopping()
+        if self._passed:  # new connections wait for the next daemon
+            front.stop_accepting()
         await service.pulls.close(shutting_down())  # requested again, they resume
         limit_s = self._settings.config.server.limits.drain_s
         await unless(self._ending, service.activity.drain(limit_s), "draining")
@@ -261,86 +333,16 @@ class Daemon:
         devices = await unless(self._draining, service.ask_host(PluginHost.devices), "probing devices")
         return DeviceCheck(self._benchmarks, devices) if devices else None
 
-    def _loader(
-        self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
-    ) -> Loader:
-        engines, parsers = self._engines, self._host.parsers()
-
-        def load(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
-            config = self._settings.of_model(name)
-            # The current version of the model: an engine that is restarted must find the same files.
-            lease = self._store.pulled_models.lease(directory)
-            files = directory if lease is None else directory.resolve()
-            message = load_message(files, config.engine)
-            queue = config.server.queue
-            limits = QueueLimits(queue.max_queue, queue.max_queue_per_key, queue.max_queue_tokens)
-            supervisor = Supervisor(
-                name,
-                message,
-                engines,
-                buffer_tokens=queue.buffer_tokens,
-                limits=limits,
-                admit=admit,
-                metrics=self._metrics.of_model(name),
-            )
-            choice = parser_choice(parsers, config)
-
-            async def read_text() -> ModelText:
-                # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
-                # message first.
-                await supervisor.load_sent.wait()
-                loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
-
-            text = asyncio.Task(read_text(), name=f"text of {name}")
-            return ServedModel(name, directory, supervisor, text, leases, lease)
-
-        return load
-
     def _pull_command(self) -> tuple[str, ...]:
         settings = self._settings
         return pull_command(
             settings.directories.models, settings.config.registry.hub, self._store.builtin_names
         )
 
-    def _measurer(self, plugins: AsyncPluginHost) -> Measure:
-        async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
-            message = load_message(directory, self._settings.of_model(name).engine)
-            return await plugins.ask(
-                lambda host: memory_need(
-                    message, host.architectures(), lambda name: host.choose_device(name).info
-                )
-            )
 
-        return measure
-
-
-def _import_front() -> HttpFront:
+def _import_front() -> None:
     """Import the HTTP stack. It is half of the daemon's imports; models named at the start load meanwhile."""
-    from llmd.server.frontend import serve_http
-
-    return serve_http
-
-
-@contextmanager
-def end_with_input(daemon: Daemon) -> Iterator[None]:
-    """End a daemon at once when standard input ends: the program that started it has ended."""
-    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
-
-    def read() -> None:
-        if not os.read(stdin, INPUT_PORTION):
-            loop.remove_reader(stdin)
-            daemon.shut_down()
-            daemon.shut_down()
-
-    try:
-        loop.add_reader(stdin, read)
-    except PermissionError:  # a file, or /dev/null: nobody is there who could end
-        daemon.shut_down()
-    try:
-        yield
-    finally:
-        loop.remove_reader(stdin)
+    import llmd.server.frontend  # noqa: F401 - only loaded
 
 
 async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) -> None:
@@ -358,8 +360,11 @@ async def run_until_signal(daemon: Daemon, announce: Callable[[Serving], None]) 
     map_large_blocks()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.shut_down)
-    loop.add_signal_handler(signal.SIGHUP, _reload, daemon)
+    reloads: set[OwnedTask] = set()
+    loop.add_signal_handler(signal.SIGHUP, lambda: reloads.add(OwnedTask(_reload(daemon), "reload")))
     await daemon.run(begin)
+    for task in reloads:
+        await task.close()
     logger.info("ended")
 
 
@@ -371,11 +376,11 @@ def _collect_the_start() -> None:
     gc.enable()
 
 
-def _reload(daemon: Daemon) -> None:
+async def _reload(daemon: Daemon) -> None:
     try:
-        daemon.reload()
-    except ConfigError as error:
-        logger.error("not_reloaded", extra={"reason": str(error)})  # noqa: TRY400 - the reason says it all
+        await daemon.reload()
+    except LlmdError as error:
+        logger.error("not_reloaded", extra={"reason": str(error), "hint": error.hint})  # noqa: TRY400 - the reason says it all
 
 
 def version() -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from llmd.config import ServerConfig
+from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.async_plugin_host import AsyncPluginHost
@@ -26,7 +27,7 @@ T = TypeVar("T")
 class Service:
     """The daemon as its dialects see it.
 
-    ``shut_down`` begins a graceful shutdown; ``reload`` reads the keys and the certificate again.
+    ``shut_down`` begins a graceful shutdown; ``reload`` reads keys, certificate, settings and plugins again.
     ``is_serving`` becomes true once the models named at the start are loaded. ``measured`` reads the rates of
     a device, if they were measured. ``logs`` has the latest log records.
     """
@@ -40,10 +41,11 @@ class Service:
         pulls: Pulls,
         threads: ThreadPoolExecutor,
         shut_down: Callable[[], None],
-        reload: Callable[[], None],
+        reload: Callable[[], Awaitable[object]],
         metrics: Metrics,
         measured: Known,
         logs: Feed,
+        log_place: LogPlace = NO_LOG,
     ) -> None:
         self.config = config
         self.version = version
@@ -52,6 +54,7 @@ class Service:
         self.activity = Activity()
         self.shut_down = shut_down
         self.reload = reload
+        self.log_place = log_place
         self.is_serving = False
         self.metrics = metrics
         self.states = ModelStates(metrics, lambda: models.served, self._device_facts)
@@ -60,6 +63,12 @@ class Service:
         self.logs = logs
         self._plugins = plugins
         self._threads = threads
+
+    def use(self, config: ServerConfig, host: PluginHost, aliases: Mapping[str, str]) -> None:
+        """Use other settings, plugins and aliases for later requests."""
+        self.config = config
+        self._plugins.replace(host)
+        self.models.aliases = aliases
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run blocking work off the event loop: templates, tokenizing, disk access."""

@@ -1,1 +1,1 @@
-"""An example backend for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""
+"""A backend for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

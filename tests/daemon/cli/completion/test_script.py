@@ -44,7 +44,7 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (("ser",), ["serve"]),
+        (("servi",), ["service"]),
         (("config", "se"), ["set"]),
         (("run", "ti"), ["tiny"]),
         (("config", "set", "max_c"), ["max_connections", "max_ctx"]),

@@ -1,8 +1,9 @@
-"""The output of `llmd plugins install`; tests/packaging/test_plugins.py really installs."""
+"""The output of `llmd plugins install`; tests/packaging/test_plugin_installation.py really installs."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,83 +11,57 @@ from typing import Any
 import pytest
 
 from llmd.api.device import DeviceInfo
-from llmd.api.errors import PluginError
-from llmd.cli.composition import build_names
-from llmd.cli.plugins.install import described, probe_new, refuse_failures, show_changes
-from llmd.host.cache import Cache
+from llmd.cli.composition import build_choices
+from llmd.cli.plugins.install import described, remember, show_changes, show_result
 from llmd.host.devices import DeviceState
-from llmd.host.installer import Change
-from llmd.host.listing import known_states
-from llmd.host.names import DEVICE_TRIAL, PluginName
+from llmd.host.installation.environment import Environment
+from llmd.host.installation.installer import Change, Plan
+from llmd.host.installation.targets import Target
+from llmd.host.names import PluginName
 from llmd.host.probing import ProbeReport
-from llmd.host.states import Failure, Summary
-from tests.plugin_sites import Site
+from llmd.host.states import Summary
+from tests.packaging.made_wheels import make_plugin
 
 Llmd = Callable[..., Any]
 
 PLUGIN = PluginName("made", "made", "made-made", "1.0")
-FAILED = ProbeReport(Summary(), failure=Failure("probe", "it hung", "wake it"))
 
 
-@pytest.fixture
-def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fake uv that only reports what it would do; returns the file with the arguments of its calls."""
-    calls = tmp_path / "calls"
-    program = tmp_path / "bin" / "uv"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$*" >> {calls}\necho " + made-made==1.0" >&2\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    return calls
+def test_a_dry_run_shows_the_changes_and_installs_nothing(
+    llmd: Llmd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_plugin(tmp_path, "made-plugin", requires=["made-toolkit"])
+    make_plugin(tmp_path, "made-toolkit", "2.0")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    before = set(Environment.current().site.iterdir())
+    document = json.loads(llmd("plugins", "install", "made-plugin", "--dry-run", "--json").out)
+    assert document["changes"] == [
+        {"distribution": "made-plugin", "before": "", "after": "1.0"},
+        {"distribution": "made-toolkit", "before": "", "after": "2.0"},
+    ]
+    assert (document["plugins"], document["notes"]) == ([], [])
+    assert set(Environment.current().site.iterdir()) == before
 
 
-def test_a_dry_run_shows_the_changes_and_installs_nothing(llmd: Llmd, uv: Path) -> None:
-    done = llmd("plugins", "install", "made-made", "--dry-run")
-    assert (done.code, done.out) == (0, "+ made-made 1.0\n")
-    assert all(line.endswith("--dry-run") for line in uv.read_text().splitlines())
-
-
-def test_a_dry_run_as_json(llmd: Llmd, uv: Path) -> None:
-    document = json.loads(llmd("plugins", "install", "made-made", "--dry-run", "--json").out)
-    assert document["changes"] == [{"distribution": "made-made", "before": "", "after": "1.0"}]
-    assert document["plugins"] == []
-
-
-def test_installs_after_it_has_shown_the_changes(llmd: Llmd, uv: Path) -> None:
-    assert llmd("plugins", "install", "made-made").code == 0
-    first, second = uv.read_text().splitlines()
-    assert first == f"{second} --dry-run"
-
-
-def test_a_target_that_is_neither_name_nor_path_is_refused(llmd: Llmd, uv: Path) -> None:
+def test_a_target_that_is_neither_name_nor_path_nor_url_is_refused(llmd: Llmd) -> None:
     done = llmd("plugins", "install", "./nothing")
     assert done.code == 2
     assert "'./nothing' is neither" in done.err
-    assert not uv.exists()
 
 
 def test_each_change_has_a_sign(capsys: pytest.CaptureFixture[str]) -> None:
-    show_changes([Change("new", "", "1"), Change("other", "1", "2"), Change("gone", "1", "")])
-    assert capsys.readouterr().out == "+ new 1\n~ other 1 → 2\n- gone 1\n"
+    show_changes([
+        Change("new", "", "1"), Change("other", "1", "2"), Change("same", "1", "1"), Change("gone", "1", ""),
+    ])  # fmt: skip
+    assert capsys.readouterr().out == "+ new 1\n~ other 1 → 2\n~ same 1\n- gone 1\n"
+
+
+def test_without_changes_upgrade_is_suggested_once(capsys: pytest.CaptureFixture[str]) -> None:
     show_changes([])
-    assert "nothing to change" in capsys.readouterr().out
-
-
-def test_probes_what_came_and_what_was_replaced(site: Site, cache: Cache) -> None:
-    one, two = site.install("twin_one", "twin_two")
-    before = set(build_names())
-    assert probe_new(before, [], cache) == {}
-    assert set(probe_new(before, [Change("Trial_Twin_Two", "0.9", "1.0")], cache)) == {two}
-    assert set(probe_new(before - {one}, [], cache)) == {one}
-
-
-def test_listing_afterwards_knows_what_was_found(site: Site, cache: Cache) -> None:
-    plugins = site.install("twin_one", "segfaults")
-    probe_new(set(build_names()) - set(plugins), [], cache)
-    states = {state.name: state for state in known_states(plugins, cache, DEVICE_TRIAL)}
-    assert (states["twin-one"].state, states["twin-one"].phase) == ("ok", "probe")
-    assert states["twin-one"].provides == {"backend": ("twin",)}
-    assert (states["segfaults"].state, states["segfaults"].phase) == ("failed", "probe")
+    assert "--upgrade looks for a newer version" in capsys.readouterr().out
+    show_changes([], upgrade=True)
+    assert capsys.readouterr().out == "nothing to change: already installed\n"
 
 
 def test_devices_stand_below_their_plugin() -> None:
@@ -101,12 +76,26 @@ def test_devices_stand_below_their_plugin() -> None:
         "  ✓ device toy:0",
         "  ! device toy:0 – broken",
     ]
-    assert described(PLUGIN, FAILED) == "✗ made (made-made 1.0): it hung"
 
 
-def test_a_failing_probe_is_an_error() -> None:
-    refuse_failures({PLUGIN: ProbeReport(Summary())})
-    with pytest.raises(PluginError, match="is installed, but its probe failed: it hung") as caught:
-        refuse_failures({PLUGIN: FAILED})
-    assert caught.value.hint == "wake it"
-    assert caught.value.exit_code == 1
+def test_notes_for_people_are_no_output(capsys: pytest.CaptureFixture[str]) -> None:
+    report = ProbeReport(Summary({"backend": ("toys",)}))
+    show_result([], {PLUGIN: report}, ["restart it"], as_json=False)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("✓ made (made-made 1.0): backend toys\n", "restart it\n")
+    show_result([], {PLUGIN: report}, ["restart it"], as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == ["restart it"]
+    assert document["plugins"][0]["distribution"] == "made-made"
+
+
+def test_what_was_installed_is_remembered(llmd: Llmd, tmp_path: Path) -> None:
+    environment = Environment(tmp_path, tmp_path, "venv")
+    remember(environment, Plan(Target("/wheels/a.whl", is_file=True), (), tmp_path, "made-plugin"))
+    remember(environment, Plan(Target("Made_Other==1", is_file=False), (), tmp_path))
+    assert build_choices().installed_in(tmp_path) == {
+        "made-plugin": "/wheels/a.whl",
+        "made-other": "Made_Other==1",
+    }
+    build_choices().add_installed(Path(sys.prefix), "made-gone", "made-gone")
+    assert "missing" in llmd("plugins", "list").out

@@ -10,7 +10,7 @@ import pytest
 from llmd.api.messages import Failed, Load, Loaded, Shutdown
 from llmd.api.reports import GetReport, Report
 from llmd.server.engines.engine_child import engine_command, start_child
-from llmd.server.engines.engine_process import EngineProcess
+from llmd.server.engines.engine_process import EngineProcess, HangLimits
 
 GRACE_S = 20.0
 
@@ -105,3 +105,26 @@ async def test_line_of_any_length_neither_blocks_the_engine_nor_hides_the_next()
     process = await EngineProcess.adopt(await start_child([sys.executable, "-c", code]))
     assert await process.end(GRACE_S) == "exit status 1"
     assert process.last_lines[-1] == "no driver"
+
+
+async def test_an_engine_that_hangs_is_killed(model_directory: Path, probes: Path) -> None:
+    kill_s = 0.5
+    limits = HangLimits(probe_s=0.1, kill_s=kill_s)
+    process = await EngineProcess.adopt(await start_child(engine_command(probes)), limits)
+    process.send(Load(str(model_directory), device="reference", kv_memory=64 << 20))
+    async for message in process.messages():
+        if isinstance(message, Loaded):
+            os.kill(process.pid, signal.SIGSTOP)
+    assert process.silent_s >= kill_s
+    assert (await process.end(GRACE_S)).startswith("it hung for ")
+
+
+async def test_an_idle_engine_is_asked_for_signs_of_life(model_directory: Path, probes: Path) -> None:
+    process = await EngineProcess.adopt(await start_child(engine_command(probes)), HangLimits(probe_s=0.01))
+    process.send(Load(str(model_directory), device="reference", kv_memory=64 << 20))
+    reports = 0
+    async for message in process.messages():
+        reports += isinstance(message, Report)
+        if reports == 3:
+            process.send(Shutdown())
+    assert await process.end(GRACE_S) == "exit status 0"

@@ -257,7 +257,7 @@ async def test_engine_that_does_not_answer_holds_nobody_who_asks(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await supervisor.loaded()
-    monkeypatch.setattr("llmd.server.engines.report_requests.REPORT_LIMIT_S", 0.05)
+    monkeypatch.setattr("llmd.server.engines.pending_answers.ANSWER_LIMIT_S", 0.05)
     assert supervisor.pid is not None
     os.kill(supervisor.pid, signal.SIGSTOP)
     assert await supervisor.report() is None

@@ -129,7 +129,7 @@ def test_other_machines_need_a_key_for_all_but_health(guarded: RunningDaemon, fi
         assert send(guarded, "GET", path).status == 200, path
     assert send(guarded, "HEAD", "/").status == 200
     key = {"Authorization": f"Bearer {file.add(USER)}"}
-    guarded.daemon.reload()
+    guarded.reload()
     assert send(guarded, "GET", "/v1/models", headers=key).status == 200
     assert send(guarded, "GET", "/nothing", headers=key).status == 404
     refused = send(guarded, "GET", "/llmd/ps", headers=key)
@@ -141,7 +141,7 @@ def test_key_that_manages_reaches_administration_from_elsewhere(
     guarded: RunningDaemon, file: KeyFile
 ) -> None:
     key = {"x-api-key": file.add(OPERATOR, manages=True)}
-    guarded.daemon.reload()
+    guarded.reload()
     assert send(guarded, "GET", "/llmd/ps", headers=key).json["models"]
     file.remove(OPERATOR)
     assert send(guarded, "POST", "/llmd/reload", {}, key).json["reloaded"] is True

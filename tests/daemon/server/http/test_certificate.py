@@ -90,9 +90,9 @@ def test_certificate_is_read_anew_and_a_faulty_one_is_refused(
     with running_daemon(directories, models=(), **options) as daemon:
         assert shown_at(daemon) == Path(FIRST.chain).read_text()
         SECOND.copied_to(tmp_path)
-        daemon.daemon.reload()
+        daemon.reload()
         assert shown_at(daemon) == Path(SECOND.chain).read_text()
         Path(pair.chain).write_text("")
         with pytest.raises(ConfigError, match="cannot be used"):
-            daemon.daemon.reload()
+            daemon.reload()
         assert shown_at(daemon) == Path(SECOND.chain).read_text()

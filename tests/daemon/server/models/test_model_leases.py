@@ -107,3 +107,23 @@ def test_what_remains_is_counted_from_the_last_use() -> None:
     watched.timers.go_on(4)
     assert watched.leases.remaining_s == 6
     assert watched.leases.last_used == 3
+
+
+def test_a_new_default_holds_at_once_but_for_what_a_request_has_set() -> None:
+    watched, asked, pinned = Watched(10), Watched(10), Watched(10)
+    watched.use()
+    asked.use(60)
+    pinned.leases.pin()
+    for one in (watched, asked, pinned):
+        one.leases.set_default(20)
+        one.timers.go_on(19)
+        assert one.expired == 0
+        one.timers.go_on(1)
+    assert [one.expired for one in (watched, asked, pinned)] == [1, 0, 0]
+    busy = Watched(10)
+    with busy.leases.use():
+        busy.leases.set_default(5)
+        busy.timers.go_on(100)
+        assert busy.expired == 0
+    busy.timers.go_on(5)
+    assert busy.expired == 1

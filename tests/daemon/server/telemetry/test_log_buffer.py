@@ -47,6 +47,17 @@ async def test_records_are_kept_although_nothing_prints_them() -> None:
     assert record["time"].endswith("+00:00")
 
 
+async def test_warnings_are_still_printed_where_nobody_has_set_up_logging(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with LogBuffer().attached():
+        log.info("silent")
+        log.warning("printed")
+    assert capsys.readouterr().err == "printed\n"
+    assert logging.getLogger().handlers == []
+
+
 async def test_as_long_as_a_daemon_keeps_records_they_are_made() -> None:
     first, second = LogBuffer(), LogBuffer()
     with second.attached():

@@ -45,11 +45,11 @@ class Daemon(Protocol):
         ...
 
     def stream(
-        self, path: str, body: Mapping[str, Any] | None = None, **query: str
+        self, path: str, body: Mapping[str, Any] | None = None, *, request_id: str = "", **query: str
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the data of server-sent events, until the stream ends; GET if there is no body.
 
-        Closing the iterator ends the request.
+        Closing the iterator ends the request. ``request_id`` is the id under which events tell of it.
         """
         ...
 

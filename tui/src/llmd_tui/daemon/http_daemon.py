@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
-from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.api.errors import ContextLengthError, DaemonUnreachableError, LlmdError
 from llmd.client import find_daemon
 from llmd.config import Address, TcpAddress, UnixAddress
 from llmd_tui.daemon.access import Event
@@ -67,9 +67,10 @@ class HttpDaemon:
                 yield step
 
     async def stream(
-        self, path: str, body: Mapping[str, Any] | None = None, **query: str
+        self, path: str, body: Mapping[str, Any] | None = None, *, request_id: str = "", **query: str
     ) -> AsyncGenerator[dict[str, Any], None]:
-        async for fields in self._stream("GET" if body is None else "POST", path, body, {}, query):
+        headers = {"x-request-id": request_id} if request_id else {}
+        async for fields in self._stream("GET" if body is None else "POST", path, body, headers, query):
             yield fields
 
     async def close(self) -> None:
@@ -172,6 +173,8 @@ def _decoded(content: bytes) -> dict[str, Any]:
 def _refusal(body: Mapping[str, Any]) -> LlmdError:
     """Return the error of a reply."""
     error = body.get("error")
+    if isinstance(error, dict) and error.get("code") == "context_length_exceeded":
+        return ContextLengthError(int(error.get("n_prompt_tokens", 0)), int(error.get("n_ctx", 0)))
     if isinstance(error, dict):
         return LlmdError(str(error.get("message", error)), hint=str(error.get("hint") or ""))
     return LlmdError(str(error)) if error else _stranger()

@@ -37,6 +37,7 @@ def command(config_file: Path | None, **view: Any) -> None:
     places = {
         "config": settings.user_file,
         "system config": directories.system_config,
+        "plugins": directories.plugin_choices,
         "models": directories.models,
         "conversations": directories.conversations,
         "state": directories.state,

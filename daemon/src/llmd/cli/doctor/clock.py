@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import llmd
-from llmd.cli.background import LOG_NAME
 from llmd.cli.doctor.check import Check, Surroundings, quoted
+from llmd.config.log_place import LOG_NAME
 
 TOLERANCE_S = 3600.0
 

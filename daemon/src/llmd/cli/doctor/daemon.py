@@ -8,12 +8,12 @@ from pathlib import Path
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DaemonUnreachableError, LlmdError
-from llmd.cli.background import LOG_NAME
 from llmd.cli.doctor.check import Check, Surroundings, quoted
 from llmd.cli.doctor.listening_process import Listening, on_port, on_socket
 from llmd.cli.doctor.patience import ANSWER_LIMIT_S, is_refusal, patient_client
 from llmd.client import EXIT_TIMEOUT, Client
 from llmd.config import Address, UnixAddress
+from llmd.config.log_place import LOG_NAME
 
 LARGE_LOG_BYTES = 100 << 20
 

@@ -12,6 +12,7 @@ import click
 from llmd.cli.doctor.check import Check, Surroundings, surroundings
 from llmd.cli.examples import examples
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.host.old_keys import with_old_keys
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ def command(ctx: click.Context, /, *, topics: tuple[str, ...], only_problems: bo
     models or plugins; without one, all are checked. Every plugin is described and probed again; stored
     results are ignored. Exits with 8 if a check fails.
     """
+    repair_interrupted()
     around = surroundings()
     checks = [check for topic in topics or TOPICS for check in checks_of(topic, around)]
     shown = [check for check in checks if check.status != "ok"] if only_problems else checks

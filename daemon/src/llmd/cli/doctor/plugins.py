@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from llmd.cli.composition import build_host
 from llmd.cli.doctor.check import Check, Surroundings
+from llmd.cli.plugins.listing import missing_plugins
 from llmd.host.devices import DeviceState, best
 from llmd.host.states import PluginState
 
 
 def checks(_around: Surroundings) -> Iterator[Check]:
     host = build_host()
-    yield from plugin_checks(host.examine())
+    yield from plugin_checks((*host.examine(), *missing_plugins()))
     yield from device_checks(host.devices())
 
 
@@ -21,6 +22,10 @@ def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:
         name = f"plugin:{state.name}"
         if state.state == "failed":
             yield Check(name, "fail", f"{state.distribution} {state.version}: {state.reason}", state.fix)
+        elif state.state == "missing":
+            yield Check(name, "warn", state.reason, state.fix)
+        elif state.state == "disabled":
+            yield Check(name, "ok", f"{state.distribution} {state.version}: {state.reason}")
         else:
             yield Check(name, "ok", f"{state.distribution} {state.version}")
 

@@ -21,4 +21,4 @@ def tell_daemon(settings: Settings) -> None:
     except DaemonUnreachableError:
         return
     except LlmdError as error:
-        click.echo(f"the daemon did not reload its keys: {error}; send it SIGHUP", err=True)
+        click.echo(f"the daemon could not reload: {error}; then run `llmd reload`", err=True)

@@ -1,15 +1,27 @@
-"""``llmd plugins``: lists and installs plugins."""
+"""``llmd plugins``: lists, installs, removes and creates plugins."""
 
 from __future__ import annotations
 
 from llmd.cli.group import LazyGroup
+from llmd.cli.plugins.notices import repair_interrupted
 from llmd.cli.subcommands import Subcommand
 
 SUBCOMMANDS = {
     "list": Subcommand(
         "llmd.cli.plugins.listing", "List installed plugins, their states, and why any are not used."
     ),
-    "install": Subcommand("llmd.cli.plugins.install", "Install a plugin and probe it."),
+    "info": Subcommand("llmd.cli.plugins.info", "Show everything about one plugin."),
+    "search": Subcommand("llmd.cli.plugins.search", "Search the list of known plugins."),
+    "install": Subcommand("llmd.cli.plugins.install", "Install a plugin, or undo it if it does not work."),
+    "uninstall": Subcommand("llmd.cli.plugins.uninstall", "Uninstall a plugin."),
+    "enable": Subcommand("llmd.cli.plugins.enable", "Use a plugin again that was disabled."),
+    "disable": Subcommand("llmd.cli.plugins.disable", "Do not use a plugin, but leave it installed."),
+    "new": Subcommand("llmd.cli.plugins.new", "Create the project of a new plugin."),
 }
 
-command = LazyGroup("plugins", subcommands=SUBCOMMANDS, help="List and install plugins.")
+command = LazyGroup(
+    "plugins",
+    subcommands=SUBCOMMANDS,
+    help="List, install, remove and create plugins.",
+    callback=repair_interrupted,
+)

@@ -2,72 +2,86 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
-from llmd.api.errors import PluginError
-from llmd.cli.composition import build_cache, build_names
+from llmd.cli.composition import build_cache, build_choices, build_installer
+from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.listing import provided
-from llmd.host.cache import Cache
-from llmd.host.installer import Change, checked_target, core_constraints, find_tool
-from llmd.host.names import DEVICE_TRIAL, PluginName
-from llmd.host.probing import Prober, ProbeReport
+from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.settings import JSON
+from llmd.host.installation.acceptance import Acceptance, Installed
+from llmd.host.installation.environment import Environment
+from llmd.host.installation.installer import Change, Plan
+from llmd.host.installation.targets import read_target
+from llmd.host.names import PluginName
+from llmd.host.probing import ProbeReport
 
 
-@click.command()
-@click.argument("target", metavar="NAME|PATH")
+@click.command(
+    epilog=examples(
+        "llmd plugins install llmd-backend-cpu --dry-run",
+        "llmd plugins install ./llmd-backend-mine",
+        "llmd plugins install llmd-backend-cpu --upgrade",
+    )
+)
+@click.argument("target", metavar="NAME|PATH|URL")
+@click.option(
+    "--upgrade", is_flag=True, help="Install the newest version that fits, even if one is installed."
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(target: str, *, dry_run: bool, as_json: bool) -> None:
-    """Install a plugin into llmd's environment and probe it.
+@JSON
+def command(*, target: str, upgrade: bool, dry_run: bool, as_json: bool) -> None:
+    """Install a plugin into llmd's environment and probe it. If it does not work, nothing is changed.
 
-    The versions of llmd's own dependencies do not change. PATH is a wheel or a source folder. NAME is a
-    distribution on the package index that uv or pip uses, optionally with a version: NAME==1.2.
+    NAME is a distribution on the package index that pip or uv uses, optionally with a version: NAME==1.2.
+    PATH is a wheel or a source folder. llmd and its own dependencies keep their versions.
     """
-    tool = find_tool()
-    before = set(build_names())
-    with core_constraints() as constraints:
-        target = checked_target(target)
-        changes = tool.changes(target, constraints)
+    wanted = read_target(target)
+    environment = Environment.current()
+    if not dry_run:
+        environment.check_changeable(f"plugins install {shlex.quote(target)}")
+    installer, accept = build_installer(environment), Acceptance(build_cache())
+    notes: list[str] = []
+    with installer.plan(wanted, upgrade=upgrade) as plan:
+        changes = plan.changes
         if not as_json:
-            show_changes(changes)
-        if not dry_run:
-            tool.install(target, constraints)
-    reports = {} if dry_run else probe_new(before, changes, build_cache())
+            show_changes(changes, upgrade=upgrade)
+        if changes and not dry_run:
+            installer.install(plan, accept)
+            remember(environment, plan)
+            notes = [note for note in (environment.upgrade_note(wanted.requirement), daemon_note()) if note]
+    show_result(changes, accept.reports, notes, as_json=as_json)
+
+
+def show_result(
+    changes: list[Change], reports: dict[PluginName, ProbeReport], notes: list[str], *, as_json: bool
+) -> None:
+    """Print what the installed plugins provide, and the notes."""
     if as_json:
-        show_json({"changes": changes, "plugins": [_json(name, report) for name, report in reports.items()]})
+        plugins = [Installed.of(plugin, report) for plugin, report in reports.items()]
+        show_json({"changes": changes, "plugins": plugins, "notes": notes})
+        return
     for plugin, report in reports.items():
-        if not as_json:
-            click.echo(described(plugin, report))
-    refuse_failures(reports)
+        click.echo(described(plugin, report))
+    say(notes)
 
 
-def show_changes(changes: list[Change]) -> None:
+def show_changes(changes: list[Change], *, upgrade: bool = False) -> None:
     """Print one line for each distribution that changes."""
     if not changes:
-        click.echo("nothing to change: already installed")
+        hint = "" if upgrade else "; --upgrade looks for a newer version"
+        click.echo(f"nothing to change: already installed{hint}")
     for change in changes:
         sign = "+" if not change.before else "-" if not change.after else "~"
-        versions = " → ".join(version for version in (change.before, change.after) if version)
+        versions = " → ".join(dict.fromkeys(filter(None, (change.before, change.after))))
         click.echo(f"{sign} {change.distribution} {versions}")
-
-
-def probe_new(before: set[PluginName], changes: list[Change], cache: Cache) -> dict[PluginName, ProbeReport]:
-    """Probe the plugins that were added or replaced. ``llmd plugins list`` shows the results."""
-    changed = {change.distribution.lower().replace("_", "-") for change in changes}
-    new = [
-        plugin
-        for plugin in build_names()
-        if plugin not in before or plugin.distribution.lower().replace("_", "-") in changed
-    ]
-    prober = Prober(cache, trial=DEVICE_TRIAL)
-    return {plugin: prober.probe(plugin, "nothing") for plugin in new}
 
 
 def described(plugin: PluginName, report: ProbeReport) -> str:
     """Format the result of a probe: one line, and one more for each device."""
-    if report.failure:
-        return f"✗ {plugin}: {report.failure.reason}"
     devices = (
         f"  {'✓' if device.ok else '!'} device {' – '.join(filter(None, (device.info.name, device.reason)))}"
         for device in report.devices
@@ -75,24 +89,7 @@ def described(plugin: PluginName, report: ProbeReport) -> str:
     return "\n".join([f"✓ {plugin}: {provided(report.summary.provides)}", *devices])
 
 
-def refuse_failures(reports: dict[PluginName, ProbeReport]) -> None:
-    """Raise an error if a probe failed.
-
-    Raises:
-        PluginError: the first failure.
-    """
-    for plugin, report in reports.items():
-        if report.failure:
-            raise PluginError(
-                f"{plugin} is installed, but its probe failed: {report.failure.reason}",
-                hint=report.failure.fix,
-            )
-
-
-def _json(plugin: PluginName, report: ProbeReport) -> dict[str, object]:
-    return {
-        "name": plugin.name,
-        "distribution": plugin.distribution,
-        "version": plugin.version,
-        "probe": report,
-    }
+def remember(environment: Environment, plan: Plan) -> None:
+    """Write down what was installed, so that `llmd plugins list` can say if an upgrade of llmd removed it."""
+    name = plan.built or plan.target.name
+    build_choices().add_installed(environment.prefix, name, plan.target.requirement)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from llmd.cli.composition import build_cache, build_names
+from llmd.cli.composition import build_cache, build_choices, build_names
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.host.names import DEVICE_TRIAL
 from llmd.host.states import PluginState
@@ -29,7 +31,9 @@ def described_state(state: PluginState) -> str:
     """Format the state with its reason and its fix."""
     if state.state == "unknown":
         return "unknown: not probed yet; run `llmd doctor`"
-    return f"failed ({state.phase}): {state.reason} → {state.fix}" if state.state == "failed" else state.state
+    if state.state == "failed":
+        return f"failed ({state.phase}): {state.reason} → {state.fix}"
+    return f"{state.state}: {state.reason} → {state.fix}" if state.reason else state.state
 
 
 COLUMNS = (
@@ -49,13 +53,21 @@ def command(**view: Any) -> None:
     --json lists every name that a plugin provides. Nothing is imported: the states are from the last run of
     the daemon or of `llmd doctor`.
     """
-    from llmd.host.listing import known_states
     from llmd.host.old_keys import with_old_keys
 
-    show(
-        View(**view),
-        "plugins",
-        known_states(build_names(), build_cache(), DEVICE_TRIAL),
-        COLUMNS,
-        with_old_keys,
-    )
+    show(View(**view), "plugins", all_states(), COLUMNS, with_old_keys)
+
+
+def all_states() -> tuple[PluginState, ...]:
+    """Return the states of installed plugins, then those of plugins that an upgrade removed."""
+    from llmd.host.listing import known_states
+
+    disabled = build_choices().load().disabled
+    return (*known_states(build_names(), build_cache(), DEVICE_TRIAL, disabled), *missing_plugins())
+
+
+def missing_plugins() -> tuple[PluginState, ...]:
+    """Return a row for each plugin that was installed and that an upgrade of the environment removed."""
+    from llmd.host.listing import missing_states
+
+    return missing_states(build_choices().installed_in(Path(sys.prefix)), build_names())

@@ -40,7 +40,7 @@ class AdmissionLimits:
     def __init__(self, model: str, slots: int, limits: QueueLimits, now: float) -> None:
         self._model = model
         self._slots = slots
-        self._limits = limits
+        self.limits = limits
         self._sequences = 0
         self._tokens = 0
         self._of_key: Counter[str] = Counter()
@@ -63,18 +63,18 @@ class AdmissionLimits:
             BusyError: the queue is full.
             RateLimitError: this API key has reached its limit.
         """
-        if key and self._limits.per_key is not None:
-            self._check_key(key, sequences, self._limits.per_key, now)
-        room = self._slots + self._limits.sequences
+        if key and self.limits.per_key is not None:
+            self._check_key(key, sequences, self.limits.per_key, now)
+        room = self._slots + self.limits.sequences
         if self._sequences >= self._slots and self._sequences + sequences > room:
             raise self._refusal(
                 BusyError,
-                f"the queue of {self._model} is full: {self._limits.sequences} sequences are waiting",
+                f"the queue of {self._model} is full: {self.limits.sequences} sequences are waiting",
                 "queue_full",
                 self._sequences + sequences - room,
                 now,
             )
-        most = self._limits.tokens
+        most = self.limits.tokens
         if self._sequences and most is not None and self._tokens + tokens > most:
             raise self._refusal(
                 BusyError,

@@ -11,9 +11,12 @@ from pathlib import Path
 from msgspec import Struct
 
 
-def engine_command(cache: Path) -> tuple[str, ...]:
-    """The command of an engine, without ``--fd N``. ``cache`` is the directory of cached device probes."""
-    return (sys.executable, "-m", "llmd.engine", "--cache", str(cache))
+def engine_command(cache: Path, choices: Path | None = None) -> tuple[str, ...]:
+    """The command of an engine, without ``--fd N``. ``cache`` is the directory of cached device probes,
+    ``choices`` the file of the plugins that the user disabled.
+    """
+    chosen = ("--plugin-choices", str(choices)) if choices else ()
+    return (sys.executable, "-m", "llmd.engine", "--cache", str(cache), *chosen)
 
 
 class EngineChild(Struct, frozen=True):

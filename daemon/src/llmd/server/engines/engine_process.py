@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import cast
 
-from llmd.api.messages import FromEngine, ToEngine
+from msgspec import Struct
+
+from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
+from llmd.api.reports import GetReport
 from llmd.engine.log_lines import read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.server.engines.engine_child import EngineChild
+from llmd.server.engines.hang_detector import HangDetector, processor_time_s
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -27,10 +32,24 @@ READ_BYTES = 1 << 16
 LAST_LINES = 30
 
 
+class HangLimits(Struct, frozen=True):
+    """When an engine is asked for a sign of life, and when it is killed for giving none."""
+
+    probe_s: float
+    """Seconds between two looks."""
+    kill_s: float | None = None
+    """Seconds without a sign of life; None: it is never killed."""
+
+
+NO_HANG_LIMITS = HangLimits(probe_s=0.0)
+"""Never look."""
+
+
 class EngineProcess:
     """A running engine. Messages go both ways until it closes its end or dies.
 
-    ``model`` is the model's name in the log, empty until it is known.
+    ``model`` is the model's name in the log, empty until it is known. ``silent_s`` is for how long it has
+    hung, as of the last look.
     """
 
     def __init__(
@@ -38,32 +57,44 @@ class EngineProcess:
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
+        hangs: HangLimits = NO_HANG_LIMITS,
     ) -> None:
         self.model = ""
+        self.silent_s = 0.0
         self._process = process
         self._reader = reader
         self._writer = writer
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._log = OwnedTask(self._log_stderr(), f"log of engine {process.pid}")
+        self._detector = HangDetector(time.monotonic())
+        self._answers = False
+        self._hung = ""
+        self._watch = OwnedTask(self._watch_for_hangs(hangs), f"watch of engine {process.pid}")
 
     @classmethod
-    async def adopt(cls, child: EngineChild) -> EngineProcess:
+    async def adopt(cls, child: EngineChild, hangs: HangLimits = NO_HANG_LIMITS) -> EngineProcess:
         """Connect to a process that was started, and take ownership of it."""
         try:
             reader, writer = await asyncio.open_connection(sock=child.socket)
         except BaseException:
             await child.end()
             raise
-        return cls(child.process, reader, writer)
+        return cls(child.process, reader, writer, hangs)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.returncode is not None
+
     def send(self, message: ToEngine) -> None:
         """Queue a message. If the engine has just died, it is lost: the supervisor sends it to the next
         one.
         """
+        if isinstance(message, Shutdown):
+            self._answers = False
         if not self._writer.is_closing():
             self._writer.write(encode_frame(message))
 
@@ -71,12 +102,14 @@ class EngineProcess:
         """Yield each message until the engine ends."""
         frames: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
         while received := await self._read():
+            self._detector.heard(time.monotonic())
             try:
                 messages = frames.feed(received)
             except FrameError:
                 logger.exception("engine_frame_unreadable", extra={"model": self.model})
                 return
             for message in messages:
+                self._answers = self._answers or isinstance(message, Loaded)
                 yield message
 
     async def _read(self) -> bytes:
@@ -93,13 +126,29 @@ class EngineProcess:
     async def end(self, grace_s: float) -> str:
         """Wait ``grace_s`` seconds for the process to end, then kill it; return how it ended."""
         self._writer.close()
+        await self._watch.close()
         try:
             await asyncio.wait_for(self._process.wait(), grace_s)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
         await self._log.join()
-        return _ending(self._process.returncode or 0)
+        return self._hung or _ending(self._process.returncode or 0)
+
+    async def _watch_for_hangs(self, limits: HangLimits) -> None:
+        """Kill the process if it hangs; the supervisor then starts another one."""
+        while limits.probe_s:
+            await asyncio.sleep(limits.probe_s)
+            self.silent_s = self._detector.silent_s(time.monotonic(), processor_time_s(self.pid))
+            # An idle engine is silent until it is asked. One that writes its cache at the end is not asked:
+            # any message would end that.
+            if self._answers:
+                self.send(GetReport())
+            if limits.kill_s is not None and self.silent_s >= limits.kill_s:
+                self._hung = f"it hung for {self.silent_s:.0f} s"
+                logger.error("engine_hung", extra={"model": self.model, "silent_s": round(self.silent_s, 1)})
+                self._process.kill()
+                return
 
     async def _log_stderr(self) -> None:
         assert self._process.stderr is not None

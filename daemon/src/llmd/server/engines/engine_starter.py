@@ -7,12 +7,13 @@ import logging
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from llmd.server.engines.engine_child import EngineChild, start_child
 from llmd.server.tasks import OwnedTask
 
 if TYPE_CHECKING:
-    from llmd.server.engines.engine_process import EngineProcess
+    from llmd.server.engines.engine_process import EngineProcess, HangLimits
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +28,20 @@ class EngineStarter:
     ``keeps_spare``, one is started in advance, and another one some time after it was taken.
     """
 
-    def __init__(self, command: Sequence[str], *, keeps_spare: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        keeps_spare: bool = False,
+        kill_hung_s: float | None = None,
+        watchdog_s: float | None = None,
+    ) -> None:
+        """Engines that hang for ``kill_hung_s`` are killed; `silence_s` is in time for ``watchdog_s``."""
         self._command = tuple(command)
         self._keeps_spare = keeps_spare
+        self._kill_hung_s = kill_hung_s
+        self._probe_s = min((limit for limit in (kill_hung_s, watchdog_s) if limit), default=0.0) / 4
+        self._started: WeakSet[EngineProcess] = WeakSet()
         self._spare: EngineChild | None = None
         self._restocking: OwnedTask | None = None
 
@@ -46,12 +58,29 @@ class EngineStarter:
         if spare is not None and spare.has_ended:
             await spare.end()
             spare = None
-        engine = await EngineProcess.adopt(spare or await start_child(self._command))
+        engine = await EngineProcess.adopt(spare or await start_child(self._command), self._hang_limits())
         engine.model = model
+        self._started.add(engine)
         if self._keeps_spare:
             await self._stop_restocking()
             self._restocking = OwnedTask(self._restock(), "spare engine")
         return engine
+
+    def silence_s(self) -> float:
+        """Return for how long the engine that has hung longest has hung; 0 if none hangs."""
+        return max((engine.silent_s for engine in self._started if not engine.has_ended), default=0.0)
+
+    async def replace_spare(self) -> None:
+        """Start the spare engine again, so that it knows plugins installed since it was started."""
+        if self._spare is not None:
+            await self._stop_restocking()
+            await self._spare.end()
+            await self._start_spare()
+
+    def _hang_limits(self) -> HangLimits:
+        from llmd.server.engines.engine_process import HangLimits
+
+        return HangLimits(self._probe_s, self._kill_hung_s)
 
     async def _restock(self) -> None:
         await asyncio.sleep(RESTOCK_S)

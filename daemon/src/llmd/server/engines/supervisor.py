@@ -92,7 +92,7 @@ class Supervisor:
         self.last_end = ""
         self.load_sent = asyncio.Event()
         self._load = load
-        self._buffer_tokens = buffer_tokens
+        self.buffer_tokens = buffer_tokens
         self._engines = engines
         self._sleep = sleep
         self._admit = admit
@@ -100,9 +100,9 @@ class Supervisor:
         self._process: EngineProcess | None = None
         self._next_start: float | None = 0.0
         self._clock = clock
-        self._admission = AdmissionLimits(model, load.slots, limits, clock())
+        self.admission = AdmissionLimits(model, load.slots, limits, clock())
         self._metrics = metrics or no_metrics(model)
-        self._live_sequences = LiveSequences(self._admission, self._metrics, clock)
+        self._live_sequences = LiveSequences(self.admission, self._metrics, clock)
         self._ids = itertools.count()
         self._reports: PendingAnswers[Report] = PendingAnswers()
         self._blocks: PendingAnswers[Blocks] = PendingAnswers()
@@ -151,7 +151,7 @@ class Supervisor:
     @property
     def waiting(self) -> int:
         """Sequences beyond those that can run at once."""
-        return self._admission.waiting
+        return self.admission.waiting
 
     @property
     def pid(self) -> int | None:
@@ -181,12 +181,12 @@ class Supervisor:
         Raises:
             BusyError: the queue is full.
         """
-        entry = self._admission.admit(record.key, 1, 0, self._clock())
+        entry = self.admission.admit(record.key, 1, 0, self._clock())
         self._metrics.queued(record, "model" if self.phase is Phase.LOADING else None)
         try:
             yield
         finally:
-            self._admission.release(entry, self._clock(), served=False)
+            self.admission.release(entry, self._clock(), served=False)
 
     def open(
         self, requests: Sequence[Submit], record: RequestRecord | None = None, *, together: bool = False
@@ -202,7 +202,7 @@ class Supervisor:
         counts = [int(not together or index == last) for index in range(len(requests))]
         sequences = self._live_sequences.admit_submits(requests, counts, record)
         submits = self._numbered(requests)
-        stream = TokenStream(tuple(s.request_id for s in submits), self, self._buffer_tokens)
+        stream = TokenStream(tuple(s.request_id for s in submits), self, self.buffer_tokens)
         self._run_sequences(stream, submits, sequences, record)
         return stream
 

@@ -30,6 +30,10 @@ class Access:
     def has_keys(self) -> bool:
         return bool(self._keys)
 
+    def change(self, *, no_auth: bool, require_key: bool) -> None:
+        """Change who needs a key."""
+        self._no_auth, self._require_key = no_auth, require_key
+
     def reload(self) -> None:
         """Read the keys from the file again.
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import resource
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
@@ -48,7 +49,13 @@ class Connections:
         self.limits = limits
         self.server = server
         self.open = 0
+        self.accepting: Sequence[asyncio.Server] = ()
         self._most = min(limits.most, max(1, descriptor_limit() - SPARE_DESCRIPTORS))
+
+    def stop_accepting(self) -> None:
+        """Leave new connections to whoever else holds the listening sockets; open ones stay."""
+        for server in self.accepting:
+            server.close()
 
     def __call__(self) -> asyncio.Protocol:
         if self.open >= self._most:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import web
 
@@ -37,6 +39,7 @@ async def http_server(
     try:
         for listener in listeners:
             accepting.append(await _accept(listener, connections, certificate))  # noqa: PERF401 - closed if one fails
+        connections.accepting = accepting
         yield connections
     finally:
         for server in accepting:
@@ -51,5 +54,7 @@ async def _accept(
     tls = certificate.context if certificate and encrypted else None
     loop = asyncio.get_running_loop()
     if listener.socket.family == socket.AF_UNIX:
-        return await loop.create_unix_server(connections, sock=listener.socket, backlog=BACKLOG)
+        # The file is removed by the listener, unless it belongs to the service manager.
+        kept: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+        return await loop.create_unix_server(connections, sock=listener.socket, backlog=BACKLOG, **kept)
     return await loop.create_server(connections, sock=listener.socket, ssl=tls, backlog=BACKLOG)

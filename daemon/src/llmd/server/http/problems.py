@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llmd.api.errors import (
+    ConfigError,
     ConflictError,
     ContextLengthError,
     DiskSpaceError,
@@ -105,10 +106,18 @@ def _server_problem(error: LlmdError, text: str) -> Problem:
         case ModelError():
             # Loading it again would fail again.
             return Problem(503, UNAVAILABLE, "model_failed", text, headers=_retry(None))
-        case EngineCrashedError():
-            return Problem(500, "server_error", "engine_crashed", text)
         case _:
-            return Problem(500, "server_error", "internal_error", text)
+            return Problem(500, "server_error", _server_code(error), text)
+
+
+def _server_code(error: LlmdError) -> str:
+    match error:
+        case EngineCrashedError():
+            return "engine_crashed"
+        case ConfigError():
+            return "config_invalid"
+        case _:
+            return "internal_error"
 
 
 def _retry(after_s: int | None) -> dict[str, str]:

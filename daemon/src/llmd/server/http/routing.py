@@ -28,7 +28,7 @@ class ServedDialect(Struct, frozen=True):
         return cls(dialect.name, tuple(dialect.routes()), dialect.errors)
 
 
-DIALECTS = web.AppKey("dialects", tuple[ServedDialect, ...])
+DIALECTS = web.AppKey("dialects", list[ServedDialect])
 """The dialects of an application."""
 
 

@@ -44,6 +44,7 @@ class ModelLeases:
         clock: Clock = time.monotonic,
     ) -> None:
         self.keep_alive_s = keep_alive_s
+        self._default_s = keep_alive_s
         self.pinned = False
         self.users = 0
         self.waits_for: tuple[str, ...] = ()
@@ -74,6 +75,16 @@ class ModelLeases:
         """Keep the model loaded until a request or the user says otherwise."""
         self._stop_clock()
         self.keep_alive_s, self.pinned = -1.0, True
+
+    def set_default(self, keep_alive_s: float) -> None:
+        """Change the keep-alive of the settings. One that a request or the user has set stays."""
+        is_default = not self.pinned and self.keep_alive_s == self._default_s
+        self._default_s = keep_alive_s
+        if is_default and keep_alive_s != self.keep_alive_s:
+            self._stop_clock()
+            self.keep_alive_s = keep_alive_s
+            if not self.users:
+                self._start_clock()
 
     def end(self) -> None:
         """Stop the timer for good: the model is unloaded."""

@@ -73,6 +73,11 @@ class ModelManager:
         """Every model that accepts requests, by name."""
         return dict(self._served)
 
+    def update_keep_alive(self) -> None:
+        """Apply changed settings to the models that are loaded."""
+        for name, model in self._served.items():
+            model.leases.set_default(self._keep_alive_s(name))
+
     async def serve(self, name: str, directory: Path) -> ServedModel:
         """Return the model of a name. Start to load it if needed, also if an earlier load has failed."""
         served = self._served.get(name)

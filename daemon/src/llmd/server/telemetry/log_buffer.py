@@ -39,12 +39,18 @@ class LogBuffer(logging.Handler):
     def attached(self) -> Iterator[None]:
         """Receive records until the block ends."""
         root, ours = logging.getLogger(), logging.getLogger(LLMD)
+        # Where nobody has set up logging, Python prints warnings as long as there is no handler at all.
+        printing = None if root.handlers else logging.lastResort
+        if printing is not None:
+            root.addHandler(printing)
         root.addHandler(self)
         ours.setLevel(min(ours.getEffectiveLevel(), logging.INFO))
         try:
             yield
         finally:
             root.removeHandler(self)
+            if printing is not None:
+                root.removeHandler(printing)
             if not any(isinstance(handler, LogBuffer) for handler in root.handlers):  # of another daemon
                 ours.setLevel(logging.NOTSET)
 

@@ -20,6 +20,13 @@ def test_ps_tells_where_a_model_lies_and_what_it_does(daemon: RunningDaemon) -> 
     os.kill(row["engine_pid"], 0)
 
 
+def test_the_daemon_names_its_process_and_its_log(daemon: RunningDaemon) -> None:
+    known = daemon.client().daemon()
+    assert known["pid"] == os.getpid()
+    assert known["log"] == {"kind": "other", "path": "", "unit": "", "is_user_unit": False}
+    assert known["version"] == daemon.serving.version
+
+
 def test_plugins_are_listed_with_their_states(daemon: RunningDaemon) -> None:
     plugins = send(daemon, "GET", "/llmd/plugins").json["plugins"]
     assert {"openai", "native", "reference"} <= {row["name"] for row in plugins if row["state"] == "ok"}

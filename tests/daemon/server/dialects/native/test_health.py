@@ -54,7 +54,7 @@ def test_daemon_stays_ready_while_another_model_loads(
             release.wait()
         return load_model_text(directory, renderer, parsers, checker)
 
-    monkeypatch.setattr("llmd.server.daemon.load_model_text", holding_load)
+    monkeypatch.setattr("llmd.server.models.model_loading.load_model_text", holding_load)
     with running_daemon(directories) as daemon, ThreadPoolExecutor(1) as asking:
         waiting = asking.submit(chat, daemon, model="other")
         held.wait()

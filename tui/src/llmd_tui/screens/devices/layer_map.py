@@ -50,9 +50,9 @@ def map_of(model: PlacedModel, served: Model | None = None) -> Text:
     styles = {device: COLOURS[place % len(COLOURS)] for place, device in enumerate(names)}
     lines = [_title(model), _cells(model, names, styles)]
     for place, stage in enumerate(model.stages):
-        line = Text(f"{names[stage.device]} ", f"bold {styles[stage.device]}")
-        ends = (place == 0, place == len(model.stages) - 1)
-        lines.append(line.append(stage_words(stage, is_first=ends[0], is_last=ends[1]), "not bold default"))
+        words = stage_words(stage, is_first=place == 0, is_last=place == len(model.stages) - 1)
+        letter = (f"{names[stage.device]} ", f"bold {styles[stage.device]}")
+        lines.append(Text.assemble(letter, one_line(words)))
     for verdict in served.verdicts if served else ():
         symbol = SYMBOLS.get(verdict.level, "·")
         lines.append(Text(f"{symbol} {one_line(verdict.text)}", "bold" if verdict.level == "warn" else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,8 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
         for model in service.models.served
         if model.name in states
     ]
-    return json_response({"schema": SCHEMA, "version": service.version, "models": models})
+    daemon = {"pid": os.getpid(), "log": msgspec.to_builtins(service.log_place)}
+    return json_response({"schema": SCHEMA, "version": service.version, **daemon, "models": models})
 
 
 async def stop(request: web.Request, service: Service) -> web.Response:
@@ -55,13 +57,13 @@ async def stop(request: web.Request, service: Service) -> web.Response:
 
 
 async def reload(_request: web.Request, service: Service) -> web.Response:
-    """Read the API keys and the certificate again, as on SIGHUP.
+    """Read keys and certificate again, then settings and plugins, as on SIGHUP.
 
     Raises:
-        ConfigError: one of them cannot be read; it stays as it was.
+        LlmdError: something cannot be read or used; it stays as it was.
     """
-    service.reload()
-    return json_response({"schema": SCHEMA, "reloaded": True})
+    report = msgspec.to_builtins(await service.reload())
+    return json_response({"schema": SCHEMA, "reloaded": True, **report})
 
 
 async def plugins(_request: web.Request, service: Service) -> web.Response:

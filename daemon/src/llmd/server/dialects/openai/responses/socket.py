@@ -108,7 +108,7 @@ class Turns:
             await self._send(error_message(problem))
         finally:
             self._service.metrics.end(record, status)
-            logger.info("request", extra={"path": self._request.path, "status": status, **record.as_event()})
+            logger.info("request", extra={"path": self._request.path, "status": status, **record.as_log()})
 
     def _begin(self) -> RequestRecord:
         record = RequestRecord(

@@ -1,0 +1,1 @@
+"""``llmd logs``: reads the log of a daemon, wherever it is."""

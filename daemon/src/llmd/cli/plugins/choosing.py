@@ -1,0 +1,59 @@
+"""What ``llmd plugins enable`` and ``disable`` share."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from llmd.api.errors import ConfigError, NotFoundError
+from llmd.cli.composition import build_choices, build_names
+from llmd.cli.output import show_json
+from llmd.cli.plugins.notices import daemon_note, say
+from llmd.host.names import PluginName, canonical
+
+NEEDED = {"commands": "the commands that you are typing", "native": "what commands ask a running daemon"}
+"""Plugins without which llmd cannot be used, with what they provide."""
+
+
+def choose(name: str, *, enabled: bool, as_json: bool) -> None:
+    """Enable or disable a plugin and print its new state.
+
+    Raises:
+        NotFoundError: there is no plugin of that name.
+        ConfigError: llmd cannot be used without it.
+    """
+    choices = build_choices()
+    known = choices.load().disabled
+    plugin = name if enabled and name in known else find_plugin(name, build_names()).name
+    if not enabled and plugin in NEEDED:
+        raise ConfigError(
+            f"{plugin} cannot be disabled: it provides {NEEDED[plugin]}", hint="leave it enabled"
+        )
+    changed = choices.set_enabled(plugin, enabled=enabled)
+    notes = [note for note in [daemon_note() if changed else ""] if note]
+    if as_json:
+        show_json({"plugin": plugin, "enabled": enabled, "changed": changed, "notes": notes})
+        return
+    word = "enabled" if enabled else "disabled"
+    click.echo(f"{plugin} is {'now' if changed else 'already'} {word}")
+    say(notes)
+
+
+def find_plugin(name: str, plugins: tuple[PluginName, ...]) -> PluginName:
+    """Return the installed plugin of that name, or the only one of a distribution of that name.
+
+    Raises:
+        NotFoundError: there is none; the hint has the nearest name.
+    """
+    named = [plugin for plugin in plugins if plugin.name == name]
+    named += [plugin for plugin in plugins if canonical(plugin.distribution) == canonical(name)]
+    if named:
+        return named[0]
+    close = difflib.get_close_matches(name, [plugin.name for plugin in plugins], n=1)
+    raise NotFoundError(
+        f"there is no plugin {name!r}",
+        hint=f"did you mean {close[0]}? `llmd plugins list` shows all"
+        if close
+        else "see `llmd plugins list`",
+    )

@@ -1,0 +1,68 @@
+"""``llmd plugins uninstall``: removes the distribution of a plugin."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from llmd.api.errors import ConfigError
+from llmd.cli.completion.names import plugin_names
+from llmd.cli.composition import build_choices, build_installer, build_names
+from llmd.cli.examples import examples
+from llmd.cli.output import show_json
+from llmd.cli.plugins.install import show_changes
+from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.settings import JSON
+from llmd.host.installation.environment import Environment
+from llmd.host.installation.installer import Change
+from llmd.host.names import CORE_DISTRIBUTION, PluginName, canonical
+
+
+@click.command(epilog=examples("llmd plugins uninstall llmd-backend-mine"))
+@click.argument("name", shell_complete=plugin_names)
+@JSON
+def command(*, name: str, as_json: bool) -> None:
+    """Uninstall a plugin. NAME is the plugin or its distribution; `llmd plugins list` shows both.
+
+    What the plugin depends on stays installed.
+    """
+    environment, choices = Environment.current(), build_choices()
+    distribution = distribution_of(name, build_names())
+    changes: list[Change] = []
+    if distribution is None and canonical(name) in choices.installed_in(environment.prefix):
+        notes = [f"{name} is not installed any more; llmd no longer expects it"]
+    else:
+        environment.check_changeable(f"plugins uninstall {shlex.quote(name)}")
+        changes.append(build_installer(environment).uninstall(distribution or name))
+        notes = [note for note in (environment.removal_note(distribution or name), daemon_note()) if note]
+    choices.remove_installed(environment.prefix, canonical(distribution or name))
+    if as_json:
+        show_json({"changes": changes, "notes": notes})
+        return
+    if changes:
+        show_changes(changes)
+    say(notes)
+
+
+def distribution_of(name: str, plugins: tuple[PluginName, ...]) -> str | None:
+    """Return the distribution of the plugin that a user named; None if it is not installed.
+
+    Raises:
+        ConfigError: it is part of llmd.
+    """
+    found = {
+        plugin.distribution
+        for plugin in plugins
+        if name == plugin.name or canonical(name) == canonical(plugin.distribution)
+    }
+    if CORE_DISTRIBUTION in found:
+        raise ConfigError(
+            f"{name} is part of llmd and cannot be uninstalled", hint=f"run `llmd plugins disable {name}`"
+        )
+    if len(found) > 1:
+        raise ConfigError(
+            f"several distributions have a plugin {name}: {', '.join(sorted(found))}",
+            hint="name the distribution",
+        )
+    return next(iter(found), None)

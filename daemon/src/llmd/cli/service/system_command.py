@@ -1,0 +1,51 @@
+"""Runs the commands of service managers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from llmd.api.errors import ConfigError, LlmdError
+
+
+def run(command: Sequence[str]) -> str:
+    """Run a command; return what it prints.
+
+    Raises:
+        ConfigError: it is not installed.
+        LlmdError: it failed; the message has its last words.
+    """
+    found = shutil.which(command[0])
+    if found is None:
+        raise ConfigError(
+            f"{command[0]} is not installed, so this machine cannot run llmd as a service of it",
+            hint="start `llmd serve` with the service manager of this machine; it runs in the foreground",
+        )
+    done = subprocess.run([found, *command[1:]], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        words = " / ".join(line.strip() for line in done.stderr.splitlines()[-3:])
+        raise LlmdError(
+            f"`{' '.join(command)}` failed with {done.returncode}: {words or 'without a message'}",
+            hint="see `llmd service logs` for the log of the daemon",
+        )
+    return done.stdout
+
+
+def succeeds(command: Sequence[str]) -> bool:
+    """Return whether a command is installed and succeeds."""
+    try:
+        run(command)
+    except LlmdError:
+        return False
+    return True
+
+
+def systemd_version() -> int:
+    """Return the version of systemd; 0 if there is none."""
+    try:
+        found = re.match(r"systemd (\d+)", run(("systemctl", "--version")))
+    except LlmdError:
+        return 0
+    return int(found[1]) if found else 0

@@ -1,0 +1,70 @@
+"""Decides whether plugins that are being installed can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from llmd.api.errors import PluginError
+from llmd.host.cache import Cache
+from llmd.host.claims import settle
+from llmd.host.installation.pip import UNCHANGED
+from llmd.host.listing import known_summary
+from llmd.host.names import DEVICE_TRIAL, PluginName, discover
+from llmd.host.probing import Prober, ProbeReport, probe_now
+
+
+class Acceptance:
+    """Probes plugins; ``reports`` are the latest results."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._prober = Prober(cache, trial=DEVICE_TRIAL)
+        self.reports: dict[PluginName, ProbeReport] = {}
+
+    def __call__(self, plugins: Sequence[PluginName], overlay: tuple[str, ...]) -> None:
+        """Check plugins whose modules are in the folders ``overlay``, or installed if there are none.
+
+        Raises:
+            PluginError: the probe of one failed, or it claims a name that another plugin has.
+        """
+        for plugin in plugins:
+            self.reports[plugin] = (
+                probe_now(plugin, DEVICE_TRIAL, overlay) if overlay else self._prober.probe(plugin, "nothing")
+            )
+        self._refuse_failures()
+        self._refuse_clashes()
+
+    def _refuse_failures(self) -> None:
+        for plugin, report in self.reports.items():
+            if report.failure:
+                raise _refusal(plugin, f"its probe failed: {report.failure.reason}", report.failure.fix)
+
+    def _refuse_clashes(self) -> None:
+        """Refuse names that installed plugins have; those of the same distributions are being replaced."""
+        replaced = {plugin.distribution for plugin in self.reports}
+        installed = [plugin for plugin in discover() if plugin.distribution not in replaced]
+        known = [(plugin, known_summary(plugin, self._cache)) for plugin in installed]
+        summaries = [(plugin, summary) for plugin, summary in known if summary]
+        new = [(plugin, report.summary) for plugin, report in self.reports.items()]
+        for plugin, summary in settle([*summaries, *new]).items():
+            if plugin in self.reports and summary.failure:
+                raise _refusal(plugin, summary.failure.reason, summary.failure.fix)
+
+
+def _refusal(plugin: PluginName, reason: str, fix: str) -> PluginError:
+    return PluginError(f"{plugin} was not installed: {reason}", hint=f"{UNCHANGED}; {fix}")
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """A plugin that was installed, and the result of its probe."""
+
+    name: str
+    distribution: str
+    version: str
+    probe: ProbeReport
+
+    @classmethod
+    def of(cls, plugin: PluginName, report: ProbeReport) -> Installed:
+        return cls(plugin.name, plugin.distribution, plugin.version, report)

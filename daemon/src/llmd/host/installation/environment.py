@@ -1,0 +1,149 @@
+"""The environment that llmd is installed in, and which program made it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shlex
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from llmd.api.errors import PluginError
+from llmd.host.names import CORE_DISTRIBUTION, canonical
+
+MadeBy = Literal["pipx", "uv tool", "checkout", "venv", "system"]
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """A Python environment."""
+
+    prefix: Path
+    site: Path
+    """Folder of installed modules, below ``prefix``."""
+    made_by: MadeBy
+    managed_by_system: bool = False
+    """Whether the operating system forbids other installers to change it (PEP 668)."""
+
+    @classmethod
+    def current(cls) -> Environment:
+        """Return the environment of this process."""
+        prefix = Path(sys.prefix)
+        is_system = sys.prefix == sys.base_prefix
+        marker = Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED"
+        return cls(
+            prefix=prefix,
+            site=Path(sysconfig.get_path("purelib")),
+            made_by=maker(prefix, is_system=is_system, is_editable=core_is_editable()),
+            managed_by_system=is_system and marker.exists(),
+        )
+
+    def check_changeable(
+        self, command: str, is_writable: Callable[[Path], bool] = lambda path: os.access(path, os.W_OK)
+    ) -> None:
+        """Check that this user may install into the environment with ``command``, as the user typed it.
+
+        Raises:
+            PluginError: the system or the permissions of the folder forbid it; the hint says what to run.
+        """
+        if self.managed_by_system:
+            raise PluginError(
+                f"the Python at {self.prefix} belongs to the operating system,"
+                " which lets no other program install into it",
+                hint="install llmd into an environment of its own, such as `python3 -m venv ~/llmd` creates;"
+                " the README shows how",
+            )
+        if is_writable(self.site):
+            return
+        owner = pwd.getpwuid(self.site.stat().st_uid).pw_name
+        program = shlex.quote(str(self.prefix / "bin" / "llmd"))
+        mine = self.site.stat().st_uid == os.geteuid()
+        raise PluginError(
+            f"llmd is installed in {self.prefix}, which you may not change",
+            hint=f"{self.site} is read-only: make it writable and run the command again"
+            if mine
+            else f"run `sudo -u {owner} {program} {command}`",
+        )
+
+    def upgrade_note(self, requirement: str) -> str:
+        """Say how a plugin survives an upgrade of llmd; empty if an upgrade keeps it."""
+        target = shlex.quote(requirement)
+        if self._is_known(requirement):
+            return ""
+        if self.made_by == "pipx":
+            return (
+                "`pipx upgrade` keeps the plugin, `pipx reinstall` removes it unless you run:"
+                f" pipx inject --force {self.prefix.name} {target}"
+            )
+        if self.made_by == "uv tool":
+            extras = _with(self._others_of_uv().values())
+            return (
+                "`uv tool upgrade` removes plugins that uv does not know; to keep this one, run:"
+                f" uv tool install {self.prefix.name}{extras} --with {target}"
+            )
+        if self.made_by == "checkout":
+            return "`make setup` removes the plugin when dependencies change; install it again after that"
+        return ""
+
+    def _is_known(self, requirement: str) -> bool:
+        """Whether pipx or uv already installs this along with llmd."""
+        if self.made_by == "pipx":
+            return canonical(requirement) in map(canonical, self._injected())
+        others = self._others_of_uv() if self.made_by == "uv tool" else {}
+        return canonical(requirement) in others or requirement in others.values()
+
+    def removal_note(self, distribution: str) -> str:
+        """Say how a removed plugin stays away after an upgrade of llmd; empty if nothing brings it back."""
+        name = canonical(distribution)
+        if self.made_by == "pipx" and name in map(canonical, self._injected()):
+            return f"pipx still knows the plugin; run: pipx uninject {self.prefix.name} {name}"
+        others = self._others_of_uv() if self.made_by == "uv tool" else {}
+        if name in others:
+            kept = _with(wanted for other, wanted in others.items() if other != name)
+            return f"uv still knows the plugin; run: uv tool install {self.prefix.name}{kept}"
+        return ""
+
+    def _injected(self) -> list[str]:
+        """Return the distributions that pipx installs along with llmd."""
+        about = json.loads((self.prefix / "pipx_metadata.json").read_text())
+        return list(about.get("injected_packages", {}))
+
+    def _others_of_uv(self) -> dict[str, str]:
+        """Return the distributions that uv installs along with llmd, with what to pass to ``--with``."""
+        receipt = tomllib.loads((self.prefix / "uv-receipt.toml").read_text())
+        wanted = receipt.get("tool", {}).get("requirements", [])
+        return {
+            canonical(one["name"]): one.get("url")
+            or one.get("path")
+            or one["name"] + one.get("specifier", "")
+            for one in wanted[1:]
+        }
+
+
+def _with(wanted: Iterable[str]) -> str:
+    """Return the options of uv that install these along with a tool."""
+    return "".join(f" --with {shlex.quote(one)}" for one in wanted)
+
+
+def maker(prefix: Path, *, is_system: bool, is_editable: bool) -> MadeBy:
+    """Return which program made an environment, judging by the file that it left there."""
+    if (prefix / "pipx_metadata.json").exists():
+        return "pipx"
+    if (prefix / "uv-receipt.toml").exists():
+        return "uv tool"
+    if is_editable:
+        return "checkout"
+    return "system" if is_system else "venv"
+
+
+def core_is_editable() -> bool:
+    """Whether llmd runs from a checkout, as after ``make setup``."""
+    text = metadata.distribution(CORE_DISTRIBUTION).read_text("direct_url.json")
+    return bool(text and json.loads(text).get("dir_info", {}).get("editable"))

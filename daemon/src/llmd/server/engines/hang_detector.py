@@ -1,0 +1,51 @@
+"""Decides whether an engine hangs: it sends nothing, and it uses no processor time. No I/O, no clock.
+
+Silence alone proves nothing: one step of a large model on few processors may take minutes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+BUSY_SHARE = 0.002
+"""A process that uses less than this share of one processor computes nothing. On a busy machine, one that
+computes may get little more."""
+
+TICKS_PER_S = 100
+"""Unit of processor times in ``/proc``, on every architecture."""
+
+
+class HangDetector:
+    """Measures for how long one engine has shown no sign of life. Times are seconds of a monotonic clock."""
+
+    def __init__(self, now: float) -> None:
+        self._alive_at = now
+        self._used_s: float | None = None
+
+    def heard(self, now: float) -> None:
+        """Note that the engine has sent something."""
+        self._alive_at, self._used_s = now, None
+
+    def silent_s(self, now: float, used_s: float | None) -> float:
+        """Return for how long it has neither sent nor computed anything.
+
+        ``used_s`` is the processor time that it has used so far; None if the system does not say, and
+        nothing can be decided.
+        """
+        if used_s is None:
+            self.heard(now)
+        elif self._used_s is None:
+            self._used_s = used_s
+        elif used_s - self._used_s >= BUSY_SHARE * (now - self._alive_at):
+            self._alive_at, self._used_s = now, used_s
+        return now - self._alive_at
+
+
+def processor_time_s(pid: int, proc: Path = Path("/proc")) -> float | None:
+    """Return the processor time that all threads of a process have used; None if the system does not say."""
+    try:
+        # The name in parentheses may contain spaces and parentheses.
+        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,95 @@
+"""Starts engines for models with the current settings and plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from llmd.chat.grammars.grammar_checker import GrammarChecker
+from llmd.chat.model_text import ModelText, load_model_text
+from llmd.chat.templates.renderer import TemplateRenderer
+from llmd.config import Config, Settings
+from llmd.engine.placement.memory_need import MemoryNeed, memory_need
+from llmd.host.plugin_host import PluginHost
+from llmd.registry.store import Store
+from llmd.server.async_plugin_host import AsyncPluginHost
+from llmd.server.engines.admission_limits import QueueLimits
+from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.engines.supervisor import Admit, Supervisor
+from llmd.server.models.load_message import load_message
+from llmd.server.models.model_leases import ModelLeases
+from llmd.server.models.model_manager import Loader, Measure
+from llmd.server.models.model_settings import parser_choice
+from llmd.server.models.served_model import ServedModel
+from llmd.server.telemetry.metrics import Metrics
+
+
+class ModelLoading:
+    """``settings`` and ``host`` may be replaced; models that are loaded later use the new ones."""
+
+    def __init__(
+        self, settings: Settings, host: PluginHost, store: Store, engines: EngineStarter, metrics: Metrics
+    ) -> None:
+        self.settings = settings
+        self.host = host
+        self._store = store
+        self._engines = engines
+        self._metrics = metrics
+
+    def keep_alive_s(self, name: str) -> float:
+        """Return how long a model stays loaded after its last request."""
+        return self.settings.of_model(name).server.models.keep_alive
+
+    def loader(
+        self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
+    ) -> Loader:
+        """Return the function that starts to load a model."""
+
+        def load(name: str, directory: Path, leases: ModelLeases, admit: Admit) -> ServedModel:
+            config = self.settings.of_model(name)
+            # The current version of the model: an engine that is restarted must find the same files.
+            lease = self._store.pulled_models.lease(directory)
+            files = directory if lease is None else directory.resolve()
+            supervisor = Supervisor(
+                name,
+                load_message(files, config.engine),
+                self._engines,
+                buffer_tokens=config.server.queue.buffer_tokens,
+                limits=queue_limits(config),
+                admit=admit,
+                metrics=self._metrics.of_model(name),
+            )
+            choice = parser_choice(self.host.parsers(), config)
+
+            async def read_text() -> ModelText:
+                # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
+                # message first.
+                await supervisor.load_sent.wait()
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
+
+            text = asyncio.Task(read_text(), name=f"text of {name}")
+            return ServedModel(name, directory, supervisor, text, leases, lease)
+
+        return load
+
+    def measurer(self, plugins: AsyncPluginHost) -> Measure:
+        """Return the function that estimates the memory that a model needs."""
+
+        async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
+            message = load_message(directory, self.settings.of_model(name).engine)
+            return await plugins.ask(
+                lambda host: memory_need(
+                    message, host.architectures(), lambda name: host.choose_device(name).info
+                )
+            )
+
+        return measure
+
+
+def queue_limits(config: Config) -> QueueLimits:
+    """Return the limits of a model's queue."""
+    queue = config.server.queue
+    return QueueLimits(queue.max_queue, queue.max_queue_per_key, queue.max_queue_tokens)

@@ -1,0 +1,1 @@
+"""Notifications to systemd, or another service manager with the same protocols."""

@@ -1,0 +1,1 @@
+"""A family of models for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

@@ -1,0 +1,1 @@
+"""A subcommand for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

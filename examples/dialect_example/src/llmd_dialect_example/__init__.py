@@ -1,0 +1,1 @@
+"""An HTTP API for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

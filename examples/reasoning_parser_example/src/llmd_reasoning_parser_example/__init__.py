@@ -1,0 +1,1 @@
+"""Reasoning marks for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

@@ -1,0 +1,1 @@
+"""Tool calls for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

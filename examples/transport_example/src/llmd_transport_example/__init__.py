@@ -1,0 +1,1 @@
+"""A transport for llmd. Importing this package imports nothing else; ``plugin`` has the hook."""

@@ -1,0 +1,62 @@
+"""Commands for plugins first undo what was interrupted."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from llmd.cli.plugins.notices import RESTART, daemon_note, say
+from llmd.host.installation.file_changes import FOLDER, Journal
+from tests.serving.running import RunningDaemon
+
+Llmd = Callable[..., Any]
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment in which a file was placed; returns the file."""
+    site = tmp_path / "prefix" / "site"
+    (site / FOLDER).mkdir(parents=True)
+    (site / "made.py").touch()
+    (site / FOLDER / "journal.json").write_bytes(
+        msgspec.json.encode(Journal("installing made", [], ["site/made.py"]))
+    )
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
+    real = sysconfig.get_path
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(site) if name == "purelib" else real(name))
+    return site / "made.py"
+
+
+@pytest.mark.parametrize(
+    "command", [("plugins", "search"), ("serve", "no-such-model"), ("doctor", "folders", "--json")]
+)
+def test_an_interrupted_change_is_undone_with_a_message(
+    llmd: Llmd, interrupted: Path, command: tuple[str, ...]
+) -> None:
+    done = llmd(*command)
+    assert "llmd: an earlier command was interrupted while installing made;" in done.err
+    assert not interrupted.exists()
+    assert "interrupted" not in llmd("plugins", "search").err
+
+
+def test_a_running_daemon_must_be_restarted(asked: Llmd, daemon: RunningDaemon) -> None:
+    assert daemon_note() == RESTART
+
+
+def test_without_a_daemon_nothing_is_said(
+    llmd: Llmd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LLMD_HOST", f"unix:{tmp_path}/none")
+    assert daemon_note() == ""
+
+
+def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    say(["one", "two"])
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "one\ntwo\n")

@@ -1,0 +1,55 @@
+"""What `llmd plugins uninstall` accepts; tests/packaging/test_plugin_installation.py really uninstalls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.errors import ConfigError
+from llmd.cli.composition import build_choices
+from llmd.cli.plugins.uninstall import distribution_of
+from llmd.host.names import CORE_DISTRIBUTION, PluginName
+
+Llmd = Callable[..., Any]
+
+PLUGINS = (
+    PluginName("cpu", "llmd.a", CORE_DISTRIBUTION, "1"),
+    PluginName("one", "b", "Made_One", "1"),
+    PluginName("shared", "c", "made-one", "1"),
+    PluginName("shared", "d", "made-two", "1"),
+)
+
+
+def test_a_plugin_or_its_distribution_may_be_named() -> None:
+    assert distribution_of("one", PLUGINS) == "Made_One"
+    assert distribution_of("made-two", PLUGINS) == "made-two"
+    assert distribution_of("nothing", PLUGINS) is None
+
+
+def test_what_is_part_of_llmd_stays() -> None:
+    with pytest.raises(ConfigError, match="cpu is part of llmd") as caught:
+        distribution_of("cpu", PLUGINS)
+    assert "llmd plugins disable cpu" in caught.value.hint
+
+
+def test_a_name_of_several_distributions_is_not_enough() -> None:
+    with pytest.raises(ConfigError, match="made-one, made-two"):
+        distribution_of("shared", PLUGINS)
+
+
+def test_an_unknown_name_ends_with_three(llmd: Llmd) -> None:
+    done = llmd("plugins", "uninstall", "made-nothing")
+    assert (done.code, "made-nothing is not installed" in done.err) == (3, True)
+
+
+def test_a_missing_plugin_is_forgotten(llmd: Llmd) -> None:
+    build_choices().add_installed(Path(sys.prefix), "made-gone", "made-gone")
+    document = json.loads(llmd("plugins", "uninstall", "made-gone", "--json").out)
+    assert document["changes"] == []
+    assert "no longer expects it" in document["notes"][0]
+    assert build_choices().installed_in(Path(sys.prefix)) == {}

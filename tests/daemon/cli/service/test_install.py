@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import plistlib
+import socket
+from pathlib import Path
+
+import pytest
+
+from llmd.cli.service.install import agent, kept_variables
+from llmd.cli.service.launcher import launcher
+from tests.daemon.cli.conftest import Llmd
+from tests.daemon.cli.service.conftest import Manager
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    return tmp_path / "run"
+
+
+def test_print_shows_the_files_and_changes_nothing(
+    llmd: Llmd, manager: Manager, tmp_path: Path, runtime: Path
+) -> None:
+    done = llmd("service", "install", "--print", "--model", "guide")
+    assert done.code == 0
+    assert f"# {tmp_path}/config/systemd/user/llmd.socket\n" in done.out
+    assert f"ListenStream={runtime}/llmd/llmd.sock\n" in done.out
+    assert f"ExecStart={launcher()[0]} -v serve -- guide\n" in done.out
+    assert "Type=notify-reload\n" in done.out
+    assert manager.calls == ["systemctl --version"]
+    assert not (tmp_path / "config").exists()
+
+
+def test_addresses_and_limits_are_those_of_the_settings(
+    llmd: Llmd, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LLMD_ADDR")
+    config = tmp_path / "mine.toml"
+    config.write_text('[server]\naddr = ["127.0.0.1:7"]\ndrain_s = 5\n')
+    printed = llmd("service", "install", "--print", "--config", str(config)).out
+    assert "ListenStream=127.0.0.1:7\n" in printed
+    assert "TimeoutStopSec=15\n" in printed
+    assert f"serve --config {config} --exit-idle-s 1800\n" in printed
+    system = llmd("service", "install", "--print", "--system").out
+    assert "ListenStream=/run/llmd/llmd.sock\n" in system
+    assert "# /etc/sysusers.d/llmd.conf\n" in system
+
+
+def test_installing_says_where_llmd_listens(llmd: Llmd, manager: Manager, tmp_path: Path) -> None:
+    done = llmd("service", "install")
+    assert done.code == 0
+    assert f"installed {tmp_path}/config/systemd/user; llmd listens on unix:" in done.out
+    assert "loginctl enable-linger" in done.err
+    assert "systemctl --user enable --now llmd.socket" in manager.calls
+
+
+def test_addresses_that_are_taken_are_a_conflict(
+    llmd: Llmd, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("LLMD_ADDR", f"127.0.0.1:{taken.getsockname()[1]}")
+        done = llmd("service", "install")
+    assert done.code == 9
+    assert "a program already listens at 127.0.0.1:" in done.err
+    assert manager.calls == ["systemctl --version"]
+
+
+def test_without_systemd_the_error_says_what_to_do(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = llmd("service", "install")
+    assert "systemctl is not installed" in done.err
+    assert "start `llmd serve` with the service manager of this machine" in done.err
+
+
+def test_the_agent_runs_this_installation_and_logs_to_the_file_that_rotates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    read = plistlib.loads(agent(("guide",), None).content())
+    assert read["ProgramArguments"] == [*launcher(), "-v", "serve", "--", "guide"]
+    assert read["StandardErrorPath"] == f"{tmp_path}/llmd/daemon.log"
+
+
+def test_on_macos_the_agent_is_written_and_started(
+    llmd: Llmd, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert llmd("service", "install").code == 0
+    path = tmp_path / "Library" / "LaunchAgents" / "llmd.plist"
+    assert plistlib.loads(path.read_bytes())["Label"] == "llmd"
+    assert any(f"bootstrap gui/0 {path}" in call or "bootstrap gui/" in call for call in manager.calls)
+    assert "no service of the system" in llmd("service", "install", "--system").err
+
+
+def test_variables_that_say_where_files_are_reach_the_service() -> None:
+    assert kept_variables({"HF_HOME": "/m", "HF_TOKEN": "secret", "XDG_DATA_HOME": ""}) == {"HF_HOME": "/m"}

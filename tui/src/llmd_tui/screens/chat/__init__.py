@@ -1,0 +1,1 @@
+"""The chat: conversations with models, kept on disk."""
