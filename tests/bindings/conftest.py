@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator
 
 import pytest
 
+from llmd.api.errors import NotFoundError
 from tests.bindings.building import HERE, Library, Probe, build_library
 from tests.serving.home import LLMD, Home, make_home
 from tests.serving.model import write_embedding_model, write_model
@@ -57,3 +59,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     script.chmod(0o755)
     home.environment["PATH"] = f"{script.parent}:{os.environ['PATH']}"
     return home
+
+
+@pytest.fixture
+def host(daemon: RunningDaemon) -> dict[str, str]:
+    """Variables with which an example finds a daemon, of which one model is loaded."""
+    with contextlib.suppress(NotFoundError):
+        daemon.client().stop(EMBEDDER)
+    return {"LLMD_HOST": f"unix:{daemon.socket}"}

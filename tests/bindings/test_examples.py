@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -13,22 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import NotFoundError
 from tests.bindings.building import BINDINGS, ROOT, SOURCES, STRICT, Library, checked
 from tests.serving.home import Home
-from tests.serving.running import EMBEDDER, MODEL, RunningDaemon
+from tests.serving.running import MODEL
 
 EXAMPLES = SOURCES / "examples"
 PAGE = ROOT / "docs" / "c-api.md"
 CTYPES = BINDINGS / "python" / "llmd_ctypes.py"
-
-
-@pytest.fixture
-def host(daemon: RunningDaemon) -> dict[str, str]:
-    """Variables with which an example finds a daemon, of which one model is loaded."""
-    with contextlib.suppress(NotFoundError):
-        daemon.client().stop(EMBEDDER)
-    return {"LLMD_HOST": f"unix:{daemon.socket}"}
 
 
 @pytest.fixture(scope="session")

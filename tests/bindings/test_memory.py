@@ -171,9 +171,9 @@ def test_a_private_daemon_is_clean(strict_probe: Probe, home: Home) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(300)
 @needs_valgrind
-def test_the_example_is_clean_under_valgrind(library: Library, daemon: RunningDaemon) -> None:
+def test_the_example_is_clean_under_valgrind(library: Library, host: dict[str, str]) -> None:
     program = library.program(SOURCES / "examples" / "chat.c", name="chat_under_valgrind")
-    environment = os.environ | {"LLMD_HOST": f"unix:{daemon.socket}"}
+    environment = os.environ | host
     for prompt, status in (("Hello", 0), ("x" * 2000, 1)):  # the second is longer than the context
         done = subprocess.run(
             (*VALGRIND, program, prompt), env=environment, capture_output=True, text=True, check=False

@@ -146,6 +146,7 @@ def test_every_form_of_http_is_read(reply: bytes, probe: Probe, tmp_path: Path) 
         (events('{"error":{"message":"it broke","type":"server_error"}}'), FAILED, "it broke"),
         (events('{"error":{"type":"server_error"}}'), BAD_REPLY, "an error without a message"),
         (events('{"error":{"message":7}}'), BAD_REPLY, "an error without a message"),
+        (events('{"error":{"message":""}}'), BAD_REPLY, "an error without a message"),
     ],
 )  # fmt: skip
 def test_what_is_malformed_is_an_error(

@@ -42,7 +42,7 @@ static const struct meaning* find(const struct meaning* table, size_t count, str
 
 llmd_status fault_of_error(struct json error, struct fault* fault) {
     struct json message;
-    if (!json_member(error, "message", &message) || !json_is_string(message))
+    if (!json_member(error, "message", &message) || !json_is_string(message) || message.length == 2)
         return bad_reply(fault, "an error without a message");
     struct buffer text = {0};
     if (!json_text(message, &text)) {
