@@ -20,9 +20,13 @@ from llmd.config.log_place import LogPlace
 def untouched_root() -> Iterator[None]:
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
-    daemon = logging.getLogger(DAEMON).level
+    # A daemon of another test in this process lets its loggers pass all from INFO on.
+    levels = {name: logging.getLogger(name).level for name in ("llmd", DAEMON)}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.NOTSET)
     yield
-    logging.getLogger(DAEMON).setLevel(daemon)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
     root.setLevel(before[0])
     root.handlers[:] = before[1]
 

@@ -16,10 +16,12 @@ NATIVE = ("duration", "email", "hostname", "ipv4", "uri", "uuid")
 REFUSED = ("idn-hostname", "regex")
 """Formats that regular expressions cannot describe."""
 
-_CENTURY_LEAP = "(?:[02468][048]|[13579][26])"
+# Years from 0001: RFC 3339 allows 0000, but Python and many other languages have no such year.
+_YEAR = "(?:000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+_CENTURY_LEAP = "(?:0[48]|[2468][048]|[13579][26])"
 _LEAP_YEAR = f"(?:[0-9][0-9](?:0[48]|[2468][048]|[13579][26])|{_CENTURY_LEAP}00)"
 _DATE = (
-    "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
     f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
 )
 _HOUR = "(?:[01][0-9]|2[0-3])"

@@ -13,6 +13,8 @@ def test_announces_its_routes() -> None:
         ("POST", "/v1/embeddings"),
         ("POST", "/v1/responses"),
         ("POST", "/v1/responses/input_tokens"),
+        ("POST", "/v1/responses/compact"),
+        ("GET", "/v1/responses"),  # a WebSocket
         ("GET", "/v1/responses/{id}"),
         ("DELETE", "/v1/responses/{id}"),
         ("GET", "/v1/models"),
