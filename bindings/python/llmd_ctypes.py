@@ -62,7 +62,7 @@ class Daemon:
     """A running daemon, and a context manager that closes the handle."""
 
     def __init__(self, library: ctypes.CDLL, address: str = "") -> None:
-        self.library = library
+        self.lib = library
         self.handle = c_void_p()
         if library.llmd_open_abi(ABI_VERSION, ctypes.byref(self.handle)) != OK:
             raise LlmdError(3, "the library has another ABI version", "update this file")
@@ -76,17 +76,17 @@ class Daemon:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.library.llmd_close(self.handle)
+        self.lib.llmd_close(self.handle)
 
     def check(self, status: int) -> None:
         """Raise the error that the handle describes, unless the call succeeded."""
         if status != OK:
-            message, hint = self.library.llmd_message(self.handle), self.library.llmd_hint(self.handle)
+            message, hint = self.lib.llmd_message(self.handle), self.lib.llmd_hint(self.handle)
             raise LlmdError(status, message.decode(), hint.decode())
 
     def chat(self, prompt: str, on_piece: Callable[[int, str], bool], **options: str) -> str:
         """Answer a prompt; returns why the answer ended. A piece for which ``on_piece`` is false ends it."""
-        library, request, thrown = self.library, c_void_p(), []
+        library, request, thrown = self.lib, c_void_p(), []
         self.check(library.llmd_request_new(self.handle, ctypes.byref(request)))
 
         def called(_user: object, kind: int, text: ctypes.Array[ctypes.c_char], length: int) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import re
@@ -14,18 +15,25 @@ from textual.app import App
 
 FOLDER = Path(__file__).parent / "pictures"
 SIZES = ((80, 24), (120, 40), (200, 60))
+LIMIT_S = 5.0
+DRAWN_S = 0.05
 THEMES = ("textual-dark", "textual-light")
 
 
-def assert_picture(app: App[None], name: str) -> None:
-    """Compare the present screen with ``pictures/NAME.svgz``."""
-    shown = picture(app)
+async def assert_picture(app: App[None], name: str) -> None:
+    """Compare the present screen with ``pictures/NAME.svgz``, once what is pending has been drawn."""
     path = FOLDER / f"{name}.svgz"
     if os.environ.get("LLMD_UPDATE_PICTURES"):
+        await asyncio.sleep(DRAWN_S)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(shown.encode(), mtime=0))
+        path.write_bytes(gzip.compress(picture(app).encode(), mtime=0))
     assert path.exists(), f"{path} is missing: run again with LLMD_UPDATE_PICTURES=1"
     kept = gzip.decompress(path.read_bytes()).decode()
+    for _ in range(round(LIMIT_S / DRAWN_S)):  # Textual draws at times of its own: late on a busy machine
+        shown = picture(app)
+        if shown == kept:
+            break
+        await asyncio.sleep(DRAWN_S)
     assert words(shown) == words(kept)
     assert shown == kept
 

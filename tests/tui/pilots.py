@@ -32,7 +32,7 @@ async def assert_pictures(pilot: Pilot[None], name: str) -> None:
         for theme in THEMES:
             pilot.app.theme = theme
             await settled(pilot)
-            assert_picture(pilot.app, f"{name}-{width}x{height}-{theme}")
+            await assert_picture(pilot.app, f"{name}-{width}x{height}-{theme}")
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:

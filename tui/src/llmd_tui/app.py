@@ -117,9 +117,9 @@ class LlmdTui(App[None]):
             self.show_now()
 
     def show_now(self) -> None:
-        """Show the state on the present screen."""
-        screen = self.screen
-        if isinstance(screen, DaemonScreen):
+        """Show the state on the present screen, unless it is being made or taken down."""
+        screen = self.screen if self.is_running else None
+        if isinstance(screen, DaemonScreen) and screen.is_mounted:
             self._show_status(screen)
             if self.follower.status != "connecting":
                 screen.show_state(self.state)

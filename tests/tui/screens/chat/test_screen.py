@@ -67,7 +67,7 @@ async def test_looks_as_it_should(
             await shown.pilot.pause()
         shown.tui.show_now()
         await shown.pilot.pause()
-        assert_picture(shown.tui, f"chat-{size[0]}x{size[1]}-{theme}")
+        await assert_picture(shown.tui, f"chat-{size[0]}x{size[1]}-{theme}")
 
 
 async def test_digits_are_typed_in_the_prompt_and_open_screens_from_the_messages(

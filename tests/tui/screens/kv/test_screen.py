@@ -37,7 +37,7 @@ async def test_looks_as_pictured(
         await settled(pilot)
         tui.screen.begin_fetch()  # type: ignore[attr-defined]
         await settled(pilot)
-        assert_picture(tui, f"kv-{size[0]}x{size[1]}-{theme}")
+        await assert_picture(tui, f"kv-{size[0]}x{size[1]}-{theme}")
 
 
 async def test_models_and_groups_are_chosen_by_keys(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:

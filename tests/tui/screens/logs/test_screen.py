@@ -48,7 +48,7 @@ async def test_looks_as_pictured(daemon: ScriptedDaemon, make_tui: MakeTui, them
     async with tui.run_test(size=(80, 24)) as pilot:
         tui.theme = theme
         await settled(pilot)
-        assert_picture(tui, f"logs-80x24-{theme}")
+        await assert_picture(tui, f"logs-80x24-{theme}")
 
 
 async def test_level_and_text_choose_the_lines(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:

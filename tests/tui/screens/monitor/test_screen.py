@@ -60,7 +60,7 @@ async def test_looks_as_pictured(
     async with tui.run_test(size=size) as pilot:
         tui.theme = theme
         await settled(pilot)
-        assert_picture(tui, f"monitor-{size[0]}x{size[1]}-{theme}")
+        await assert_picture(tui, f"monitor-{size[0]}x{size[1]}-{theme}")
 
 
 async def test_a_request_is_cancelled_under_the_cursor(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
