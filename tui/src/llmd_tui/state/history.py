@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice, pairwise
 
 KEPT = 6 * 3600
 """Values of a figure that are kept: six hours, one a second."""
 
 
 class History:
-    """Named figures over time. A figure that is not told at some time has a gap there."""
+    """Named figures over time. A figure that is missing at a time has a gap there."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -38,8 +38,8 @@ class History:
 
     def tail(self, name: str, count: int) -> Sequence[float | None]:
         """Return the newest ``count`` values, oldest first, padded with gaps at the front."""
-        values = list(self._values.get(name, ()))[-count:] if count else []
-        return [None] * (count - len(values)) + values
+        newest = list(islice(reversed(self._values.get(name, ())), count))
+        return [None] * (count - len(newest)) + newest[::-1]
 
 
 def shortened(values: Sequence[float | None], columns: int) -> list[float | None]:
@@ -47,7 +47,7 @@ def shortened(values: Sequence[float | None], columns: int) -> list[float | None
     if not values or columns <= 0:
         return []
     edges = [round(part * len(values) / columns) for part in range(columns + 1)]
-    parts = [values[start : max(end, start + 1)] for start, end in itertools.pairwise(edges)]
+    parts = [values[start : max(end, start + 1)] for start, end in pairwise(edges)]
     return [_mean(part) for part in parts]
 
 

@@ -20,7 +20,7 @@ class Room(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> int | None:
-        """Tokens that an answer may have; negative: the prompt is too long by so many and one more."""
+        """Tokens that an answer may have; negative: the prompt must lose one token more than this."""
         if self.window is None:
             return self.max_tokens
         free = self.window - self.used
