@@ -16,8 +16,9 @@ from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
 from llmd.api.reports import GetReport
 from llmd.engine.log_lines import read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
+from llmd.process.limits import processor_seconds
 from llmd.server.engines.engine_child import EngineChild
-from llmd.server.engines.hang_detector import HangDetector, processor_time_s
+from llmd.server.engines.hang_detector import HangDetector
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -139,7 +140,8 @@ class EngineProcess:
         """Kill the process if it hangs; the supervisor then starts another one."""
         while limits.probe_s:
             await asyncio.sleep(limits.probe_s)
-            self.silent_s = self._detector.silent_s(time.monotonic(), processor_time_s(self.pid))
+            used_s = processor_seconds(self.pid, with_children=False)
+            self.silent_s = self._detector.silent_s(time.monotonic(), used_s)
             # An idle engine is silent until it is asked. One that writes its cache at the end is not asked:
             # any message would end that.
             if self._answers:
