@@ -10,15 +10,13 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import cast
 
-from msgspec import Struct
-
 from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
 from llmd.api.reports import GetReport
 from llmd.engine.log_lines import read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.process.limits import processor_seconds
 from llmd.server.engines.engine_child import EngineChild
-from llmd.server.engines.hang_detector import HangDetector
+from llmd.server.engines.hang_detector import NO_HANG_LIMITS, HangDetector, HangLimits
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -31,19 +29,6 @@ SPOOL_GRACE_S = 30.0
 
 READ_BYTES = 1 << 16
 LAST_LINES = 30
-
-
-class HangLimits(Struct, frozen=True):
-    """When an engine is asked for a sign of life, and when it is killed for giving none."""
-
-    probe_s: float
-    """Seconds between two looks."""
-    kill_s: float | None = None
-    """Seconds without a sign of life; None: it is never killed."""
-
-
-NO_HANG_LIMITS = HangLimits(probe_s=0.0)
-"""Never look."""
 
 
 class EngineProcess:

@@ -5,9 +5,24 @@ Silence alone proves nothing: one step of a large model on few processors may ta
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 BUSY_SHARE = 0.002
 """A process that uses less than this share of one processor computes nothing. On a busy machine, one that
 computes may get little more."""
+
+
+class HangLimits(Struct, frozen=True):
+    """When an engine is asked for a sign of life, and when it is killed for giving none."""
+
+    probe_s: float
+    """Seconds between two looks."""
+    kill_s: float | None = None
+    """Seconds without a sign of life; None: it is never killed."""
+
+
+NO_HANG_LIMITS = HangLimits(probe_s=0.0)
+"""Never look."""
 
 
 class HangDetector:
