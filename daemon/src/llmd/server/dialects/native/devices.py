@@ -43,7 +43,7 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
 
 async def plan(_request: web.Request, service: Service) -> web.Response:
     """Return which parts of each loaded model are on which device, why, and the memory that they take."""
-    facts = await service.ask_host(lambda host: DeviceFacts.of(host, service.measured))
+    facts = await service.device_facts()
     models = [_plan_row(model, facts) for model in service.models.served if model.loaded is not None]
     return json_response({"schema": SCHEMA, "models": models})
 
