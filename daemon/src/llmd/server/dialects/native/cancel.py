@@ -27,7 +27,7 @@ async def cancel(request: web.Request, service: Service) -> web.Response:
     if not request_id:
         raise BadRequestError("request_id is required", code="invalid_value", param="request_id")
     # Clients may choose ids, so that several requests may have the same.
-    found = [one for one in service.metrics.live.values() if one.model and one.request_id == request_id]
+    found = [one for one in service.metrics.requests if one.request_id == request_id]
     if not found:
         raise UnknownRequestError(
             f"no request {request_id} runs or waits", hint="GET /llmd/events lists the requests in flight"
