@@ -93,8 +93,8 @@ def _result(model: AnsweringModel, ready: ReadyModel) -> dict[str, Any]:
         "total": 1,
         "model": model.name,
         "load_s": loaded.load_s,
-        "size_bytes": sum(stage.size_bytes for stage in loaded.stages),
+        "size_bytes": loaded.size_bytes,
         "context_len": loaded.window,
-        "devices": list(dict.fromkeys(stage.device for stage in loaded.stages)),
+        "devices": loaded.devices,
         "notices": loaded.notices,
     }
