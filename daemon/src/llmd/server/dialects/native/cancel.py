@@ -6,7 +6,7 @@ import logging
 
 from aiohttp import web
 
-from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.fields import RequestFields
 from llmd.server.errors import CancelledRequestError, UnknownRequestError
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
@@ -23,9 +23,7 @@ async def cancel(request: web.Request, service: Service) -> web.Response:
         BadRequestError: no id is given.
         UnknownRequestError: no request with this id runs or waits.
     """
-    request_id = RequestFields(await read_object(request)).text("request_id")
-    if not request_id:
-        raise BadRequestError("request_id is required", code="invalid_value", param="request_id")
+    request_id = RequestFields(await read_object(request)).required_text("request_id")
     # Clients may choose ids, so that several requests may have the same.
     found = [one for one in service.metrics.requests if one.request_id == request_id]
     if not found:

@@ -10,7 +10,7 @@ from aiohttp import web
 from llmd.registry.names import parse_hub_name
 from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
-from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.fields import RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
@@ -45,10 +45,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
         ConflictError: the name belongs to something that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
-    asked = fields.text("model")
-    if not asked:
-        raise BadRequestError("model is required", code="invalid_value", param="model")
-    name = parse_hub_name(asked)
+    name = parse_hub_name(fields.required_text("model"))
     await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         async with service.pulls.subscribe(name) as steps:
