@@ -9,11 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
-from llmd.server.engines.engine_child import EngineChild, start_child
+from llmd.server.engines.engine_child import EngineChild, engine_command, start_child
 from llmd.server.engines.hang_detector import HangLimits
 from llmd.server.tasks import OwnedTask
 
 if TYPE_CHECKING:
+    from llmd.config import Settings
     from llmd.server.engines.engine_process import EngineProcess
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,16 @@ class EngineStarter:
         self._started: WeakSet[EngineProcess] = WeakSet()
         self._spare: EngineChild | None = None
         self._restocking: OwnedTask | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, *, keeps_spare: bool = False, watchdog_s: float | None = None) -> Self:
+        """Return a starter of engines with the directories and limits of the settings."""
+        return cls(
+            engine_command(settings.directories.cache, settings.directories.plugin_choices),
+            keeps_spare=keeps_spare,
+            kill_hung_s=settings.config.server.limits.engine_timeout_s or None,
+            watchdog_s=watchdog_s,
+        )
 
     async def start(self, model: str) -> EngineProcess:
         """Return an engine that waits for its `Load`; ``model`` is its name in the log.
