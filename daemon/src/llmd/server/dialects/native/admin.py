@@ -83,7 +83,6 @@ def _expiry(model: ServedModel) -> str | None:
 
 
 def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str, Any]:
-    loaded, progress = model.loaded, model.supervisor.progress
     row: dict[str, Any] = {
         "name": model.name,
         "aliases": aliases,
@@ -92,7 +91,7 @@ def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str,
         "error": str(model.error) if model.error else None,
         "engine_pid": model.supervisor.pid,
         "restarts": model.supervisor.restarts,
-        "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
+        "loading": msgspec.to_builtins(model.progress),
         "report": msgspec.to_builtins(state.report),
         "verdicts": msgspec.to_builtins(state.verdicts),
         "size_bytes": model.size_bytes,
@@ -101,7 +100,7 @@ def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str,
         "waits_for": model.leases.waits_for,
         "expires_at": _expiry(model),
     }
-    if loaded is not None:
-        row["loaded"] = msgspec.to_builtins(loaded)
-        row["context_len"] = loaded.window
+    if model.loaded is not None:
+        row["loaded"] = msgspec.to_builtins(model.loaded)
+        row["context_len"] = model.loaded.window
     return row

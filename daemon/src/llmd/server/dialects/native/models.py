@@ -62,5 +62,4 @@ def _stored(store: Store) -> list[StoredModel]:
 def _row(stored: StoredModel, served: ServedModel | None) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(stored, enc_hook=str)
     row["state"] = served.status if served else "unloaded"
-    progress = served.supervisor.progress if served and served.loaded is None else None
-    return row | {"loading": msgspec.to_builtins(progress)}
+    return row | {"loading": msgspec.to_builtins(served.progress if served else None)}
