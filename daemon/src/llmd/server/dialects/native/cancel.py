@@ -7,12 +7,11 @@ import logging
 from aiohttp import web
 
 from llmd.requests.fields import RequestFields
+from llmd.server.dialects.native.reply import reply
 from llmd.server.errors import CancelledRequestError, UnknownRequestError
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
 
-SCHEMA = 1
 logger = logging.getLogger(__name__)
 
 
@@ -37,4 +36,4 @@ async def cancel(request: web.Request, service: Service) -> web.Response:
             )
         )
         logger.info("request_cancelled", extra={"request_id": request_id, "model": record.model})
-    return json_response({"schema": SCHEMA, "cancelled": request_id})
+    return reply({"cancelled": request_id})

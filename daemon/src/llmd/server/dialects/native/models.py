@@ -11,13 +11,12 @@ from llmd.registry.names import parse_hub_name
 from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
 from llmd.requests.fields import RequestFields
+from llmd.server.dialects.native.reply import reply
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
-SCHEMA = 1
 FIRST_LINE_S = 1.0
 
 
@@ -33,7 +32,7 @@ async def models(_request: web.Request, service: Service) -> web.Response:
         {"name": str(name), "steps": [msgspec.to_builtins(step) for step in steps]}
         for name, steps in service.pulls.running.items()
     ]
-    return json_response({"schema": SCHEMA, "models": rows, "pulls": pulls})
+    return reply({"models": rows, "pulls": pulls})
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
