@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.peer import waiting_environment
 from bench.startup import environment_below
-from llmd.process.limits import processor_seconds
+from llmd.process.limits import child_ids, processor_seconds
 
 START_LIMIT_S = 120.0
 
@@ -119,9 +119,7 @@ def free_port() -> int:
 
 def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [int(child) for text in lists for child in text.read_text().split()]
-    return [pid, *(member for child in children for member in family(child))]
+    return [pid, *(member for child in child_ids(pid) for member in family(child))]
 
 
 def family_cpu_s(pid: int) -> float:

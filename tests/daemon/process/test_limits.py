@@ -74,6 +74,14 @@ def test_the_processor_time_of_a_process_is_what_it_used() -> None:
     assert before + other - 2 * tick <= told <= time.process_time() + other + 2 * tick
 
 
+def test_the_name_of_a_process_may_contain_parentheses(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text("7 (a (b) c) S 1 7 7 0 -1 4194304 9 0 0 0 250 50 0 0 20 0 1 0 5 6")
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    assert processor_seconds(7, with_children=False, proc=tmp_path) == 300 * tick
+    assert processor_seconds(8, with_children=False, proc=tmp_path) is None
+
+
 def test_the_time_of_a_process_that_is_gone_is_unknown() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(child, 0)

@@ -70,6 +70,14 @@ def test_wrong_types_are_refused_by_name(name: str, read: Any, value: Any) -> No
     assert caught.value.param == name
 
 
+@pytest.mark.parametrize("body", [{}, {"model": None}, {"model": ""}])
+def test_a_required_text_is_neither_absent_nor_empty(body: dict[str, Any]) -> None:
+    assert RequestFields({"model": "tiny"}).required_text("model") == "tiny"
+    with pytest.raises(BadRequestError, match=r"^a\.model is required$") as caught:
+        RequestFields(body, "a.").required_text("model")
+    assert (caught.value.code, caught.value.param) == ("invalid_value", "a.model")
+
+
 def test_fields_that_are_only_repeated_stay_ignored() -> None:
     fields = RequestFields({"user": "a"})
     assert (fields.repeated("user"), fields.repeated("other")) == ("a", None)

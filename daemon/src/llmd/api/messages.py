@@ -260,6 +260,16 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
         """Most tokens of prompt and answer together: the context length, or the KV capacity if less."""
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Each device that has a stage, in the order of the stages."""
+        return tuple(dict.fromkeys(stage.device for stage in self.stages))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in use on all devices."""
+        return sum(stage.size_bytes for stage in self.stages)
+
 
 class Replanned(msgspec.Struct, frozen=True, tag=True):
     """The engine has placed its model again after a device failed.

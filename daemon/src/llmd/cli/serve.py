@@ -147,20 +147,14 @@ async def _serve(
     from llmd.cli.logs import log_as_daemon, set_level
     from llmd.config.log_place import log_place
     from llmd.config.service_manager import take_service_manager
-    from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
     place = log_place(os.environ, settings.directories.state)
     log_as_daemon(place)
     set_level(verbosity, settings.config.server.log_level)
     manager = take_service_manager(os.environ, os.getpid())
-    server = settings.config.server
-    starter = EngineStarter(
-        engine_command(settings.directories.cache, settings.directories.plugin_choices),
-        keeps_spare=server.models.spare_engine,
-        kill_hung_s=server.limits.engine_timeout_s or None,
-        watchdog_s=manager.watchdog_s,
-    )
+    keeps_spare = settings.config.server.models.spare_engine
+    starter = EngineStarter.of(settings, keeps_spare=keeps_spare, watchdog_s=manager.watchdog_s)
     async with starter as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store

@@ -139,7 +139,7 @@ class Engine:
     @property
     def memory_bytes(self) -> int:
         """Bytes of the weights, the KV pool and the activations of a step."""
-        return sum(stage.size_bytes for stage in self._loaded.stages)
+        return self._loaded.size_bytes
 
     @property
     def loaded(self) -> Loaded:

@@ -30,11 +30,16 @@ class EventLines(logging.Formatter):
     """Format a record as a line for `read_event`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {name: value for name, value in vars(record).items() if name not in STANDARD}
-        if record.exc_info:
-            fields["traceback"] = self.formatException(record.exc_info)
-        line = {"event": record.getMessage(), "level": record.levelno, "fields": fields}
+        line = {"event": record.getMessage(), "level": record.levelno, "fields": fields_of(record)}
         return json.dumps(line, default=str)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields of an event, with the traceback of its exception."""
+    fields = {name: value for name, value in vars(record).items() if name not in STANDARD}
+    if record.exc_info:
+        fields["traceback"] = logging.Formatter().formatException(record.exc_info)
+    return fields
 
 
 def log_to_stderr() -> None:

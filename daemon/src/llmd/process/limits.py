@@ -5,10 +5,12 @@ because a busy machine gives a process little of each second.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+PROC = Path("/proc")
 SHORTEST_WAIT_S = 0.1
 # A device that sleeps and a busy machine both cost a child wall time, but no processor time.
 WALL_FACTOR = 6.0
@@ -77,17 +79,34 @@ class MachineLoad(msgspec.Struct, frozen=True):
         return f"the load of the machine was {self.average:.1f} on {self.num_processors} processors"
 
 
-def processor_seconds(process_id: int, *, with_children: bool = True) -> float | None:
+def processor_seconds(process_id: int, *, with_children: bool = True, proc: Path = PROC) -> float | None:
     """Return the processor time that a process has used; None if the system does not say.
 
     ``with_children`` includes the time of children that have ended and that the process has waited for.
     """
-    try:
-        after_name = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
+    ticks = processor_ticks(process_id, with_children=with_children, proc=proc)
+    return None if ticks is None else ticks / os.sysconf("SC_CLK_TCK")
+
+
+def processor_ticks(process_id: int, *, with_children: bool = True, proc: Path = PROC) -> int | None:
+    """Return `processor_seconds` in the unit of ``/proc/stat``."""
     last = 15 if with_children else 13  # utime, stime, cutime, cstime
-    return sum(map(int, after_name[11:last])) / os.sysconf("SC_CLK_TCK")
+    try:
+        # The name in parentheses may contain spaces and parentheses.
+        after_name = (proc / str(process_id) / "stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:last]))
+    except (OSError, ValueError):
+        return None
+
+
+def child_ids(process_id: int, proc: Path = PROC) -> Iterator[int]:
+    """Yield the children of a process, which may end meanwhile; none if the system does not say."""
+    for path in (proc / str(process_id) / "task").glob("*/children"):
+        try:
+            children = path.read_text().split()
+        except OSError:  # the thread has just ended
+            continue
+        yield from map(int, children)
 
 
 def delayed_seconds(process_id: int) -> float:

@@ -78,6 +78,14 @@ class RequestFields:
             raise self.invalid(name, "a string")
         return value
 
+    def required_text(self, name: str) -> str:
+        """Read a string that must not be absent or empty."""
+        value = self.text(name)
+        if not value:
+            param = f"{self._prefix}{name}"
+            raise BadRequestError(f"{param} is required", code="invalid_value", param=param)
+        return value
+
     def repeated(self, name: str) -> str | None:
         """Read a string that is only repeated in the reply: the field still counts as ignored."""
         value = self._values.get(name)

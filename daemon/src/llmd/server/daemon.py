@@ -19,7 +19,7 @@ from llmd.api.errors import LlmdError
 from llmd.api.machine import available_bytes
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.templates.renderer import TemplateRenderer
-from llmd.config import Address, Directories, Settings, UnixAddress
+from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
 from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.config.service_manager import ServiceManager
@@ -30,7 +30,6 @@ from llmd.registry.store import Store
 from llmd.server.activity import shutting_down
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
-from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
@@ -94,11 +93,6 @@ class Serving(Struct, frozen=True):
         ]
 
 
-def engine_for(directories: Directories) -> tuple[str, ...]:
-    """Return the command of an engine that uses these directories."""
-    return engine_command(directories.cache, directories.plugin_choices)
-
-
 class Daemon:
     """One daemon. ``models`` are loaded before it is ready, others at their first request."""
 
@@ -129,11 +123,7 @@ class Daemon:
         self._benchmarks = benchmarks
         self._manager = manager or ServiceManager()
         self._notifier = Notifier(self._manager.notify_socket)
-        self._engines = engines or EngineStarter(
-            engine_for(settings.directories),
-            kill_hung_s=settings.config.server.limits.engine_timeout_s or None,
-            watchdog_s=self._manager.watchdog_s,
-        )
+        self._engines = engines or EngineStarter.of(settings, watchdog_s=self._manager.watchdog_s)
         self._read_again = read_again
         self._use_log_level = use_log_level
         self._log = log

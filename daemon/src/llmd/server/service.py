@@ -57,7 +57,7 @@ class Service:
         self.log_place = log_place
         self.is_serving = False
         self.metrics = metrics
-        self.states = ModelStates(metrics, lambda: models.served, self._device_facts)
+        self.states = ModelStates(metrics, lambda: models.served, self.device_facts)
         self.snapshots = Snapshots(version, metrics, self.states)
         self.measured = measured
         self.logs = logs
@@ -79,5 +79,6 @@ class Service:
         """Call ``question`` with the plugin host, which serves one thread at a time."""
         return await self._plugins.ask(question)
 
-    async def _device_facts(self) -> DeviceFacts:
+    async def device_facts(self) -> DeviceFacts:
+        """Return what the plugin host knows of devices while models run."""
         return await self.ask_host(lambda host: DeviceFacts.of(host, self.measured))

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from llmd.server.model_states import ModelStates
-from llmd.server.request_record import RequestRecord
 from llmd.server.tasks import OwnedTask
 from llmd.server.telemetry.daemon_state import processes_of
 from llmd.server.telemetry.feed import Watcher
@@ -45,7 +44,7 @@ class Snapshots:
     async def snapshot(self) -> dict[str, Any]:
         """Return the state of the daemon before the first event that a watcher gets."""
         report = await self._report()
-        requests = [record.as_event() for record in self._requests()]
+        requests = [record.as_event() for record in self._metrics.requests]
         return {"version": self._version, **report, "requests": requests}
 
     @asynccontextmanager
@@ -69,12 +68,8 @@ class Snapshots:
         while True:
             await asyncio.sleep(self._report_s)
             self._metrics.feed.emit("report", await self._report())
-            for record in self._requests():
+            for record in self._metrics.requests:
                 self._metrics.feed.emit("request", {"phase": "progress", **record.as_event()})
-
-    def _requests(self) -> list[RequestRecord]:
-        """Return the requests in flight that need a model."""
-        return [record for record in self._metrics.live.values() if record.model]
 
     async def _report(self) -> dict[str, Any]:
         states = await self.states.whole()

@@ -10,7 +10,8 @@ import pytest
 from llmd.api.messages import Failed, Load, Loaded, Shutdown
 from llmd.api.reports import GetReport, Report
 from llmd.server.engines.engine_child import engine_command, start_child
-from llmd.server.engines.engine_process import EngineProcess, HangLimits
+from llmd.server.engines.engine_process import EngineProcess
+from llmd.server.engines.hang_detector import HangLimits
 
 GRACE_S = 20.0
 

@@ -10,14 +10,13 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import cast
 
-from msgspec import Struct
-
 from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
 from llmd.api.reports import GetReport
 from llmd.engine.log_lines import read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
+from llmd.process.limits import processor_seconds
 from llmd.server.engines.engine_child import EngineChild
-from llmd.server.engines.hang_detector import HangDetector, processor_time_s
+from llmd.server.engines.hang_detector import NO_HANG_LIMITS, HangDetector, HangLimits
 from llmd.server.tasks import OwnedTask
 
 logger = logging.getLogger(__name__)
@@ -30,19 +29,6 @@ SPOOL_GRACE_S = 30.0
 
 READ_BYTES = 1 << 16
 LAST_LINES = 30
-
-
-class HangLimits(Struct, frozen=True):
-    """When an engine is asked for a sign of life, and when it is killed for giving none."""
-
-    probe_s: float
-    """Seconds between two looks."""
-    kill_s: float | None = None
-    """Seconds without a sign of life; None: it is never killed."""
-
-
-NO_HANG_LIMITS = HangLimits(probe_s=0.0)
-"""Never look."""
 
 
 class EngineProcess:
@@ -139,7 +125,8 @@ class EngineProcess:
         """Kill the process if it hangs; the supervisor then starts another one."""
         while limits.probe_s:
             await asyncio.sleep(limits.probe_s)
-            self.silent_s = self._detector.silent_s(time.monotonic(), processor_time_s(self.pid))
+            used_s = processor_seconds(self.pid, with_children=False)
+            self.silent_s = self._detector.silent_s(time.monotonic(), used_s)
             # An idle engine is silent until it is asked. One that writes its cache at the end is not asked:
             # any message would end that.
             if self._answers:

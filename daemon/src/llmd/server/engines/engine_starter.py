@@ -9,11 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
-from llmd.server.engines.engine_child import EngineChild, start_child
+from llmd.server.engines.engine_child import EngineChild, engine_command, start_child
+from llmd.server.engines.hang_detector import HangLimits
 from llmd.server.tasks import OwnedTask
 
 if TYPE_CHECKING:
-    from llmd.server.engines.engine_process import EngineProcess, HangLimits
+    from llmd.config import Settings
+    from llmd.server.engines.engine_process import EngineProcess
 
 logger = logging.getLogger(__name__)
 
@@ -39,11 +41,21 @@ class EngineStarter:
         """Engines that hang for ``kill_hung_s`` are killed; `silence_s` is in time for ``watchdog_s``."""
         self._command = tuple(command)
         self._keeps_spare = keeps_spare
-        self._kill_hung_s = kill_hung_s
-        self._probe_s = min((limit for limit in (kill_hung_s, watchdog_s) if limit), default=0.0) / 4
+        probe_s = min((limit for limit in (kill_hung_s, watchdog_s) if limit), default=0.0) / 4
+        self._hangs = HangLimits(probe_s, kill_hung_s)
         self._started: WeakSet[EngineProcess] = WeakSet()
         self._spare: EngineChild | None = None
         self._restocking: OwnedTask | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, *, keeps_spare: bool = False, watchdog_s: float | None = None) -> Self:
+        """Return a starter of engines with the directories and limits of the settings."""
+        return cls(
+            engine_command(settings.directories.cache, settings.directories.plugin_choices),
+            keeps_spare=keeps_spare,
+            kill_hung_s=settings.config.server.limits.engine_timeout_s or None,
+            watchdog_s=watchdog_s,
+        )
 
     async def start(self, model: str) -> EngineProcess:
         """Return an engine that waits for its `Load`; ``model`` is its name in the log.
@@ -58,7 +70,7 @@ class EngineStarter:
         if spare is not None and spare.has_ended:
             await spare.end()
             spare = None
-        engine = await EngineProcess.adopt(spare or await start_child(self._command), self._hang_limits())
+        engine = await EngineProcess.adopt(spare or await start_child(self._command), self._hangs)
         engine.model = model
         self._started.add(engine)
         if self._keeps_spare:
@@ -76,11 +88,6 @@ class EngineStarter:
             await self._stop_restocking()
             await self._spare.end()
             await self._start_spare()
-
-    def _hang_limits(self) -> HangLimits:
-        from llmd.server.engines.engine_process import HangLimits
-
-        return HangLimits(self._probe_s, self._kill_hung_s)
 
     async def _restock(self) -> None:
         await asyncio.sleep(RESTOCK_S)

@@ -5,14 +5,24 @@ Silence alone proves nothing: one step of a large model on few processors may ta
 
 from __future__ import annotations
 
-from pathlib import Path
+from msgspec import Struct
 
 BUSY_SHARE = 0.002
 """A process that uses less than this share of one processor computes nothing. On a busy machine, one that
 computes may get little more."""
 
-TICKS_PER_S = 100
-"""Unit of processor times in ``/proc``, on every architecture."""
+
+class HangLimits(Struct, frozen=True):
+    """When an engine is asked for a sign of life, and when it is killed for giving none."""
+
+    probe_s: float
+    """Seconds between two looks."""
+    kill_s: float | None = None
+    """Seconds without a sign of life; None: it is never killed."""
+
+
+NO_HANG_LIMITS = HangLimits(probe_s=0.0)
+"""Never look."""
 
 
 class HangDetector:
@@ -39,13 +49,3 @@ class HangDetector:
         elif used_s - self._used_s >= BUSY_SHARE * (now - self._alive_at):
             self._alive_at, self._used_s = now, used_s
         return now - self._alive_at
-
-
-def processor_time_s(pid: int, proc: Path = Path("/proc")) -> float | None:
-    """Return the processor time that all threads of a process have used; None if the system does not say."""
-    try:
-        # The name in parentheses may contain spaces and parentheses.
-        fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-    except (OSError, IndexError, ValueError):
-        return None

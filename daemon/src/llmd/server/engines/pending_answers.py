@@ -34,11 +34,14 @@ class PendingAnswers(Generic[Answer]):
 
     def answer(self, answer: Answer) -> None:
         """Give an answer to all who accept it."""
-        waiting = [(future, accepts) for future, accepts in self._pending if not future.done()]
-        self._pending = [(future, accepts) for future, accepts in waiting if not accepts(answer)]
-        for future, accepts in waiting:
+        pending, self._pending = self._pending, []
+        for future, accepts in pending:
+            if future.done():
+                continue
             if accepts(answer):
                 future.set_result(answer)
+            else:
+                self._pending.append((future, accepts))
 
     def fail(self, how: str) -> None:
         """End all questions because the engine died; ``how`` describes its end."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Loaded
+from llmd.api.messages import Loaded, Loading
 from llmd.chat.model_text import ModelText
 from llmd.chat.tokenizers.tokenizer import check_vocab_size
 from llmd.registry.locks import FileLock
@@ -92,6 +92,11 @@ class ServedModel:
     @property
     def loaded(self) -> Loaded | None:
         return self.supervisor.known
+
+    @property
+    def progress(self) -> Loading | None:
+        """How far its first load is; None once it is loaded, and until the engine says."""
+        return self.supervisor.progress if self.loaded is None else None
 
     @property
     def size_bytes(self) -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from llmd.api.reports import Report
+from llmd.process.limits import PROC, child_ids
 from llmd.server.telemetry.verdicts import Verdict
 
-PROC = Path("/proc")
 FRONT = "front"
 
 
@@ -46,12 +46,7 @@ def process_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
 
 def engine_use(pid: int, proc: Path = PROC) -> ProcessUse | None:
     """Return what an engine uses, including its child processes, such as the one that compiles grammars."""
-    lists = (proc / str(pid) / "task").glob("*/children")
-    try:
-        pids = [pid, *(int(child) for children in lists for child in children.read_text().split())]
-    except (OSError, ValueError):
-        pids = [pid]
-    own, *others = (process_use(one, proc) for one in pids)
+    own, *others = (process_use(one, proc) for one in (pid, *child_ids(pid, proc)))
     if own is None:
         return None
     uses = [own, *(use for use in others if use is not None)]

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Self
 
 from msgspec import Struct
@@ -94,7 +95,8 @@ class Feed:
         missing = self._last - number
         if missing > len(self._events):
             return None
-        return [event for event in self._events if event.number > number] if missing else []
+        # Numbers have no gaps, so that the events are the last ones: a watcher that keeps up scans no others.
+        return list(islice(reversed(self._events), max(0, missing)))[::-1]
 
     @property
     def last(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from llmd.engine.log_lines import STANDARD
+from llmd.engine.log_lines import fields_of
 from llmd.server.telemetry.feed import Feed
 
 KEPT = 2000
@@ -55,9 +55,7 @@ class LogBuffer(logging.Handler):
                 ours.setLevel(logging.NOTSET)
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields = {name: _plain(value) for name, value in vars(record).items() if name not in STANDARD}
-        if record.exc_info:
-            fields["traceback"] = logging.Formatter().formatException(record.exc_info)
+        fields = {name: _plain(value) for name, value in fields_of(record).items()}
         event = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -29,6 +29,11 @@ class Metrics:
         """Return the metrics that the supervisor of a model updates."""
         return ModelMetrics(model, self.series[model], self.feed)
 
+    @property
+    def requests(self) -> list[RequestRecord]:
+        """The requests in flight that need a model."""
+        return [record for record in self.live.values() if record.model]
+
     def begin(self, record: RequestRecord) -> None:
         self.live[id(record)] = record
 

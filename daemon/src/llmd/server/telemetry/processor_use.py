@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-PROC = Path("/proc")
+from llmd.process.limits import PROC, child_ids, processor_ticks
+
 IDLE = (3, 4)
 """Fields of the first line of ``/proc/stat`` that are no work: idle, and waiting for disks."""
 COUNTED = 7
@@ -58,25 +59,15 @@ class OtherPrograms:
             idle = sum(ticks[index] for index in IDLE)
         except (OSError, ValueError, IndexError):
             return None
-        ours = {pid: used for pid in self._family(self._pid) if (used := self._ticks(pid)) is not None}
+        ours = {
+            pid: used
+            for pid in self._family(self._pid)
+            if (used := processor_ticks(pid, proc=self._proc)) is not None
+        }
         return _Sample(sum(ticks) - idle, sum(ticks), processors, ours) if processors else None
 
     def _family(self, pid: int) -> Iterator[int]:
         """Yield a process and all that it has started, which may end meanwhile."""
         yield pid
-        for path in (self._proc / str(pid) / "task").glob("*/children"):
-            try:
-                children = path.read_text().split()
-            except OSError:
-                continue
-            for child in children:
-                yield from self._family(int(child))
-
-    def _ticks(self, pid: int) -> int | None:
-        """Return the ticks that a process and its children that have ended have used."""
-        try:
-            # The name in parentheses may contain anything.
-            fields = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
-            return sum(int(field) for field in fields[11:15])
-        except (OSError, ValueError):
-            return None
+        for child in child_ids(pid, self._proc):
+            yield from self._family(child)

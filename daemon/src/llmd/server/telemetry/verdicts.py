@@ -194,8 +194,8 @@ _RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
 )
 
 
-def _device_names(facts: ModelFacts) -> list[str]:
-    return list(dict.fromkeys(stage.device for stage in facts.loaded.stages)) if facts.loaded else []
+def _device_names(facts: ModelFacts) -> tuple[str, ...]:
+    return facts.loaded.devices if facts.loaded else ()
 
 
 def _wait(count: int) -> str:

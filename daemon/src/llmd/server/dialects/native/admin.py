@@ -12,13 +12,11 @@ from aiohttp import web
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
 from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.server.dialects.native.reply import reply
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import json_response
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.telemetry.daemon_state import ModelState
-
-SCHEMA = 1
 
 
 async def ps(_request: web.Request, service: Service) -> web.Response:
@@ -30,7 +28,7 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
         if model.name in states
     ]
     daemon = {"pid": os.getpid(), "log": msgspec.to_builtins(service.log_place)}
-    return json_response({"schema": SCHEMA, "version": service.version, **daemon, "models": models})
+    return reply({"version": service.version, **daemon, "models": models})
 
 
 async def stop(request: web.Request, service: Service) -> web.Response:
@@ -44,7 +42,7 @@ async def stop(request: web.Request, service: Service) -> web.Response:
     name = fields.text("model")
     if fields.boolean("daemon"):
         service.shut_down()
-        return json_response({"schema": SCHEMA, "stopping": True})
+        return reply({"stopping": True})
     if not name:
         raise BadRequestError(
             "the request names nothing to stop",
@@ -53,7 +51,7 @@ async def stop(request: web.Request, service: Service) -> web.Response:
             hint="set model to a name, or daemon to true",
         )
     await service.models.unload(name)
-    return json_response({"schema": SCHEMA, "stopped": name})
+    return reply({"stopped": name})
 
 
 async def reload(_request: web.Request, service: Service) -> web.Response:
@@ -63,15 +61,13 @@ async def reload(_request: web.Request, service: Service) -> web.Response:
         LlmdError: something cannot be read or used; it stays as it was.
     """
     report = msgspec.to_builtins(await service.reload())
-    return json_response({"schema": SCHEMA, "reloaded": True, **report})
+    return reply({"reloaded": True, **report})
 
 
 async def plugins(_request: web.Request, service: Service) -> web.Response:
     """Return every plugin with its state and reason, as far as this daemon has loaded them."""
     states = await service.ask_host(PluginHost.plugins)
-    return json_response(
-        {"schema": SCHEMA, "plugins": [with_old_keys(msgspec.to_builtins(one)) for one in states]}
-    )
+    return reply({"plugins": [with_old_keys(msgspec.to_builtins(one)) for one in states]})
 
 
 def _expiry(model: ServedModel) -> str | None:
@@ -83,7 +79,6 @@ def _expiry(model: ServedModel) -> str | None:
 
 
 def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str, Any]:
-    loaded, progress = model.loaded, model.supervisor.progress
     row: dict[str, Any] = {
         "name": model.name,
         "aliases": aliases,
@@ -92,7 +87,7 @@ def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str,
         "error": str(model.error) if model.error else None,
         "engine_pid": model.supervisor.pid,
         "restarts": model.supervisor.restarts,
-        "loading": msgspec.to_builtins(progress) if progress and not loaded else None,
+        "loading": msgspec.to_builtins(model.progress),
         "report": msgspec.to_builtins(state.report),
         "verdicts": msgspec.to_builtins(state.verdicts),
         "size_bytes": model.size_bytes,
@@ -101,7 +96,7 @@ def _row(model: ServedModel, aliases: list[str], state: ModelState) -> dict[str,
         "waits_for": model.leases.waits_for,
         "expires_at": _expiry(model),
     }
-    if loaded is not None:
-        row["loaded"] = msgspec.to_builtins(loaded)
-        row["context_len"] = loaded.window
+    if model.loaded is not None:
+        row["loaded"] = msgspec.to_builtins(model.loaded)
+        row["context_len"] = model.loaded.window
     return row

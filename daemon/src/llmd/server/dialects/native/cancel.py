@@ -6,13 +6,12 @@ import logging
 
 from aiohttp import web
 
-from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.fields import RequestFields
+from llmd.server.dialects.native.reply import reply
 from llmd.server.errors import CancelledRequestError, UnknownRequestError
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
 
-SCHEMA = 1
 logger = logging.getLogger(__name__)
 
 
@@ -23,11 +22,9 @@ async def cancel(request: web.Request, service: Service) -> web.Response:
         BadRequestError: no id is given.
         UnknownRequestError: no request with this id runs or waits.
     """
-    request_id = RequestFields(await read_object(request)).text("request_id")
-    if not request_id:
-        raise BadRequestError("request_id is required", code="invalid_value", param="request_id")
+    request_id = RequestFields(await read_object(request)).required_text("request_id")
     # Clients may choose ids, so that several requests may have the same.
-    found = [one for one in service.metrics.live.values() if one.model and one.request_id == request_id]
+    found = [one for one in service.metrics.requests if one.request_id == request_id]
     if not found:
         raise UnknownRequestError(
             f"no request {request_id} runs or waits", hint="GET /llmd/events lists the requests in flight"
@@ -39,4 +36,4 @@ async def cancel(request: web.Request, service: Service) -> web.Response:
             )
         )
         logger.info("request_cancelled", extra={"request_id": request_id, "model": record.model})
-    return json_response({"schema": SCHEMA, "cancelled": request_id})
+    return reply({"cancelled": request_id})

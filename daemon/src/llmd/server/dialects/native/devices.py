@@ -15,13 +15,12 @@ from llmd.api.messages import StageReport
 from llmd.host.devices import DeviceState, FailedBackend
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
-from llmd.server.http.json_response import json_response
+from llmd.server.dialects.native.reply import reply
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.telemetry.device_facts import DeviceFacts, Known
 from llmd.server.telemetry.device_reasons import why_device
 
-SCHEMA = 1
 USES = ("weight_bytes", "kv_bytes", "step_bytes")
 
 
@@ -32,9 +31,8 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
     rows = await service.in_thread(device_rows, states, service.measured)
     rows += [failed_row(backend) for backend in failed]
     stages = [stage for model in service.models.served if model.loaded for stage in model.loaded.stages]
-    return json_response(
+    return reply(
         {
-            "schema": SCHEMA,
             "devices": [with_old_keys(row) for row in rows],
             "memories": memory_rows(states, stages),
         }
@@ -43,9 +41,9 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
 
 async def plan(_request: web.Request, service: Service) -> web.Response:
     """Return which parts of each loaded model are on which device, why, and the memory that they take."""
-    facts = await service.ask_host(lambda host: DeviceFacts.of(host, service.measured))
+    facts = await service.device_facts()
     models = [_plan_row(model, facts) for model in service.models.served if model.loaded is not None]
-    return json_response({"schema": SCHEMA, "models": models})
+    return reply({"models": models})
 
 
 def device_rows(states: Iterable[DeviceState], known: Known) -> list[dict[str, Any]]:

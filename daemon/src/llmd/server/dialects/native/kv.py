@@ -8,11 +8,9 @@ from typing import Any, get_args
 from aiohttp import web
 
 from llmd.api.reports import BlockState, GroupBlocks
+from llmd.server.dialects.native.reply import reply
 from llmd.server.errors import UnavailableError
-from llmd.server.http.json_response import json_response
 from llmd.server.service import Service
-
-SCHEMA = 1
 
 
 async def kv(request: web.Request, service: Service) -> web.Response:
@@ -32,9 +30,7 @@ async def kv(request: web.Request, service: Service) -> web.Response:
             hint="retry in a moment",
             retry_after_s=1,
         )
-    return json_response(
-        {"schema": SCHEMA, "model": model.name, "groups": [_row(one) for one in found.groups]}
-    )
+    return reply({"model": model.name, "groups": [_row(one) for one in found.groups]})
 
 
 def _row(group: GroupBlocks) -> dict[str, Any]:

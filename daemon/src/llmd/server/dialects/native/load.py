@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.fields import RequestFields
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.line_stream import LineStream
@@ -44,9 +44,7 @@ async def load(request: web.Request, service: Service) -> web.StreamResponse:
         LlmdError: it cannot be loaded; once lines were sent, the error is the last of them.
     """
     fields = RequestFields(await read_object(request))
-    asked, keep_alive_s = fields.text("model"), read_keep_alive(fields)
-    if not asked:
-        raise BadRequestError("model is required", code="invalid_value", param="model")
+    asked, keep_alive_s = fields.required_text("model"), read_keep_alive(fields)
     model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         with model.in_use(keep_alive_s):
@@ -93,8 +91,8 @@ def _result(model: AnsweringModel, ready: ReadyModel) -> dict[str, Any]:
         "total": 1,
         "model": model.name,
         "load_s": loaded.load_s,
-        "size_bytes": sum(stage.size_bytes for stage in loaded.stages),
+        "size_bytes": loaded.size_bytes,
         "context_len": loaded.window,
-        "devices": list(dict.fromkeys(stage.device for stage in loaded.stages)),
+        "devices": loaded.devices,
         "notices": loaded.notices,
     }

@@ -10,14 +10,13 @@ from aiohttp import web
 from llmd.registry.names import parse_hub_name
 from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
-from llmd.requests.fields import BadRequestError, RequestFields
+from llmd.requests.fields import RequestFields
+from llmd.server.dialects.native.reply import reply
 from llmd.server.http.bodies import read_object
-from llmd.server.http.json_response import json_response
 from llmd.server.http.line_stream import LineStream
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
-SCHEMA = 1
 FIRST_LINE_S = 1.0
 
 
@@ -33,7 +32,7 @@ async def models(_request: web.Request, service: Service) -> web.Response:
         {"name": str(name), "steps": [msgspec.to_builtins(step) for step in steps]}
         for name, steps in service.pulls.running.items()
     ]
-    return json_response({"schema": SCHEMA, "models": rows, "pulls": pulls})
+    return reply({"models": rows, "pulls": pulls})
 
 
 async def pull(request: web.Request, service: Service) -> web.StreamResponse:
@@ -45,10 +44,7 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
         ConflictError: the name belongs to something that llmd did not pull.
     """
     fields = RequestFields(await read_object(request))
-    asked = fields.text("model")
-    if not asked:
-        raise BadRequestError("model is required", code="invalid_value", param="model")
-    name = parse_hub_name(asked)
+    name = parse_hub_name(fields.required_text("model"))
     await service.in_thread(service.models.store.pulled_models.check_free, name.local)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         async with service.pulls.subscribe(name) as steps:
@@ -65,5 +61,4 @@ def _stored(store: Store) -> list[StoredModel]:
 def _row(stored: StoredModel, served: ServedModel | None) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(stored, enc_hook=str)
     row["state"] = served.status if served else "unloaded"
-    progress = served.supervisor.progress if served and served.loaded is None else None
-    return row | {"loading": msgspec.to_builtins(progress)}
+    return row | {"loading": msgspec.to_builtins(served.progress if served else None)}
