@@ -150,7 +150,7 @@ async def _serve(
     from llmd.server.engines.engine_child import engine_command
     from llmd.server.engines.engine_starter import EngineStarter
 
-    place = log_place(os.environ, settings.directories.state)
+    place = log_place(os.environ, settings.directories.log)
     log_as_daemon(place)
     set_level(verbosity, settings.config.server.log_level)
     manager = take_service_manager(os.environ, os.getpid())

@@ -10,7 +10,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-LOG_NAME = "daemon.log"
 _USER_MANAGER = re.compile(r"user@\d+\.service")
 
 
@@ -29,12 +28,11 @@ class LogPlace(Struct, frozen=True):
 NO_LOG = LogPlace("other")
 
 
-def log_place(environ: Mapping[str, str], state: Path, descriptor: int = 2) -> LogPlace:
-    """Return where a process that logs to ``descriptor`` logs to; ``state`` is the state folder."""
+def log_place(environ: Mapping[str, str], log: Path, descriptor: int = 2) -> LogPlace:
+    """Return where a process that logs to ``descriptor`` logs to; ``log`` is a background daemon's file."""
     if is_journal(environ, descriptor):
         return _unit_of(Path("/proc/self/cgroup"))
-    path = state / LOG_NAME
-    return LogPlace("file", str(path)) if is_file(path, descriptor) else NO_LOG
+    return LogPlace("file", str(log)) if is_file(log, descriptor) else NO_LOG
 
 
 def is_journal(environ: Mapping[str, str], descriptor: int = 2) -> bool:
