@@ -27,7 +27,8 @@ NEW_FILE = """\
 def command(*, system: bool, config_file: Path | None) -> None:
     """Open your config.toml in $VISUAL or $EDITOR, and check it before it is replaced.
 
-    If it has errors, you may edit it again. Otherwise the old file stays, and the new text is kept beside it.
+    If it has errors, you may edit it again. Otherwise the old file stays, and the new text is kept next to
+    it.
     """
     from llmd.config.config_change import change_file, read_text
 
