@@ -10,6 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from llmd.api.machine import read_lines
+
 _USER_MANAGER = re.compile(r"user@\d+\.service")
 
 
@@ -54,14 +56,7 @@ def is_file(path: Path, descriptor: int = 2) -> bool:
 
 def _unit_of(groups: Path) -> LogPlace:
     """Return the unit of the control group that this process is in."""
-    parts = [part for line in _lines(groups) for part in line.rpartition(":")[2].split("/")]
+    parts = [part for line in read_lines(groups) for part in line.rpartition(":")[2].split("/")]
     units = [part for part in parts if part.endswith(".service") and not _USER_MANAGER.fullmatch(part)]
     is_user_unit = any(_USER_MANAGER.fullmatch(part) for part in parts)
     return LogPlace("journal", unit=units[-1] if units else "", is_user_unit=is_user_unit)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []
