@@ -9,7 +9,7 @@ import pytest
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
 from llmd.cli.background import start_daemon
-from llmd.config.log_place import LOG_NAME
+from llmd.config.directories import LOG_NAME
 from tests.serving.home import Home
 from tests.serving.running import directories_below
 

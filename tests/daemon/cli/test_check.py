@@ -16,6 +16,7 @@ from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli import check
 from llmd.cli.check import CheckedCase, Suite, line_of
 from llmd.cli.check_progress import CheckProgress
+from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.plugins.project import create_project
 from llmd.testing.plugins.results import NotTested
 from tests.plugin_sites import Site
@@ -49,10 +50,10 @@ def test_prints_each_case_and_how_many_passed(llmd: Llmd, monkeypatch: pytest.Mo
 
 def test_a_failed_case_ends_with_eight(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "run_suite", lambda *_: Suite([GOOD, BAD]))
-    assert llmd("check", "cpu").code == check.EXIT_CHECK_FAILED
+    assert llmd("check", "cpu").code == EXIT_CHECK_FAILED
     done = llmd("check", "cpu", "--json")
     document = json.loads(done.out)
-    assert (done.code, document["schema"], document["failed"]) == (check.EXIT_CHECK_FAILED, 1, 1)
+    assert (done.code, document["schema"], document["failed"]) == (EXIT_CHECK_FAILED, 1, 1)
     assert document["cases"][1] == {
         "name": "rope exact",
         "ok": False,

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
-from llmd.cli.connection import connect, named, reached, starting_alone
+from llmd.cli.connection import connect, named, reached
 from llmd.client import Client
+from llmd.registry.locks import locked
 from tests.serving.home import Home
 from tests.serving.running import RunningDaemon
 
@@ -114,7 +115,7 @@ def test_only_one_of_several_starts_a_daemon(tmp_path: Path) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with starting_alone(lock):
+        with locked(lock, alone=True):
             entered.set()
             leave.wait()
             order.append("first")
@@ -123,7 +124,7 @@ def test_only_one_of_several_starts_a_daemon(tmp_path: Path) -> None:
     other.start()
     entered.wait()
     leave.set()
-    with starting_alone(lock):
+    with locked(lock, alone=True):
         order.append("second")
     other.join()
     assert order == ["first", "second"]

@@ -14,6 +14,7 @@ def test_follows_the_xdg_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert directories.user_config == tmp_path / "config" / "llmd" / "config.toml"
     assert directories.models == tmp_path / "data" / "llmd" / "models"
     assert directories.state == tmp_path / "state" / "llmd"
+    assert directories.log == tmp_path / "state" / "llmd" / "daemon.log"
     assert directories.cache == tmp_path / "cache" / "llmd"
     assert directories.user_socket == tmp_path / "run" / "llmd" / "llmd.sock"
 

@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from llmd.config.log_place import LOG_NAME, NO_LOG, LogPlace, _unit_of, log_place
+from llmd.config.log_place import NO_LOG, LogPlace, _unit_of, log_place
 
 
 def test_the_journal_is_the_stream_that_systemd_has_opened(tmp_path: Path) -> None:
     with (tmp_path / "stream").open("wb") as stream:
         found = os.fstat(stream.fileno())
         environ = {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
-        assert log_place(environ, tmp_path, stream.fileno()).kind == "journal"
+        assert log_place(environ, tmp_path / "log", stream.fileno()).kind == "journal"
         other = {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino + 1}"}
-        assert log_place(other, tmp_path, stream.fileno()) == NO_LOG
+        assert log_place(other, tmp_path / "log", stream.fileno()) == NO_LOG
 
 
 def test_a_file_is_the_log_of_background_daemons_by_identity(tmp_path: Path) -> None:
-    with (tmp_path / LOG_NAME).open("ab") as stream:
-        path = tmp_path / LOG_NAME
-        assert log_place({}, tmp_path, stream.fileno()) == LogPlace("file", str(path))
+    path = tmp_path / "daemon.log"
+    with path.open("ab") as stream:
+        assert log_place({}, path, stream.fileno()) == LogPlace("file", str(path))
         path.unlink()
-        assert log_place({}, tmp_path, stream.fileno()) == NO_LOG
-    assert log_place({"JOURNAL_STREAM": "1:2"}, tmp_path, 99999) == NO_LOG
+        assert log_place({}, path, stream.fileno()) == NO_LOG
+    assert log_place({"JOURNAL_STREAM": "1:2"}, path, 99999) == NO_LOG
 
 
 @pytest.mark.parametrize(

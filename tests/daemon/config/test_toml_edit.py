@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.config.toml_edit import dotted, toml_value, with_value, without
+from llmd.config.toml_edit import toml_value, with_value, without
 
 TEXT = """\
 # my settings
@@ -87,7 +87,3 @@ def test_a_removed_key_takes_its_whole_value_along_and_no_other_line() -> None:
 def test_every_kind_of_value_is_read_back() -> None:
     for value in ('tab\t"quoted" \\ ü', 3, -1, 0.5, True, ["a", "b"], []):
         assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
-
-
-def test_paths_are_quoted_where_they_must_be() -> None:
-    assert dotted(("models", "org/m-2.5", "slots")) == 'models."org/m-2.5".slots'

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from llmd.config.toml_statements import line_numbers, statements
+from llmd.config.toml_statements import dotted, line_numbers, statements
 
 TEXT = """\
 # mine
@@ -48,3 +48,7 @@ def test_windows_line_breaks_are_kept() -> None:
 def test_a_text_may_end_without_a_line_break() -> None:
     (only,) = statements("a = 1")
     assert (only.text, only.path) == ("a = 1", ("a",))
+
+
+def test_paths_are_quoted_where_they_must_be() -> None:
+    assert dotted(("models", "org/m-2.5", "slots")) == 'models."org/m-2.5".slots'

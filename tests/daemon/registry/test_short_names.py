@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import date
 
 from llmd.registry.names import parse_hub_name
-from llmd.registry.short_names import repository_of, short_name, short_names
+from llmd.registry.short_names import repository_of, short_name, short_names, spellings
 
 
 def test_every_entry_is_a_repository_with_a_date() -> None:
@@ -33,3 +33,11 @@ def test_other_names_stand_for_themselves() -> None:
     for name in ("org/qwen3", "qwen3@main", "qwen3:9000b", "", "guide"):
         assert short_name(name) is None
         assert repository_of(name) == name
+
+
+def test_the_list_is_read_only_for_names_that_are_nothing_else() -> None:
+    short_names.cache_clear()
+    found = spellings("qwen3:latest")
+    assert (next(found), next(found)) == ("qwen3:latest", "qwen3")
+    assert short_names.cache_info().currsize == 0
+    assert list(found) == ["Qwen/Qwen3-4B"]

@@ -51,7 +51,7 @@ def available_bytes(root: Path = ROOT) -> int:
 def total_bytes(root: Path = ROOT) -> int:
     """Return the bytes of the machine's memory, or the lowest limit of the process's control groups."""
     words = (_word(folder / name) for folder in _control_groups(root, "memory") for name, *_ in _MEMORY_FILES)
-    meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    meminfo = dict(line.split(":", 1) for line in read_lines(root / "proc/meminfo"))
     total = meminfo.get("MemTotal", "").split()
     physical = int(total[0]) * 1024 if total else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(physical, *(int(word) for word in words if word.isdigit()), 1 << 62)
@@ -71,7 +71,7 @@ def cache_bytes(root: Path = ROOT) -> int:
 
 def cpu_name(root: Path = ROOT) -> str:
     """Return the model name of the processor, or its architecture if the name is unknown."""
-    for line in _lines(root / "proc/cpuinfo"):
+    for line in read_lines(root / "proc/cpuinfo"):
         key, _, value = line.partition(":")
         if key.strip() == "model name":
             return value.strip()
@@ -81,7 +81,7 @@ def cpu_name(root: Path = ROOT) -> str:
 def _core(root: Path, cpu: int) -> str:
     """Return an identifier of the core of a logical processor: the list of its sibling threads."""
     siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-    return next(iter(_lines(siblings)), str(cpu))
+    return next(iter(read_lines(siblings)), str(cpu))
 
 
 def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
@@ -97,7 +97,7 @@ def _last_cache(root: Path, cpu: int) -> tuple[str, int] | None:
 def _control_groups(root: Path, controller: str) -> Iterator[Path]:
     """Yield the folders of the process's control groups and their ancestors, for v2 and the v1 controller."""
     mounts = root / "sys/fs/cgroup"
-    for line in _lines(root / "proc/self/cgroup"):
+    for line in read_lines(root / "proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
         top = mounts if number == "0" else mounts / controllers
         if number == "0" or controller in controllers.split(","):
@@ -113,7 +113,7 @@ def _quota(folder: Path) -> float | None:
 
 def _cpu_limit(folder: Path) -> tuple[str, str]:
     """Return CPU quota and period in microseconds; a quota of ``max``, -1 or nothing means no limit."""
-    for line in _lines(folder / "cpu.max"):
+    for line in read_lines(folder / "cpu.max"):
         quota, period = line.split()
         return quota, period
     return _word(folder / "cpu.cfs_quota_us"), _word(folder / "cpu.cfs_period_us")
@@ -124,14 +124,14 @@ def _bytes_left(folder: Path) -> int | None:
     for limit_name, used_name, file_names, mapped_name in _MEMORY_FILES:
         limit, used = _word(folder / limit_name), _word(folder / used_name)
         if limit.isdigit() and used.isdigit():
-            pages = dict(line.split() for line in _lines(folder / "memory.stat"))
+            pages = dict(line.split() for line in read_lines(folder / "memory.stat"))
             files = sum(int(pages.get(name, 0)) for name in file_names)
             return int(limit) - int(used) + max(0, files - int(pages.get(mapped_name, 0)))
     return None
 
 
 def _machine_bytes(root: Path) -> int:
-    meminfo = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+    meminfo = dict(line.split(":", 1) for line in read_lines(root / "proc/meminfo"))
     if "MemAvailable" in meminfo:
         kib = int(meminfo["MemAvailable"].split()[0]) - int(meminfo.get("Mapped", "0").split()[0])
         return kib * 1024
@@ -139,10 +139,11 @@ def _machine_bytes(root: Path) -> int:
 
 
 def _word(path: Path) -> str:
-    return next(iter(_lines(path)), "").strip()
+    return next(iter(read_lines(path)), "").strip()
 
 
-def _lines(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file of the system; none if it cannot be read."""
     try:
         return path.read_text().splitlines()
     except OSError:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from llmd.api.errors import DaemonUnreachableError
 from llmd.config import Directories
-from llmd.config.log_place import LOG_NAME
 
 LAST_LINES = 3
 
@@ -25,7 +24,7 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
             exit code is the daemon's.
     """
     directories.state.mkdir(parents=True, exist_ok=True)
-    log = directories.state / LOG_NAME
+    log = directories.log
     with log.open("ab") as stderr:
         began = stderr.tell()
         daemon = subprocess.Popen(

@@ -16,6 +16,7 @@ from llmd.cli.check_progress import CheckProgress
 from llmd.cli.completion.names import device_names
 from llmd.cli.composition import build_host, build_names
 from llmd.cli.examples import examples
+from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON, THREADS, read_settings
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from llmd.host.names import PluginName
     from llmd.host.plugin_host import PluginHost
     from llmd.testing.plugins.results import NotTested
-
-EXIT_CHECK_FAILED = 8
 
 
 class CheckedCase(msgspec.Struct, frozen=True):

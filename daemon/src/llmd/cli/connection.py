@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +37,10 @@ def connect(
     try:
         return reached(client)
     except DaemonUnreachableError:
-        with starting_alone(settings.directories.state / LOCK_NAME):
+        from llmd.registry.locks import locked
+
+        # If several commands find no daemon, one starts it and the others wait.
+        with locked(settings.directories.state / LOCK_NAME, alone=True):
             return _reached_or_started(client, config_file)
 
 
@@ -64,15 +64,6 @@ def named(model: str) -> str:
     path = expanded(model)
     is_path = names_path(model) or (("/" in model or is_gguf(model)) and is_model_path(path))
     return valid(str(path.resolve()) if is_path else model)
-
-
-@contextmanager
-def starting_alone(lock: Path) -> Iterator[None]:
-    """Hold the start lock: if several commands find no daemon, one starts it and the others wait."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _reached_or_started(client: Client, config_file: Path | None) -> Client:

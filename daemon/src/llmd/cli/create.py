@@ -63,6 +63,6 @@ def _text(file: Path) -> str:
 def _base(modelfile: Modelfile, file: Path) -> str:
     """Return the model after FROM for the daemon; a path is relative to the Modelfile."""
     base = Path(modelfile.base).expanduser()
-    beside = (file.parent / base) if str(file) != "-" else base
-    is_path = modelfile.base.startswith((".", "/", "~")) or beside.exists()
-    return named(str(beside.resolve())) if is_path else named(modelfile.base)
+    path = (file.parent / base) if str(file) != "-" else base
+    is_path = modelfile.base.startswith((".", "/", "~")) or path.exists()
+    return named(str(path.resolve())) if is_path else named(modelfile.base)

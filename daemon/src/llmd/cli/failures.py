@@ -10,15 +10,21 @@ import click
 
 from llmd.api.errors import LlmdError
 
+EXIT_CHECK_FAILED = 8
+"""Exit code of commands whose checks found something wrong."""
+
 
 def show_failure(error: LlmdError, *, as_json: bool) -> None:
     """Print what went wrong and what to do next."""
     if as_json:
         show_json(type(error).__name__, error.message, error.hint)
         return
-    click.echo(f"llmd: {error.message}", err=True)
-    if error.hint:
-        click.echo(f"      {error.hint}", err=True)
+    click.echo(f"llmd: {failure_text(error)}", err=True)
+
+
+def failure_text(error: LlmdError) -> str:
+    """Return what went wrong, and below it what to do next."""
+    return f"{error.message}\n      {error.hint}" if error.hint else error.message
 
 
 def refused_by_system(error: OSError) -> LlmdError:

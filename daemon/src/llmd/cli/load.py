@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-import msgspec
 
 from llmd.cli.completion.names import model_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.output import show_step
 from llmd.cli.settings import client_options
 from llmd.cli.terminal import has_changing_lines, replace_line
 
@@ -54,7 +54,7 @@ def command(
     steps = client.load(named(model), keep_alive=seconds_or_text(keep_alive))
     if as_json:
         for step in steps:
-            click.echo(msgspec.json.encode({"schema": 1, **step}))
+            show_step(step)
         return
     click.echo(result_line(shown(steps, sys.stderr, quiet=quiet)))
 

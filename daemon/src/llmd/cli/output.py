@@ -83,6 +83,11 @@ def show_json(members: dict[str, Any]) -> None:
     click.echo(msgspec.json.format(encoded, indent=2))
 
 
+def show_step(step: dict[str, Any]) -> None:
+    """Print one step of a command as a line of JSON with its schema number."""
+    click.echo(msgspec.json.encode({"schema": SCHEMA, **step}))
+
+
 def aligned(lines: Sequence[Sequence[str]]) -> str:
     """Align cells in columns, two spaces apart, without truncating any."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -17,6 +17,7 @@ from llmd.cli.composition import build_store
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
+from llmd.cli.output import show_step
 from llmd.cli.pull_progress import shown
 from llmd.cli.settings import HUB, client_options, read_settings
 from llmd.registry.short_names import short_name
@@ -107,5 +108,5 @@ def print_steps(steps: Iterable[Step]) -> str:
     name = ""
     for step in steps:
         name = step.get("model", "")
-        click.echo(msgspec.json.encode({"schema": 1, **step}))
+        show_step(step)
     return name

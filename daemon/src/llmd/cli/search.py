@@ -11,11 +11,10 @@ import msgspec
 
 from llmd.api.errors import HubError, LlmdError
 from llmd.cli.examples import examples
+from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import CONFIG, HUB, read_settings
 from llmd.registry.short_names import ShortName, short_names
-
-EXIT_CHECK_FAILED = 8
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -149,7 +149,7 @@ async def _serve(
     from llmd.config.service_manager import take_service_manager
     from llmd.server.engines.engine_starter import EngineStarter
 
-    place = log_place(os.environ, settings.directories.state)
+    place = log_place(os.environ, settings.directories.log)
     log_as_daemon(place)
     set_level(verbosity, settings.config.server.log_level)
     manager = take_service_manager(os.environ, os.getpid())

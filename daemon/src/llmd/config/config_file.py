@@ -30,7 +30,7 @@ def values_of_file(path: Path, report: Report, *, required: bool) -> Iterator[Se
     """Yield the values of a file: those for all models before those for single models, which override them.
 
     ``report`` gets each error: the file is missing although ``required``, cannot be read, or has an unknown
-    setting. Values that it has besides are yielded.
+    setting. Its other values are yielded.
     """
     text = _read(path, report, required=required)
     yield from values_of_text(path, text, report)

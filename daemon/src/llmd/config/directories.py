@@ -8,6 +8,8 @@ from pathlib import Path
 from msgspec import Struct
 from platformdirs import PlatformDirs
 
+LOG_NAME = "daemon.log"
+
 
 class Directories(Struct, frozen=True):
     """The folders and files of a user and of the system."""
@@ -39,6 +41,11 @@ class Directories(Struct, frozen=True):
     @property
     def conversations(self) -> Path:
         return self.data / "conversations"
+
+    @property
+    def log(self) -> Path:
+        """The log of a daemon in the background."""
+        return self.state / LOG_NAME
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Directories:

@@ -10,7 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-LOG_NAME = "daemon.log"
+from llmd.api.machine import read_lines
+
 _USER_MANAGER = re.compile(r"user@\d+\.service")
 
 
@@ -29,12 +30,11 @@ class LogPlace(Struct, frozen=True):
 NO_LOG = LogPlace("other")
 
 
-def log_place(environ: Mapping[str, str], state: Path, descriptor: int = 2) -> LogPlace:
-    """Return where a process that logs to ``descriptor`` logs to; ``state`` is the state folder."""
+def log_place(environ: Mapping[str, str], log: Path, descriptor: int = 2) -> LogPlace:
+    """Return where a process that logs to ``descriptor`` logs to; ``log`` is a background daemon's file."""
     if is_journal(environ, descriptor):
         return _unit_of(Path("/proc/self/cgroup"))
-    path = state / LOG_NAME
-    return LogPlace("file", str(path)) if is_file(path, descriptor) else NO_LOG
+    return LogPlace("file", str(log)) if is_file(log, descriptor) else NO_LOG
 
 
 def is_journal(environ: Mapping[str, str], descriptor: int = 2) -> bool:
@@ -56,14 +56,7 @@ def is_file(path: Path, descriptor: int = 2) -> bool:
 
 def _unit_of(groups: Path) -> LogPlace:
     """Return the unit of the control group that this process is in."""
-    parts = [part for line in _lines(groups) for part in line.rpartition(":")[2].split("/")]
+    parts = [part for line in read_lines(groups) for part in line.rpartition(":")[2].split("/")]
     units = [part for part in parts if part.endswith(".service") and not _USER_MANAGER.fullmatch(part)]
     is_user_unit = any(_USER_MANAGER.fullmatch(part) for part in parts)
     return LogPlace("journal", unit=units[-1] if units else "", is_user_unit=is_user_unit)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,12 +13,12 @@ from msgspec import Struct, inspect
 from llmd.api.errors import ConfigError
 from llmd.config.other_tools import answer_to_setting
 from llmd.config.schema import Config
+from llmd.config.toml_statements import dotted
 
 PREFIX = "LLMD_"
 CONFIG_FILE_VARIABLE = "LLMD_CONFIG"
 TEST_PREFIX = "LLMD_TEST_"
 MODELS = "models"
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Origin(Struct, frozen=True):
@@ -153,4 +151,4 @@ def setting_name(key: str, model: str | None) -> str:
 
 def model_table(model: str) -> str:
     """Return the name of a model's table in TOML."""
-    return f"{MODELS}.{model if _BARE_KEY.fullmatch(model) else json.dumps(model, ensure_ascii=False)}"
+    return dotted((MODELS, model))

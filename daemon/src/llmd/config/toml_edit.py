@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llmd.api.errors import ConfigError
-from llmd.config.toml_statements import Statement, statements
+from llmd.config.toml_statements import Statement, dotted, statements
 
 Path = tuple[str, ...]
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def with_value(text: str, path: Path, value: Any) -> str:
@@ -60,11 +58,6 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return json.dumps(value)
-
-
-def dotted(path: Sequence[str]) -> str:
-    """Write a path of keys in TOML, quoting those that must be."""
-    return ".".join(name if _BARE_KEY.fullmatch(name) else toml_value(name) for name in path)
 
 
 def _complete(text: str) -> list[Statement]:

@@ -1,14 +1,20 @@
-"""Splits TOML text into statements, to know the line of each key and what else is wrong after an error."""
+"""Splits TOML text into statements, to know the line of each key and what else is wrong after an error.
+
+Also writes the paths of keys.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 MAX_LINES = 100
 """Most lines of a statement that cannot be parsed: a mistake must not make the rest of a long file slow."""
 
@@ -48,6 +54,13 @@ def statements(text: str) -> list[Statement]:
         table = statement.table
         start += statement.text.count("\n") or 1
     return found
+
+
+def dotted(path: Sequence[str]) -> str:
+    """Write a path of keys in TOML, quoting those that must be."""
+    return ".".join(
+        name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in path
+    )
 
 
 def line_numbers(text: str) -> dict[tuple[str, ...], int]:

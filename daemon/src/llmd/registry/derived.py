@@ -17,8 +17,8 @@ import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.registry.names import check_model_name
+from llmd.registry.short_names import LATEST
 
-LATEST = ":latest"
 SUFFIX = ".json"
 
 

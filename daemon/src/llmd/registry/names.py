@@ -8,12 +8,11 @@ import reprlib
 import msgspec
 
 from llmd.api.errors import RequestError
-from llmd.registry.short_names import repository_of
+from llmd.registry.short_names import LATEST, repository_of
 
 DERIVED = ".derived"
 """Folder of derived models, below that of the models."""
 
-LATEST = ":latest"
 MAIN = "main"
 HUB_PREFIXES = ("https://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/")
 _WORD = r"[A-Za-z0-9](?:[\w.-]{0,94}[\w-])?"

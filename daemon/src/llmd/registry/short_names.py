@@ -12,6 +12,7 @@ import msgspec
 
 LIST = Path(__file__).with_name("short_names.toml")
 LATEST = ":latest"
+"""The end of a name that Ollama's clients add; the same model is meant without it."""
 
 
 class ShortName(msgspec.Struct, frozen=True):
@@ -55,6 +56,13 @@ def repository_of(text: str) -> str:
     """Return the repository that a short name stands for, or the text itself."""
     entry = short_name(text)
     return text if entry is None else entry.repo
+
+
+def spellings(name: str) -> Iterator[str]:
+    """Yield what a name may be in full, the likeliest first. The list is read for the last one only."""
+    yield name
+    yield name.removesuffix(LATEST)
+    yield repository_of(name)
 
 
 def _entries(families: Mapping[str, _Family]) -> Iterator[ShortName]:

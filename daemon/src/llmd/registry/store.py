@@ -20,10 +20,8 @@ from llmd.registry.derived import DerivedModels
 from llmd.registry.model_folders import model_folders
 from llmd.registry.names import DERIVED
 from llmd.registry.pulled_models import PulledModels
-from llmd.registry.short_names import repository_of, short_name
+from llmd.registry.short_names import short_name, spellings
 from llmd.registry.stored_model import StoredModel, describe
-
-LATEST = ":latest"
 
 
 class Store:
@@ -106,7 +104,7 @@ class Store:
 
 
 def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
-    for exact in (name, name.removesuffix(LATEST), repository_of(name)):
+    for exact in spellings(name):
         if exact in directories:
             return [exact]
     return [known for known in directories if name and known.startswith(name)]

@@ -52,7 +52,7 @@ def test_visual_comes_before_editor_and_a_new_file_starts_with_examples(
     assert llmd("config", "edit").code == 1
 
 
-def test_a_wrong_text_leaves_the_file_and_is_kept_beside_it(
+def test_a_wrong_text_leaves_the_file_and_is_kept_next_to_it(
     llmd: Llmd, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llmd("config", "set", "slots", "3")

@@ -46,7 +46,7 @@ def test_all_topics_are_checked_and_nothing_is_wrong_here(patient: Patient) -> N
     assert set(checks["python"]) == {"id", "status", "seen", "fix", "mend"}
 
 
-def test_symbols_stand_beside_the_words_and_problems_alone_may_be_shown(
+def test_symbols_stand_next_to_the_words_and_problems_alone_may_be_shown(
     llmd: Llmd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "✓ ok" in llmd("doctor", "settings").out

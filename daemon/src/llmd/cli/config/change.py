@@ -67,8 +67,10 @@ def setting_key(name: str) -> str:
 
 def toml_path(key: str, model: str | None) -> tuple[str, ...]:
     """Return where a setting is in the file: ``engine``, ``slots`` or ``models``, the model, ``slots``."""
+    from llmd.config.setting_values import MODELS
+
     section, _, name = key.partition(".")
-    return (section, name) if model is None else ("models", model, name)
+    return (section, name) if model is None else (MODELS, model, name)
 
 
 def typed_value(key: str, texts: Sequence[str]) -> Any:

@@ -9,10 +9,9 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.cli.examples import examples
+from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
 from llmd.cli.output import show_json
 from llmd.cli.settings import JSON
-
-EXIT_CHECK_FAILED = 8
 
 
 @click.command("check", epilog=examples("llmd config check", "llmd config check new.toml"))
@@ -31,7 +30,7 @@ def command(ctx: click.Context, /, *, file: Path | None, as_json: bool) -> None:
         )
     else:
         for error in errors:
-            click.echo(f"{error.message}\n      {error.hint}")
+            click.echo(failure_text(error))
         if not errors:
             click.echo(f"no errors in {checked}")
     ctx.exit(EXIT_CHECK_FAILED if errors else 0)

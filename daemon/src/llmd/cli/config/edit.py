@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from llmd.cli.config.change import chosen_file, file_options
+from llmd.cli.failures import failure_text
 
 NEW_FILE = """\
 # Settings of llmd. `llmd config show --long` lists them all with their meaning.
@@ -26,7 +27,8 @@ NEW_FILE = """\
 def command(*, system: bool, config_file: Path | None) -> None:
     """Open your config.toml in $VISUAL or $EDITOR, and check it before it is replaced.
 
-    If it has errors, you may edit it again. Otherwise the old file stays, and the new text is kept beside it.
+    If it has errors, you may edit it again. Otherwise the old file stays, and the new text is kept next to
+    it.
     """
     from llmd.config.config_change import change_file, read_text
 
@@ -60,7 +62,7 @@ def edited(text: str, draft: Path, file: Path) -> str:
         if not errors:
             return new
         for error in errors:
-            click.echo(f"{error.message}\n      {error.hint}", err=True)
+            click.echo(failure_text(error), err=True)
         if not wants_again():
             refused = joined(errors)
             refused.hint = f"{file} stays as it was; your text is in {draft}"

@@ -20,7 +20,8 @@ from llmd.cli.daemon_logs.options import LogView, log_options
 from llmd.cli.examples import examples
 from llmd.cli.settings import client_options, read_settings
 from llmd.config import TcpAddress
-from llmd.config.log_place import LOG_NAME, LogPlace
+from llmd.config.directories import LOG_NAME
+from llmd.config.log_place import LogPlace
 
 if TYPE_CHECKING:
     from llmd.client import Client
@@ -52,7 +53,7 @@ def find_log(settings: Settings) -> LogPlace:
     try:
         return _log_of(client)
     except DaemonUnreachableError:
-        file = settings.directories.state / LOG_NAME
+        file = settings.directories.log
         if file.exists() and not settings.config.client.host:
             return LogPlace("file", str(file))
         raise

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import llmd
 from llmd.cli.doctor.check import Check, Surroundings, quoted
-from llmd.config.log_place import LOG_NAME
 
 TOLERANCE_S = 3600.0
 
 
 def checks(around: Surroundings) -> Iterator[Check]:
     written = (
-        around.directories.state / LOG_NAME,
+        around.directories.log,
         around.directories.keys,
         around.settings.user_file,
     )

@@ -13,7 +13,6 @@ from llmd.cli.doctor.listening_process import Listening, on_port, on_socket
 from llmd.cli.doctor.patience import ANSWER_LIMIT_S, is_refusal, patient_client
 from llmd.client import EXIT_TIMEOUT, Client
 from llmd.config import Address, UnixAddress
-from llmd.config.log_place import LOG_NAME
 
 LARGE_LOG_BYTES = 100 << 20
 
@@ -27,7 +26,7 @@ def checks(around: Surroundings) -> Iterator[Check]:
     else:
         key = origin.removal("client.api_key") if origin.value else ""
         yield daemon_check(client, version("llmd-daemon"), key)
-    yield log_check(around.directories.state / LOG_NAME)
+    yield log_check(around.directories.log)
 
 
 def daemon_check(client: Client, mine: str, key_removal: str) -> Check:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.machine import total_bytes
+from llmd.api.machine import read_lines, total_bytes
 from llmd.cli.composition import build_store
 from llmd.cli.doctor.check import Check, Surroundings, worst
 from llmd.registry.stored_model import StoredModel
@@ -41,7 +41,7 @@ def checks(around: Surroundings) -> Iterator[Check]:
 
 def processor_check(root: Path, machine: str) -> Check:
     """Check for AVX2, which the fast kernels for x86 need."""
-    info = _lines(root / "proc/cpuinfo")
+    info = read_lines(root / "proc/cpuinfo")
     flags = next((line.partition(":")[2].split() for line in info if line.startswith("flags")), [])
     if machine not in {"x86_64", "AMD64"} or not flags:
         return Check("processor", "ok", machine)
@@ -54,7 +54,7 @@ def processor_check(root: Path, machine: str) -> Check:
 
 def overcommit_check(root: Path) -> Check:
     """Check that the system lets llmd map files that are larger than the memory."""
-    if "".join(_lines(root / "proc/sys/vm/overcommit_memory")).strip() != NEVER_OVERCOMMIT:
+    if "".join(read_lines(root / "proc/sys/vm/overcommit_memory")).strip() != NEVER_OVERCOMMIT:
         return Check("overcommit", "ok", "memory may be reserved before it is used")
     seen = "vm.overcommit_memory is 2: engines cannot reserve memory that they use later"
     return Check("overcommit", "warn", seen, "as root: `sysctl -w vm.overcommit_memory=0`")
@@ -62,7 +62,7 @@ def overcommit_check(root: Path) -> Check:
 
 def swap_check(root: Path) -> Check:
     """Check that the machine does not swap: weights that are swapped out are read at each token."""
-    info = {line.split(":")[0]: int(line.split()[1]) * KIB for line in _lines(root / "proc/meminfo")}
+    info = {line.split(":")[0]: int(line.split()[1]) * KIB for line in read_lines(root / "proc/meminfo")}
     total, available = info.get("MemTotal", 0), info.get("MemAvailable", 0)
     swap, used = info.get("SwapTotal", 0), info.get("SwapTotal", 0) - info.get("SwapFree", 0)
     if used <= MUCH_SWAP * swap or available >= LITTLE_MEMORY * total:
@@ -79,10 +79,3 @@ def models_checks(models: Sequence[StoredModel], memory: int, what: str, fix: st
             seen = f"its weights have {format_bytes(model.size_bytes)}, but {what} {format_bytes(memory)}"
             smaller = f"quantise it: `llmd config set quant q4 --model {shlex.quote(model.name)}`"
             yield Check(f"memory:{model.name}", "warn", seen, fix or smaller)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text().splitlines()
-    except OSError:
-        return []

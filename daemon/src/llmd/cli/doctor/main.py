@@ -11,13 +11,13 @@ import click
 
 from llmd.cli.doctor.check import Check, Surroundings, surroundings
 from llmd.cli.examples import examples
+from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.plugins.notices import repair_interrupted
 from llmd.host.old_keys import with_old_keys
 
 log = logging.getLogger(__name__)
 
-EXIT_CHECK_FAILED = 8
 TOPICS = (
     "environment",
     "limits",

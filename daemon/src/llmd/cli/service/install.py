@@ -117,14 +117,13 @@ def agent(models: tuple[str, ...], config_file: Path | None) -> LaunchAgent:
     """Return the launchd agent of this installation."""
     from llmd.cli.service.launch_agent import LaunchAgent
     from llmd.cli.service.units import checked_models
-    from llmd.config.log_place import LOG_NAME
 
     settings = read_settings(config_file)
     config = ["--config", str(config_file.resolve())] if config_file else []
     named = ["--", *checked_models(models)] if models else []
     return LaunchAgent(
         (*launcher(), "-v", "serve", *config, *named),
-        settings.directories.state / LOG_NAME,
+        settings.directories.log,
         kept_variables(os.environ),
     )
 

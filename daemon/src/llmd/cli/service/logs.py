@@ -16,10 +16,10 @@ def command(*, is_system: bool, view: LogView) -> None:
     """Show the last lines of the service's log."""
     from llmd.cli.daemon_logs.command import show_log
     from llmd.cli.service.units import SERVICE
-    from llmd.config.log_place import LOG_NAME, LogPlace
+    from llmd.config.log_place import LogPlace
 
     if is_macos():
-        place = LogPlace("file", str(build_settings(None).directories.state / LOG_NAME))
+        place = LogPlace("file", str(build_settings(None).directories.log))
     else:
         service = installed_service(is_system=is_system)
         place = LogPlace("journal", unit=SERVICE, is_user_unit=not service.is_system)

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name
-from llmd.registry.short_names import repository_of, short_name
+from llmd.registry.short_names import short_name, spellings
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.served_model import ServedModel
 
-LATEST = ":latest"
 ANY = "*"
 NEAREST = 3
 
@@ -135,7 +134,7 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
     known = {name: name for name in names} | {
         alias: name for alias, name in aliases.items() if alias not in patterns
     }
-    for exact in (asked, asked.removesuffix(LATEST), repository_of(asked)):
+    for exact in spellings(asked):
         if exact in known:
             return [known[exact]]
     meant = [name for pattern, name in patterns.items() if fnmatchcase(asked, pattern)]
