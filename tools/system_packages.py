@@ -18,6 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
+# Package, program and purpose of what is optional.
+OPTIONAL = (
+    ("curl", "curl", "running an example"),
+    ("systemd", "systemd-analyze", "checking unit files"),
+)
+NEON = (
+    ("g++-aarch64-linux-gnu", "aarch64-linux-gnu-g++", "compiling the NEON tests"),
+    ("qemu-user", "qemu-aarch64", "running the NEON tests"),
+)
 EXHAUSTIVE = (
     ("chromium", "chromium", "testing the web page"),
     ("clang-19", "clang++-19", "a second compiler's warnings"),
@@ -29,7 +38,7 @@ EXHAUSTIVE = (
     ("valgrind", "valgrind", "memory errors of the C library"),
     ("zsh", "zsh", "its completion of commands"),
 )
-"""Package, program and purpose of what only ``make test-full`` needs."""
+"""What only ``make test-full`` needs."""
 ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
 
 
@@ -52,22 +61,17 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         SystemPackage(f"{python}-venv", importlib.util.find_spec("ensurepip") is not None, "environments"),
         SystemPackage(f"{python}-dev", header.exists(), "the headers of the CPU backend"),
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
-        SystemPackage("curl", shutil.which("curl") is not None, "running an example", is_required=False),
     ]
-    systemd = shutil.which("systemd-analyze") is not None
-    packages.append(SystemPackage("systemd", systemd, "checking unit files", is_required=False))
+    programs = [*OPTIONAL]
     if platform.machine() != "aarch64":
-        cross = shutil.which("aarch64-linux-gnu-g++") is not None
-        emulator = shutil.which("qemu-aarch64") is not None
-        packages += [
-            SystemPackage("g++-aarch64-linux-gnu", cross, "compiling the NEON tests", is_required=False),
-            SystemPackage("qemu-user", emulator, "running the NEON tests", is_required=False),
-        ]
+        programs += NEON
     if exhaustive:
-        packages += [
-            SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
-            for name, program, purpose in EXHAUSTIVE
-        ]
+        programs += EXHAUSTIVE
+    packages += [
+        SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
+        for name, program, purpose in programs
+    ]
+    if exhaustive:
         # Without it valgrind does not know the functions of the C library.
         debug = Path("/usr/lib/debug/.build-id").is_dir()
         packages.append(SystemPackage("libc6-dbg", debug, "valgrind", is_required=False))

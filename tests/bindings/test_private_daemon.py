@@ -13,6 +13,7 @@ import pytest
 from tests.bindings.building import Probe
 from tests.serving.home import Home
 from tests.serving.model import CONTEXT_LEN
+from tests.serving.processes import children
 
 OK, BAD_ARGUMENT, REJECTED, NOT_STARTED = 0, 2, 9, 13
 OPTIONS = ("set", "device", "reference", "set", "max_ctx", "64", "set", "kv_memory", "64MiB")
@@ -33,12 +34,6 @@ def with_program(probe: Probe, folder: Path, script: str) -> Probe:
     return Probe(
         probe.command, {**probe.environment, "PATH": f"{folder}:/usr/bin:/bin", "TMPDIR": str(folder)}
     )
-
-
-def children(process: int) -> list[int]:
-    """The children of a process, also those that have ended and for which it has not waited."""
-    tasks = Path(f"/proc/{process}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def is_alive(process: int) -> bool:

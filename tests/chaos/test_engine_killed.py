@@ -15,6 +15,7 @@ from typing import Any
 from llmd.client import Answer, Client
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
+from tests.serving.processes import children
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 NUM_STREAMS = 8
@@ -96,8 +97,7 @@ def engine_pid(daemon: RunningDaemon) -> int:
 
 def grammar_pid(daemon: RunningDaemon) -> int:
     """The process that the engine has started."""
-    lists = Path(f"/proc/{engine_pid(daemon)}/task").glob("*/children")
-    (child,) = [int(child) for text in lists for child in text.read_text().split()]
+    (child,) = children(engine_pid(daemon))
     return child
 
 

@@ -19,6 +19,9 @@ def llmd_commands():
     return [Command("{command}", "Do nothing.", lambda: None)]
 """
 
+CRASHES = "import os\nos.abort()\n"
+"""The source of a plugin whose probe fails."""
+
 
 def make_wheel(
     folder: Path,

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.environments import UV, EnvironmentFactory
-from tests.packaging.made_wheels import PLUGIN, make_plugin, make_wheel
+from tests.packaging.made_wheels import CRASHES, PLUGIN, make_plugin, make_wheel
 from tests.packaging.user import User
 
 pytestmark = pytest.mark.packaging
 
-CRASHES = "import os\nos.abort()\n"
 # Works from the folder where it is tried out, but not from the environment.
 FAILS_IN_PLACE = PLUGIN.format(command="late") + "assert 'staged' in __file__, 'found in the environment'\n"
 HANGS_IN_PLACE = (

@@ -13,12 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.environments import UV, Environment, EnvironmentFactory
-from tests.packaging.made_wheels import make_plugin
+from tests.packaging.made_wheels import CRASHES, make_plugin
 from tests.packaging.user import User
 
 pytestmark = [pytest.mark.packaging, pytest.mark.exhaustive]
-
-CRASHES = "import os\nos.abort()\n"
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.environments import ROOT, Environment
+from tests.environments import UV, Environment
 
 pytestmark = pytest.mark.packaging
-UV = ROOT / ".tools" / "bin" / "uv"
 
 
 def exec_start(printed: str) -> str:

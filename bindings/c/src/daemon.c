@@ -57,10 +57,8 @@ static llmd_status set_key(llmd_daemon* daemon, const char* key) {
     free(daemon->endpoint.key);
     daemon->endpoint.key = NULL;
     if (key == NULL || *key == '\0') return LLMD_OK;
-    for (const char* at = key; *at != '\0'; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F)
-            return set_fault(&daemon->fault, LLMD_BAD_ARGUMENT, "",
-                             "LLMD_API_KEY contains a control character");
+    if (has_control(key, strlen(key)))
+        return set_fault(&daemon->fault, LLMD_BAD_ARGUMENT, "", "LLMD_API_KEY contains a control character");
     daemon->endpoint.key = strdup(key);
     return daemon->endpoint.key == NULL ? out_of_memory(&daemon->fault) : LLMD_OK;
 }
@@ -75,6 +73,12 @@ llmd_status set_timeouts_and_key(llmd_daemon* daemon) {
     daemon->endpoint.silence_ms = options_ms(&daemon->options, "silence_timeout_ms", SILENCE_MS);
     const char* key = options_value(&daemon->options, "api_key");
     return set_key(daemon, key == NULL ? getenv("LLMD_API_KEY") : key);
+}
+
+llmd_status check_has_daemon(llmd_daemon* daemon) {
+    if (daemon->has_address) return LLMD_OK;
+    return set_fault(&daemon->fault, LLMD_BAD_ARGUMENT, "call llmd_connect or llmd_load first",
+                     "the handle has no daemon");
 }
 
 static llmd_status try_address(llmd_daemon* daemon) {

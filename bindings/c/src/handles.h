@@ -44,6 +44,9 @@ struct llmd_request {
 // daemon.
 llmd_status set_timeouts_and_key(llmd_daemon* daemon);
 
+// LLMD_BAD_ARGUMENT if neither llmd_connect nor llmd_load has succeeded.
+llmd_status check_has_daemon(llmd_daemon* daemon);
+
 // Each call with a request begins and ends with these. A call that is running already cannot begin again.
 llmd_status begin_call(llmd_request* request);
 llmd_status end_call(llmd_request* request, llmd_status status);

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "digits.h"
+
 // Longest hexadecimal number of a chunk's size: 2^60 bytes cannot overflow.
 enum { SIZE_DIGITS = 15 };
 
@@ -13,8 +15,6 @@ void http_begin(struct http_reader* reader, http_body body, void* context) {
 }
 
 bool http_is_over(const struct http_reader* reader) { return reader->state >= HTTP_DONE; }
-
-static bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 
 // "HTTP/1.1 200 OK"; the reason may be missing.
 static enum http_state read_status_line(struct http_reader* reader) {
@@ -74,13 +74,6 @@ static enum http_state read_header(struct http_reader* reader) {
         if (strcasecmp(value, "identity") != 0) return HTTP_FAILED;
     }
     return HTTP_HEADER;
-}
-
-static int hex_digit(char byte) {
-    if (is_digit(byte)) return byte - '0';
-    if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-    if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-    return -1;
 }
 
 static enum http_state read_chunk_size(struct http_reader* reader) {

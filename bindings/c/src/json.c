@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "digits.h"
 #include "utf8.h"
 
 // The functions below return where a part ends, or NULL if it does not have the right form.
@@ -10,15 +11,6 @@
 static const char* after_space(const char* at, const char* end) {
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) at++;
     return at;
-}
-
-static bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
-
-static int hex_digit(char byte) {
-    if (is_digit(byte)) return byte - '0';
-    if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-    if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-    return -1;
 }
 
 // `at` is behind the backslash.

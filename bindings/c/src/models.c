@@ -24,13 +24,12 @@ llmd_status llmd_models(llmd_daemon* daemon, size_t* count) {
     buffer_clear(&daemon->names);
     daemon->name_count = 0;
     if (count != NULL) *count = 0;
-    if (!daemon->has_address)
-        return set_fault(&daemon->fault, LLMD_BAD_ARGUMENT, "call llmd_connect or llmd_load first",
-                         "the handle has no daemon");
+    llmd_status status = check_has_daemon(daemon);
+    if (status != LLMD_OK) return status;
     const struct exchange exchange = {&daemon->endpoint, -1, "GET", "/v1/models", NULL};
     struct buffer text = {0};
     struct json reply;
-    llmd_status status = exchange_json(&exchange, &text, &reply, &daemon->fault);
+    status = exchange_json(&exchange, &text, &reply, &daemon->fault);
     if (status == LLMD_OK) status = keep_names(daemon, reply);
     buffer_free(&text);
     if (status != LLMD_OK) daemon->name_count = 0;

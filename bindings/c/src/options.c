@@ -32,15 +32,14 @@ static llmd_status wrong(const struct option* option, const char* form, struct f
                      form);
 }
 
-static bool has_control(const char* value, size_t length) {
+bool has_control(const char* value, size_t length) {
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)value[i] < 0x20 || value[i] == 0x7F) return true;
     return false;
 }
 
-static bool is_integer(const char* value, size_t length) {
-    struct json number;
-    if (!json_parse(value, length, &number) || !json_is_number(number)) return false;
+static bool is_integer(struct json number) {
+    if (!json_is_number(number)) return false;
     for (size_t i = 0; i < number.length; i++)
         if (strchr(".eE", number.text[i]) != NULL) return false;
     return true;
@@ -65,7 +64,7 @@ static llmd_status set_json(const struct option* option, const char* value, size
     const bool is_json = json_parse(value, length, &json);
     switch (option->kind) {
         case OPTION_INTEGER:
-            if (!is_integer(value, length)) return wrong(option, "a whole number", fault);
+            if (!is_json || !is_integer(json)) return wrong(option, "a whole number", fault);
             break;
         case OPTION_NUMBER:
             if (!is_json || !json_is_number(json)) return wrong(option, "a number such as 0.7", fault);

@@ -53,6 +53,9 @@ int options_ms(const struct options* options, const char* name, int otherwise);
 // Adds the members of a JSON object that a call sends, each followed by a comma.
 void options_write(const struct options* options, unsigned call, struct buffer* json);
 
+// Whether a text has ASCII control characters.
+bool has_control(const char* value, size_t length);
+
 // The length of a text whose length may be LLMD_NUL. LLMD_BAD_ARGUMENT if it is missing or not UTF-8; `what`
 // names it.
 llmd_status check_text(const char* what, const char* text, size_t* length, struct fault* fault);

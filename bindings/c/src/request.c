@@ -52,14 +52,13 @@ llmd_status llmd_request_new(llmd_daemon* daemon, llmd_request** request) {
     if (request != NULL) *request = NULL;
     if (request == NULL || daemon == NULL) return LLMD_BAD_ARGUMENT;
     clear_fault(&daemon->fault);
-    if (!daemon->has_address)
-        return set_fault(&daemon->fault, LLMD_BAD_ARGUMENT, "call llmd_connect or llmd_load first",
-                         "the handle has no daemon");
+    llmd_status status = check_has_daemon(daemon);
+    if (status != LLMD_OK) return status;
     llmd_request* made = calloc(1, sizeof *made);
     if (made == NULL) return out_of_memory(&daemon->fault);
     made->cancel[0] = made->cancel[1] = -1;
     options_begin(&made->options, table, OPTION_COUNT);
-    llmd_status status = copy_endpoint(daemon, made);
+    status = copy_endpoint(daemon, made);
     if (status == LLMD_OK && pipe2(made->cancel, O_CLOEXEC | O_NONBLOCK) != 0)
         status = system_fault(&daemon->fault, "create a pipe", errno);
     if (status == LLMD_OK)

@@ -22,6 +22,7 @@ from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
 from tests.serving.home import LLMD, STOP_LIMIT_S, Home
 from tests.serving.model import write_model
+from tests.serving.processes import children
 
 Llmd = Callable[..., Any]
 
@@ -213,12 +214,10 @@ def test_a_spare_engine_is_kept_unless_the_flag_says_no(
             assert served.end() == 0
 
 
-def engines_of(pid: int) -> list[str]:
+def engines_of(pid: int) -> list[int]:
     """Return the engine processes among a process's children."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    children = [child for one in lists for child in one.read_text().split()]
-    commands = [Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children]
-    return [child for child, command in zip(children, commands, strict=True) if b"llmd.engine" in command]
+    commands = {child: Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0") for child in children(pid)}
+    return [child for child, command in commands.items() if b"llmd.engine" in command]
 
 
 def test_a_file_of_settings_may_be_named(llmd: Llmd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from llmd.host.names import PluginName, discover, module_files
+import pytest
+
+from llmd.host.names import PluginName, discover, module_files, project_of
 from tests.plugin_sites import Site
 
 
@@ -28,6 +30,14 @@ def test_built_in_plugins_come_first_then_by_distribution(site: Site) -> None:
 def test_a_plugin_installed_later_is_found_by_the_same_process(site: Site) -> None:
     site.install("twin_one")
     assert [plugin.name for plugin in site.install("twin_two")] == ["twin-one", "twin-two"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "project"),
+    [("Made_x.y[extra]>=2,<3; python_version > '3'", "Made_x.y"), ("made", "made"), ("", ""), (">=2", "")],
+)
+def test_a_requirement_begins_with_a_project(requirement: str, project: str) -> None:
+    assert project_of(requirement) == project
 
 
 def test_files_of_a_module_outside_a_package_are_itself(site: Site) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 CORE_DISTRIBUTION = "llmd-daemon"
-
+PROJECT = re.compile(r"[A-Za-z0-9._-]+")
 
 DEVICE_TRIAL = "llmd.testing.trial:try_device"
 """The function that a probe runs on each device. It is a name, so that only the child process imports it."""
@@ -60,6 +60,12 @@ def discover() -> tuple[PluginName, ...]:
 def canonical(distribution: str) -> str:
     """Return the form of a distribution name in which equal names are equal strings (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def project_of(requirement: str) -> str:
+    """Return the name that a requirement begins with, as it is written there; empty if there is none."""
+    match = PROJECT.match(requirement)
+    return match[0] if match else ""
 
 
 def module_files(module: str) -> tuple[Path, ...]:

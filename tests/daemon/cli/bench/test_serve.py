@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.serving.home import LLMD, Home
+from tests.serving.processes import children
 from tests.serving.running import MODEL, RunningDaemon
 from tests.serving.terminal import terminal
 
@@ -106,12 +107,6 @@ def test_ctrl_c_shows_what_there_is_and_ends_the_daemon_of_its_own(
     assert f"{'Failed requests:':<40} 0" in shell.shown
     assert own
     assert not any(Path(f"/proc/{pid}").exists() for pid in own)
-
-
-def children(pid: int) -> list[int]:
-    """Return the child processes of a process."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for text in lists for child in text.read_text().split()]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from llmd.cli.doctor.check import Check, Surroundings, quoted
-from llmd.host.names import CORE_DISTRIBUTION
+from llmd.host.names import CORE_DISTRIBUTION, project_of
 
 PROGRAM = "llmd"
 LIBRARIES = (
@@ -55,10 +55,7 @@ def pwd_home() -> str:
 def required_modules() -> tuple[str, ...]:
     """Return the modules of the packages that llmd needs, and llmd if it is installed elsewhere."""
     installed = metadata.distribution(CORE_DISTRIBUTION)
-    names = [line.split(";")[0].strip() for line in installed.requires or () if "extra ==" not in line]
-    packages = [
-        "".join(char if char.isalnum() or char in "-_" else " " for char in name).split()[0] for name in names
-    ]
+    packages = [project_of(line) for line in installed.requires or () if "extra ==" not in line]
     own = [PROGRAM] if Path(str(installed.locate_file(PROGRAM))).is_dir() else []
     return (*own, *(package.replace("-", "_") for package in packages))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from llmd.cli.composition import build_host
+from llmd.cli.composition import build_host, build_names
 from llmd.cli.doctor.check import Check, Surroundings
 from llmd.cli.plugins.listing import missing_plugins
 from llmd.host.devices import DeviceState, best
@@ -13,7 +13,7 @@ from llmd.host.states import PluginState
 
 def checks(_around: Surroundings) -> Iterator[Check]:
     host = build_host()
-    yield from plugin_checks((*host.examine(), *missing_plugins()))
+    yield from plugin_checks((*host.examine(), *missing_plugins(build_names())))
     yield from device_checks(host.devices())
 
 

@@ -1,4 +1,4 @@
-"""What ``llmd plugins enable`` and ``disable`` share."""
+"""Finds the plugin that a user named; what ``llmd plugins enable`` and ``disable`` share."""
 
 from __future__ import annotations
 
@@ -40,15 +40,19 @@ def choose(name: str, *, enabled: bool, as_json: bool) -> None:
     say(notes)
 
 
+def plugins_named(name: str, plugins: tuple[PluginName, ...]) -> list[PluginName]:
+    """Return the plugins of that name, then those of a distribution of that name."""
+    named = [plugin for plugin in plugins if plugin.name == name]
+    return named + [plugin for plugin in plugins if canonical(plugin.distribution) == canonical(name)]
+
+
 def find_plugin(name: str, plugins: tuple[PluginName, ...]) -> PluginName:
-    """Return the installed plugin of that name, or the only one of a distribution of that name.
+    """Return the installed plugin of that name, or the first one of a distribution of that name.
 
     Raises:
         NotFoundError: there is none; the hint has the nearest name.
     """
-    named = [plugin for plugin in plugins if plugin.name == name]
-    named += [plugin for plugin in plugins if canonical(plugin.distribution) == canonical(name)]
-    if named:
+    if named := plugins_named(name, plugins):
         return named[0]
     close = difflib.get_close_matches(name, [plugin.name for plugin in plugins], n=1)
     raise NotFoundError(

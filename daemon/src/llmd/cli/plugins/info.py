@@ -24,8 +24,8 @@ def command(*, name: str, as_json: bool) -> None:
     NAME is a plugin or a distribution that `llmd plugins list` shows. A plugin that has not been probed is
     probed now, in a child process.
     """
-    plugin = find_plugin(name, build_names())
-    info = plugin_info(plugin, build_names(), build_cache(), build_choices().load().disabled)
+    plugins = build_names()
+    info = plugin_info(find_plugin(name, plugins), plugins, build_cache(), build_choices().load().disabled)
     if as_json:
         show_json({"plugin": info})
     else:

@@ -11,7 +11,7 @@ import click
 
 from llmd.cli.composition import build_cache, build_choices, build_names
 from llmd.cli.output import Column, View, listing_options, show
-from llmd.host.names import DEVICE_TRIAL
+from llmd.host.names import DEVICE_TRIAL, PluginName
 from llmd.host.states import PluginState
 
 SHOWN_NAMES = 3
@@ -62,12 +62,14 @@ def all_states() -> tuple[PluginState, ...]:
     """Return the states of installed plugins, then those of plugins that an upgrade removed."""
     from llmd.host.listing import known_states
 
-    disabled = build_choices().load().disabled
-    return (*known_states(build_names(), build_cache(), DEVICE_TRIAL, disabled), *missing_plugins())
+    plugins, disabled = build_names(), build_choices().load().disabled
+    return (*known_states(plugins, build_cache(), DEVICE_TRIAL, disabled), *missing_plugins(plugins))
 
 
-def missing_plugins() -> tuple[PluginState, ...]:
-    """Return a row for each plugin that was installed and that an upgrade of the environment removed."""
+def missing_plugins(plugins: Sequence[PluginName]) -> tuple[PluginState, ...]:
+    """Return a row for each plugin that was installed and that an upgrade of the environment removed;
+    ``plugins`` are those that are there.
+    """
     from llmd.host.listing import missing_states
 
-    return missing_states(build_choices().installed_in(Path(sys.prefix)), build_names())
+    return missing_states(build_choices().installed_in(Path(sys.prefix)), plugins)

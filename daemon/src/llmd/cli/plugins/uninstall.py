@@ -11,6 +11,7 @@ from llmd.cli.completion.names import plugin_names
 from llmd.cli.composition import build_choices, build_installer, build_names
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
+from llmd.cli.plugins.choosing import plugins_named
 from llmd.cli.plugins.install import show_changes
 from llmd.cli.plugins.notices import daemon_note, say
 from llmd.cli.settings import JSON
@@ -51,11 +52,7 @@ def distribution_of(name: str, plugins: tuple[PluginName, ...]) -> str | None:
     Raises:
         ConfigError: it is part of llmd.
     """
-    found = {
-        plugin.distribution
-        for plugin in plugins
-        if name == plugin.name or canonical(name) == canonical(plugin.distribution)
-    }
+    found = {plugin.distribution for plugin in plugins_named(name, plugins)}
     if CORE_DISTRIBUTION in found:
         raise ConfigError(
             f"{name} is part of llmd and cannot be uninstalled", hint=f"run `llmd plugins disable {name}`"

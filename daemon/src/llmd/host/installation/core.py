@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 
-from llmd.host.names import CORE_DISTRIBUTION
-
-PROJECT = re.compile(r"[A-Za-z0-9._-]+")
+from llmd.host.installation.distributions import find
+from llmd.host.names import CORE_DISTRIBUTION, project_of
 
 
 def core_versions() -> dict[str, str]:
@@ -17,16 +14,11 @@ def core_versions() -> dict[str, str]:
     versions: dict[str, str] = {}
     waiting = [CORE_DISTRIBUTION]
     while waiting:
-        name = waiting.pop()
-        try:
-            found = metadata.distribution(name)
-        except (
-            metadata.PackageNotFoundError
-        ):  # required only on other platforms, or by an extra that is not installed
-            continue
-        if found.name not in versions:
+        found = find(waiting.pop())
+        # None: required only on other platforms, or by an extra that is not installed.
+        if found and found.name not in versions:
             versions[found.name] = found.version
-            waiting += [match[0] for line in found.requires or () if (match := PROJECT.match(line))]
+            waiting += filter(None, map(project_of, found.requires or ()))
     return versions
 
 

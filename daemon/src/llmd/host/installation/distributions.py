@@ -11,9 +11,8 @@ from pathlib import Path
 
 from llmd.api.errors import PluginError
 from llmd.api.plugins import ENTRY_POINT_GROUP
-from llmd.host.installation.core import PROJECT
 from llmd.host.installation.pip import Resolved
-from llmd.host.names import PluginName, canonical
+from llmd.host.names import PluginName, canonical, project_of
 
 
 def find(name: str) -> metadata.Distribution | None:
@@ -75,8 +74,7 @@ def dependents_of(names: Sequence[str]) -> list[str]:
         for one in metadata.distributions()
         if canonical(one.name) not in wanted
         and any(
-            "extra ==" not in line and (match := PROJECT.match(line)) and canonical(match[0]) in wanted
-            for line in one.requires or ()
+            "extra ==" not in line and canonical(project_of(line)) in wanted for line in one.requires or ()
         )
     )
 

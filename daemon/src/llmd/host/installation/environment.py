@@ -74,8 +74,8 @@ class Environment(msgspec.Struct, frozen=True):
 
     def upgrade_note(self, requirement: str) -> str:
         """Say how a plugin survives an upgrade of llmd; empty if an upgrade keeps it."""
-        target = shlex.quote(requirement)
-        if self._is_known(requirement):
+        known, target = self._known(), shlex.quote(requirement)
+        if canonical(requirement) in known or requirement in known.values():
             return ""
         if self.made_by == "pipx":
             return (
@@ -83,40 +83,31 @@ class Environment(msgspec.Struct, frozen=True):
                 f" pipx inject --force {self.prefix.name} {target}"
             )
         if self.made_by == "uv tool":
-            extras = _with(self._others_of_uv().values())
             return (
                 "`uv tool upgrade` removes plugins that uv does not know; to keep this one, run:"
-                f" uv tool install {self.prefix.name}{extras} --with {target}"
+                f" uv tool install {self.prefix.name}{_with(known.values())} --with {target}"
             )
         if self.made_by == "checkout":
             return "`make setup` removes the plugin when dependencies change; install it again after that"
         return ""
 
-    def _is_known(self, requirement: str) -> bool:
-        """Whether pipx or uv already installs this along with llmd."""
-        if self.made_by == "pipx":
-            return canonical(requirement) in map(canonical, self._injected())
-        others = self._others_of_uv() if self.made_by == "uv tool" else {}
-        return canonical(requirement) in others or requirement in others.values()
-
     def removal_note(self, distribution: str) -> str:
         """Say how a removed plugin stays away after an upgrade of llmd; empty if nothing brings it back."""
-        name = canonical(distribution)
-        if self.made_by == "pipx" and name in map(canonical, self._injected()):
+        name, known = canonical(distribution), self._known()
+        if name not in known:
+            return ""
+        if self.made_by == "pipx":
             return f"pipx still knows the plugin; run: pipx uninject {self.prefix.name} {name}"
-        others = self._others_of_uv() if self.made_by == "uv tool" else {}
-        if name in others:
-            kept = _with(wanted for other, wanted in others.items() if other != name)
-            return f"uv still knows the plugin; run: uv tool install {self.prefix.name}{kept}"
-        return ""
+        kept = _with(wanted for other, wanted in known.items() if other != name)
+        return f"uv still knows the plugin; run: uv tool install {self.prefix.name}{kept}"
 
-    def _injected(self) -> list[str]:
-        """Return the distributions that pipx installs along with llmd."""
-        about = json.loads((self.prefix / "pipx_metadata.json").read_text())
-        return list(about.get("injected_packages", {}))
-
-    def _others_of_uv(self) -> dict[str, str]:
-        """Return the distributions that uv installs along with llmd, with what to pass to ``--with``."""
+    def _known(self) -> dict[str, str]:
+        """Return what pipx or uv installs along with llmd: distributions, with what a user passes to it."""
+        if self.made_by == "pipx":
+            about = json.loads((self.prefix / "pipx_metadata.json").read_text())
+            return {canonical(name): name for name in about.get("injected_packages", {})}
+        if self.made_by != "uv tool":
+            return {}
         receipt = tomllib.loads((self.prefix / "uv-receipt.toml").read_text())
         wanted = receipt.get("tool", {}).get("requirements", [])
         return {

@@ -81,10 +81,13 @@ class FileChanges:
 
     def apply(self, purpose: str, old: Iterable[Path]) -> None:
         """Remove the files ``old`` (absolute paths) and move the staged files into place."""
+        from llmd.config.private_file import replace_private_file  # not while a group of commands is loaded
+
         new = [path.relative_to(self.staged) for path in files_below(self.staged)]
         replaced = [self._prefix / path for path in new if os.path.lexists(self._prefix / path)]
         gone = sorted({path.relative_to(self._prefix) for path in [*old, *replaced]})
-        self._write(Journal(purpose, list(map(str, gone)), list(map(str, new))))
+        journal = Journal(purpose, list(map(str, gone)), list(map(str, new)))
+        replace_private_file(self._journal, msgspec.json.encode(journal))
         for path in gone:
             _move(self._prefix / path, self._kept / path)
         for path in new:
@@ -127,15 +130,6 @@ class FileChanges:
                     folder.rmdir()
                 except OSError:
                     break
-
-    def _write(self, journal: Journal) -> None:
-        """Write the journal as a whole or not at all."""
-        unfinished = self._journal.with_suffix(".new")
-        with unfinished.open("wb") as file:
-            file.write(msgspec.json.encode(journal))
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self._journal)
 
     def _remove_folder(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

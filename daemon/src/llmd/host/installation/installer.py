@@ -27,8 +27,6 @@ from llmd.host.installation.pip import UNCHANGED, Pip, Resolved
 from llmd.host.installation.targets import Target
 from llmd.host.names import PluginName, canonical
 
-Report = Callable[[str], None]
-
 
 class Change(msgspec.Struct, frozen=True):
     """One distribution that is added, replaced or removed. An empty version means absent."""

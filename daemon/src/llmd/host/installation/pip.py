@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.host.names import canonical
+from llmd.host.names import canonical, project_of
 
 UNCHANGED = "nothing was changed"
 # They would send files elsewhere than to the folder that this module names.
@@ -131,9 +131,9 @@ def failure(stdout: str, stderr: str) -> PluginError:
     """Return the error of a pip that failed: a conflict with llmd in words, else what pip printed."""
     kept = dict(KEPT.findall(stdout))
     for dependent, wanted in DEPENDS.findall(stdout):
-        name = re.match(r"[A-Za-z0-9._-]+", wanted)
-        if name and name[0] in kept:
-            return _conflict(dependent, wanted, f"{name[0]} {kept[name[0]]}")
+        name = project_of(wanted)
+        if name in kept:
+            return _conflict(dependent, wanted, f"{name} {kept[name]}")
     if absent := ABSENT.search(stderr):
         return PluginError(
             f"no package index has {absent[1]} for this Python",

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.errors import ConfigError
-from llmd.host.names import canonical
+from llmd.host.names import canonical, project_of
 
 REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?\s*([=<>!~]=?=?\s*[^;@\s]+)?\Z")
 URL = re.compile(r"(https?|file|git\+(https?|ssh|file))://[^\s;]+\Z")
@@ -25,8 +25,7 @@ class Target(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """The canonical name of the distribution; empty for a path or URL."""
-        match = None if self.is_file else re.match(r"[A-Za-z0-9._-]+", self.requirement)
-        return canonical(match[0]) if match else ""
+        return "" if self.is_file else canonical(project_of(self.requirement))
 
 
 def read_target(text: str) -> Target:
