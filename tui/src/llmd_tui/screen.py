@@ -46,11 +46,6 @@ class DaemonScreen(Screen[None]):
             text-style: bold;
             height: 1;
         }
-        DataTable {
-            height: auto;
-            max-height: 1fr;
-            background: $background;
-        }
     }
     """
     NAME: ClassVar[str] = ""
