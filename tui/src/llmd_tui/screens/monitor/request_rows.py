@@ -63,7 +63,7 @@ def state_of(request: Request) -> str:
         return f"failed: {request.error}"
     if request.finish:
         return f"ended: {request.finish}"
-    if request.state in {"queued", "waiting"}:
+    if request.is_waiting:
         return waiting_reason(request.waiting_for)
     return request.state or "-"
 
