@@ -6,9 +6,9 @@ group ``llmd_tui``. Its name there is what ``llmd tui NAME`` opens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from textual import work
 from textual.app import ComposeResult
@@ -24,6 +24,7 @@ from llmd_tui.widgets.status_line import StatusLine
 if TYPE_CHECKING:
     from llmd_tui.app import LlmdTui
 
+T = TypeVar("T")
 GROUP = "llmd_tui"
 ORDER = ("chat", "models", "devices", "monitor", "kv", "plugins", "logs")
 """Our screens in the order of their keys; those of others follow by name."""
@@ -92,6 +93,14 @@ class DaemonScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.show_state(self.tui.state)
         self.begin_fetch()
+
+    async def told(self, doing: Awaitable[T]) -> T | None:
+        """Wait for something; say what went wrong."""
+        try:
+            return await doing
+        except LlmdError as error:
+            self.notify(str(error), severity="error", timeout=10)
+            return None
 
     @work(exclusive=True, group="fetch")
     async def begin_fetch(self) -> None:

@@ -9,7 +9,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.plugins.plugin_rows import COLUMNS, commands, key_of, row_of, summary
@@ -78,11 +77,7 @@ class PluginsScreen(DaemonScreen):
     @work(exclusive=True, group="describe")
     async def action_describe_again(self) -> None:
         """Let the daemon read its configuration again, and show what it then says of its plugins."""
-        try:
-            await self.daemon.post("/llmd/reload", {})
-        except LlmdError as error:
-            self.notify(str(error), severity="error", timeout=10)
-        else:
+        if await self.told(self.daemon.post("/llmd/reload", {})) is not None:
             self.notify("The daemon has read its configuration again.")
         self.begin_fetch()
 
