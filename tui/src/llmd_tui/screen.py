@@ -10,15 +10,18 @@ from collections.abc import Awaitable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
 from llmd.api.errors import LlmdError
+from llmd_tui import actions
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.filter_table import FilterTable
+from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
@@ -93,6 +96,17 @@ class DaemonScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.show_state(self.tui.state)
         self.begin_fetch()
+
+    def copy_fix(self, fix: str) -> None:
+        """Copy the command in a fix; an empty fix says that none is needed."""
+        if fix:
+            self.post_message(actions.CopyText(to_type(fix), "the fix"))
+        else:
+            self.notify("There is nothing to fix.")
+
+    @on(FilterTable.Sorted)
+    def keep_sorting(self, message: FilterTable.Sorted) -> None:
+        self.tui.keep_sorting(self.NAME, message.sorting)
 
     async def told(self, doing: Awaitable[T]) -> T | None:
         """Wait for something; say what went wrong."""

@@ -250,10 +250,6 @@ class ModelsScreen(DaemonScreen):
     def chat_with_chosen(self) -> None:
         self.action_chat()
 
-    @on(FilterTable.Sorted)
-    def keep_sorting(self, message: FilterTable.Sorted) -> None:
-        self.tui.keep_sorting(self.NAME, message.sorting)
-
     def _selected_model(self) -> ListedModel | None:
         selected = self.query_one(FilterTable).selected
         if selected is None:

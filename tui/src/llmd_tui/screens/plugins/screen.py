@@ -9,13 +9,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.plugins.plugin_rows import COLUMNS, commands, key_of, row_of, summary
 from llmd_tui.widgets.command_dialog import CommandDialog
 from llmd_tui.widgets.details import Details
 from llmd_tui.widgets.filter_table import FilterTable
-from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.table import Table
 
 INSTALL = ("llmd plugins install NAME", "llmd plugins list")
@@ -68,11 +66,7 @@ class PluginsScreen(DaemonScreen):
 
     def action_copy_fix(self) -> None:
         """Copy how to make the plugin work."""
-        fix = str((self._selected() or {}).get("fix") or "")
-        if fix:
-            self.post_message(actions.CopyText(to_type(fix), "the fix"))
-        else:
-            self.notify("There is nothing to fix.")
+        self.copy_fix(str((self._selected() or {}).get("fix") or ""))
 
     @work(exclusive=True, group="describe")
     async def action_describe_again(self) -> None:
@@ -84,10 +78,6 @@ class PluginsScreen(DaemonScreen):
     @on(Table.Chosen)
     def show_commands(self) -> None:
         self.action_commands()
-
-    @on(FilterTable.Sorted)
-    def keep_sorting(self, message: FilterTable.Sorted) -> None:
-        self.tui.keep_sorting(self.NAME, message.sorting)
 
     @on(Table.Moved)
     def _show_summary(self) -> None:
