@@ -13,7 +13,6 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.chat import chat_actions, message_actions, session_actions
@@ -38,6 +37,7 @@ from llmd_tui.screens.chat.widgets.message_view import MessageView
 from llmd_tui.screens.chat.widgets.prompt import Prompt
 from llmd_tui.screens.chat.widgets.session_list import SessionList
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.dialog import Dialog
 
 T = TypeVar("T")
 QUESTIONS = 200
@@ -153,7 +153,7 @@ class ChatScreen(DaemonScreen):
         """Tell the person something."""
         self.notify(text)
 
-    async def ask(self, dialog: ModalScreen[T]) -> T | None:
+    async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return the answer to a question; None if it was left. Only workers may wait for it."""
         return await self.app.push_screen_wait(dialog)
 
