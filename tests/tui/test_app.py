@@ -126,18 +126,14 @@ async def test_the_daemon_is_asked_for_what_widgets_want(
         assert notice.severity == "information"
 
 
-async def test_a_load_is_followed_to_its_end_and_failures_are_said(
-    daemon: ScriptedDaemon, make_tui: MakeTui
-) -> None:
+async def test_failures_are_said(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
     tui = make_tui(First)
-    daemon.put(
-        "/llmd/load", {"step": "weights", "done": 1, "total": 2}, LlmdError("too large", hint="use --quant")
-    )
+    daemon.posts["/llmd/stop"] = LlmdError("big is not loaded", hint="see `llmd ps`")
     async with tui.run_test() as pilot:
-        tui.screen.post_message(actions.LoadModel("big"))
+        tui.screen.post_message(actions.UnloadModel("big"))
         await settled(pilot)
         (notice,) = tui._notifications
-        assert (notice.severity, notice.message) == ("error", "too large (use --quant)")
+        assert (notice.severity, notice.message) == ("error", "big is not loaded (see `llmd ps`)")
 
 
 async def test_ctrl_c_quits_only_when_pressed_twice(make_tui: MakeTui) -> None:

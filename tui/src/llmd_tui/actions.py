@@ -15,22 +15,8 @@ class CancelRequest(Message):
 
 
 @dataclass
-class LoadModel(Message):
-    """Load a model."""
-
-    name: str
-
-
-@dataclass
 class UnloadModel(Message):
     """Unload a model."""
-
-    name: str
-
-
-@dataclass
-class PullModel(Message):
-    """Fetch a model from a hub."""
 
     name: str
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -213,14 +211,6 @@ class LlmdTui(App[None]):
     def unload_model(self, message: actions.UnloadModel) -> None:
         self.ask("/llmd/stop", {"model": message.name}, done=f"Unloaded {message.name}.")
 
-    @on(actions.LoadModel)
-    def load_model(self, message: actions.LoadModel) -> None:
-        self.follow_lines("/llmd/load", message.name, done=f"Loaded {message.name}.")
-
-    @on(actions.PullModel)
-    def pull_model(self, message: actions.PullModel) -> None:
-        self.follow_lines("/llmd/pull", message.name, done=f"Pulled {message.name}.")
-
     @on(actions.ChatWith)
     def chat_with(self, message: actions.ChatWith) -> None:
         self.prefer(model=message.name)
@@ -231,21 +221,8 @@ class LlmdTui(App[None]):
     @work(group="asked")
     async def ask(self, path: str, body: Mapping[str, Any], *, done: str) -> None:
         """Ask the daemon for something, in the background, and say how it went."""
-        await self._tell(partial(self.daemon.post, path, body), done)
-
-    @work(group="asked")
-    async def follow_lines(self, path: str, model: str, *, done: str) -> None:
-        """Ask for something that takes long; the daemon's events tell how far it is."""
-        await self._tell(partial(self._read_lines, path, {"model": model}), done)
-
-    async def _read_lines(self, path: str, body: Mapping[str, Any]) -> None:
-        async with aclosing(self.daemon.lines(path, body)) as lines:
-            async for _ in lines:
-                pass
-
-    async def _tell(self, call: Callable[[], Any], done: str) -> None:
         try:
-            await call()
+            await self.daemon.post(path, body)
         except LlmdError as error:
             self.notify(str(error), severity="error", timeout=10)
         else:

@@ -6,24 +6,28 @@ group ``llmd_tui``. Its name there is what ``llmd tui NAME`` opens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
 from llmd.api.errors import LlmdError
+from llmd_tui import actions
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.filter_table import FilterTable
+from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from llmd_tui.app import LlmdTui
 
+T = TypeVar("T")
 GROUP = "llmd_tui"
 ORDER = ("chat", "models", "devices", "monitor", "kv", "plugins", "logs")
 """Our screens in the order of their keys; those of others follow by name."""
@@ -45,11 +49,6 @@ class DaemonScreen(Screen[None]):
             color: $text-muted;
             text-style: bold;
             height: 1;
-        }
-        DataTable {
-            height: auto;
-            max-height: 1fr;
-            background: $background;
         }
     }
     """
@@ -97,6 +96,25 @@ class DaemonScreen(Screen[None]):
     def on_screen_resume(self) -> None:
         self.show_state(self.tui.state)
         self.begin_fetch()
+
+    def copy_fix(self, fix: str) -> None:
+        """Copy the command in a fix; an empty fix says that none is needed."""
+        if fix:
+            self.post_message(actions.CopyText(to_type(fix), "the fix"))
+        else:
+            self.notify("There is nothing to fix.")
+
+    @on(FilterTable.Sorted)
+    def keep_sorting(self, message: FilterTable.Sorted) -> None:
+        self.tui.keep_sorting(self.NAME, message.sorting)
+
+    async def told(self, doing: Awaitable[T]) -> T | None:
+        """Wait for something; say what went wrong."""
+        try:
+            return await doing
+        except LlmdError as error:
+            self.notify(str(error), severity="error", timeout=10)
+            return None
 
     @work(exclusive=True, group="fetch")
     async def begin_fetch(self) -> None:

@@ -28,7 +28,7 @@ def opening(
         yield "No model is loaded."
     yield from _verdicts_by_kind(state).values()
     for request in state.requests.values():
-        doing = waiting_reason(request.waiting_for) if request.state in {"queued", "waiting"} else "running"
+        doing = waiting_reason(request.waiting_for) if request.is_waiting else "running"
         yield f"Request {request.request_id} to {request.model or 'a model'} is {doing}."
     yield "What changes is written from here on. Ctrl-C ends this; the daemon goes on."
 

@@ -145,7 +145,7 @@ async def test_a_conversation_that_is_too_long_is_shortened_only_on_request(
         daemon.put(ROUTE, *whole("third"))
         await shown.pilot.press("enter")
         await shown.until(lambda: isinstance(shown.tui.screen, Confirm))
-        words = str(shown.tui.screen.query_one("#question", Static).content)
+        words = str(shown.tui.screen.query_one(".text", Static).content)
         assert "has 120 tokens, and the context holds 100" in words
         await shown.pilot.press("y")
         await shown.until(lambda: len(shown.bodies) == 3)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from llmd_tui.screens.monitor.request_rows import COLUMNS, PADDING, fitting, row_of, shown_requests, state_of
+from llmd_tui.screens.monitor.request_rows import COLUMNS, row_of, shown_rows, state_of
 from llmd_tui.state.daemon_state import DaemonState, Request
+from llmd_tui.widgets.table_rows import fitting
 
 
 def made(**fields: object) -> Request:
@@ -32,7 +33,9 @@ def test_rows_have_a_cell_for_each_column() -> None:
     cells = dict(
         zip(
             [column.title for column in COLUMNS],
-            row_of(made(state="prefill", prompt_tokens=200, prompt_done=64, cached_tokens=50, kv_blocks=4)),
+            row_of(
+                made(state="prefill", prompt_tokens=200, prompt_done=64, cached_tokens=50, kv_blocks=4)
+            ).cells,
             strict=True,
         )
     )
@@ -42,15 +45,15 @@ def test_rows_have_a_cell_for_each_column() -> None:
 
 
 def test_narrow_terminals_keep_the_columns_that_matter_most() -> None:
-    assert [column.title for column in fitting(60)] == ["REQUEST", "STATE", "OUT"]
-    assert fitting(200) == tuple(COLUMNS)
+    assert [COLUMNS[place].title for place in fitting(COLUMNS, 60)] == ["REQUEST", "STATE", "OUT"]
+    assert list(fitting(COLUMNS, 200)) == list(range(len(COLUMNS)))
     for width in range(40, 200):
-        assert sum(column.width + PADDING for column in fitting(width)) <= width
+        assert sum(one + 1 for one in fitting(COLUMNS, width).values()) <= width
 
 
 def test_live_requests_come_before_those_that_ended_last() -> None:
     state = DaemonState()
     state.requests = {"b": made(request_id="b", model="guide"), "a": made(request_id="a", model="other")}
     state.ended = [made(request_id="old"), made(request_id="new")]
-    assert [one.request_id for one in shown_requests(state, "")] == ["b", "a", "new", "old"]
-    assert [one.request_id for one in shown_requests(state, "OTHER")] == ["a"]
+    assert [row.key for row in shown_rows(state, "")] == ["b", "a", "new", "old"]
+    assert [row.key for row in shown_rows(state, "OTHER")] == ["a"]

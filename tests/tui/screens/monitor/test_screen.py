@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from llmd_tui.app import LlmdTui
 from llmd_tui.screens.monitor.screen import MonitorScreen
-from llmd_tui.widgets.rows import Rows
+from llmd_tui.widgets.table import Table
 from llmd_tui.widgets.verdicts import Verdicts
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pictures import SIZES, THEMES, assert_picture
@@ -50,6 +50,10 @@ def monitor(make_tui: MakeTui) -> LlmdTui:
     return make_tui(MonitorScreen, clock=lambda: float(next(ticks)))
 
 
+def row_count(table: Table) -> int:
+    return table.virtual_size.height - 1  # without the titles
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_looks_as_pictured(
@@ -72,7 +76,7 @@ async def test_a_request_is_cancelled_under_the_cursor(daemon: ScriptedDaemon, m
         await pilot.press("down", "x")
         await settled(pilot)
         assert daemon.asked == [("/llmd/cancel", {"request_id": "chatcmpl-0002"})]
-        tui.screen.query_one(Rows).move_cursor(row=5)  # one that has ended
+        tui.screen.query_one(Table).move_to(5)  # one that has ended
         await pilot.press("x")
         assert len(daemon.asked) == 1
 
@@ -82,14 +86,14 @@ async def test_filter_shows_some_and_escape_shows_all(daemon: ScriptedDaemon, ma
     busy(daemon)
     async with tui.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
-        rows = tui.screen.query_one(Rows)
-        everything = rows.row_count
+        table = tui.screen.query_one(Table)
+        everything = row_count(table)
         await pilot.press("slash", *"editor")
-        assert rows.row_count == 1
+        assert row_count(table) == 1
         await pilot.press("enter")
-        assert rows.has_focus
+        assert table.has_focus
         await pilot.press("escape")
-        assert rows.row_count == everything
+        assert row_count(table) == everything
         assert not tui.screen.query_one("#filter", Input).display
 
 

@@ -46,6 +46,11 @@ class Request(msgspec.Struct, frozen=True):
     error: str | None = None
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether it does not run yet."""
+        return self.state in {"queued", "waiting"}
+
+    @property
     def tokens_per_s(self) -> float | None:
         """Tokens per second after the first; None before the second token."""
         if self.ttft_ms is None or self.completion_tokens < 2 or self.ms <= self.ttft_ms:
@@ -70,6 +75,11 @@ class Loading(msgspec.Struct, frozen=True):
     step: str = ""
     done: int = 0
     total: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None if it is not known."""
+        return self.done / self.total if self.total else None
 
 
 class DaemonState:
@@ -119,8 +129,7 @@ class DaemonState:
     @property
     def waiting(self) -> int:
         """Requests that do not run yet."""
-        states = [one.state for one in self.requests.values()]
-        return sum(state in {"queued", "waiting"} for state in states)
+        return sum(one.is_waiting for one in self.requests.values())
 
     def _snapshot(self, fields: Mapping[str, Any], now: float) -> None:
         self.version = str(fields.get("version", ""))

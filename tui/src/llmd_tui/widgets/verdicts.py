@@ -52,6 +52,6 @@ def sentences(models: Mapping[str, Model], loading: Mapping[str, Loading]) -> li
 
 
 def _loading(loading: Loading) -> str:
-    if not loading.total:
+    if loading.share is None:
         return f"loading, {loading.step or 'starting'}"
-    return f"loading, {loading.step} {share(loading.done / loading.total)}"
+    return f"loading, {loading.step} {share(loading.share)}"

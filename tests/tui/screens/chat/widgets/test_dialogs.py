@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList, Static
 
-from llmd_tui.screens.chat.widgets.dialogs import AskLine, AskText, Choose, Confirm, Dialog
+from llmd_tui.screens.chat.widgets.dialogs import AskLine, AskText, Choose, Confirm
+from llmd_tui.widgets.dialog import Dialog
 from tests.tui.screens.chat.widgets.shown_widget import alone
 
 ROWS = (("a", "first of all"), ("b", "second"), ("c", "third of all"))

@@ -35,7 +35,7 @@ async def test_a_wrong_value_is_said_and_nothing_is_lost() -> None:
         await pilot.pause()
         await pilot.press(*"warm", "enter")
         await pilot.pause()
-        wrong = app.screen.query_one("#wrong", Static)
+        wrong = app.screen.query_one(".wrong", Static)
         assert "temperature must be a number, not 'warm'" in str(wrong.content)
         await pilot.press("down", "up", "backspace")
         await pilot.pause()

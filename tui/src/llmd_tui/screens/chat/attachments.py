@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from llmd.api.byte_size import format_bytes
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat.store.records import Attachment
 
@@ -46,9 +47,7 @@ def pasted(text: str, others: int) -> Attachment | None:
 
 def chip(attachment: Attachment) -> str:
     """Return an attachment in a few words."""
-    size = len(attachment.text.encode())
-    shown = f"{size} B" if size < 1024 else f"{size / 1024:.1f} KiB"
-    return f"{attachment.name}, {shown}"
+    return f"{attachment.name}, {format_bytes(len(attachment.text.encode()))}"
 
 
 def path_completions(word: str) -> list[str]:

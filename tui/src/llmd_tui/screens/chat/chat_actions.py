@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from textual.screen import ModalScreen
-
 from llmd_tui.screens.chat import counting
 from llmd_tui.screens.chat.attachments import read_attachment
 from llmd_tui.screens.chat.editor import edited_outside
@@ -71,8 +69,7 @@ async def settings(screen: ChatScreen, text: str = "") -> None:
     if name:
         wanted: Settings | None = with_number(present, name, value)
     else:
-        dialog: ModalScreen[Settings] = SettingsDialog(present)
-        wanted = await screen.ask(dialog)
+        wanted = await screen.ask(SettingsDialog(present))
     if wanted is not None:
         await screen.set_settings(wanted)
         screen.say(listed(wanted) or "Every setting has the model's default.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -14,9 +13,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
-from llmd.api.errors import LlmdError
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.chat import chat_actions, message_actions, session_actions
 from llmd_tui.screens.chat.answers import Running
@@ -40,6 +37,7 @@ from llmd_tui.screens.chat.widgets.message_view import MessageView
 from llmd_tui.screens.chat.widgets.prompt import Prompt
 from llmd_tui.screens.chat.widgets.session_list import SessionList
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.dialog import Dialog
 
 T = TypeVar("T")
 QUESTIONS = 200
@@ -155,7 +153,7 @@ class ChatScreen(DaemonScreen):
         """Tell the person something."""
         self.notify(text)
 
-    async def ask(self, dialog: ModalScreen[T]) -> T | None:
+    async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return the answer to a question; None if it was left. Only workers may wait for it."""
         return await self.app.push_screen_wait(dialog)
 
@@ -384,14 +382,6 @@ class ChatScreen(DaemonScreen):
 
     async def _open_session(self, session_id: int) -> None:
         await self.open(await OpenChat.load(self.store, session_id))
-
-    async def told(self, doing: Awaitable[T]) -> T | None:
-        """Wait for something; say what went wrong."""
-        try:
-            return await doing
-        except LlmdError as error:
-            self.notify(str(error), severity="error", timeout=10)
-            return None
 
     def _show_list(self, *, shown: bool) -> None:
         narrow = self.has_class("-narrow")

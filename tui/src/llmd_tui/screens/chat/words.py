@@ -46,12 +46,12 @@ def progress_words(state: DaemonState, request_id: str, model: str) -> str:
     """Say what the daemon does before the first token; empty if its events do not tell."""
     if model in state.loading:
         loading = state.loading[model]
-        done = f" {share(loading.done / loading.total)}" if loading.total else ""
+        done = "" if loading.share is None else f" {share(loading.share)}"
         return f"loading {model}: {loading.step}{done}"
     request = _request(state, request_id, model)
     if request is None:
         return ""
-    if request.state in {"queued", "waiting"}:
+    if request.is_waiting:
         return _waiting_words(state, request)
     if request.state == "prefill" and request.prompt_done is not None and request.prompt_tokens:
         return f"reading the prompt {request.prompt_done}/{request.prompt_tokens}"
@@ -61,8 +61,7 @@ def progress_words(state: DaemonState, request_id: str, model: str) -> str:
 def progress_share(state: DaemonState, request_id: str, model: str) -> float | None:
     """Return how much of the load or of the prompt is done, 0 to 1; None if it is not known."""
     if model in state.loading:
-        loading = state.loading[model]
-        return loading.done / loading.total if loading.total else None
+        return state.loading[model].share
     request = _request(state, request_id, model)
     if request is None or request.state != "prefill" or not request.prompt_tokens:
         return None
@@ -91,7 +90,7 @@ def _waiting_words(state: DaemonState, request: Request) -> str:
     for one in state.requests.values():
         if one.request_id == request.request_id:
             break
-        earlier += one.model == request.model and one.state in {"queued", "waiting"}
+        earlier += one.model == request.model and one.is_waiting
     if earlier:
         return f"waiting: {earlier} request{'s' if earlier > 1 else ''} before it"
     return waiting_reason(request.waiting_for)

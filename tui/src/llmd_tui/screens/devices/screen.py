@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.devices.device_rows import COLUMNS, row_of, summary
 from llmd_tui.screens.devices.layer_map import LayerMap
@@ -18,7 +17,6 @@ from llmd_tui.screens.devices.placement import PlacedModel, Use, placed_models, 
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.details import Details
 from llmd_tui.widgets.filter_table import FilterTable
-from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.table import Table
 
 
@@ -69,11 +67,7 @@ class DevicesScreen(DaemonScreen):
 
     def action_copy_fix(self) -> None:
         """Copy how to make the device usable."""
-        fix = str((self._selected() or {}).get("fix") or "")
-        if fix:
-            self.post_message(actions.CopyText(to_type(fix), "the fix"))
-        else:
-            self.notify("There is nothing to fix.")
+        self.copy_fix(str((self._selected() or {}).get("fix") or ""))
 
     def action_focus_map(self) -> None:
         """Go to the layer map, to scroll it; from there, back to the table."""
@@ -85,10 +79,6 @@ class DevicesScreen(DaemonScreen):
 
     def action_refresh_now(self) -> None:
         self.begin_fetch()
-
-    @on(FilterTable.Sorted)
-    def keep_sorting(self, message: FilterTable.Sorted) -> None:
-        self.tui.keep_sorting(self.NAME, message.sorting)
 
     @on(Table.Moved)
     def _show_summary(self) -> None:

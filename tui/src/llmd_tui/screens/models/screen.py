@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -201,7 +200,7 @@ class ModelsScreen(DaemonScreen):
         """Show everything that is known about the model."""
         model = self._selected_model()
         if model is not None:
-            shown = await self._asked(partial(self.daemon.post, "/api/show", {"model": model.name}))
+            shown = await self.told(self.daemon.post("/api/show", {"model": model.name}))
             self.app.push_screen(DetailsDialog(model.name, description.sections(model, shown or {})))
 
     @work(group="dialog", exclusive=True)
@@ -215,8 +214,8 @@ class ModelsScreen(DaemonScreen):
             return
         question = confirmation(f"Remove {model.name}?", description.removal(model), yes="Remove")
         if await self.app.push_screen_wait(question):
-            call = partial(self.daemon.delete, "/api/delete", {"model": model.name})
-            await self._asked(call, done=f"Removed {model.name}.")
+            asked = self.daemon.delete("/api/delete", {"model": model.name})
+            await self._change(asked, done=f"Removed {model.name}.")
 
     @work(group="dialog", exclusive=True)
     async def action_copy_model(self) -> None:
@@ -228,9 +227,7 @@ class ModelsScreen(DaemonScreen):
         name = await self.app.push_screen_wait(TextDialog("Copy a model", hint, fault=self._name_fault))
         if name:
             body = {"source": model.name, "destination": name}
-            await self._asked(
-                partial(self.daemon.post, "/api/copy", body), done=f"Copied {model.name} to {name}."
-            )
+            await self._change(self.daemon.post("/api/copy", body), done=f"Copied {model.name} to {name}.")
 
     def action_convert(self) -> None:
         """Show the commands that convert the model: the daemon does not convert."""
@@ -252,10 +249,6 @@ class ModelsScreen(DaemonScreen):
     @on(Table.Chosen)
     def chat_with_chosen(self) -> None:
         self.action_chat()
-
-    @on(FilterTable.Sorted)
-    def keep_sorting(self, message: FilterTable.Sorted) -> None:
-        self.tui.keep_sorting(self.NAME, message.sorting)
 
     def _selected_model(self) -> ListedModel | None:
         selected = self.query_one(FilterTable).selected
@@ -281,16 +274,8 @@ class ModelsScreen(DaemonScreen):
         except LlmdError:
             return []  # the load itself says what is wrong
 
-    async def _asked(
-        self, call: Callable[[], Coroutine[Any, Any, dict[str, Any]]], done: str = ""
-    ) -> dict[str, Any] | None:
-        """Return the daemon's answer; None if it refuses, which is said in a notice."""
-        try:
-            answer = await call()
-        except LlmdError as error:
-            self.notify(str(error), severity="error", timeout=10)
-            return None
-        if done:
+    async def _change(self, asked: Awaitable[object], *, done: str) -> None:
+        """Wait until the daemon has changed its models, and show them; or say why it refuses."""
+        if await self.told(asked) is not None:
             self.notify(done)
             self.begin_fetch()
-        return answer

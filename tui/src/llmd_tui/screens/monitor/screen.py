@@ -13,14 +13,14 @@ from textual.widgets import Input
 
 from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
-from llmd_tui.screens.monitor.request_rows import COLUMNS, Column, fitting, row_of, shown_requests
+from llmd_tui.screens.monitor.request_rows import COLUMNS, shown_rows
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.graph import Graph
-from llmd_tui.widgets.rows import Rows
+from llmd_tui.widgets.table import Table
+from llmd_tui.widgets.table_rows import Sorting
 from llmd_tui.widgets.verdicts import Verdicts
 from llmd_tui.widgets.words import seconds, share
 
-SCROLLBAR = 2
 TALL = 36
 """Rows of a terminal from which graphs are taller."""
 WINDOWS = {"1 min": 60, "15 min": 900, "6 h": 6 * 3600}
@@ -55,7 +55,6 @@ class MonitorScreen(DaemonScreen):
         self._window = next(iter(WINDOWS))
         self._frozen = False
         self._wanted = ""
-        self._columns: tuple[Column, ...] = ()
 
     def compose_body(self) -> ComposeResult:
         yield Verdicts()
@@ -64,41 +63,30 @@ class MonitorScreen(DaemonScreen):
         with Horizontal(classes="graphs"):
             yield from list(self._graphs.values())[3:]
         yield Input(placeholder="Show only requests with this text; Esc shows all", id="filter")
-        yield Rows([], id="requests")
+        yield Table(COLUMNS)
 
     def on_mount(self) -> None:
         self.query_one("#filter").display = False
 
     def on_screen_resume(self) -> None:
-        self.query_one(Rows).focus()
+        self.query_one(Table).focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show the columns that fit, and taller graphs where there is room."""
+        """Show taller graphs where there is room."""
         self.set_class(event.size.height >= TALL, "-tall")
-        columns = fitting(event.size.width - SCROLLBAR)
-        if columns != self._columns:
-            self._columns = columns
-            self.query_one(Rows).set_columns([(column.title, column.width) for column in columns])
-            self.show_state(self.tui.state)
 
     def show_state(self, state: DaemonState) -> None:
-        if self._frozen or not self._columns:
+        if self._frozen:
             return
         self.query_one(Verdicts).show(state.models, state.loading)
         count = WINDOWS[self._window]
         for name, graph in self._graphs.items():
             graph.show(state.history.tail(name, count))
-        kept = [COLUMNS.index(column) for column in self._columns]
-        rows = {
-            request.request_id: [cells[place] for place in kept]
-            for request in shown_requests(state, self._wanted)
-            for cells in (row_of(request),)
-        }
-        self.query_one(Rows).show(rows)
+        self.query_one(Table).show(shown_rows(state, self._wanted), Sorting())
 
     def action_cancel_request(self) -> None:
         """End the request under the cursor."""
-        selected = self.query_one(Rows).selected
+        selected = self.query_one(Table).selected
         if selected is None or selected not in self.tui.state.requests:
             self.notify("No running request is selected.", severity="warning")
             return
@@ -124,7 +112,7 @@ class MonitorScreen(DaemonScreen):
 
     def action_copy_id(self) -> None:
         """Copy the id of the request under the cursor."""
-        selected = self.query_one(Rows).selected
+        selected = self.query_one(Table).selected
         if selected is not None:
             self.post_message(actions.CopyText(selected, "the request's id"))
 
@@ -135,11 +123,11 @@ class MonitorScreen(DaemonScreen):
 
     @on(Input.Submitted, "#filter")
     def leave_filter(self) -> None:
-        self.query_one(Rows).focus()
+        self.query_one(Table).focus()
 
     def key_escape(self) -> None:
         """Show all requests again."""
         field = self.query_one("#filter", Input)
         field.value = ""
         field.display = False
-        self.query_one(Rows).focus()
+        self.query_one(Table).focus()

@@ -9,14 +9,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from llmd.api.errors import LlmdError
-from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.plugins.plugin_rows import COLUMNS, commands, key_of, row_of, summary
 from llmd_tui.widgets.command_dialog import CommandDialog
 from llmd_tui.widgets.details import Details
 from llmd_tui.widgets.filter_table import FilterTable
-from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.table import Table
 
 INSTALL = ("llmd plugins install NAME", "llmd plugins list")
@@ -69,30 +66,18 @@ class PluginsScreen(DaemonScreen):
 
     def action_copy_fix(self) -> None:
         """Copy how to make the plugin work."""
-        fix = str((self._selected() or {}).get("fix") or "")
-        if fix:
-            self.post_message(actions.CopyText(to_type(fix), "the fix"))
-        else:
-            self.notify("There is nothing to fix.")
+        self.copy_fix(str((self._selected() or {}).get("fix") or ""))
 
     @work(exclusive=True, group="describe")
     async def action_describe_again(self) -> None:
         """Let the daemon read its configuration again, and show what it then says of its plugins."""
-        try:
-            await self.daemon.post("/llmd/reload", {})
-        except LlmdError as error:
-            self.notify(str(error), severity="error", timeout=10)
-        else:
+        if await self.told(self.daemon.post("/llmd/reload", {})) is not None:
             self.notify("The daemon has read its configuration again.")
         self.begin_fetch()
 
     @on(Table.Chosen)
     def show_commands(self) -> None:
         self.action_commands()
-
-    @on(FilterTable.Sorted)
-    def keep_sorting(self, message: FilterTable.Sorted) -> None:
-        self.tui.keep_sorting(self.NAME, message.sorting)
 
     @on(Table.Moved)
     def _show_summary(self) -> None:

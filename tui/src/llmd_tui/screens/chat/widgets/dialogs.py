@@ -3,67 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
-Result = TypeVar("Result")
-
-
-class Dialog(ModalScreen[Result]):
-    """A box in the middle with a title."""
-
-    DEFAULT_CSS = """
-    Dialog {
-        align: center middle;
-
-        #box {
-            width: 80%;
-            max-width: 90;
-            height: auto;
-            max-height: 90%;
-            border: round $primary;
-            background: $surface;
-            padding: 0 1;
-        }
-        #box OptionList, #box TextArea, #box Input {
-            background: $boost;
-        }
-        #box TextArea {
-            height: 12;
-        }
-        #question {
-            height: auto;
-        }
-        #wrong {
-            height: auto;
-            text-style: bold;
-        }
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", id="chat.cancel")]
-
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title = title
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="box") as box:
-            box.border_title = self._title
-            yield from self.compose_box()
-        yield Footer()
-
-    def compose_box(self) -> ComposeResult:
-        yield from ()
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)
+from llmd_tui.widgets.dialog import Dialog, text
 
 
 class Confirm(Dialog[bool]):
@@ -78,8 +26,8 @@ class Confirm(Dialog[bool]):
         super().__init__(title)
         self._question = question
 
-    def compose_box(self) -> ComposeResult:
-        yield Static(self._question, id="question", markup=False)
+    def compose_body(self) -> ComposeResult:
+        yield text(self._question)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 - actions take arguments by position
         self.dismiss(answer)
@@ -88,12 +36,16 @@ class Confirm(Dialog[bool]):
 class AskLine(Dialog[str]):
     """Asks for a line of text."""
 
-    def __init__(self, title: str, text: str = "") -> None:
-        super().__init__(title)
-        self._text = text
+    DEFAULT_CSS = """
+    AskLine Input { background: $boost; margin-bottom: 1; }
+    """
 
-    def compose_box(self) -> ComposeResult:
-        yield Input(self._text, compact=True, select_on_focus=False)
+    def __init__(self, title: str, value: str = "") -> None:
+        super().__init__(title)
+        self._value = value
+
+    def compose_body(self) -> ComposeResult:
+        yield Input(self._value, compact=True, select_on_focus=False)
 
     @on(Input.Submitted)
     def take(self, event: Input.Submitted) -> None:
@@ -103,14 +55,17 @@ class AskLine(Dialog[str]):
 class AskText(Dialog[str]):
     """Asks for a text of several lines."""
 
+    DEFAULT_CSS = """
+    AskText TextArea { height: 12; background: $boost; margin-bottom: 1; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "take", "Save", priority=True)]
 
-    def __init__(self, title: str, text: str = "") -> None:
+    def __init__(self, title: str, value: str = "") -> None:
         super().__init__(title)
-        self._text = text
+        self._value = value
 
-    def compose_box(self) -> ComposeResult:
-        yield TextArea(self._text, compact=True)
+    def compose_body(self) -> ComposeResult:
+        yield TextArea(self._value, compact=True)
 
     def action_take(self) -> None:
         self.dismiss(self.query_one(TextArea).text.strip())
@@ -119,13 +74,20 @@ class AskText(Dialog[str]):
 class Choose(Dialog[str]):
     """Asks for one of several values; typing filters them."""
 
+    DEFAULT_CSS = """
+    Choose {
+        Input { background: $boost; }
+        OptionList { height: auto; max-height: 60vh; background: $boost; margin-bottom: 1; }
+    }
+    """
+
     def __init__(self, title: str, rows: Sequence[tuple[str, str]], chosen: str = "") -> None:
         """``rows`` have the value and the line that is shown."""
         super().__init__(title)
         self._rows = rows
         self._chosen = chosen
 
-    def compose_box(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         yield Input(placeholder="type to filter", compact=True)
         yield OptionList(markup=False, compact=True)
 

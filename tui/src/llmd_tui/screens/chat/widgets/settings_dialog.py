@@ -21,7 +21,7 @@ from llmd_tui.screens.chat.generation_settings import (
     with_thinking,
 )
 from llmd_tui.screens.chat.store.records import Settings
-from llmd_tui.screens.chat.widgets.dialogs import Dialog
+from llmd_tui.widgets.dialog import Dialog
 
 REASONING = "reasoning"
 SCHEMA = "schema"
@@ -39,10 +39,10 @@ class SettingsDialog(Dialog[Settings]):
 
     DEFAULT_CSS = """
     SettingsDialog {
-        VerticalScroll { height: auto; max-height: 16; }
+        VerticalScroll { height: auto; max-height: 60vh; margin-bottom: 1; }
         Horizontal { height: 1; }
         Horizontal Label { width: 22; }
-        #box Horizontal Input { width: 1fr; }
+        Horizontal Input { width: 1fr; background: $boost; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -55,13 +55,13 @@ class SettingsDialog(Dialog[Settings]):
         super().__init__("Settings of this chat")
         self._settings = settings
 
-    def compose_box(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         with VerticalScroll(can_focus=False):
             for name, value in self._lines():
                 with Horizontal():
                     yield Label(name)
                     yield Input(value, id=name, placeholder=HINTS.get(name, MODEL_CHOICE), compact=True)
-        yield Static(id="wrong", markup=False)
+        yield Static(classes="wrong", markup=False)
 
     def action_take(self) -> None:
         values = {one.id or "": one.value.strip() for one in self.query(Input)}
@@ -73,7 +73,7 @@ class SettingsDialog(Dialog[Settings]):
             if values[SCHEMA] != self._settings.schema_file:
                 settings = with_schema(settings, values[SCHEMA])
         except LlmdError as error:
-            self.query_one("#wrong", Static).update(f"✗ {error}")
+            self.query_one(".wrong", Static).update(f"✗ {error}")
         else:
             self.dismiss(settings)
 
@@ -83,7 +83,7 @@ class SettingsDialog(Dialog[Settings]):
 
     @on(Input.Changed)
     def forget_wrong(self) -> None:
-        self.query_one("#wrong", Static).update("")
+        self.query_one(".wrong", Static).update("")
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         settings = self._settings
