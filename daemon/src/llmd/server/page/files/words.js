@@ -50,12 +50,9 @@ export function stateWords(request) {
     }
     case "decode":
       return "answering";
-    case "ended":
+    default:
       return endWords(request);
   }
-  if (request.phase === "end") return endWords(request);
-  if (request.completion_tokens) return "answering";
-  return request.queue_ms === null ? "waiting for its turn" : "reading the prompt";
 }
 
 const FINISHES = { stop: "finished", length: "reached its token limit", tool_calls: "called a tool" };
