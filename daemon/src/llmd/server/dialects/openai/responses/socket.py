@@ -135,10 +135,11 @@ class Turns:
         except Exception:
             self._forget(fields)
             raise
-        if reply.body is None:
+        kept = self._responses.keep(reply)
+        if kept is None:
             self._forget(fields)
         else:
-            self._last = self._responses.keep(reply)
+            self._last = kept
         return status
 
     async def _sent(self, reply: Reply, *, generates: bool) -> int:
@@ -159,13 +160,17 @@ class Turns:
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
         """Return the items that a request continues: of the connection's last response, or stored ones."""
-        if self._last is not None and fields.value("previous_response_id") == self._last.body["id"]:
-            return self._last.items
-        return self._responses.earlier(fields)
+        last = self._continued(fields)
+        return self._responses.earlier(fields) if last is None else last.items
+
+    def _continued(self, fields: RequestFields) -> Stored | None:
+        """Return the connection's last response, if a request continues it."""
+        last = self._last
+        return last if last is not None and fields.value("previous_response_id") == last.body["id"] else None
 
     def _forget(self, fields: RequestFields) -> None:
         """After a failure, the client must send the conversation again, as with OpenAI."""
-        if self._last is not None and fields.value("previous_response_id") == self._last.body["id"]:
+        if self._continued(fields) is not None:
             self._last = None
 
     async def _send(self, event: Any) -> None:
