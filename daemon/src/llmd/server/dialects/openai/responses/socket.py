@@ -27,7 +27,7 @@ from llmd.server.dialects.openai.responses.store import Stored
 from llmd.server.http.bodies import decode_object
 from llmd.server.http.error_shapes import error_response
 from llmd.server.http.json_line import encode_json
-from llmd.server.http.problems import INTERNAL, INVALID_REQUEST, problem_of
+from llmd.server.http.problems import CLIENT_GONE, INTERNAL, INVALID_REQUEST, problem_of
 from llmd.server.request_record import RequestRecord, begin_record, current_record
 from llmd.server.service import Service
 
@@ -37,8 +37,6 @@ CREATE = "response.create"
 HEARTBEAT_S = 30.0
 MAX_WAITING = 16
 """How many messages of a connection may wait for the one that is answered; more are left in the network."""
-
-CLIENT_GONE = 499
 
 
 class ResponsesSocket:
