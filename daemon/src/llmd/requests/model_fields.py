@@ -12,10 +12,14 @@ class NamedModel(TypedDict, total=False):
     """The name of the model, which is loaded on demand; absent: the only or first loaded one."""
 
 
-class ModelFields(NamedModel, total=False):
-    """The model of a request, and how long it stays."""
+class KeepAlive(TypedDict, total=False):
+    """How long the model of a request stays."""
 
     keep_alive: float | str | None
     """How long the model stays loaded after the request: seconds, or a duration such as 10m.
     Negative: for ever; 0: until the request ends.
     """
+
+
+class ModelFields(NamedModel, KeepAlive, total=False):
+    """The model of a request, and how long it stays."""

@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 ID_HEADER = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
-CLIENT_GONE = 499
 
 STARTED = web.RequestKey("started", float)
 """The time at which a request arrived."""
@@ -76,10 +75,10 @@ class RequestHandler:
         except asyncio.CancelledError:
             # The client has disconnected, perhaps just after a stream's last byte: log the response that was
             # begun.
-            self._end(request, request.get(PREPARED) or web.Response(status=CLIENT_GONE))
+            self._end(request, request.get(PREPARED) or web.Response(status=problems.CLIENT_GONE))
             raise
         except ConnectionError:
-            response = web.Response(status=CLIENT_GONE)
+            response = web.Response(status=problems.CLIENT_GONE)
         except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
             problem = self._problem(request, error)
             record.error = problem.code or problem.type

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,11 @@ def test_every_command_does_something_and_is_in_the_help() -> None:
     assert set(ACTIONS) == set(COMMANDS)
     assert set(ALIASES.values()) <= set(COMMANDS)
     assert all(f"/{name} " in f"{help_text()} " for name in COMMANDS)
+
+
+def test_the_manual_names_every_command() -> None:
+    manual = (Path(__file__).parents[4] / "docs" / "tui.md").read_text()
+    assert all(re.search(rf"`/{re.escape(name)}[` ]", manual) for name in [*COMMANDS, *ALIASES])
 
 
 @pytest.mark.parametrize(

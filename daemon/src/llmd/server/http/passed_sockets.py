@@ -15,7 +15,7 @@ from llmd.server.http.listeners import Listener
 ENCRYPTED = "https"
 """A TCP socket of this name carries TLS."""
 
-FAMILIES = {socket.AF_INET: TcpAddress, socket.AF_INET6: TcpAddress, socket.AF_UNIX: UnixAddress}
+FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)
 
 
 def passed_listeners(passed: Sequence[PassedSocket], configured: Sequence[Address]) -> list[Listener]:
@@ -49,8 +49,7 @@ def _listener(passed: PassedSocket, encrypted: set[int]) -> Listener:
     found.setblocking(False)
     name = found.getsockname()
     if found.family == socket.AF_UNIX:
-        path = os.fsdecode(name)
-        return Listener(found, UnixAddress(Path(path)))
+        return Listener(found, UnixAddress(Path(os.fsdecode(name))))
     tls = passed.name == ENCRYPTED or name[1] in encrypted
     return Listener(found, TcpAddress(name[0], name[1], tls))
 

@@ -33,6 +33,8 @@ from llmd.server.errors import (
 INVALID_REQUEST = "invalid_request_error"
 NOT_FOUND = "not_found_error"
 UNAVAILABLE = "unavailable_error"
+CLIENT_GONE = 499
+"""The status of a request whose client has left, as web servers log it."""
 
 
 def problem_of(error: LlmdError) -> Problem:

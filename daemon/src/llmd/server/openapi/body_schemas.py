@@ -6,8 +6,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from llmd.config.field_docs import field_docs
 from llmd.requests.number import Number
-from llmd.server.openapi.field_docs import field_docs
 
 Schema = dict[str, Any]
 MAX_EXACT = 2**53

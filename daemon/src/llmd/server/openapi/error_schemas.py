@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from llmd.api.problem import ErrorShape, Problem
+from llmd.server.openapi.body_schemas import Schema
 
-Schema = dict[str, Any]
 EXAMPLE = Problem(
     400, "invalid_request_error", "invalid_value", "top_p must be between 0 and 1, not 2", "top_p"
 )

@@ -64,9 +64,9 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
         {"name": name, "in": "query", "required": False, "schema": {"type": "string"}} for name in route.query
     ]
     if route.path.endswith("/{id}"):
-        told = "The rest of the path, slashes included."
+        words = "The rest of the path, slashes included."
         found.append(
-            {"name": "id", "in": "path", "required": True, "description": told, "schema": {"type": "string"}}
+            {"name": "id", "in": "path", "required": True, "description": words, "schema": {"type": "string"}}
         )
     return found
 
@@ -76,8 +76,13 @@ def _replies(route: Route) -> dict[str, Any]:
         return {}
     if route.replies == (WEBSOCKET,):
         return {"101": {"description": "The connection becomes a WebSocket."}}
+    return {"200": {"description": _reply_words(route), "content": {kind: {} for kind in route.replies}}}
+
+
+def _reply_words(route: Route) -> str:
     streams = [STREAMS[kind] for kind in route.replies if kind in STREAMS]
-    told = "The answer." if len(streams) < len(route.replies) else f"A stream of {streams[0]}."
-    if streams and len(streams) < len(route.replies):
-        told = f"The answer, whole or streamed as {streams[0]}: `stream` in the body decides."
-    return {"200": {"description": told, "content": {kind: {} for kind in route.replies}}}
+    if not streams:
+        return "The answer."
+    if len(streams) == len(route.replies):
+        return f"A stream of {streams[0]}."
+    return f"The answer, whole or streamed as {streams[0]}: `stream` in the body decides."

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
+from llmd.requests.model_fields import KeepAlive
+
 Options = Mapping[str, Any]
 
 
@@ -17,15 +19,6 @@ class ModelName(TypedDict, total=False):
     """The name of the model."""
     name: str | None
     """The older name of model."""
-
-
-class KeptModel(ModelName, total=False):
-    """The model of a request, and how long it stays."""
-
-    keep_alive: float | str | None
-    """How long the model stays loaded after the request: seconds, or a duration such as 10m.
-    Negative: for ever; 0: until the request ends.
-    """
 
 
 class AnswerFields(TypedDict, total=False):
@@ -136,11 +129,11 @@ class CopyFields(TypedDict):
     """The name of the copy."""
 
 
-ANSWER = (KeptModel, AnswerFields)
+ANSWER = (ModelName, KeepAlive, AnswerFields)
 CHAT = (*ANSWER, ChatFields)
 GENERATE = (*ANSWER, GenerateFields)
-EMBED = (KeptModel, EmbedFields, InputFields)
-EMBED_ONE = (KeptModel, EmbedFields, OnePrompt)
+EMBED = (ModelName, KeepAlive, EmbedFields, InputFields)
+EMBED_ONE = (ModelName, KeepAlive, EmbedFields, OnePrompt)
 NAMED = (ModelName,)
 PULL = (ModelName, Progress)
 CREATE = (ModelName, Progress, Source, CreateFields)

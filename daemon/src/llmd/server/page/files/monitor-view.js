@@ -19,7 +19,6 @@ const TILES = [
 
 export class MonitorView {
   #timer = 0;
-  #canCancel = false;
   #isShown = false;
   #isLoading = false;
 
@@ -48,24 +47,23 @@ export class MonitorView {
   show() {
     this.#isShown = true;
     this.#update();
-    if (this.feed.status === "connected") this.#loadFacts();
+    if (this.feed.status === "connected") this.#loadDevices();
   }
 
   #soon() {
-    if (this.feed.status === "connected" && this.#isShown && !this.devices.body.children.length) this.#loadFacts();
+    if (this.feed.status === "connected" && this.#isShown && !this.devices.body.children.length) this.#loadDevices();
     this.#timer ||= setTimeout(() => {
       this.#timer = 0;
       this.#update();
     }, REFRESH_MS);
   }
 
-  /** What does not come by itself: the devices, and whether this daemon can cancel requests. */
-  async #loadFacts() {
+  /** The devices do not come by themselves. */
+  async #loadDevices() {
     if (this.#isLoading) return;
     this.#isLoading = true;
     try {
-      const [{ devices }, { paths }] = await Promise.all([json("/llmd/devices"), json("/openapi.json")]);
-      this.#canCancel = "/llmd/cancel" in paths;
+      const { devices } = await json("/llmd/devices");
       this.#showDevices(devices);
     } catch (error) {
       this.#say(error.message);
@@ -153,9 +151,7 @@ export class MonitorView {
         speed,
         seconds(request.ms + (performance.now() - (request.seen ?? performance.now()))),
       ];
-    }, this.#canCancel
-      ? (request) => ({ label: "Cancel", act: () => this.#do("/llmd/cancel", { request_id: request.request_id }) })
-      : null);
+    }, (request) => ({ label: "Cancel", act: () => this.#do("/llmd/cancel", { request_id: request.request_id }) }));
   }
 
   #showEnded() {

@@ -30,7 +30,7 @@ export const count = (number, one, many) => `${whole(number)} ${number === 1 ? o
 const WAITS = {
   model: "its model is being loaded",
   memory: "its model waits for memory that other models use",
-  slots: "as many requests run as may run at once",
+  slots: "the limit of running requests is reached",
   kv_blocks: "too few KV blocks are free",
   grammar: "its grammar is being prepared",
   earlier: "an earlier request comes first",
@@ -50,12 +50,9 @@ export function stateWords(request) {
     }
     case "decode":
       return "answering";
-    case "ended":
+    default:
       return endWords(request);
   }
-  if (request.phase === "end") return endWords(request);
-  if (request.completion_tokens) return "answering";
-  return request.queue_ms === null ? "waiting for its turn" : "reading the prompt";
 }
 
 const FINISHES = { stop: "finished", length: "reached its token limit", tool_calls: "called a tool" };

@@ -27,7 +27,7 @@ from llmd.server.dialects.openai.responses.store import Stored
 from llmd.server.http.bodies import decode_object
 from llmd.server.http.error_shapes import error_response
 from llmd.server.http.json_line import encode_json
-from llmd.server.http.problems import INTERNAL, INVALID_REQUEST, problem_of
+from llmd.server.http.problems import CLIENT_GONE, INTERNAL, INVALID_REQUEST, problem_of
 from llmd.server.request_record import RequestRecord, begin_record, current_record
 from llmd.server.service import Service
 
@@ -37,8 +37,6 @@ CREATE = "response.create"
 HEARTBEAT_S = 30.0
 MAX_WAITING = 16
 """How many messages of a connection may wait for the one that is answered; more are left in the network."""
-
-CLIENT_GONE = 499
 
 
 class ResponsesSocket:
@@ -135,10 +133,11 @@ class Turns:
         except Exception:
             self._forget(fields)
             raise
-        if reply.body is None:
+        kept = self._responses.keep(reply)
+        if kept is None:
             self._forget(fields)
         else:
-            self._last = self._responses.keep(reply)
+            self._last = kept
         return status
 
     async def _sent(self, reply: Reply, *, generates: bool) -> int:
@@ -159,13 +158,17 @@ class Turns:
 
     def _earlier(self, fields: RequestFields) -> list[Any]:
         """Return the items that a request continues: of the connection's last response, or stored ones."""
-        if self._last is not None and fields.value("previous_response_id") == self._last.body["id"]:
-            return self._last.items
-        return self._responses.earlier(fields)
+        last = self._continued(fields)
+        return self._responses.earlier(fields) if last is None else last.items
+
+    def _continued(self, fields: RequestFields) -> Stored | None:
+        """Return the connection's last response, if a request continues it."""
+        last = self._last
+        return last if last is not None and fields.value("previous_response_id") == last.body["id"] else None
 
     def _forget(self, fields: RequestFields) -> None:
         """After a failure, the client must send the conversation again, as with OpenAI."""
-        if self._last is not None and fields.value("previous_response_id") == self._last.body["id"]:
+        if self._continued(fields) is not None:
             self._last = None
 
     async def _send(self, event: Any) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from llmd.server.openapi.field_docs import field_docs
+from llmd.config.field_docs import field_docs
 
 
 class Base(TypedDict, total=False):
