@@ -1,0 +1,113 @@
+"""A device that computes for ever in the middle of streams: every request ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.test_engine_killed import read_all
+from tests.plugin_sites import Site
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+PLANTED = "PLANTED_LOOP"
+DEVICE = """
+import os
+from pathlib import Path
+
+import msgspec
+
+from llmd.api import Backend, hookimpl
+from llmd.builtin.reference.device import ReferenceDevice, describe
+
+LLMD_API = 2
+
+
+class Device(ReferenceDevice):
+    def __init__(self):
+        self.info = described()
+
+    def load(self, *arguments):
+        weights = super().load(*arguments)
+        make_stage = weights.stage
+        weights.stage = lambda *arguments: Stage(make_stage(*arguments))
+        return weights
+
+
+class Stage:
+    def __init__(self, whole):
+        self._whole = whole
+
+    def __getattr__(self, name):
+        return getattr(self._whole, name)
+
+    def submit(self, *arguments):
+        planted = Path(os.environ["PLANTED_LOOP"])
+        if planted.exists():
+            planted.unlink()
+            compute_for_ever()
+        return self._whole.submit(*arguments)
+
+
+def compute_for_ever():
+    while True:
+        pass
+
+
+def described():
+    return msgspec.structs.replace(describe(), name="loops")
+
+
+@hookimpl
+def llmd_backends():
+    return [Backend("loops", probe=lambda: [described()], open=lambda name, options: Device())]
+"""
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Once this file exists, the next step never ends. The device removes it before."""
+    path = tmp_path / "planted"
+    monkeypatch.setenv(PLANTED, str(path))
+    return path
+
+
+@pytest.fixture
+def daemon(
+    tmp_path: Path, site: Site, planted: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunningDaemon]:
+    site.write("loops", DEVICE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), os.environ.get("PYTHONPATH", "")]))
+    directories = directories_below(tmp_path)
+    write_model(directories.models / MODEL)
+    limits = {"engine_timeout_s": 1.0, "prefill_chunk": 16}  # small steps: what is long is seen soon
+    with running_daemon(directories, device="loops", **limits) as running:
+        yield running
+
+
+class Plant:
+    """Makes the file when this number of pieces has arrived."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path = path
+        self._left = count
+
+    def __call__(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._path.touch()
+
+
+def test_an_engine_in_an_endless_loop_is_replaced_and_streams_go_on(
+    daemon: RunningDaemon, planted: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    undisturbed = read_all(daemon, lambda: None)
+    assert read_all(daemon, Plant(planted, 40)) == undisturbed
+    (row,) = daemon.client().ps()
+    assert row["restarts"] == 1
+    (died,) = (record for record in caplog.records if record.message == "engine_died")
+    assert "it made no progress for " in vars(died)["how"]
+    assert any(" in compute_for_ever" in line for line in vars(died)["last_lines"])
