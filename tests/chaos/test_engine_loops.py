@@ -83,8 +83,8 @@ def daemon(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), os.environ.get("PYTHONPATH", "")]))
     directories = directories_below(tmp_path)
     write_model(directories.models / MODEL)
-    limits = {"engine_timeout_s": 1.0, "prefill_chunk": 16}  # small steps: what is long is seen soon
-    with running_daemon(directories, device="loops", **limits) as running:
+    # With small steps, the limit of a long one is short.
+    with running_daemon(directories, device="loops", engine_timeout_s=1.0, prefill_chunk=16) as running:
         yield running
 
 
