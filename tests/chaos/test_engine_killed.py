@@ -49,11 +49,13 @@ def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> 
     return "".join(piece.text for piece in pieces), finish, usage.completion_tokens
 
 
-def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tuple[str, str | None, int]]:
+def read_all(
+    daemon: RunningDaemon, on_piece: OnPiece, streams: int = NUM_STREAMS, **more: Any
+) -> list[tuple[str, str | None, int]]:
     """Run every stream at once."""
     client = daemon.client()
-    with ThreadPoolExecutor(NUM_STREAMS) as pool:
-        return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(NUM_STREAMS)))
+    with ThreadPoolExecutor(streams) as pool:
+        return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(streams)))
 
 
 class KillAt:

@@ -77,11 +77,11 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def daemon(
-    tmp_path: Path, site: Site, planted: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, probes: Path, site: Site, planted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[RunningDaemon]:
     site.write("loops", DEVICE)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), os.environ.get("PYTHONPATH", "")]))
-    directories = directories_below(tmp_path)
+    directories = directories_below(tmp_path, probes)
     write_model(directories.models / MODEL)
     # With small steps, the limit of a long one is short.
     with running_daemon(directories, device="loops", engine_timeout_s=1.0, prefill_chunk=16) as running:
@@ -101,11 +101,12 @@ class Plant:
             self._path.touch()
 
 
+@pytest.mark.timeout(90)  # a second of processor time is the least that shows a loop: long on a busy machine
 def test_an_engine_in_an_endless_loop_is_replaced_and_streams_go_on(
     daemon: RunningDaemon, planted: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    undisturbed = read_all(daemon, lambda: None)
-    assert read_all(daemon, Plant(planted, 40)) == undisturbed
+    undisturbed = read_all(daemon, lambda: None, streams=2, max_tokens=30)
+    assert read_all(daemon, Plant(planted, 20), streams=2, max_tokens=30) == undisturbed
     (row,) = daemon.client().ps()
     assert row["restarts"] == 1
     (died,) = (record for record in caplog.records if record.message == "engine_died")
