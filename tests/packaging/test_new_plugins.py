@@ -23,7 +23,7 @@ SHOWN = {
     "dialect": '{"hello": "Ada"}',
 }
 """What the last command of a README prints; of other kinds, what the plugin provides."""
-TESTING = ("pytest", "_pytest", "iniconfig", "packaging", "pygments")
+TESTING = ("pytest", "_pytest", "py", "iniconfig", "packaging", "pygments")
 
 
 @pytest.fixture
@@ -38,7 +38,9 @@ def author(shared: User, tmp_path: Path) -> Iterator[User]:
         spec = importlib.util.find_spec(name)
         assert spec is not None
         assert spec.origin is not None
-        (modules / name).symlink_to(Path(spec.origin).parent)
+        origin = Path(spec.origin)
+        source = origin.parent if origin.name == "__init__.py" else origin
+        (modules / source.name).symlink_to(source)
     yield replace(shared, extra={"LLMD_ADDR": address, "LLMD_HOST": address, "PYTHONPATH": str(modules)})
     shared.llmd("stop", "--daemon", "--host", address)
 
