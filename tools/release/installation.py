@@ -46,5 +46,12 @@ def _prepare(folder: Path, python: DebianPython) -> tuple[list[str | Path], list
         run([*python.command, "-m", "venv", "--without-pip", folder])
         return ["--python", folder / "bin" / "python"], [folder / "bin" / "python"], {}
     platform = f"{python.target.machine}-manylinux_{GLIBC}"
-    options = ["--target", folder, "--python-platform", platform, "--python-version", python.target.python]
+    options: list[str | Path] = [
+        "--target",
+        folder,
+        "--python-platform",
+        platform,
+        "--python-version",
+        python.target.python,
+    ]
     return [*options, "--only-binary", ":all:"], [*python.command], {"PYTHONPATH": str(folder)}
