@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
 SAVED_AS = re.compile(r"`([^`\s]+)`:$")
 HERE_DOCUMENT = re.compile(r"<<-?\s*'?(\w+)'?")
 
@@ -39,8 +40,14 @@ class Command(Struct, frozen=True):
 
 
 def blocks(page: str) -> list[Block]:
-    """Return the fenced blocks of a page in order."""
-    return [_block(page, found) for found in FENCE.finditer(page)]
+    """Return the fenced blocks of a page in order.
+
+    Raises:
+        AssertionError: a fence is indented, or has no end.
+    """
+    found = [_block(page, one) for one in FENCE.finditer(page)]
+    assert len(ANY_FENCE.findall(page)) == 2 * len(found), "a fence is indented, or has no end"
+    return found
 
 
 def _block(page: str, found: re.Match[str]) -> Block:

@@ -49,6 +49,12 @@ def test_broken_blocks_are_refused(body: str) -> None:
         commands(block)
 
 
+@pytest.mark.parametrize("page", ["- item\n  ```sh\n  ls\n  ```\n", "```sh\nls\n", "~~~sh\nls\n~~~\n"])
+def test_fences_that_would_be_overlooked_are_refused(page: str) -> None:
+    with pytest.raises(AssertionError):
+        blocks(page)
+
+
 def test_here_documents_are_complete_with_their_last_word() -> None:
     assert not is_complete("cat > a <<'END'\ntext")
     assert is_complete("cat > a <<'END'\ntext's\nEND")

@@ -21,7 +21,7 @@ VARIABLES = {f"LLMD_{key.rpartition('.')[2].upper()}" for key in setting_fields(
 
 def flags() -> Iterator[tuple[str, str, str]]:
     """Yield each flag of another tool with what llmd has instead, and what is said to become of it."""
-    for tool in ("llama-server", "vLLM"):
+    for tool in ("Ollama", "llama-server", "vLLM"):
         for row in rows_with(PAGE, f"flag of {tool}"):
             for flag in CODE.findall(row[f"flag of {tool}"]):
                 yield flag, row["llmd"], row["the flag is"]

@@ -54,8 +54,8 @@ def test_a_model_takes_what_the_page_says(name: str, tmp_path: Path, host: Plugi
 
 
 def tokens_that_fit(left: int, kv_bytes: int) -> str:
-    """Return the thousands of tokens that fit into half of the memory that is left."""
-    return f"{left // 2 * TOKENS // kv_bytes // 1000} 000" if left > 0 else "–"
+    """Return how many tokens fit into half of the memory that is left, in whole thousands."""
+    return f"{left // 2 * TOKENS // kv_bytes // 1000 * 1000:,}" if left > 0 else "–"
 
 
 def test_bits_of_formats_are_those_of_the_code() -> None:

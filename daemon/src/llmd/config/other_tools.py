@@ -66,6 +66,11 @@ OTHER_NAMES = (
         ("--api-key", "--api-key-file"),
         answer="`llmd keys add NAME` creates a key for the daemon, or adds yours with --key-file FILE; commands read theirs from LLMD_API_KEY",
     ),
+    OtherName(
+        ("--verbose",), answer="`llmd -v COMMAND` logs more, `--stats` of `llmd run` prints counts and rates"
+    ),
+    OtherName(("--keepalive",), answer="`llmd load MODEL --keep-alive DURATION` keeps a model loaded"),
+    OtherName(("--modelfile",), answer="`/show modelfile` in `llmd chat MODEL` shows it"),
     OtherName(("--uds",), answer="`--addr unix:PATH` of `llmd serve` listens on a Unix socket"),
     OtherName(
         ("--allowed-origins",), answer="`--allow-origin ORIGIN` of `llmd serve` allows one more web origin"
