@@ -1,7 +1,7 @@
 """Types the blocks of a page into one shell, as a user of a new machine, with the real daemon.
 
-Two things differ: ports are replaced by free ones (`Reader.ports`), since tests run at the same time and a
-daemon of the developer may run; and standard input is not a terminal.
+Three things differ: ports are replaced by free ones (`Reader.ports`), since tests run at the same time and a
+daemon of the developer may run; standard input is not a terminal; and no spare engine takes processor time.
 """
 
 from __future__ import annotations
@@ -151,6 +151,7 @@ def reader(home: Path, cache: Path) -> Iterator[Reader]:
         "HOME": str(home),
         "XDG_RUNTIME_DIR": str(home / "run"),
         "XDG_CACHE_HOME": str(cache),
+        "LLMD_SPARE_ENGINE": "false",
         "LLMD_ADDR": f"127.0.0.1:{ports['8642']},unix:{home}/run/llmd/llmd.sock",
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "no_proxy": "127.0.0.1,localhost",
