@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^):#\s]+)")
-LISTED = ("docs/decisions/README", "docs/how-to/README", "bench/results/README")
+LISTED = ("docs/decisions/README", "bench/results/README")
 """READMEs that list all other pages of their folders."""
 ALL_PAGES = "\n```{toctree}\n:glob:\n:maxdepth: 1\n\n*\n```\n"
 
