@@ -38,7 +38,7 @@ check: setup  ## check formatting, lint, types, imports, sizes, mirrors, names a
 	@$(MAKE) --silent docs
 
 docs: setup  ## build the documentation site in build/docs; warnings are errors
-	@$(RUN) -m sphinx --quiet --fail-on-warning --keep-going --fresh-env --conf-dir tools/docs --doctree-dir build/docs/.doctrees . build/docs
+	@$(RUN) -m sphinx --quiet --fail-on-warning --keep-going --fresh-env --jobs auto --conf-dir tools/docs --doctree-dir build/docs/.doctrees . build/docs
 
 format: setup  ## fix what tools can fix of the findings of `make check`
 	@$(RUN) -m ruff check --quiet --fix-only .

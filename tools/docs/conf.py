@@ -34,6 +34,8 @@ include_patterns = [
 ]
 exclude_patterns = [".*", "**/.*", "**/node_modules", "build", "**/build", "docs/plans", "wheelhouse*"]
 myst_heading_anchors = 4
+# Only colours: commands over several lines, JSON with an ellipsis and Modelfiles have no lexer.
+suppress_warnings = ["misc.highlighting_failure"]
 
 default_role = "any"  # `Name` in a docstring is a link
 add_module_names = False
