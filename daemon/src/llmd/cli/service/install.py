@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
+from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.service.launcher import launcher, unreachable_folder
 from llmd.cli.service.scope import SYSTEM, check_may_change, is_macos, named_service
@@ -53,6 +54,7 @@ DEVICE_GROUPS = ("video", "render")
     "models",
     multiple=True,
     metavar="MODEL",
+    shell_complete=model_names,
     help="Start with the machine and keep this model loaded; repeatable.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the files and change nothing.")
