@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from llmd.builtin.guide import guide_directory
+from llmd.conversion.convert import convert
+from llmd.engine.composition import make_host
 from tests.docs.page import DOCS, ROOT
 from tests.docs.session import can_be_left_out, reader
 from tests.serving.model import write_embedding_model
@@ -39,8 +42,20 @@ def copy_the_c_library(home: Path) -> None:
     shutil.copytree(ROOT / "bindings", home / "llmd" / "bindings")
 
 
+def write_a_blob_of_ollama(home: Path) -> None:
+    """Write the built-in model as a GGUF file where Ollama keeps its own."""
+    blobs = home / ".ollama" / "models" / "blobs"
+    blobs.mkdir(parents=True)
+    written = list(
+        convert(guide_directory(), home / "guide.gguf", make_host(home).architectures(), quant="q8_0")
+    )
+    assert written
+    (home / "guide.gguf").rename(blobs / "sha256-0123")
+
+
 SUPPLIED: dict[str, Callable[[Path], object]] = {
     "how-to/embed-and-rank.md": write_models_for_search,
+    "how-to/import-a-modelfile.md": write_a_blob_of_ollama,
     "how-to/use-it-from-c.md": copy_the_c_library,
 }
 """What a reader of a page already has in the home folder."""
