@@ -12,14 +12,13 @@ from sphinx.application import Sphinx
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\]\(([^):#\s]+)")
 LISTED = ("docs/decisions/README", "bench/results/README")
-"""READMEs that list all other pages of their folders."""
-ALL_PAGES = "\n```{toctree}\n:glob:\n:maxdepth: 1\n\n*\n```\n"
+"""READMEs that list all other pages of their folders. These are too many for the navigation of every page."""
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the functions below; Sphinx calls this."""
     app.connect("source-read", add_navigation)
-    app.connect("doctree-read", allow_outside)
+    app.connect("doctree-read", allow_unlisted)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -28,7 +27,7 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
     if page == app.config.root_doc:
         source[0] += "".join(sections(source[0], Path(app.srcdir, page).parent))
     elif page in LISTED:
-        source[0] += ALL_PAGES
+        source[0] += links_to_all(Path(app.srcdir, page).parent)
 
 
 def sections(text: str, folder: Path) -> Iterator[str]:
@@ -46,8 +45,14 @@ def page_of(target: str, folder: Path) -> str | None:
     return target.removesuffix(".md") if target.endswith(".md") else None
 
 
-def allow_outside(app: Sphinx, _doctree: nodes.document) -> None:
-    """Let pages outside of docs/ be reached by links alone; those in docs/ must be in the navigation."""
-    page = app.env.docname
-    if not page.startswith("docs/"):
-        app.env.metadata[page]["orphan"] = True
+def links_to_all(folder: Path) -> str:
+    """Return a list of the pages of a folder. Links without a text get the titles of the pages."""
+    names = sorted(path.name for path in folder.glob("*.md") if path.stem != "README")
+    return "\n" + "".join(f"- []({name})\n" for name in names)
+
+
+def allow_unlisted(app: Sphinx, _doctree: nodes.document) -> None:
+    """Let pages outside of docs/, and those of long lists, be reached by links alone."""
+    page = PurePosixPath(app.env.docname)
+    if page.parts[0] != "docs" or f"{page.parent / 'README'}" in LISTED:
+        app.env.metadata[f"{page}"]["orphan"] = True
