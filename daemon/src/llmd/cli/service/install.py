@@ -70,6 +70,8 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
             raise ConfigError("on macOS, llmd has no service of the system", hint="leave out --system")
         _install_agent(agent(models, config_file), only_print=only_print)
         return
+    from llmd.cli.service.units import SERVICE, SOCKET
+
     service, plan = named_service(is_system=is_system), service_plan(models, config_file, is_system=is_system)
     if only_print:
         _print({path: text.encode() for path, text in service.files(plan).items()})
@@ -84,7 +86,8 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
     if not service.is_installed:
         check_free(plan.addresses)
     service.install(plan)
-    click.echo(f"installed {service.folder}; llmd listens on {' and '.join(map(str, plan.addresses))}")
+    addresses = " and ".join(map(str, plan.addresses))
+    click.echo(f"installed {SOCKET} and {SERVICE} in {service.folder}; llmd listens on {addresses}")
     click.echo(_notes(is_system=is_system), err=True)
 
 
