@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools ben
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check format bindings stubs release bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -25,7 +25,7 @@ test-full: setup  ## run the tests, including the exhaustive ones that `make tes
 	@$(PYTHON) -m tools.system_packages --exhaustive
 	@LLMD_TEST_SCHEDULES=500 $(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
-check: setup  ## check formatting, lint, types, imports, sizes, mirrors and names; run no tests
+check: setup  ## check formatting, lint, types, imports, sizes, mirrors, names and documentation; run no tests
 	@$(RUN) -m ruff format --check --quiet .
 	@$(RUN) -m ruff check --quiet .
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
@@ -35,6 +35,10 @@ check: setup  ## check formatting, lint, types, imports, sizes, mirrors and name
 	@$(RUN) -m tools.sizes
 	@$(RUN) -m tools.mirrors
 	@$(RUN) -m tools.names
+	@$(MAKE) --silent docs
+
+docs: setup  ## build the documentation site in build/docs; warnings are errors
+	@$(RUN) -m sphinx --quiet --fail-on-warning --keep-going --fresh-env --jobs auto --conf-dir tools/docs --doctree-dir build/docs/.doctrees . build/docs
 
 format: setup  ## fix what tools can fix of the findings of `make check`
 	@$(RUN) -m ruff check --quiet --fix-only .

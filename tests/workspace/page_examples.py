@@ -1,4 +1,7 @@
-"""Runs the example of a page: its changes are made to a copy of the daemon's sources."""
+"""The examples of the pages on extending llmd.
+
+Some pages quote a plugin in examples/; others change a copy of the daemon's sources.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
+from llmd.cli.main import llmd
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "daemon" / "src" / "llmd"
 PATH = re.compile(r"`([a-z_0-9]+(?:/[a-z_0-9.-]+)+(?:\.[a-z]+|/))`")
@@ -22,6 +29,41 @@ BASES = (ROOT, PACKAGE)
 def page(name: str) -> str:
     """Return the text of a page in docs/."""
     return (ROOT / "docs" / name).read_text()
+
+
+def quotations(text: str) -> list[tuple[str, str]]:
+    """Return path and lines of each quotation: a block of code whose first line is ``# PATH``."""
+    return re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def tree(text: str) -> tuple[Path, set[str]]:
+    """Return the folder of the example whose files a page lists, and the files."""
+    (block,) = re.findall(r"^```\n(examples/.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    top, *lines = block.splitlines()
+    files, folder = set[str](), ""
+    for line in lines:
+        name = line.split()[0]
+        if name.endswith("/"):
+            folder = name
+        else:
+            files.add(f"{folder}{name}" if line.startswith("    ") else name)
+    return ROOT / top, files
+
+
+def unknown_commands(text: str) -> list[str]:
+    """Return the commands of llmd that a page names and that do not exist."""
+    lines = "\n".join(re.findall(r"^\$ .*$|`llmd [^`]*`", text, re.MULTILINE))
+    named = sorted(set(re.findall(r"llmd ((?:[a-z]+ )*[a-z]+)", lines)))
+    assert named
+    return [command for command in named if not _exists(command)]
+
+
+def _exists(command: str) -> bool:
+    found: click.Command | None = llmd
+    for word in command.split():
+        if isinstance(found, click.Group):  # the words after a command are its arguments
+            found = found.get_command(click.Context(found), word)
+    return found is not None and not isinstance(found, click.Group)
 
 
 def changes(text: str) -> list[tuple[str, str]]:

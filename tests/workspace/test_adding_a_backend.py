@@ -7,25 +7,16 @@ import re
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from llmd.api import hooks
-from llmd.cli.main import llmd
 from llmd.host.kinds import KINDS, Kind
 from llmd.host.probing import IMPORT_LIMIT
+from tests.workspace.page_examples import ROOT, page, quotations, tree, unknown_commands
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "backend_example"
-PAGE = (ROOT / "docs" / "adding-a-backend.md").read_text()
-QUOTES = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-COMMANDS = sorted(
-    set(
-        re.findall(
-            r"llmd ((?:[a-z]+ )*[a-z]+)", "\n".join(re.findall(r"^\$ .*$|`llmd [^`]*`", PAGE, re.MULTILINE))
-        )
-    )
-)
+PAGE = page("adding-a-backend.md")
+QUOTES = quotations(PAGE)
 
 
 def test_quotes_several_files_of_the_example() -> None:
@@ -38,19 +29,12 @@ def test_each_quotation_stands_in_its_file(path: str, text: str) -> None:
 
 
 def test_the_tree_of_the_page_is_the_tree_of_the_example() -> None:
-    (tree,) = re.findall(r"^```\n(examples/.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    top, *lines = tree.splitlines()
-    listed, folder = set[str](), ""
-    for line in lines:
-        name = line.split()[0]
-        folder = name if name.endswith("/") else folder
-        if not name.endswith("/"):
-            listed.add(name if line.startswith("  p") else folder + name)
-    sources = ROOT / top / "src"
+    folder, listed = tree(PAGE)
+    assert folder == EXAMPLE
     assert "pyproject.toml" in listed
     package = "src/llmd_backend_example/"
     assert listed - {"pyproject.toml"} | {f"{package}__init__.py"} == {
-        f"src/{path.relative_to(sources)}" for path in sources.rglob("*.py")
+        str(path.relative_to(folder)) for path in (folder / "src").rglob("*.py")
     }
 
 
@@ -83,11 +67,9 @@ def test_the_time_limit_of_a_probe_is_the_real_one() -> None:
     assert f"{IMPORT_LIMIT.processor_s:g} s of CPU time or {IMPORT_LIMIT.wall_s:g} s of wall time" in PAGE
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_exists(command: str) -> None:
-    found: click.Command | None = llmd
-    for word in command.split():
-        if isinstance(found, click.Group):  # the words after a command are its arguments
-            found = found.get_command(click.Context(found), word)
-    assert isinstance(found, click.Command)
-    assert not isinstance(found, click.Group)
+def test_each_command_exists() -> None:
+    assert unknown_commands(PAGE) == []
+    assert unknown_commands("`llmd plugins fold x`, `llmd plugins`, `llmd devices`") == [
+        "plugins",
+        "plugins fold x",
+    ]

@@ -23,7 +23,7 @@ LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 PLACE = re.compile(r"`([a-z_0-9.-]+/[a-z_0-9./-]*)`")
 """A path in code, without capitals, which mark placeholders."""
 PACKAGES = ("", "daemon/src", "daemon/src/llmd")
-MADE = (".tools/", ".venv/", "wheelhouse/")
+MADE = (".tools/", ".venv/", "build/", "wheelhouse/")
 MAX_COLUMNS = 120
 LINK_ONLY = re.compile(r"\s*(?:- )?\[[^]]*\]\([^)]*\)[.,;:]?")
 

@@ -23,6 +23,8 @@ DONE = b"[DONE]"
 
 
 class Usage(Struct, frozen=True):
+    """The tokens of a request."""
+
     prompt_tokens: int
     completion_tokens: int
 
@@ -189,6 +191,7 @@ class Client:
         return self._request("POST", "/llmd/reload", {})
 
     def version(self) -> str:
+        """Return the version of the daemon."""
         return str(self._request("GET", "/version")["version"])
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -176,6 +176,7 @@ def test_an_address_in_use_ends_it_at_once(home: Home) -> None:
         done = home.llmd("serve", "--addr", f"127.0.0.1:{taken.getsockname()[1]}")
     assert done.returncode == EXIT_CONFLICT
     assert "cannot listen" in done.stderr
+    assert "`llmd load MODEL`" in done.stderr
 
 
 def test_an_unknown_model_ends_it_with_three(home: Home) -> None:

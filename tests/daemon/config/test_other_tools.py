@@ -34,6 +34,10 @@ def test_flags_of_serve_in_answers_exist() -> None:
         "--kv-dtype",
         "--quant",
         "--prefill-chunk",
+        "--threads",
+        "--addr",
+        "--allow-origin",
+        "--keep-alive",
     }
     assert set(flags) <= taken
 

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from llmd.models.model_path import expanded, files_of, is_model_path, names_path, path_error, path_name
+from llmd.models.model_path import (
+    expanded,
+    files_of,
+    is_model_path,
+    names_path,
+    path_error,
+    path_name,
+    resolved,
+)
 
 PARTS = ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf")
 
@@ -43,21 +51,43 @@ def test_a_home_of_nobody_stays_as_it_was_typed() -> None:
     assert expanded("~/m") == Path.home() / "m"
 
 
+def test_links_are_followed_unless_only_the_link_has_the_name_of_a_model(tmp_path: Path) -> None:
+    for name in ("sha256-a", "m.gguf"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    links = {"blob.gguf": "sha256-a", "other.gguf": "m.gguf", "directory": "folder"}
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(target)
+    found = {link: resolved(tmp_path / link).name for link in links}
+    assert found == {"blob.gguf": "blob.gguf", "other.gguf": "m.gguf", "directory": "folder"}
+
+
 def test_why_there_is_no_model_at_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("notes.txt", "mmproj-f16.gguf"):
         (tmp_path / name).touch()
+    (tmp_path / "sha256-a").write_bytes(b"GGUF\3\0\0\0")
     reasons = {
         name: str(path_error(name))
-        for name in ("./absent", "absent.gguf", "notes.txt", "mmproj-f16.gguf", "./notes.txt/m", "./a\0b")
+        for name in (
+            "./absent",
+            "absent.gguf",
+            "notes.txt",
+            "sha256-a",
+            "mmproj-f16.gguf",
+            "./notes.txt/m",
+            "./a\0b",
+        )
     }
     assert [reason.partition(" (")[0] for reason in reasons.values()] == [
         "./absent does not exist",
         "absent.gguf does not exist",
         "notes.txt is not a model: a model is a directory, or a file that ends in .gguf",
+        "sha256-a is a GGUF file whose name does not end in .gguf",
         "mmproj-f16.gguf is the projector of a model",
         "./notes.txt/m cannot be read: Not a directory",
         "./a\0b cannot be read: it has a null byte",
     ]
+    assert f"`ln -s {tmp_path}/sha256-a NAME.gguf`" in reasons["sha256-a"]
     assert path_error("absent") is None
     assert path_error("org/absent") is None

@@ -207,7 +207,7 @@ class Stage(Protocol):
 
         Raises:
             DeviceLostError: the device is gone, or did not finish within ``timeout_s`` seconds; releases the
-                ticket. The time follows from earlier steps (`llmd.engine.steps.step_limit`): compile what a
+                ticket. The time follows from earlier steps (``llmd.engine.steps.step_limit``): compile what a
                 step needs in `LoadedWeights.stage`.
             DeviceError: the device failed otherwise; releases the ticket.
             ValueError: the step has late or masked rows, and `apply_edits` or `apply_masks` was not called;

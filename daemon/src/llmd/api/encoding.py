@@ -1,6 +1,6 @@
 """A program as flat arrays of numbers, for native code.
 
-``records`` is int64. For each instruction it contains
+``records`` is int64. For each instruction it contains::
 
     number of ops, then for each op:
         code (index in `OP_KINDS`),
@@ -8,7 +8,7 @@
         number of weights, index or -1…,
         number of integers, values…, number of floats, index into ``floats``…
 
-Integers and floats of each op, in order:
+Integers and floats of each op, in order::
 
     embed      ints -                                             floats scale
     norm       ints method (0 rms, 1 layer), heads                floats eps, offset
@@ -24,7 +24,7 @@ Integers and floats of each op, in order:
     activate   ints activation (index in `ACTIVATIONS`)           floats -
     recurrence ints group, kv_layer                               floats -
 
-``instructions`` is int64. For each instruction it contains
+``instructions`` is int64. For each instruction it contains::
 
     part, number of slots that the instruction must write, slots…
 

@@ -47,7 +47,7 @@ class Grammar(msgspec.Struct, frozen=True):
     kind: GrammarKind
     text: str = ""
     """A JSON schema, a JSON list of texts (``choice``), nothing (``json_object``), a regular expression, a
-    Lark grammar (`llmd.grammar` documents the dialect) or a GBNF grammar of llama.cpp."""
+    Lark grammar (``llmd.grammar`` documents the dialect) or a GBNF grammar of llama.cpp."""
 
 
 class BeamParams(msgspec.Struct, frozen=True):
@@ -378,6 +378,7 @@ class Embedded(msgspec.Struct, frozen=True, tag=True):
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
+"""What the front sends to an engine."""
 FromFront = Load | PackedVocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown
 """`ToEngine` as the engine decodes it."""
 FromEngine = Loading | Loaded | Replanned | Output | Embedded | Failed | Report | Blocks

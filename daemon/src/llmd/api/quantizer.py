@@ -11,7 +11,7 @@ from llmd.api.tensors import Format, WeightData
 
 
 class Quantizer(Protocol):
-    """Bit-identical to `llmd.models.formats.quantization`, which defines each step. Thread-safe."""
+    """Bit-identical to ``llmd.models.formats.quantization``, which defines each step. Thread-safe."""
 
     def quantize(self, weights: NDArray[np.generic], source: Format, into: WeightData) -> bool:
         """Quantise rows of a matrix to ``into.format``, one of `OWN_FORMATS`; return whether that succeeded.

@@ -19,7 +19,7 @@ class Frame:
     def __init__(self, data: memoryview, on_release: Callable[[], None] = lambda: None) -> None:
         """``on_release`` is called once, when the link may use the buffer again."""
         self.data = data.toreadonly()
-        """Bytes of the frame, read-only. After `release`, reading them raises `ValueError`."""
+        """Bytes of the frame, read-only. After `release`, reading them raises ``ValueError``."""
         self._on_release = on_release
         self._is_released = False
 

@@ -59,11 +59,11 @@ def named(model: str) -> str:
     directory.
     """
     from llmd.models.gguf.model_files import is_gguf
-    from llmd.models.model_path import expanded, is_model_path, names_path
+    from llmd.models.model_path import expanded, is_model_path, names_path, resolved
 
     path = expanded(model)
     is_path = names_path(model) or (("/" in model or is_gguf(model)) and is_model_path(path))
-    return valid(str(path.resolve()) if is_path else model)
+    return valid(str(resolved(path)) if is_path else model)
 
 
 def _reached_or_started(client: Client, config_file: Path | None) -> Client:

@@ -66,4 +66,4 @@ def _base(modelfile: Modelfile, file: Path) -> str:
     base = Path(modelfile.base).expanduser()
     path = (file.parent / base) if str(file) != "-" else base
     is_path = modelfile.base.startswith((".", "/", "~")) or path.exists()
-    return named(str(path.resolve())) if is_path else named(modelfile.base)
+    return named(str(path.absolute())) if is_path else named(modelfile.base)

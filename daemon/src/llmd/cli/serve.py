@@ -230,7 +230,9 @@ def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> d
 
 def _target(model: str, served: Sequence[str], store: Store) -> str:
     """Resolve the model of an alias: a served model by name or path, or a stored one by name."""
-    path = Path(model).resolve()
+    from llmd.models.model_path import resolved
+
+    path = resolved(Path(model))
     for name in (model, str(path), path.name):
         if name in served:
             return name

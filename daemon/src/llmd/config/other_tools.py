@@ -47,6 +47,9 @@ OTHER_NAMES = (
         answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` splits the layers over several devices",
     ),
     OtherName(
+        ("--threads-batch", "-tb"), answer="`--threads N` of `llmd serve` sets the threads of all steps"
+    ),
+    OtherName(
         ("--gpu-memory-utilization",),
         answer="`--max-memory SIZE` of `llmd serve` limits all models together, `--kv-memory SIZE` the KV cache",
     ),
@@ -63,6 +66,53 @@ OTHER_NAMES = (
         ("--api-key", "--api-key-file"),
         answer="`llmd keys add NAME` creates a key for the daemon, or adds yours with --key-file FILE; commands read theirs from LLMD_API_KEY",
     ),
+    OtherName(
+        ("--verbose",), answer="`llmd -v COMMAND` logs more, `--stats` of `llmd run` prints counts and rates"
+    ),
+    OtherName(("--keepalive",), answer="`llmd load MODEL --keep-alive DURATION` keeps a model loaded"),
+    OtherName(("--modelfile",), answer="`/show modelfile` in `llmd chat MODEL` shows it"),
+    OtherName(("--uds",), answer="`--addr unix:PATH` of `llmd serve` listens on a Unix socket"),
+    OtherName(
+        ("--allowed-origins",), answer="`--allow-origin ORIGIN` of `llmd serve` allows one more web origin"
+    ),
+    OtherName(
+        ("--sleep-idle-seconds",), answer="`--keep-alive DURATION` of `llmd serve` unloads idle models"
+    ),
+    OtherName(
+        ("--dtype",),
+        answer="weights keep the type of their files; `--quant FORMAT` of `llmd serve` quantises them",
+    ),
+    OtherName(("--hf-file", "-hff"), answer="`llmd pull ORG/NAME:Q8_0` fetches the file of a quantisation"),
+    OtherName(("--revision",), answer="`llmd pull ORG/NAME@REVISION` fetches one version"),
+    OtherName(("--models-dir",), answer="`llmd config paths` shows the folder with the models"),
+    OtherName(
+        ("--chat-template", "--chat-template-file"),
+        answer="a file `chat_template.jinja` next to the weights replaces the model's template",
+    ),
+    OtherName(
+        ("--tool-call-parser", "--reasoning-parser", "--reasoning-format"),
+        answer="the chat template selects the parser; `tool_parser` and `reasoning_parser` in config.toml select another",
+    ),
+    OtherName(
+        (
+            *("--jinja", "--flash-attn", "-fa", "--cont-batching", "-cb", "--metrics", "--embeddings"),
+            *("--embedding", "--reranking", "--rerank", "--enable-prefix-caching"),
+            *("--enable-chunked-prefill", "--enable-auto-tool-choice"),
+        ),
+        answer="leave it out: llmd does this without a flag",
+    ),
+    OtherName(
+        ("--mmproj", "-mm"),
+        answer="llmd reads only text, and runs the text part of multimodal models without this file",
+    ),
+    OtherName(
+        ("--lora", "--enable-lora", "--lora-modules"),
+        answer="llmd has no LoRA adapters yet; merge the adapter into the model",
+    ),
+    OtherName(
+        ("--model-draft", "-md", "--speculative-config"), answer="llmd has no speculative decoding yet"
+    ),
+    OtherName(("--trust-remote-code",), answer="llmd never runs code that comes with a model"),
 )
 _BY_FLAG = {flag: name for name in OTHER_NAMES for flag in name.flags}
 

@@ -83,7 +83,7 @@ class Engine:
             device: a name that ``llmd devices`` shows; ``auto`` selects the best usable one.
             max_ctx: context window in tokens; None: the longest that the model supports.
             kv_memory: bytes of the KV cache; None: half of the memory that is free after loading.
-            quant: one of `llmd.api.OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading;
+            quant: one of `OWN_FORMATS` (``q8``, ``q4``, …) to quantise the weights to while loading;
                 None keeps the checkpoint's formats.
             activations: the format of the rows that weights multiply: ``f32``, ``f16``, ``bf16``, or, for
                 quantised weights only, ``int8``; None: the device's choice.
@@ -130,10 +130,12 @@ class Engine:
 
     @property
     def model_name(self) -> str:
+        """The name of the model."""
         return self._name
 
     @property
     def device_name(self) -> str:
+        """The device, or several in the order of the layers that they hold."""
         return ", ".join(stage.device for stage in self._loaded.stages)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from llmd.api.errors import NotFoundError
@@ -31,6 +32,17 @@ def expanded(name: str) -> Path:
         return Path(name)
 
 
+def resolved(path: Path) -> Path:
+    """Return the absolute path of a model, without links.
+
+    A link that ends in .gguf stays if its target does not: stores of other tools name files by their hash.
+    """
+    target = path.resolve()
+    if is_gguf(path.name) and not is_gguf(target.name):
+        return path.parent.resolve() / path.name
+    return target
+
+
 def path_error(name: str) -> NotFoundError | None:
     """Return why there is no model at a path; None if ``name`` neither exists nor looks like a path."""
     path = expanded(name)
@@ -46,9 +58,25 @@ def path_error(name: str) -> NotFoundError | None:
         return NotFoundError(
             f"{name} is the projector of a model", hint=f"give the model's own {SUFFIX} file"
         )
+    if _begins_as_gguf(path):
+        return NotFoundError(
+            f"{name} is a GGUF file whose name does not end in {SUFFIX}",
+            hint=f"link to it under such a name: `ln -s {shlex.quote(str(path.absolute()))} NAME{SUFFIX}`",
+        )
     return NotFoundError(
         f"{name} is not a model: a model is a directory, or a file that ends in {SUFFIX}", hint=hint
     )
+
+
+def _begins_as_gguf(path: Path) -> bool:
+    """Whether a file is a GGUF file by its first bytes, such as one in the store of Ollama."""
+    from llmd.models.gguf.header import MAGIC
+
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def _is_typed_path(name: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api.errors import CheckpointError, NotFoundError
-from llmd.models.model_path import is_model_path, path_error, path_name
+from llmd.models.model_path import is_model_path, path_error, path_name, resolved
 from llmd.registry.derived import DerivedModels
 from llmd.registry.model_folders import model_folders
 from llmd.registry.names import DERIVED
@@ -112,7 +112,7 @@ def _matching(name: str, directories: Mapping[str, Path]) -> list[str]:
 
 def _as_path(name: str) -> Path | None:
     try:
-        path = Path(name).expanduser().resolve()
+        path = resolved(Path(name).expanduser())
         return path if name and is_model_path(path) else None
     except (OSError, RuntimeError, ValueError):  # too long for a path, unknown home directory, null byte
         return None

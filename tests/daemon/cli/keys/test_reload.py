@@ -12,7 +12,7 @@ from llmd.config import load_settings
     ("error", "said"),
     [
         (DaemonUnreachableError("none"), ""),
-        (LlmdError("keys.json is damaged"), "keys.json is damaged; then run `llmd reload`"),
+        (LlmdError("keys.json is damaged"), "still uses the old keys: keys.json is damaged; then run"),
     ],
 )
 def test_only_a_daemon_that_refuses_is_worth_a_word(

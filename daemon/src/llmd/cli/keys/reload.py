@@ -21,4 +21,4 @@ def tell_daemon(settings: Settings) -> None:
     except DaemonUnreachableError:
         return
     except LlmdError as error:
-        click.echo(f"the daemon could not reload: {error}; then run `llmd reload`", err=True)
+        click.echo(f"the running daemon still uses the old keys: {error}; then run `llmd reload`", err=True)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.config import Address, Directories, TcpAddress, UnixAddress
+from llmd.models.model_path import resolved
 from llmd.server.http.host_names import is_ip
 
 SERVICE = "llmd.service"
@@ -211,6 +212,6 @@ def checked_models(models: Sequence[str]) -> tuple[str, ...]:
         if not model.isprintable():
             raise ConfigError(f"{model!r} is not the name of a model", hint="see `llmd list`")
     return tuple(
-        str(Path(model).expanduser().resolve()) if model.startswith(("/", ".", "~")) else model
+        str(resolved(Path(model).expanduser())) if model.startswith(("/", ".", "~")) else model
         for model in models
     )

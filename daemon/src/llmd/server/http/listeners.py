@@ -91,7 +91,10 @@ def _bind(address: Address, user_folder: Path | None) -> list[Listener]:
             f"cannot listen on {address}: {error.strerror or error}", hint="choose another --addr"
         )
         if error.errno == errno.EADDRINUSE:
-            refused.hint = "another program uses it; check with `llmd ps` if a daemon is running"
+            refused.hint = (
+                "if `llmd ps` shows that a daemon is running, `llmd load MODEL` gives it another model and"
+                " `llmd stop --daemon` ends it; else another program uses the address: choose another --addr"
+            )
             refused.exit_code = EXIT_CONFLICT
         raise refused from error
 

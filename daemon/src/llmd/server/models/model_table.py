@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
-from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name
+from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name, resolved
 from llmd.registry.short_names import short_name, spellings
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
@@ -146,7 +146,7 @@ def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> li
 def _directory(asked: str) -> Path | None:
     path = Path(asked)
     try:
-        return path.resolve() if "/" in asked and is_model_path(path) else None
+        return resolved(path) if "/" in asked and is_model_path(path) else None
     except OSError:  # too long for a path, or not readable for this user
         return None
 
