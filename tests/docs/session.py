@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from tests.docs.blocks import Block, Command, blocks, commands, difference
 
-LIMIT_S = 25
+LIMIT_S = 80
 PORTS = ("8642", "8643", "11434")
 PROGRESS = re.compile(r"^\S+: [\d.]+ (?:[KMG]i)?B of [\d.]+ (?:[KMG]i)?B\n|^measuring \w+ …\n", re.MULTILINE)
 """Lines that a terminal overwrites."""

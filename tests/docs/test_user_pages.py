@@ -103,6 +103,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
 """Commands, and first lines of other blocks, that are not tried here, with the reason."""
 
 
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in SLOW)) for name in PAGES]
 )
