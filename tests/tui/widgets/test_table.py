@@ -52,6 +52,17 @@ async def test_titles_cells_and_cursor_are_drawn_in_their_columns() -> None:
         ]
 
 
+async def test_the_first_rows_stay_in_view_when_others_come() -> None:
+    app, table = watched()
+    async with app.run_test(size=(30, 6)) as pilot:
+        table.show(numbered(4), Sorting())
+        await pilot.pause()
+        table.show([*rows(*"abcdefgh"), *numbered(4)], Sorting())
+        await pilot.pause()
+        assert [line.split()[0] for line in lines(app)[1:]] == ["a", "b", "c", "d", "e"]
+        assert table.selected == "m0"
+
+
 async def test_only_rows_that_have_changed_are_drawn_again() -> None:
     drawn: list[int] = []
 

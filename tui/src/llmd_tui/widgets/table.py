@@ -29,7 +29,7 @@ MARGIN = 2
 
 
 class Table(ScrollView, can_focus=True):
-    """Rows with a cursor. The cursor stays on its row when the rows change."""
+    """Rows with a cursor. The cursor stays on its row when the rows change, also if that goes out of view."""
 
     DEFAULT_CSS = """
     Table {
@@ -107,9 +107,11 @@ class Table(ScrollView, can_focus=True):
         place = next((place for place, row in enumerate(rows) if row.key == selected), None)
         self._cursor = min(self._cursor, max(len(rows) - 1, 0)) if place is None else place
         self._fit()
-        if place is not None:  # the row stays where it is on the screen
-            self._scroll(place - above)
-        self._keep_cursor_visible()
+        # The row stays where it is on the screen, but one who looks at the top goes on seeing the first rows.
+        if drawn[3].y or sorting != drawn[1]:
+            if place is not None:
+                self._scroll(place - above)
+            self._keep_cursor_visible()
         if (len(drawn[0]), *drawn[1:]) == (len(rows), sorting, self._cursor, self.scroll_offset):
             self._refresh_changed(drawn[0])
         else:
