@@ -35,6 +35,7 @@ EXHAUSTIVE = (
     ("mandoc", "mandoc", "checking the manual page"),
     ("pipx", "pipx", "plugins in its environments"),
     ("rustc", "rustc", "the bindings' example in Rust"),
+    ("tmux", "tmux", "a session in a real terminal"),
     ("valgrind", "valgrind", "memory errors of the C library"),
     ("zsh", "zsh", "its completion of commands"),
 )
