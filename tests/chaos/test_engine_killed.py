@@ -49,11 +49,13 @@ def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> 
     return "".join(piece.text for piece in pieces), finish, usage.completion_tokens
 
 
-def read_all(daemon: RunningDaemon, on_piece: OnPiece, **more: Any) -> list[tuple[str, str | None, int]]:
+def read_all(
+    daemon: RunningDaemon, on_piece: OnPiece, streams: int = NUM_STREAMS, **more: Any
+) -> list[tuple[str, str | None, int]]:
     """Run every stream at once."""
     client = daemon.client()
-    with ThreadPoolExecutor(NUM_STREAMS) as pool:
-        return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(NUM_STREAMS)))
+    with ThreadPoolExecutor(streams) as pool:
+        return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(streams)))
 
 
 class KillAt:
@@ -114,7 +116,7 @@ def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> No
 
 def test_answers_under_grammars_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:
     pattern = "([a-z]{3,9} ){5,9}[A-Z]{3}[.]"
-    bound = {"guided_regex": pattern, "max_tokens": 120, "ignore_eos": False}
+    bound: dict[str, Any] = {"guided_regex": pattern, "max_tokens": 120, "ignore_eos": False}
     undisturbed = read_all(daemon, lambda: None, **bound)
     assert {finish for _, finish, _ in undisturbed} == {"stop"}
     assert all(re.fullmatch(pattern, text) for text, _, _ in undisturbed)
@@ -124,7 +126,11 @@ def test_answers_under_grammars_go_on_with_exactly_the_same_tokens(daemon: Runni
 
 
 def test_answers_go_on_when_the_process_of_grammars_is_killed(daemon: RunningDaemon) -> None:
-    bound = {"guided_regex": "([a-z]{3,9} ){5,9}[A-Z]{3}[.]", "max_tokens": 120, "ignore_eos": False}
+    bound: dict[str, Any] = {
+        "guided_regex": "([a-z]{3,9} ){5,9}[A-Z]{3}[.]",
+        "max_tokens": 120,
+        "ignore_eos": False,
+    }
     undisturbed = read_all(daemon, lambda: None, **bound)
     killer = KillAt(daemon, 40, victim=grammar_pid)
     assert read_all(daemon, killer, **bound) == undisturbed

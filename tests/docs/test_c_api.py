@@ -63,4 +63,4 @@ def test_default_times_are_those_of_the_sources() -> None:
     times = dict(re.findall(r"(\w+)_MS = (\d+)", sources))
     for row in rows_with(PAGE, "option"):
         if (name := row["option"].strip("`")).endswith("_timeout_ms"):
-            assert f"; {times[name.removesuffix('_timeout_ms').upper()]}" in row["what it does"]
+            assert f"({times[name.removesuffix('_timeout_ms').upper()]})" in row["what it does"]

@@ -22,6 +22,20 @@ def llmd_commands():
 CRASHES = "import os\nos.abort()\n"
 """The source of a plugin whose probe fails."""
 
+_HANGS = (
+    PLUGIN.format(command="late")
+    + """
+import pathlib, time
+if ("staged" in __file__) == {staged}:
+    pathlib.Path.home().joinpath("reached").touch()
+    time.sleep(600)
+"""
+)
+HANGS_WHERE_IT_IS_TRIED = _HANGS.format(staged=True)
+"""The source of a plugin that hangs before anything is installed, after it wrote ``~/reached``."""
+HANGS_IN_PLACE = _HANGS.format(staged=False)
+"""The source of a plugin that hangs once it is installed, after it wrote ``~/reached``."""
+
 
 def make_wheel(
     folder: Path,
@@ -30,15 +44,13 @@ def make_wheel(
     *,
     files: Mapping[str, str] = {},
     requires: Sequence[str] = (),
-    plugin: str = "",
+    plugins: Sequence[str] = (),
     scripts: Sequence[str] = (),
 ) -> Path:
-    """Write a wheel into a folder. ``plugin`` is the module of its entry point for llmd, if it has one;
-    ``scripts`` are entry points of the form ``name = module:function``.
-    """
+    """Write a wheel into a folder. ``plugins`` and ``scripts`` are entry points, as in ``name = module``."""
     info = f"{name.replace('-', '_')}-{version}.dist-info"
-    points = f"[llmd]\n{name} = {plugin}\n" if plugin else ""
-    points += "".join(("[console_scripts]\n", *(f"{line}\n" for line in scripts))) if scripts else ""
+    groups = {"llmd": plugins, "console_scripts": scripts}
+    points = "".join(f"[{group}]\n" + "\n".join(lines) + "\n" for group, lines in groups.items() if lines)
     lines = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {one}" for one in requires)]
     content = dict(files) | {
         f"{info}/METADATA": "\n".join(["Metadata-Version: 2.1", *lines, ""]),
@@ -55,12 +67,25 @@ def make_wheel(
 
 
 def make_plugin(
-    folder: Path, name: str, version: str = "1.0", *, source: str = "", **options: Sequence[str]
+    folder: Path,
+    distribution: str,
+    version: str = "1.0",
+    *,
+    name: str = "",
+    source: str = "",
+    requires: Sequence[str] = (),
+    scripts: Sequence[str] = (),
 ) -> Path:
-    """Write the wheel of a plugin with one module, by default one that adds a command."""
-    module = name.replace("-", "_")
-    text = source or PLUGIN.format(command=name)
-    return make_wheel(folder, name, version, files={f"{module}.py": text}, plugin=module, **options)
+    """Write the wheel of a plugin with one module, by default one that adds a command.
+
+    ``name`` is that of the plugin and of its command, by default that of its distribution.
+    """
+    module, name = distribution.replace("-", "_"), name or distribution
+    files = {f"{module}.py": source or PLUGIN.format(command=name)}
+    points = [f"{name} = {module}"]
+    return make_wheel(
+        folder, distribution, version, files=files, plugins=points, requires=requires, scripts=scripts
+    )
 
 
 def _digest(text: str) -> str:

@@ -50,7 +50,21 @@ class User:
         wheels |= {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": ",".join(links)}
         return {**self.environment.variables(), **wheels, **self.extra}
 
+    def freeze(self) -> list[str]:
+        """Return what `pip freeze` prints."""
+        return self.environment.run("python", "-m", "pip", "freeze", "--all").splitlines()
+
     def json(self, *arguments: str, code: int = 0) -> Any:
         done = self.llmd(*arguments, "--json")
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
+
+
+def snapshot(prefix: Path) -> dict[str, tuple[int, int, int]]:
+    """Return mode, size and time of all files of an environment except bytecode and the user's own."""
+    files = (path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file())
+    stats = {path: path.stat() for path in files if path.suffix != ".pyc"}
+    return {
+        str(path.relative_to(prefix)): (stat.st_mode, stat.st_size, stat.st_mtime_ns)
+        for path, stat in stats.items()
+    }

@@ -132,10 +132,10 @@ llmd_status llmd_models(llmd_daemon* daemon, size_t* count);
 /* A name from the last llmd_models; NULL if there are not that many. */
 const char* llmd_model_name(const llmd_daemon* daemon, size_t index);
 
-/* What the last call that failed said; empty if the last call succeeded. Never NULL. */
+/* The message of the last call, if it failed; else empty. Never NULL. */
 const char* llmd_message(const llmd_daemon* daemon);
 
-/* What to do about it; may be empty. Never NULL. */
+/* What to do about the failure; may be empty. Never NULL. */
 const char* llmd_hint(const llmd_daemon* daemon);
 
 /* End a private daemon, its answers included, and free the handle. Requests may be freed later. */
@@ -205,10 +205,10 @@ const int32_t* llmd_tokens(const llmd_request* request, size_t* count);
 /* Convert token ids to text; llmd_answer gets it. */
 llmd_status llmd_detokenize(llmd_request* request, const int32_t* tokens, size_t count);
 
-/* What the last call that failed said; empty if the last call succeeded. Never NULL. */
+/* The message of the last call, if it failed; else empty. Never NULL. */
 const char* llmd_request_message(const llmd_request* request);
 
-/* What to do about it; may be empty. Never NULL. */
+/* What to do about the failure; may be empty. Never NULL. */
 const char* llmd_request_hint(const llmd_request* request);
 
 /* Free a request. No call with it may be running. */

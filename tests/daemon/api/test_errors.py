@@ -42,6 +42,7 @@ def test_exit_codes_tell_kinds_apart() -> None:
     codes = {one.__name__: one.exit_code for one in classes()}
     assert codes["ConfigError"] == 2
     assert codes["NotFoundError"] == 3
+    assert codes["NotPermittedError"] == 4
     assert codes["MemoryBudgetError"] == 5
     assert codes["DaemonUnreachableError"] == 6
     assert codes["LinkTimeoutError"] == 7

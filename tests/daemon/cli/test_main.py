@@ -79,11 +79,14 @@ def test_an_error_is_json_where_json_was_asked_for(llmd: Llmd, monkeypatch: pyte
 def test_what_the_system_refuses_is_an_error_and_no_traceback(
     llmd: Llmd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "invoke", raising(PermissionError(13, "Permission denied", "/state")))
+    monkeypatch.setattr(command, "invoke", raising(OSError(30, "Read-only file system", "/state")))
     done = llmd("devices")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("llmd: /state: Permission denied\n")
-    assert json.loads(llmd("devices", "--json").err)["error"]["message"] == "/state: Permission denied"
+    assert done.err.startswith("llmd: /state: Read-only file system\n")
+    assert json.loads(llmd("devices", "--json").err)["error"]["message"] == "/state: Read-only file system"
+    monkeypatch.setattr(command, "invoke", raising(PermissionError(13, "Permission denied", "/state")))
+    done = llmd("devices")
+    assert (done.code, done.err.splitlines()[0]) == (4, "llmd: /state: Permission denied")
 
 
 def test_a_usage_error_ends_with_two(llmd: Llmd) -> None:

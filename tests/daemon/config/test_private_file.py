@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import LlmdError
+from llmd.api.errors import LlmdError, NotPermittedError
 from llmd.config.private_file import replace_file, replace_private_file
 
 
@@ -33,6 +34,15 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_llmd(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(LlmdError, match="cannot be written"):
         replace_private_file(tmp_path / "file" / "below", b"new")
+
+
+def test_a_folder_of_another_user_is_not_permitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(NotPermittedError, match="cannot be written"):
+        replace_private_file(tmp_path / "file", b"new")
 
 
 def test_other_files_get_the_mode_that_is_asked_for(tmp_path: Path) -> None:

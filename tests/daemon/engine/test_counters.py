@@ -25,6 +25,8 @@ def test_report_counts_steps_and_tokens_until_reset(make_core: MakeCore) -> None
     assert (report.steps, report.prompt_tokens, report.output_tokens) == (4, 300, 3)
     assert report.prefill_s > 0
     assert report.decode_s > 0
+    assert report.step_s is not None
+    assert report.step_s > 0
     core.reset_counters()
     assert core.report().steps == 0
 

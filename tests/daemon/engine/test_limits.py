@@ -20,4 +20,5 @@ def test_rows_for_proposals_are_not_left_to_scored_prompts() -> None:
     limits = EngineLimits(100, 512, slots=4, max_outputs=20, chunk_len=32, depth=2, max_drafts=3)
     assert limits.scored_rows == 20 - 4 * 4
     assert limits.max_planned == 2 * 32
+    assert limits.max_rows == 32 + 4 * 4
     assert EngineLimits(100, 512, slots=1, max_outputs=80, chunk_len=32, max_drafts=63).max_planned == 64

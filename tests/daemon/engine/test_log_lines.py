@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,3 +49,16 @@ def test_fields_that_every_record_has_are_left_out() -> None:
     event = read_event('{"event": "x", "level": 20, "fields": {"message": "y", "args": [], "blocks": 1}}')
     assert event is not None
     assert event.fields == {"blocks": 1}
+
+
+def test_a_signal_shows_what_a_loop_runs_and_does_not_end_it() -> None:
+    code = """
+import os
+from llmd.engine.log_lines import STACKS_SIGNAL, log_stacks_on_signal
+log_stacks_on_signal()
+def endless_loop():
+    os.kill(os.getpid(), STACKS_SIGNAL)
+endless_loop()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert " in endless_loop" in done.stderr

@@ -48,4 +48,4 @@ def test_a_built_in_plugin_is_not_to_be_uninstalled() -> None:
     core = PluginName("reference", "m", "llmd-daemon", "0.1.0")
     failure = settle([(core, Summary({"backend": ("x",)})), (TWO, Summary({"backend": ("x",)}))])[TWO].failure
     assert failure is not None
-    assert failure.fix == "uninstall made-two"
+    assert failure.fix == "run `llmd plugins uninstall made-two`"

@@ -6,7 +6,8 @@ import pytest
 
 from llmd.api.errors import PluginError
 from llmd.api.plugins import API_VERSION
-from llmd.host.description import describe, summarize
+from llmd.host.description import describe, replacement, summarize
+from llmd.host.names import PluginName
 from llmd.host.states import Summary
 from tests.plugin_sites import Site
 
@@ -27,13 +28,13 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "fix"),
     [
-        ("raise SystemExit(3)", "raised SystemExit: 3", "reinstall"),
+        ("raise SystemExit(3)", "raised SystemExit: 3", "`llmd plugins uninstall made-broken`"),
         (
             "import no_such_toolkit",
             "raised ModuleNotFoundError: No module named 'no_such_toolkit'",
-            "reinstall",
+            "`llmd plugins uninstall made-broken`",
         ),
-        (BACKEND, "raised NameError", "reinstall"),
+        (BACKEND, "raised NameError", "`llmd plugins uninstall made-broken`"),
         ("", "does not state the contract", "LLMD_API = 2"),
         (HEAD, "implements no hook", "docs/adding-a-backend.md"),
         (HEAD + "def llmd_backends():\n    return []\n", "implements no hook", "docs/adding-a-backend.md"),
@@ -50,7 +51,7 @@ def test_gives_every_kind_that_the_plugin_has(site: Site) -> None:
         (
             HEAD + BACKEND.replace("return", "return 1 / 0 #"),
             "llmd_backends raised ZeroDivisionError",
-            "reinstall",
+            "`llmd plugins uninstall made-broken`",
         ),
         (
             HEAD + BACKEND.replace("[Backend('made', list, str)]", "7"),
@@ -75,14 +76,23 @@ def test_a_newer_contract_is_refused_with_both_numbers_before_any_hook(site: Sit
         f"trial-other-contract 3.1 is built for plugin contract 99, but this llmd has {API_VERSION}"
         in caught.value.message
     )
-    assert "llmd-daemon" in caught.value.hint
+    assert "upgrade llmd-daemon" in caught.value.hint
+    assert "`llmd plugins install trial-other-contract==VERSION`" in caught.value.hint
+
+
+def test_a_plugin_of_llmd_itself_cannot_be_uninstalled() -> None:
+    hint = replacement(PluginName("cpu", "m", "llmd-daemon", "1"))
+    assert hint.startswith("reinstall llmd-daemon")
+    assert hint.endswith("`llmd plugins disable cpu`")
 
 
 def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
     failure = summarize(site.write("old", HEAD.replace("= 2", "= 1") + BACKEND)).failure
     assert failure is not None
     assert failure.reason == "made-old 1.0 is built for plugin contract 1, but this llmd has 2"
-    assert failure.fix == "install a newer made-old with contract 2"
+    assert (
+        failure.fix == "run `llmd plugins install --upgrade made-old`, or `llmd plugins uninstall made-old`"
+    )
 
 
 def test_the_interrupt_of_the_user_is_no_failure_of_the_plugin(site: Site) -> None:

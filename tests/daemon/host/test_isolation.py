@@ -74,7 +74,7 @@ def test_a_plugin_whose_import_does_not_end_well_is_to_be_uninstalled(site: Site
     plugin = site.write("made", ending)
     with pytest.raises(PluginError, match="while it was imported") as caught:
         run_isolated(Probe(plugin, ""), TimeLimit(4.0, 4.0))
-    assert caught.value.hint.startswith("uninstall made-made")
+    assert caught.value.hint.startswith("run `llmd plugins uninstall made-made`")
 
 
 def test_a_hang_names_the_limit_and_the_load_of_the_machine(site: Site) -> None:
@@ -153,7 +153,7 @@ def test_a_plugin_that_hangs_or_computes_for_too_long_is_named(spent: TimeSpent)
     assert isinstance(error, OverrunError)
     assert "plugin's authors" in error.hint
     importing = overrun_error(TimeLimit(10.0, 60.0), spent, LOAD, Began(IMPORTED), PROBE)
-    assert importing.hint.startswith("uninstall made-made")
+    assert importing.hint.startswith("run `llmd plugins uninstall made-made`")
 
 
 @pytest.mark.parametrize(

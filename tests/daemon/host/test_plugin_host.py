@@ -118,7 +118,10 @@ def test_a_plugin_of_the_first_contract_is_refused_by_name_and_the_others_run(
     assert plugins.choose_device("auto").info.name == "made"
     with pytest.raises(PluginError, match="built for plugin contract 1, but this llmd has 2") as caught:
         plugins.choose_device("old")
-    assert caught.value.hint == "install a newer made-old with contract 2"
+    assert (
+        caught.value.hint
+        == "run `llmd plugins install --upgrade made-old`, or `llmd plugins uninstall made-old`"
+    )
 
 
 def test_a_plugin_may_know_features_that_this_llmd_does_not(site: Site, cache: Cache) -> None:

@@ -3,6 +3,7 @@
 LlmdError
 ├── ConfigError              a setting has an unusable value; the message says where it was set
 ├── NotFoundError            no such model, plugin, device or daemon object
+├── NotPermittedError        the operating system does not let this user do it
 ├── ModelError               a model directory cannot be served
 │   ├── CheckpointError      a weight file is missing, truncated or inconsistent
 │   ├── UnsupportedModelError  no installed plugin can run this architecture or op
@@ -56,6 +57,12 @@ class NotFoundError(LlmdError):
     """There is no model, plugin, device or daemon object of this name."""
 
     exit_code = 3
+
+
+class NotPermittedError(LlmdError):
+    """The operating system does not let this user do it, such as write into a folder of another user."""
+
+    exit_code = 4
 
 
 class ModelError(LlmdError):

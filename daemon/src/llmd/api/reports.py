@@ -15,7 +15,10 @@ BlockState = Literal["free", "cached", "used", "shared"]
 
 
 class GetReport(msgspec.Struct, frozen=True, tag=True):
-    """Ask for a `Report`; an answer proves that the engine's loop is running."""
+    """Ask for a `Report`; an answer proves that the engine's loop is running.
+
+    It makes progress if ``steps`` grows, or if nothing runs and nothing waits.
+    """
 
     sequences: bool = False
     """Whether the report has the state of each sequence."""
@@ -65,6 +68,9 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """Steps without prefill."""
     decode_kv_bytes: int = 0
     """Bytes of keys and values that these steps have read."""
+    step_s: float | None = None
+    """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
+    processor time, but not more than the clock shows. None: no step after the first has ended yet."""
     sequences: tuple[SequenceState, ...] | None = None
     """The state of each sequence, if `GetReport.sequences` asks for it."""
 

@@ -13,7 +13,7 @@ from llmd.api import INTEGER_FORMATS
 from llmd.api.device import DeviceOptions
 from llmd.api.errors import NotFoundError
 from llmd.cli.check_progress import CheckProgress
-from llmd.cli.completion.names import device_names
+from llmd.cli.completion.names import device_and_plugin_names
 from llmd.cli.composition import build_host, build_names
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED
@@ -50,7 +50,7 @@ class Suite(msgspec.Struct, frozen=True):
 
 
 @click.command(epilog=examples("llmd check cpu", "llmd check reference --json"))
-@click.argument("name", shell_complete=device_names)
+@click.argument("name", shell_complete=device_and_plugin_names)
 @THREADS
 @JSON
 @click.pass_context

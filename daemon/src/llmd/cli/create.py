@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from llmd.cli.completion.names import derived_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.settings import client_options
@@ -14,7 +15,7 @@ from llmd.registry.modelfile import Modelfile, is_go_template, read_modelfile
 
 
 @click.command(epilog=examples("llmd create assistant", "llmd create assistant -f assistant.modelfile"))
-@click.argument("name")
+@click.argument("name", shell_complete=derived_names)
 @click.option(
     "-f",
     "--file",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import click
 
-from llmd.api.errors import LlmdError
+from llmd.api.errors import LlmdError, NotPermittedError
 
 EXIT_CHECK_FAILED = 8
 """Exit code of commands whose checks found something wrong."""
@@ -30,7 +30,8 @@ def failure_text(error: LlmdError) -> str:
 def refused_by_system(error: OSError) -> LlmdError:
     """Return an error of the operating system (a read-only folder, a full disk) as an `LlmdError`."""
     place = f"{error.filename}: " if error.filename else ""
-    return LlmdError(
+    kind = NotPermittedError if isinstance(error, PermissionError) else LlmdError
+    return kind(
         f"{place}{error.strerror or error}",
         hint="`llmd config paths` shows where llmd keeps its files; `llmd -v` shows where it failed",
     )

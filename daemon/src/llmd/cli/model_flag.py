@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from llmd.cli.completion.names import model_names
 from llmd.config.other_tools import answer_to_flag
 
 NAMES = ("-m", "--model")
@@ -16,7 +17,9 @@ class ModelCommand(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.params.append(click.Option([*NAMES, "model_flag"], hidden=True, expose_value=False))
+        self.params.append(
+            click.Option([*NAMES, "model_flag"], hidden=True, expose_value=False, shell_complete=model_names)
+        )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self._with_model_first(ctx, args))

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from llmd.api.errors import LlmdError
+from llmd.api.errors import LlmdError, NotPermittedError
 
 PRIVATE = 0o600
 
@@ -52,6 +52,7 @@ def _take_over(path: Path, handle: int, mode: int) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> LlmdError:
-    return LlmdError(
+    kind = NotPermittedError if isinstance(error, PermissionError) else LlmdError
+    return kind(
         f"{path} cannot be written: {error}", hint="`llmd config paths` shows where llmd keeps its files"
     )

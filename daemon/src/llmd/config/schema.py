@@ -61,7 +61,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     drain_s: Seconds = 30.0
     """Time that running requests get after SIGTERM."""
     engine_timeout_s: Seconds = 60.0
-    """Time after which an engine that neither sends nor computes anything is restarted; 0: never."""
+    """Time after which an engine without progress is restarted, or more if its steps take long; 0: never."""
     exit_idle_s: PositiveSeconds | None = None
     """Time without requests and without loaded models after which a daemon ends that was started by its
     sockets; None: it does not end."""

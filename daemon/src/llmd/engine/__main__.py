@@ -10,7 +10,7 @@ import socket
 import sys
 from pathlib import Path
 
-from llmd.engine.log_lines import log_to_stderr
+from llmd.engine.log_lines import log_stacks_on_signal, log_to_stderr
 from llmd.host.blas_threads import keep_blas_single_threaded
 
 
@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--plugin-choices", type=Path, help="file of the plugins that the user disabled")
     arguments = parser.parse_args()
     log_to_stderr()
+    log_stacks_on_signal()
     # The front uses the same cache and has already logged its warnings.
     logging.getLogger("llmd.host.cache").setLevel(logging.ERROR)
     # The front decides when the engine ends, but Ctrl-C in a terminal reaches both.

@@ -286,6 +286,7 @@ class EngineCore:
             kv_blocks_total=total,
             decode_steps=counters.decode_steps,
             decode_kv_bytes=counters.decode_kv_bytes,
+            step_s=self._pipeline.computing_s(self._limits.max_rows),
             sequences=states,
         )
 

@@ -33,6 +33,11 @@ class EngineLimits(msgspec.Struct, frozen=True):
     """Most proposed tokens of a sequence in a step."""
 
     @property
+    def max_rows(self) -> int:
+        """Most rows in a step."""
+        return self.chunk_len + self.slots * (1 + self.max_drafts)
+
+    @property
     def max_planned(self) -> int:
         """Most tokens of one sequence that are in flight at once."""
         return max(self.chunk_len * self.depth, 1 + self.max_drafts)

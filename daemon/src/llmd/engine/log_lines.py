@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import logging
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +14,10 @@ import msgspec
 
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """Attributes that every `logging` record has; all others are fields of the event."""
+
+
+STACKS_SIGNAL = signal.SIGQUIT
+"""Makes an engine write what each of its threads runs."""
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
@@ -47,6 +53,11 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EventLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def log_stacks_on_signal() -> None:
+    """Write the stacks of all threads to standard error on `STACKS_SIGNAL`, whatever the threads do."""
+    faulthandler.register(STACKS_SIGNAL)
 
 
 def read_event(line: str) -> LoggedEvent | None:

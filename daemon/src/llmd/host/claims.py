@@ -36,10 +36,6 @@ def _conflict(plugin: PluginName, claim: tuple[str, str], owner: PluginName) -> 
         phase="description",
         reason=f"{plugin.distribution} {plugin.version} claims the {kind} {name!r}, "
         f"which {owner.distribution} {owner.version} already provides",
-        fix=f"uninstall {plugin.distribution}"
-        + (
-            ""
-            if owner.built_in
-            else f" to keep {owner.distribution}, or {owner.distribution} to use this one"
-        ),
+        fix=f"run `llmd plugins uninstall {plugin.distribution}`"
+        + ("" if owner.built_in else f", or uninstall {owner.distribution} to use this one"),
     )

@@ -8,6 +8,7 @@ import click
 
 from llmd.api.errors import LlmdError, PluginError
 from llmd.api.plugins import Command
+from llmd.host.description import replacement
 from llmd.host.names import PluginName
 
 log = logging.getLogger(__name__)
@@ -36,5 +37,5 @@ def loaded(plugin: PluginName, command: Command) -> click.Command:
 def _error(plugin: PluginName, command: Command, what: str) -> PluginError:
     return PluginError(
         f"loading `llmd {command.name}` of plugin {plugin} {what}",
-        hint=f"reinstall {plugin.distribution} with `llmd plugins install`, or report this to its authors",
+        hint=f"{replacement(plugin)}; report it to its authors",
     )

@@ -68,7 +68,7 @@ def _import(plugin: PluginName) -> ModuleType:
     except BaseException as error:  # plugin code may raise anything, even SystemExit
         log.warning("plugin_import_failed", exc_info=True, extra={"plugin": plugin.name})
         raise PluginError(
-            f"importing {plugin.module} raised {_shown(error)}", hint=_reinstall(plugin)
+            f"importing {plugin.module} raised {_shown(error)}", hint=replacement(plugin)
         ) from error
 
 
@@ -81,12 +81,12 @@ def _check_contract(plugin: PluginName, module: ModuleType) -> None:
             f"{plugin.module} does not state the contract that it is built for (LLMD_API is {stated!r})",
             hint=f"ask its author for a {plugin.distribution} that sets LLMD_API = {API_VERSION}",
         )
-    newer = stated > API_VERSION
-    wanted = CORE_DISTRIBUTION if newer else plugin.distribution
+    name = plugin.distribution
     raise PluginError(
-        f"{plugin.distribution} {plugin.version} is built for plugin contract {stated}, but this llmd has {API_VERSION}",
-        hint=f"install a newer {wanted} with contract {max(stated, API_VERSION)}"
-        + (f", or an older {plugin.distribution}" if newer else ""),
+        f"{name} {plugin.version} is built for plugin contract {stated}, but this llmd has {API_VERSION}",
+        hint=f"upgrade {CORE_DISTRIBUTION}, or run `llmd plugins install {name}==VERSION` with an older version"
+        if stated > API_VERSION
+        else f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`",
     )
 
 
@@ -113,7 +113,7 @@ def _ask(plugin: PluginName, manager: pluggy.PluginManager, kind: Kind) -> tuple
         raise
     except BaseException as error:  # plugin code may raise anything
         log.warning("plugin_hook_failed", exc_info=True, extra={"plugin": plugin.name, "hook": kind.hook})
-        raise PluginError(f"its hook {kind.hook} raised {_shown(error)}", hint=_reinstall(plugin)) from error
+        raise PluginError(f"its hook {kind.hook} raised {_shown(error)}", hint=replacement(plugin)) from error
     return tuple(one for answer in answers for one in kind.checked(answer))
 
 
@@ -121,8 +121,12 @@ def _shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _reinstall(plugin: PluginName) -> str:
-    return f"reinstall {plugin.distribution} with `llmd plugins install`, or uninstall it"
+def replacement(plugin: PluginName) -> str:
+    """Return the hint for a plugin whose code fails."""
+    name = plugin.distribution
+    if plugin.built_in:
+        return f"reinstall {name} with the program that installed it, or run `llmd plugins disable {plugin.name}`"
+    return f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`"
 
 
 def _documentation() -> str:

@@ -69,5 +69,7 @@ def _claimed(device: DeviceState, owner: DeviceState) -> DeviceState:
         device,
         ok=False,
         reason=f"{theirs} already has a device {device.info.name!r}; {mine} offers another",
-        fix=f"report it to the authors of {mine}" if mine == theirs else f"uninstall {theirs} or {mine}",
+        fix=f"report it to the authors of {mine}"
+        if mine == theirs
+        else f"run `llmd plugins uninstall {mine}`, or uninstall {theirs} to use this one",
     )

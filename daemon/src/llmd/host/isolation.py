@@ -164,7 +164,7 @@ def _fix(task: Probe | Measure, step: Began) -> str:
     if step.doing == IMPORTED:
         # All commands import plugins in their own process, `llmd doctor` too:
         # a crash on import would crash them.
-        return f"uninstall {task.plugin.distribution}; report it to its authors"
+        return f"run `llmd plugins uninstall {task.plugin.distribution}`; report it to its authors"
     return _advice(step.driver)
 
 

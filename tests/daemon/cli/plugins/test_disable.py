@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llmd.cli.composition import build_host
-from llmd.cli.plugins.notices import RESTART
+from llmd.cli.plugins.notices import RELOAD
 from tests.serving.home import Home
 
 Llmd = Callable[..., Any]
@@ -29,17 +29,29 @@ def test_a_disabled_plugin_is_listed_as_such_and_not_used(llmd: Llmd) -> None:
 
 def test_a_daemon_and_its_engines_do_not_use_a_disabled_plugin(home: Home) -> None:
     assert home.llmd("plugins", "disable", "reference").returncode == 0
-    assert home.llmd("plugins", "disable", "ollama").returncode == 0
     refused = home.llmd("serve", "tiny", "--device", "reference")
     assert refused.returncode == 1
     assert "reference (llmd-daemon 0.1.0) was disabled: you disabled it" in refused.stderr
     assert "run `llmd plugins enable reference`" in refused.stderr
+    assert home.llmd("plugins", "disable", "anthropic").returncode == 0
     with home.serve("tiny") as served:
         assert "unix" in served.line
         assert status(home, "/v1/models") == 200
+        assert status(home, "/v1/messages/count_tokens") == 404
+
+
+def test_a_reload_applies_the_choice_to_a_running_daemon(home: Home) -> None:
+    with home.serve() as served:
+        assert "unix" in served.line
+        assert status(home, "/api/tags") == 200
+        changed = home.llmd("plugins", "disable", "ollama")
+        assert (changed.stdout, changed.stderr) == ("ollama is now disabled\n", f"{RELOAD}\n")
+        assert status(home, "/api/tags") == 200, "not before the reload"
+        assert home.llmd("reload").stdout == "plugin removed: ollama (llmd-daemon 0.1.0)\n"
         assert status(home, "/api/tags") == 404
-        changed = home.llmd("plugins", "enable", "ollama")
-        assert (changed.stdout, changed.stderr) == ("ollama is now enabled\n", f"{RESTART}\n")
+        assert home.llmd("plugins", "enable", "ollama").stderr == f"{RELOAD}\n"
+        assert home.llmd("reload").stdout == "plugin added: ollama (llmd-daemon 0.1.0)\n"
+        assert status(home, "/api/tags") == 200
 
 
 def status(home: Home, path: str) -> int:

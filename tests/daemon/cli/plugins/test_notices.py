@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.cli.plugins.notices import RESTART, daemon_note, say
+from llmd.cli.plugins.notices import RELOAD, SERVICE_CONFIG, choice_note, daemon_note, of_service, say
+from llmd.cli.service.units import SYSTEM_DIRECTORIES
+from llmd.config.directories import Directories
 from llmd.host.installation.file_changes import FOLDER, Journal
 from tests.serving.running import RunningDaemon
 
@@ -46,7 +48,22 @@ def test_an_interrupted_change_is_undone_with_a_message(
 
 
 def test_a_running_daemon_must_be_restarted(asked: Llmd, daemon: RunningDaemon) -> None:
-    assert daemon_note() == RESTART
+    assert daemon_note() == RELOAD
+    assert choice_note("plugins disable ollama") == RELOAD
+
+
+def test_the_service_of_the_system_has_choices_of_its_own(
+    asked: Llmd, daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    directories = msgspec.structs.replace(daemon.directories, system_socket=daemon.socket)
+    monkeypatch.setattr(Directories, "of", lambda _environ: directories)
+    note = choice_note("plugins disable ollama")
+    assert note == of_service("plugins disable ollama")
+    assert f"sudo -u llmd XDG_CONFIG_HOME={SERVICE_CONFIG} " in note
+    assert SYSTEM_DIRECTORIES.config == SERVICE_CONFIG / "llmd"
+    own = msgspec.structs.replace(directories, config=SYSTEM_DIRECTORIES.config)
+    monkeypatch.setattr(Directories, "of", lambda _environ: own)
+    assert choice_note("plugins disable ollama") == RELOAD
 
 
 def test_without_a_daemon_nothing_is_said(

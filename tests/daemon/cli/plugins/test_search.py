@@ -17,6 +17,7 @@ def test_finds_by_word_and_shows_what_is_installed(llmd: Llmd) -> None:
     assert (row["name"], row["installed"]) == ("llmd-transport", metadata.version("llmd-transport"))
     assert row["added"] == "2026-11-25"
     assert "llmd-backend-cpu" in llmd("plugins", "search").out
+    assert "no known plugin matches" in llmd("plugins", "search", "no-such-word").err
 
 
 def test_another_list_may_be_searched(llmd: Llmd, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,13 @@ def test_a_name_of_several_distributions_is_not_enough() -> None:
 
 def test_an_unknown_name_ends_with_three(llmd: Llmd) -> None:
     done = llmd("plugins", "uninstall", "made-nothing")
-    assert (done.code, "made-nothing is not installed" in done.err) == (3, True)
+    assert (done.code, "there is no plugin 'made-nothing'" in done.err) == (3, True)
+
+
+def test_what_is_no_plugin_is_not_uninstalled(llmd: Llmd) -> None:
+    done = llmd("plugins", "uninstall", "pytest")
+    assert (done.code, "there is no plugin 'pytest'" in done.err) == (3, True)
+    assert metadata.version("pytest")
 
 
 def test_a_missing_plugin_is_forgotten(llmd: Llmd) -> None:

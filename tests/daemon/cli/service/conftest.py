@@ -12,7 +12,7 @@ echo "$(basename "$0") $*" >> {calls}
 case "$*" in
     --version) echo "systemd 255 (255.4)" ;;
     *show*) cat {folder}/shown ;;
-    *"$(cat {folder}/refused)"*) echo "Failed to do that." >&2; exit 1 ;;
+    *"$(cat {folder}/refused)"*) cat {folder}/words >&2; exit 1 ;;
 esac
 """
 
@@ -31,9 +31,10 @@ class Manager:
         path.unlink(missing_ok=True)
         return lines
 
-    def refuse(self, words: str) -> None:
-        """Let calls with these words fail."""
+    def refuse(self, words: str, message: str = "Failed to do that.") -> None:
+        """Let calls with these words fail, with a message."""
         (self.folder / "refused").write_text(words)
+        (self.folder / "words").write_text(message)
 
     def show(self, text: str) -> None:
         """Set what ``systemctl show`` prints."""

@@ -49,7 +49,7 @@ def test_addresses_and_limits_are_those_of_the_settings(
 def test_installing_says_where_llmd_listens(llmd: Llmd, manager: Manager, tmp_path: Path) -> None:
     done = llmd("service", "install")
     assert done.code == 0
-    assert f"installed {tmp_path}/config/systemd/user; llmd listens on unix:" in done.out
+    assert f" llmd.service in {tmp_path}/config/systemd/user; llmd listens on unix:" in done.out
     assert "loginctl enable-linger" in done.err
     assert "systemctl --user enable --now llmd.socket" in manager.calls
 

@@ -11,8 +11,11 @@ def test_a_program_that_is_missing_and_one_that_fails_are_named(manager: Manager
     with pytest.raises(ConfigError, match="no-such-program is not installed"):
         run(("no-such-program",))
     manager.refuse("enable")
-    with pytest.raises(LlmdError, match=r"`systemctl enable it` failed with 1: Failed to do that\."):
-        run(("systemctl", "enable", "it"))
+    with pytest.raises(
+        LlmdError, match=r"`systemctl enable it` failed with 1: Failed to do that\."
+    ) as failed:
+        run(("systemctl", "enable", "it"), "do this")
+    assert failed.value.hint == "do this"
     assert run(("systemctl", "disable", "it")) == ""
     assert (succeeds(("systemctl", "enable")), succeeds(("systemctl", "disable"))) == (False, True)
 

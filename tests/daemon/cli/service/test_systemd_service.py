@@ -48,6 +48,21 @@ def test_an_installation_that_fails_leaves_nothing(service: SystemdService, mana
     assert list(service.folder.iterdir()) == []
 
 
+def test_the_error_of_an_installation_is_the_first_one(service: SystemdService, manager: Manager) -> None:
+    manager.refuse("user")  # also what removes the files again
+    with pytest.raises(LlmdError, match="daemon-reload") as refused:
+        service.install(PLAN)
+    assert refused.value.hint == "the end of `journalctl --user -u llmd.service -n 20` may say why"
+    assert list(service.folder.iterdir()) == []
+
+
+def test_a_user_without_a_session_of_systemd_is_told_so(service: SystemdService, manager: Manager) -> None:
+    manager.refuse("daemon-reload", "Failed to connect to bus: No medium found")
+    with pytest.raises(LlmdError, match="systemd has no session of your user") as refused:
+        service.install(PLAN)
+    assert "--system" in refused.value.hint
+
+
 def test_uninstalling_removes_what_was_installed(service: SystemdService, manager: Manager) -> None:
     service.install(PLAN)
     assert manager.calls
@@ -58,7 +73,7 @@ def test_uninstalling_removes_what_was_installed(service: SystemdService, manage
         "systemctl --user reset-failed llmd.service llmd.socket",
     ]
     assert list(service.folder.iterdir()) == []
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match="the service of your user is not installed"):
         service.uninstall()
 
 

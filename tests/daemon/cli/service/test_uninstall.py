@@ -11,8 +11,9 @@ from tests.daemon.cli.service.conftest import Manager
 def test_what_was_installed_goes(llmd: Llmd, manager: Manager, tmp_path: Path) -> None:
     assert llmd("service", "install").code == 0
     done = llmd("service", "uninstall")
-    assert (done.code, done.out) == (0, "")
-    assert list((tmp_path / "config" / "systemd" / "user").iterdir()) == []
+    folder = tmp_path / "config" / "systemd" / "user"
+    assert (done.code, done.out) == (0, f"removed llmd.socket and llmd.service from {folder}\n")
+    assert list(folder.iterdir()) == []
     assert llmd("service", "uninstall").code == 3
 
 

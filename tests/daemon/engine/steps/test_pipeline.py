@@ -6,7 +6,7 @@ import pytest
 from llmd.api import DeviceLostError, StageLimits, Step
 from llmd.engine.steps.batch import select_rows
 from llmd.engine.steps.pipeline import Pipeline
-from llmd.engine.steps.step_limit import FACTOR, MOST_S
+from llmd.engine.steps.step_limit import FACTOR, MOST_S, StepTimes
 from llmd.models.lowering import lower
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.plans import TinyModel
@@ -71,7 +71,7 @@ def test_a_step_that_does_not_end_in_time_is_the_error_of_its_device() -> None:
         assert lost.value.devices == ("slow",)
 
 
-def test_the_limit_of_a_step_follows_the_earlier_waits() -> None:
+def test_the_limit_of_a_step_follows_the_earlier_steps() -> None:
     now = 0.0
 
     def pause(seconds: float) -> None:
@@ -79,13 +79,18 @@ def test_the_limit_of_a_step_follows_the_earlier_waits() -> None:
         now += seconds
 
     stages = make_stages(NullDevice(lambda: now, step_s=2.0, pause=pause))
-    pipeline = Pipeline(stages, clock=lambda: now)
-    with pipeline.submit(make_step(), SELECTION) as tickets:
-        tickets.wait()
-    assert 2.0 <= now < MOST_S / FACTOR
-    stages[-1]._timeline._step_s = FACTOR * now + 1.0
+    pipeline = Pipeline(stages, times=StepTimes(lambda: now, lambda: now / 2))
+    for _ in range(2):
+        began = now
+        assert pipeline.computing_s(3) is None
+        with pipeline.submit(make_step(), SELECTION) as tickets:
+            tickets.wait()
+    step_s = now - began
+    assert 2.0 <= step_s < MOST_S / FACTOR
+    assert pipeline.computing_s(3) == step_s / 2
+    stages[-1]._timeline._step_s = FACTOR * step_s + 1.0
     with (
-        pytest.raises(DeviceLostError, match=f"within {FACTOR * now:g} s"),
+        pytest.raises(DeviceLostError, match=f"within {FACTOR * step_s:g} s"),
         pipeline.submit(make_step(), SELECTION) as tickets,
     ):
         tickets.wait()

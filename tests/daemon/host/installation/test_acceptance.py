@@ -45,15 +45,19 @@ def test_a_failed_probe_refuses_with_reason_and_fix(elsewhere: Site, cache: Cach
     elsewhere.install("raises_on_import")
     with pytest.raises(PluginError, match=r"was not installed: its probe failed: .*another driver") as caught:
         Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
-    assert caught.value.hint.startswith("nothing was changed; ")
+    assert caught.value.hint == (
+        "nothing was changed; report it to its authors, or try another version:"
+        " `llmd plugins install trial-raises==VERSION`"
+    )
 
 
 def test_a_name_that_another_plugin_has_refuses(site: Site, elsewhere: Site, cache: Cache) -> None:
     (installed,) = site.install("twin_one")
     Acceptance(cache)([installed], ())
     elsewhere.install("twin_two")
-    with pytest.raises(PluginError, match=r"claims the backend 'twin', which trial-twin-one 1\.0"):
+    with pytest.raises(PluginError, match=r"claims the backend 'twin', which trial-twin-one 1\.0") as caught:
         Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
+    assert caught.value.hint == "nothing was changed; uninstall or disable the other one first"
 
 
 def test_a_new_version_may_have_the_names_of_the_old_one(site: Site, elsewhere: Site, cache: Cache) -> None:

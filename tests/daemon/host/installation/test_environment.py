@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import site
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import PluginError
-from llmd.host.installation.environment import Environment, MadeBy, core_is_editable, maker
+from llmd.api.errors import NotPermittedError, PluginError
+from llmd.host.installation.environment import Environment, MadeBy, core_is_editable, is_for_user, maker
+from llmd.host.names import CORE_DISTRIBUTION
 
 RECEIPT = """[tool]
 requirements = [
@@ -33,7 +36,8 @@ def test_this_environment_is_where_its_modules_are() -> None:
     environment = Environment.current()
     assert environment.prefix == Path(sys.prefix)
     assert (environment.site / "pytest").is_dir()
-    assert core_is_editable() == (environment.made_by == "checkout")
+    core = metadata.distribution(CORE_DISTRIBUTION)
+    assert core_is_editable(core) == (environment.made_by == "checkout")
 
 
 def test_is_known_by_the_file_of_the_program_that_made_it(tmp_path: Path) -> None:
@@ -47,8 +51,16 @@ def test_is_known_by_the_file_of_the_program_that_made_it(tmp_path: Path) -> Non
 
 
 def test_a_python_of_the_operating_system_is_left_alone(tmp_path: Path) -> None:
-    with pytest.raises(PluginError, match="belongs to the operating system") as caught:
+    with pytest.raises(NotPermittedError, match="belongs to the operating system") as caught:
         made(tmp_path, "system", managed=True).check_changeable("plugins install x")
+    assert "python3 -m venv ~/llmd" in caught.value.hint
+
+
+def test_a_folder_that_programs_of_the_user_share_is_left_alone(tmp_path: Path) -> None:
+    assert is_for_user(Path(site.getusersitepackages()))
+    assert not is_for_user(tmp_path)
+    with pytest.raises(PluginError, match="`pip install --user`") as caught:
+        made(tmp_path, "user", managed=True).check_changeable("plugins install x")
     assert "python3 -m venv ~/llmd" in caught.value.hint
 
 
@@ -56,13 +68,13 @@ def test_who_may_not_write_is_given_the_command_of_the_owner(monkeypatch: pytest
     environment = Environment(Path("/opt/llmd"), Path("/"), "venv")
     environment.check_changeable("plugins install x", lambda _: True)
     monkeypatch.setattr("os.geteuid", lambda: 1234)
-    with pytest.raises(PluginError, match="which you may not change") as caught:
+    with pytest.raises(NotPermittedError, match="which you may not change") as caught:
         environment.check_changeable("plugins install x", lambda _: False)
     assert caught.value.hint == "run `sudo -u root /opt/llmd/bin/llmd plugins install x`"
 
 
 def test_the_owner_of_a_read_only_folder_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(PluginError) as caught:
+    with pytest.raises(NotPermittedError) as caught:
         made(tmp_path, "venv").check_changeable("plugins install x", lambda _: False)
     assert "is read-only" in caught.value.hint
 

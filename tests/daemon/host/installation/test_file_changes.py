@@ -120,6 +120,19 @@ class _Killer:
             self._left -= 1
 
 
+def test_new_files_are_readable_as_their_folder_is(prefix: Path) -> None:
+    (prefix / "lib" / "site").chmod(0o755)
+    before = os.umask(0o077)
+    try:
+        replace_all(prefix)
+        assert os.umask(0o077) == 0o077, "the mask is as before"
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (prefix / "lib" / "site" / "fresh").rglob("*")}
+    assert set(modes.values()) == {0o644}
+    assert (prefix / "lib" / "site" / "fresh").stat().st_mode & 0o777 == 0o755
+
+
 def test_only_one_process_changes_an_environment(prefix: Path) -> None:
     number = os.open(prefix / "lib" / "site", os.O_RDONLY)
     fcntl.flock(number, fcntl.LOCK_EX)

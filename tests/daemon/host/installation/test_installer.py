@@ -44,7 +44,7 @@ def test_what_others_need_stays(site: Site, installer: Installer) -> None:
         file.write("Requires-Dist: made-needed\n")
     with pytest.raises(PluginError, match="made-needing needs it") as caught:
         installer.uninstall("made-needed")
-    assert caught.value.hint == "uninstall made-needing first"
+    assert caught.value.hint == "run `llmd plugins uninstall made-needing` first"
     assert all(path.exists() for path in files)
 
 

@@ -55,10 +55,16 @@ def test_another_failure_shows_the_last_errors_of_pip() -> None:
     assert "out" in failure("out", "").message
 
 
-def test_what_no_index_has_leads_to_the_search() -> None:
+def test_what_no_index_has_leads_to_the_search_or_to_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     error = failure("", "ERROR: No matching distribution found for llmd-backend-gpu\n")
     assert error.message == "no package index has llmd-backend-gpu for this Python"
     assert "llmd plugins search" in error.hint
+    (tmp_path / "llmd-backend-gpu").mkdir()
+    error = failure("", "ERROR: No matching distribution found for llmd-backend-gpu\n")
+    assert error.hint.endswith("write ./llmd-backend-gpu")
 
 
 def test_resolves_and_unpacks_without_touching_this_environment(tmp_path: Path, offline: Pip) -> None:

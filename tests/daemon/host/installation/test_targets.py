@@ -15,6 +15,7 @@ def test_a_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "plugin").mkdir()
     assert read_target("./plugin") == Target(str(tmp_path / "plugin"), is_file=True)
     assert read_target("./plugin").name == ""
+    assert read_target(".") == Target(str(tmp_path), is_file=True)
 
 
 def test_a_name_is_not_taken_for_a_folder_of_that_name(

@@ -117,7 +117,7 @@ async def test_an_engine_that_hangs_is_killed(model_directory: Path, probes: Pat
         if isinstance(message, Loaded):
             os.kill(process.pid, signal.SIGSTOP)
     assert process.silent_s >= kill_s
-    assert (await process.end(GRACE_S)).startswith("it hung for ")
+    assert (await process.end(GRACE_S)).startswith("it made no progress for ")
 
 
 async def test_an_idle_engine_is_asked_for_signs_of_life(model_directory: Path, probes: Path) -> None:

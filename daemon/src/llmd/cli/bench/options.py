@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from llmd.cli.completion.names import model_names
 from llmd.cli.generation_options import number
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -113,8 +114,8 @@ def read_percentiles(_ctx: click.Context, _parameter: click.Parameter, text: str
 COUNT = click.IntRange(min=1)
 WHERE = (
     click.option("--base-url", metavar="URL", help="The server: http://HOST:PORT or unix:PATH; by default a temporary daemon is started."),
-    click.option("--model", metavar="NAME", help="The model to use; by default the server's first. Required for a temporary daemon."),
-    click.option("--tokenizer", metavar="MODEL|DIRECTORY", help="Source of the tokenizer, if not the model itself."),
+    click.option("--model", metavar="NAME", shell_complete=model_names, help="The model to use; by default the server's first. Required for a temporary daemon."),
+    click.option("--tokenizer", metavar="MODEL|DIRECTORY", shell_complete=model_names, help="Source of the tokenizer, if not the model itself."),
     click.option("--backend", "--endpoint-type", "backend", type=click.Choice(["openai", "openai-chat", "vllm"]), default="openai",
                  help="The API: completions or chat; vllm is the same as openai."),
     click.option("--endpoint", metavar="PATH", help="The route, if not the API's default."),

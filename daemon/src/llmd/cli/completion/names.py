@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def model_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the models of the store."""
     from llmd.cli.composition import BUILT_IN_MODELS
     from llmd.config import Directories
-    from llmd.registry.derived import DerivedModels
     from llmd.registry.model_folders import model_folders
-    from llmd.registry.names import DERIVED
 
-    models = Directories.of(os.environ).models
-    derived = DerivedModels(models / DERIVED).names()
-    return _beginning(typed, [*BUILT_IN_MODELS, *derived, *(name for name, _ in model_folders(models))])
+    stored = [name for name, _ in model_folders(Directories.of(os.environ).models)]
+    return _beginning(typed, [*BUILT_IN_MODELS, *_derived(), *stored])
+
+
+def derived_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the models that `llmd create` made and may replace."""
+    return _beginning(typed, _derived())
 
 
 def device_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the devices that stored probes found, and ``auto``."""
-    from llmd.cli.composition import build_cache
-    from llmd.host.states import PROBE
-
-    found = [
-        info["info"]["name"] for report in build_cache().values(PROBE) for info in report.get("devices", ())
-    ]
-    return _beginning(typed, ["auto", *found])
+    return _beginning(typed, ["auto", *_found_devices()])
 
 
 def plugin_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
@@ -37,6 +37,38 @@ def plugin_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -
     from llmd.cli.composition import build_names
 
     return _beginning(typed, [plugin.name for plugin in build_names()])
+
+
+def device_and_plugin_names(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Return what `llmd check` checks."""
+    return _beginning(typed, [*_found_devices(), *plugin_names(ctx, parameter, typed)])
+
+
+def disabled_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the plugins that the user disabled."""
+    from llmd.cli.composition import build_choices
+
+    return _beginning(typed, build_choices().load().disabled)
+
+
+def removable_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the plugins that are not part of llmd, with their distributions."""
+    from llmd.cli.composition import build_names
+
+    others = [plugin for plugin in build_names() if not plugin.built_in]
+    return _beginning(typed, [name for plugin in others for name in (plugin.name, plugin.distribution)])
+
+
+def installable_names(
+    _ctx: click.Context, _parameter: click.Parameter, typed: str
+) -> list[str] | list[CompletionItem]:
+    """Return what llmd's list of known plugins has; files if none of it begins with what was typed."""
+    from click.shell_completion import CompletionItem
+
+    from llmd.host.plugin_index import read_index
+
+    known = _beginning(typed, [entry.name for entry in read_index().plugins])
+    return known or [CompletionItem(typed, type="file")]
 
 
 def setting_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
@@ -58,6 +90,22 @@ def command_names(ctx: click.Context, _parameter: click.Parameter, typed: str) -
             return []
         command = found
     return _beginning(typed, command.completed_commands() if isinstance(command, LazyGroup) else ())
+
+
+def _derived() -> list[str]:
+    from llmd.config import Directories
+    from llmd.registry.derived import DerivedModels
+    from llmd.registry.names import DERIVED
+
+    return list(DerivedModels(Directories.of(os.environ).models / DERIVED).names())
+
+
+def _found_devices() -> list[str]:
+    from llmd.cli.composition import build_cache
+    from llmd.host.states import PROBE
+
+    reports = build_cache().values(PROBE)
+    return [info["info"]["name"] for report in reports for info in report.get("devices", ())]
 
 
 def _beginning(typed: str, names: Iterable[str]) -> list[str]:

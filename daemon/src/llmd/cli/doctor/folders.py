@@ -38,7 +38,7 @@ def written_folders(around: Surroundings) -> list[WrittenFolder]:
     """Return every folder that llmd writes to, whether or not it exists."""
     large, small = 1 << 30, 16 << 20
     directories = around.directories
-    temporary = Path(around.environ.get("TMPDIR") or "/tmp")  # noqa: S108
+    temporary = Path(around.environ.get("TMPDIR") or "/tmp")  # noqa: S108 - examined; no file name in it is chosen
     return [
         WrittenFolder("models", directories.models, "pulled models", large),
         WrittenFolder("cache", directories.cache, "probe results, weights and prompts", large),

@@ -12,7 +12,7 @@ SUBCOMMANDS = {
     ),
     "info": Subcommand("llmd.cli.plugins.info", "Show everything about one plugin."),
     "search": Subcommand("llmd.cli.plugins.search", "Search the list of known plugins."),
-    "install": Subcommand("llmd.cli.plugins.install", "Install a plugin, or undo it if it does not work."),
+    "install": Subcommand("llmd.cli.plugins.install", "Try a plugin out and install it if it works."),
     "uninstall": Subcommand("llmd.cli.plugins.uninstall", "Uninstall a plugin."),
     "enable": Subcommand("llmd.cli.plugins.enable", "Use a plugin again that was disabled."),
     "disable": Subcommand("llmd.cli.plugins.disable", "Do not use a plugin, but leave it installed."),
@@ -22,6 +22,10 @@ SUBCOMMANDS = {
 command = LazyGroup(
     "plugins",
     subcommands=SUBCOMMANDS,
-    help="List, install, remove and create plugins.",
+    help="""List, install, remove and create plugins.
+
+    A plugin adds devices, families of models, HTTP APIs, parsers, transports or commands. A running daemon uses
+    other plugins after `llmd reload`.
+    """,
     callback=repair_interrupted,
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 
 import click
 
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli.composition import build_choices, build_names
 from llmd.cli.output import show_json
-from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.plugins.notices import choice_note, say
 from llmd.host.names import PluginName, canonical
 
 NEEDED = {"commands": "the commands that you are typing", "native": "what commands ask a running daemon"}
@@ -31,7 +32,8 @@ def choose(name: str, *, enabled: bool, as_json: bool) -> None:
             f"{plugin} cannot be disabled: it provides {NEEDED[plugin]}", hint="leave it enabled"
         )
     changed = choices.set_enabled(plugin, enabled=enabled)
-    notes = [note for note in [daemon_note() if changed else ""] if note]
+    command = f"plugins {'enable' if enabled else 'disable'} {shlex.quote(plugin)}"
+    notes = [note for note in [choice_note(command) if changed else ""] if note]
     if as_json:
         show_json({"plugin": plugin, "enabled": enabled, "changed": changed, "notes": notes})
         return
@@ -54,8 +56,13 @@ def find_plugin(name: str, plugins: tuple[PluginName, ...]) -> PluginName:
     """
     if named := plugins_named(name, plugins):
         return named[0]
+    raise unknown_plugin(name, plugins)
+
+
+def unknown_plugin(name: str, plugins: tuple[PluginName, ...]) -> NotFoundError:
+    """Return the error for a name that no plugin has, with the nearest name."""
     close = difflib.get_close_matches(name, [plugin.name for plugin in plugins], n=1)
-    raise NotFoundError(
+    return NotFoundError(
         f"there is no plugin {name!r}",
         hint=f"did you mean {close[0]}? `llmd plugins list` shows all"
         if close

@@ -14,5 +14,9 @@ from llmd.cli.settings import JSON
 @click.argument("name", shell_complete=plugin_names)
 @JSON
 def command(*, name: str, as_json: bool) -> None:
-    """Do not use a plugin, but leave it installed. NAME is a name that `llmd plugins list` shows."""
+    """Do not use a plugin, but leave it installed. NAME is a name that `llmd plugins list` shows.
+
+    A running daemon stops using it after `llmd reload`; models that are loaded keep their devices.
+    `llmd plugins enable NAME` uses it again.
+    """
     choose(name, enabled=False, as_json=as_json)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from llmd.cli.completion.names import plugin_names
@@ -10,7 +12,9 @@ from llmd.cli.examples import examples
 from llmd.cli.output import aligned, show_json
 from llmd.cli.plugins.choosing import find_plugin
 from llmd.cli.settings import JSON
-from llmd.host.plugin_info import PluginInfo, plugin_info
+
+if TYPE_CHECKING:
+    from llmd.host.plugin_info import PluginInfo
 
 SHOWN_FILES = 5
 
@@ -24,6 +28,8 @@ def command(*, name: str, as_json: bool) -> None:
     NAME is a plugin or a distribution that `llmd plugins list` shows. A plugin that has not been probed is
     probed now, in a child process.
     """
+    from llmd.host.plugin_info import plugin_info  # imports numpy, which a shell must not wait for
+
     plugins = build_names()
     info = plugin_info(find_plugin(name, plugins), plugins, build_cache(), build_choices().load().disabled)
     if as_json:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
+from llmd.cli.completion.names import installable_names
 from llmd.cli.composition import build_cache, build_choices, build_installer
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.listing import provided
 from llmd.cli.plugins.notices import daemon_note, say
 from llmd.cli.settings import JSON
-from llmd.host.installation.acceptance import Acceptance, Installed
 from llmd.host.installation.environment import Environment
-from llmd.host.installation.installer import Change, Plan
 from llmd.host.installation.targets import read_target
-from llmd.host.names import PluginName
-from llmd.host.probing import ProbeReport
+
+if TYPE_CHECKING:
+    from llmd.host.installation.installer import Change, Plan
+    from llmd.host.names import PluginName
+    from llmd.host.probing import ProbeReport
 
 
 @click.command(
@@ -27,18 +30,21 @@ from llmd.host.probing import ProbeReport
         "llmd plugins install llmd-backend-cpu --upgrade",
     )
 )
-@click.argument("target", metavar="NAME|PATH|URL")
+@click.argument("target", metavar="NAME|PATH|URL", shell_complete=installable_names)
 @click.option(
     "--upgrade", is_flag=True, help="Install the newest version that fits, even if one is installed."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @JSON
 def command(*, target: str, upgrade: bool, dry_run: bool, as_json: bool) -> None:
-    """Install a plugin into llmd's environment and probe it. If it does not work, nothing is changed.
+    """Try a plugin out, and install it into llmd's environment if it works. Otherwise, nothing is changed.
 
     NAME is a distribution on the package index that pip or uv uses, optionally with a version: NAME==1.2.
-    PATH is a wheel or a source folder. llmd and its own dependencies keep their versions.
+    PATH is a wheel or a source folder, such as ./NAME. URL is that of a wheel, or of a repository: git+https://….
+    llmd and its own dependencies keep their versions. A running daemon uses the plugin after `llmd reload`.
     """
+    from llmd.host.installation.acceptance import Acceptance  # imports numpy, which a shell must not wait for
+
     wanted = read_target(target)
     environment = Environment.current()
     if not dry_run:
@@ -61,6 +67,8 @@ def show_result(
 ) -> None:
     """Print what the installed plugins provide, and the notes."""
     if as_json:
+        from llmd.host.installation.acceptance import Installed
+
         plugins = [Installed.of(plugin, report) for plugin, report in reports.items()]
         show_json({"changes": changes, "plugins": plugins, "notes": notes})
         return

@@ -26,10 +26,11 @@ from llmd.cli.settings import JSON
 )
 @JSON
 def command(*, kind: str, name: str, folder: Path | None, as_json: bool) -> None:
-    """Create the project of a new plugin: a complete plugin that works, to be changed.
+    """Create the project of a new plugin: a complete plugin that works, which you change into yours.
 
-    KIND is backend, architecture, transport, dialect, tool-parser, reasoning-parser or command. NAME is what
-    users type: small letters, digits and hyphens. The project has a pyproject.toml, sources and a test.
+    KIND is backend, architecture, transport, dialect (an HTTP API), tool-parser, reasoning-parser or command.
+    NAME is what users type: lower-case letters, digits and hyphens. The project has a README.md with the next
+    steps, a pyproject.toml, sources and a test.
     """
     target = (folder or Path(distribution_name(kind, name))).expanduser()
     files = create_project(kind, name, target)

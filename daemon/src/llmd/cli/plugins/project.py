@@ -33,7 +33,7 @@ def check_name(name: str) -> None:
     if not NAME.match(name) or keyword.iskeyword(name):
         raise ConfigError(
             f"{name!r} cannot be the name of a plugin",
-            hint="use small letters, digits and single hyphens between them, such as my-device",
+            hint="use lower-case letters, digits and single hyphens between them, such as my-device",
         )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from llmd.cli.composition import build_names
 from llmd.cli.examples import examples
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.plugins.notices import say
 from llmd.host.names import canonical
 from llmd.host.plugin_index import IndexEntry, read_index, search
 
@@ -44,14 +45,18 @@ COLUMNS = (
 def command(*, words: tuple[str, ...], index: str, **view: Any) -> None:
     """Search the list of known plugins; without a WORD, show all of it.
 
-    The list comes with llmd. Each entry has the day on which the plugin was tried. With several words, an
-    entry must contain all of them. `llmd plugins install NAME` installs one.
+    The list comes with llmd. Each entry has the day on which the plugin was tried out. An entry must contain
+    every WORD. `llmd plugins install NAME` installs one.
     """
     versions = {canonical(plugin.distribution): plugin.version for plugin in build_names()}
     rows = [
         _row(entry, versions.get(canonical(entry.name), "")) for entry in search(read_index(index), words)
     ]
     show(View(**view), "plugins", rows, COLUMNS)
+    if not rows:
+        say(
+            ["no known plugin matches; `llmd plugins install NAME` also installs one that is not in the list"]
+        )
 
 
 def _row(entry: IndexEntry, installed: str) -> FoundPlugin:

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from llmd.api.errors import ConfigError
-from llmd.cli.completion.names import plugin_names
+from llmd.cli.completion.names import removable_names
 from llmd.cli.composition import build_choices, build_installer, build_names
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
-from llmd.cli.plugins.choosing import plugins_named
+from llmd.cli.plugins.choosing import plugins_named, unknown_plugin
 from llmd.cli.plugins.install import show_changes
 from llmd.cli.plugins.notices import daemon_note, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
-from llmd.host.installation.installer import Change
 from llmd.host.names import CORE_DISTRIBUTION, PluginName, canonical
+
+if TYPE_CHECKING:
+    from llmd.host.installation.installer import Change
 
 
 @click.command(epilog=examples("llmd plugins uninstall llmd-backend-mine"))
-@click.argument("name", shell_complete=plugin_names)
+@click.argument("name", shell_complete=removable_names)
 @JSON
 def command(*, name: str, as_json: bool) -> None:
     """Uninstall a plugin. NAME is the plugin or its distribution; `llmd plugins list` shows both.
 
-    What the plugin depends on stays installed.
+    What the plugin depends on stays installed. The plugins of llmd itself can only be disabled:
+    `llmd plugins disable NAME`.
     """
-    environment, choices = Environment.current(), build_choices()
-    distribution = distribution_of(name, build_names())
+    environment, choices, plugins = Environment.current(), build_choices(), build_names()
+    distribution = distribution_of(name, plugins)
     changes: list[Change] = []
-    if distribution is None and canonical(name) in choices.installed_in(environment.prefix):
+    if distribution is not None:
+        environment.check_changeable(f"plugins uninstall {shlex.quote(name)}")
+        changes.append(build_installer(environment).uninstall(distribution))
+        notes = [note for note in (environment.removal_note(distribution), daemon_note()) if note]
+    elif canonical(name) in choices.installed_in(environment.prefix):
         notes = [f"{name} is not installed any more; llmd no longer expects it"]
     else:
-        environment.check_changeable(f"plugins uninstall {shlex.quote(name)}")
-        changes.append(build_installer(environment).uninstall(distribution or name))
-        notes = [note for note in (environment.removal_note(distribution or name), daemon_note()) if note]
+        raise unknown_plugin(name, plugins)
     choices.remove_installed(environment.prefix, canonical(distribution or name))
     if as_json:
         show_json({"changes": changes, "notes": notes})

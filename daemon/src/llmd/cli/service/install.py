@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
+from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.service.launcher import launcher, unreachable_folder
 from llmd.cli.service.scope import SYSTEM, check_may_change, is_macos, named_service
@@ -53,6 +54,7 @@ DEVICE_GROUPS = ("video", "render")
     "models",
     multiple=True,
     metavar="MODEL",
+    shell_complete=model_names,
     help="Start with the machine and keep this model loaded; repeatable.",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the files and change nothing.")
@@ -68,6 +70,8 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
             raise ConfigError("on macOS, llmd has no service of the system", hint="leave out --system")
         _install_agent(agent(models, config_file), only_print=only_print)
         return
+    from llmd.cli.service.units import SERVICE, SOCKET
+
     service, plan = named_service(is_system=is_system), service_plan(models, config_file, is_system=is_system)
     if only_print:
         _print({path: text.encode() for path, text in service.files(plan).items()})
@@ -82,7 +86,8 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
     if not service.is_installed:
         check_free(plan.addresses)
     service.install(plan)
-    click.echo(f"installed {service.folder}; llmd listens on {' and '.join(map(str, plan.addresses))}")
+    addresses = " and ".join(map(str, plan.addresses))
+    click.echo(f"installed {SOCKET} and {SERVICE} in {service.folder}; llmd listens on {addresses}")
     click.echo(_notes(is_system=is_system), err=True)
 
 

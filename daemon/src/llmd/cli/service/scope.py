@@ -37,7 +37,10 @@ def installed_service(*, is_system: bool) -> SystemdService:
     for service in services:
         if service.is_installed:
             return service
-    raise NotFoundError("the service is not installed", hint="`llmd service install` installs it")
+    raise NotFoundError(
+        "the service is not installed",
+        hint="`llmd service install` installs it, with --system for the whole machine",
+    )
 
 
 def check_may_change(service: SystemdService) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from llmd.api.errors import ConfigError, LlmdError
 
 
-def run(command: Sequence[str]) -> str:
-    """Run a command; return what it prints.
+def run(command: Sequence[str], hint: str = "") -> str:
+    """Run a command; return what it prints. ``hint`` says what to do if it fails.
 
     Raises:
         ConfigError: it is not installed.
@@ -28,7 +28,7 @@ def run(command: Sequence[str]) -> str:
         words = " / ".join(line.strip() for line in done.stderr.splitlines()[-3:])
         raise LlmdError(
             f"`{' '.join(command)}` failed with {done.returncode}: {words or 'without a message'}",
-            hint="see `llmd service logs` for the log of the daemon",
+            hint=hint,
         )
     return done.stdout
 

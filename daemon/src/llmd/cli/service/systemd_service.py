@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,6 +25,9 @@ from llmd.cli.service.units import (
 
 SYSTEM_UNITS = Path("/etc/systemd/system")
 USERS = Path("/etc/sysusers.d/llmd.conf")
+NO_SESSION = re.compile("Failed to connect to .*bus")
+"""What systemctl says if the user's systemd does not run, as after su or sudo."""
+
 SHOWN = ("Id", "ActiveState", "SubState", "UnitFileState", "MainPID", "NRestarts", "StatusText")
 
 
@@ -89,7 +94,8 @@ class SystemdService(Struct, frozen=True):
                 self._systemctl("enable", "--now", SERVICE)
         except LlmdError:
             if not replaces:
-                self._remove()
+                with suppress(LlmdError):  # the first error says why
+                    self._remove()
             raise
 
     def uninstall(self) -> None:
@@ -100,8 +106,11 @@ class SystemdService(Struct, frozen=True):
             LlmdError: systemd refused.
         """
         if not self.is_installed:
+            flag = " --system" if self.is_system else ""
+            other = "" if self.is_system else "; with --system, the commands are about that of the machine"
             raise NotFoundError(
-                f"{self.folder / SERVICE} does not exist", hint="`llmd service install` installs it"
+                f"the service of {'the machine' if self.is_system else 'your user'} is not installed",
+                hint=f"`llmd service install{flag}` installs it{other}",
             )
         self._remove()
 
@@ -141,7 +150,17 @@ class SystemdService(Struct, frozen=True):
         return None
 
     def _systemctl(self, *arguments: str) -> str:
-        return run(("systemctl", *(() if self.is_system else ("--user",)), *arguments))
+        user = () if self.is_system else ("--user",)
+        log = " ".join(("journalctl", *user, "-u", SERVICE, "-n", "20"))
+        try:
+            return run(("systemctl", *user, *arguments), f"the end of `{log}` may say why")
+        except LlmdError as error:
+            if user and NO_SESSION.search(error.message):
+                hint = (
+                    "log in directly, not with su or sudo; or use the service of the machine, with --system"
+                )
+                raise LlmdError(f"{error.message}; systemd has no session of your user", hint=hint) from None
+            raise
 
 
 def _remove_if_empty(folder: Path) -> None:

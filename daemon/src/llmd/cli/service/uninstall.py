@@ -18,9 +18,12 @@ def command(*, is_system: bool) -> None:
     if is_macos():
         _remove_agent()
         return
+    from llmd.cli.service.units import SERVICE, SOCKET
+
     service = named_service(is_system=is_system)
     check_may_change(service)
     service.uninstall()
+    click.echo(f"removed {SOCKET} and {SERVICE} from {service.folder}")
     if is_system:
         click.echo(
             "models, settings and keys stay in /var/lib/llmd and /etc/llmd, if there are any", err=True

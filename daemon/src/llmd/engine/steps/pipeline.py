@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
 from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
-from llmd.engine.steps.step_limit import StepLimit
+from llmd.engine.steps.step_limit import StepTimer, StepTimes
 
 
 class Pipeline:
@@ -26,7 +24,7 @@ class Pipeline:
         kv_bytes: Sequence[Mapping[int, int]] = (),
         *,
         draws: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        times: StepTimes | None = None,
     ) -> None:
         """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
         device of the last stage draws tokens (`llmd.api.features.DRAWS`).
@@ -34,8 +32,7 @@ class Pipeline:
         self.draws = draws
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes) or ({},) * len(self._stages)
-        self._clock = clock
-        self._limit = StepLimit()
+        self._times = times or StepTimes()
 
     @property
     def feeds_itself(self) -> bool:
@@ -44,6 +41,7 @@ class Pipeline:
 
     def submit(self, step: Step, selection: Selection | None) -> StepTickets:
         """Queue a step on all stages; ``selection`` is None if and only if the model has no head."""
+        timer = StepTimer(self._times, step.num_rows)
         tickets: list[Ticket] = []
         hidden: HiddenRef | None = None
         try:
@@ -54,13 +52,11 @@ class Pipeline:
         except BaseException:
             _release(self._stages, tickets)
             raise
-        return StepTickets(self._stages, tickets, partial(self._wait, tickets[-1], step.num_rows))
+        return StepTickets(self._stages, tickets, timer)
 
-    def _wait(self, ticket: Ticket, num_rows: int) -> StepResult:
-        began = self._clock()
-        result = self._stages[-1].wait(ticket, self._limit.seconds(num_rows))
-        self._limit.waited(num_rows, self._clock() - began)
-        return result
+    def computing_s(self, num_rows: int) -> float | None:
+        """Return how long a step of ``num_rows`` rows computes at most; None if none was measured."""
+        return self._times.computing.expected_s(num_rows)
 
     def block_bytes(self, group: int) -> int:
         """Return the bytes of a block of a KV group in all stages."""
@@ -90,13 +86,10 @@ class Pipeline:
 class StepTickets:
     """One step in flight, until `release`. As a context manager, releases the step at the end."""
 
-    def __init__(
-        self, stages: Sequence[Stage], tickets: Sequence[Ticket], wait: Callable[[], StepResult]
-    ) -> None:
-        """``wait`` waits for the last ticket."""
+    def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket], timer: StepTimer) -> None:
         self._stages = stages
         self._tickets = tuple(tickets)
-        self._wait = wait
+        self._timer = timer
 
     @property
     def ticket(self) -> Ticket:
@@ -115,19 +108,23 @@ class StepTickets:
         """Wait for the last stage and return its result.
 
         Raises:
-            DeviceLostError: the device is gone, or took longer than `StepLimit` allows.
+            DeviceLostError: the device is gone, or took longer than `StepTimes.limit_s` allows.
             DeviceError: the device failed otherwise. Earlier stages hold their tickets until `release`.
         """
         try:
-            return self._wait()
+            result = self._stages[-1].wait(self.ticket, self._timer.limit_s)
         except DeviceError:
             # A `wait` that fails has released its ticket (see `Stage`).
             self._tickets = self._tickets[:-1]
             raise
+        self._timer.stop()
+        return result
 
     def hidden(self) -> NDArray[np.float32]:
         """Return the output of a headless model: float32 ``[rows, hidden_size]``, valid until `release`."""
-        return self._stages[-1].hidden(self._tickets[-1]).host()
+        hidden = self._stages[-1].hidden(self._tickets[-1]).host()
+        self._timer.stop()
+        return hidden
 
     def edited_row(self, output: int) -> NDArray[np.float32]:
         """Return all edited logits float32 ``[vocab]`` of one output row."""

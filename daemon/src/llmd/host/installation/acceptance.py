@@ -13,6 +13,7 @@ from llmd.host.installation.pip import UNCHANGED
 from llmd.host.listing import known_summary
 from llmd.host.names import DEVICE_TRIAL, PluginName, discover
 from llmd.host.probing import Prober, ProbeReport, probe_now
+from llmd.host.states import Failure
 
 
 class Acceptance:
@@ -39,7 +40,9 @@ class Acceptance:
     def _refuse_failures(self) -> None:
         for plugin, report in self.reports.items():
             if report.failure:
-                raise _refusal(plugin, f"its probe failed: {report.failure.reason}", report.failure.fix)
+                raise _refusal(
+                    plugin, f"its probe failed: {report.failure.reason}", _fix(plugin, report.failure)
+                )
 
     def _refuse_clashes(self) -> None:
         """Refuse names that installed plugins have; those of the same distributions are being replaced."""
@@ -50,7 +53,15 @@ class Acceptance:
         new = [(plugin, report.summary) for plugin, report in self.reports.items()]
         for plugin, summary in settle([*summaries, *new]).items():
             if plugin in self.reports and summary.failure:
-                raise _refusal(plugin, summary.failure.reason, summary.failure.fix)
+                raise _refusal(plugin, summary.failure.reason, "uninstall or disable the other one first")
+
+
+def _fix(plugin: PluginName, failure: Failure) -> str:
+    """Return the fix of a failure, unless it is to uninstall the plugin, which is not installed."""
+    name = plugin.distribution
+    if "llmd plugins uninstall" in failure.fix:
+        return f"report it to its authors, or try another version: `llmd plugins install {name}==VERSION`"
+    return failure.fix
 
 
 def _refusal(plugin: PluginName, reason: str, fix: str) -> PluginError:

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import shlex
+import site
 import sys
 import sysconfig
 import tomllib
@@ -16,10 +17,12 @@ from typing import Literal
 
 import msgspec
 
-from llmd.api.errors import PluginError
+from llmd.api.errors import NotPermittedError, PluginError
 from llmd.host.names import CORE_DISTRIBUTION, canonical
 
-MadeBy = Literal["pipx", "uv tool", "checkout", "venv", "system"]
+MadeBy = Literal["pipx", "uv tool", "checkout", "venv", "user", "system"]
+"""``user``: `pip install --user` put llmd into a folder that all programs of this user share."""
+OWN_ENVIRONMENT = "install llmd into an environment of its own, such as `python3 -m venv ~/llmd` creates; the README shows how"
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -37,11 +40,14 @@ class Environment(msgspec.Struct, frozen=True):
         """Return the environment of this process."""
         prefix = Path(sys.prefix)
         is_system = sys.prefix == sys.base_prefix
+        core = metadata.distribution(CORE_DISTRIBUTION)
         marker = Path(sysconfig.get_path("stdlib")) / "EXTERNALLY-MANAGED"
         return cls(
             prefix=prefix,
             site=Path(sysconfig.get_path("purelib")),
-            made_by=maker(prefix, is_system=is_system, is_editable=core_is_editable()),
+            made_by="user"
+            if is_for_user(Path(str(core.locate_file(""))))
+            else maker(prefix, is_system=is_system, is_editable=core_is_editable(core)),
             managed_by_system=is_system and marker.exists(),
         )
 
@@ -51,21 +57,27 @@ class Environment(msgspec.Struct, frozen=True):
         """Check that this user may install into the environment with ``command``, as the user typed it.
 
         Raises:
-            PluginError: the system or the permissions of the folder forbid it; the hint says what to run.
+            NotPermittedError: the system or the folder forbids it; the hint says what to run.
+            PluginError: llmd is not in the environment, but in a folder that programs of this user share.
         """
-        if self.managed_by_system:
+        if self.made_by == "user":
             raise PluginError(
+                "llmd was installed with `pip install --user`, into a folder that other programs use too;"
+                " there llmd cannot undo a change",
+                hint=OWN_ENVIRONMENT,
+            )
+        if self.managed_by_system:
+            raise NotPermittedError(
                 f"the Python at {self.prefix} belongs to the operating system,"
                 " which lets no other program install into it",
-                hint="install llmd into an environment of its own, such as `python3 -m venv ~/llmd` creates;"
-                " the README shows how",
+                hint=OWN_ENVIRONMENT,
             )
         if is_writable(self.site):
             return
         owner = pwd.getpwuid(self.site.stat().st_uid).pw_name
         program = shlex.quote(str(self.prefix / "bin" / "llmd"))
         mine = self.site.stat().st_uid == os.geteuid()
-        raise PluginError(
+        raise NotPermittedError(
             f"llmd is installed in {self.prefix}, which you may not change",
             hint=f"{self.site} is read-only: make it writable and run the command again"
             if mine
@@ -134,7 +146,12 @@ def maker(prefix: Path, *, is_system: bool, is_editable: bool) -> MadeBy:
     return "system" if is_system else "venv"
 
 
-def core_is_editable() -> bool:
+def is_for_user(folder: Path) -> bool:
+    """Whether a folder of modules is the one that `pip install --user` uses."""
+    return folder.resolve() == Path(site.getusersitepackages()).resolve()
+
+
+def core_is_editable(core: metadata.Distribution) -> bool:
     """Whether llmd runs from a checkout, as after ``make setup``."""
-    text = metadata.distribution(CORE_DISTRIBUTION).read_text("direct_url.json")
+    text = core.read_text("direct_url.json")
     return bool(text and json.loads(text).get("dir_info", {}).get("editable"))

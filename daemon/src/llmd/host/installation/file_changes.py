@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.errors import ConflictError, PluginError
+from llmd.api.errors import ConflictError, NotPermittedError
 
 FOLDER = ".llmd-plugins"
 """Below the folder of installed modules, so that files move within one file system."""
@@ -52,7 +52,7 @@ class FileChanges:
         Raises:
             ConflictError: another process is changing this environment.
         """
-        with self._locked():
+        with self._locked(), self._readable():
             self._undo()
             self.staged.mkdir(parents=True)
             try:
@@ -64,7 +64,7 @@ class FileChanges:
         """Undo a change that was interrupted; return its purpose, or an empty string if there is none.
 
         Raises:
-            PluginError: there is one, but this user may not change the environment.
+            NotPermittedError: there is one, but this user may not change the environment.
         """
         if not self.folder.exists():
             return ""
@@ -74,7 +74,7 @@ class FileChanges:
         except ConflictError:  # not interrupted: it is still going on
             return ""
         except PermissionError as error:
-            raise PluginError(
+            raise NotPermittedError(
                 f"a change of the plugins in {self._prefix} was interrupted, and you may not undo it",
                 hint="run `llmd plugins list` as the user who owns that folder",
             ) from error
@@ -133,6 +133,18 @@ class FileChanges:
 
     def _remove_folder(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Let everyone read new files who may read the folder of modules, whatever the mask of this user is.
+
+        The system's service is another user. pip uses the mask, too.
+        """
+        before = os.umask(0o777 & ~self._site.stat().st_mode)
+        try:
+            yield
+        finally:
+            os.umask(before)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

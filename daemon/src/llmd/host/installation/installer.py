@@ -128,8 +128,8 @@ class Installer:
             raise NotFoundError(f"{name} is not installed", hint="see `llmd plugins list`")
         if others := dependents_of([found.name]):
             raise PluginError(
-                f"{found.name} cannot be uninstalled: {', '.join(others)} needs it",
-                hint=f"uninstall {others[0]} first",
+                f"{found.name} cannot be uninstalled: {', '.join(others)} need{'s' if len(others) == 1 else ''} it",
+                hint=f"run `llmd plugins uninstall {others[0]}` first",
             )
         change = Change(canonical(found.name), found.version, "")
         files = files_of(found, self._environment.prefix)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,6 +105,11 @@ class Pip:
 
     def _run(self, *arguments: str) -> None:
         done = self._start(arguments, {})
+        if done.returncode < 0:
+            raise PluginError(
+                f"pip was ended by {signal.Signals(-done.returncode).name}",
+                hint=f"{UNCHANGED}; if nobody ended it, the machine may have too little memory",
+            )
         if done.returncode:
             raise failure(done.stdout, done.stderr)
 
@@ -137,7 +143,9 @@ def failure(stdout: str, stderr: str) -> PluginError:
     if absent := ABSENT.search(stderr):
         return PluginError(
             f"no package index has {absent[1]} for this Python",
-            hint=f"{UNCHANGED}; check the name, or run `llmd plugins search` for known plugins",
+            hint=f"{UNCHANGED}; to install the folder of that name, write ./{absent[1]}"
+            if Path(absent[1]).is_dir()
+            else f"{UNCHANGED}; check the name, or run `llmd plugins search` for known plugins",
         )
     faults = FAULT.findall(stderr)
     shown = "\n".join(faults[-2:]) if faults else (stdout + stderr).strip()

@@ -35,7 +35,7 @@ def read_target(text: str) -> Target:
         ConfigError: it is neither a path nor a URL nor a name.
     """
     path = Path(text).expanduser()
-    if path.exists() and ("/" in text or path.suffix == ".whl"):
+    if path.exists() and ("/" in text or text.startswith((".", "~")) or path.suffix == ".whl"):
         return Target(str(path.resolve()), is_file=True)
     if URL.match(text):
         return Target(text, is_file=True)

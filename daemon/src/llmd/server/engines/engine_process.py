@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import cast
 
 from llmd.api.messages import FromEngine, Loaded, Shutdown, ToEngine
 from llmd.api.reports import GetReport
-from llmd.engine.log_lines import read_event
+from llmd.engine.log_lines import STACKS_SIGNAL, read_event
 from llmd.process.frames import FrameDecoder, FrameError, encode_frame
 from llmd.process.limits import processor_seconds
 from llmd.server.engines.engine_child import EngineChild
@@ -27,6 +27,9 @@ GRACE_S = 2.0
 SPOOL_GRACE_S = 30.0
 """The same if the process writes its prefix cache first; its own limit is shorter (`llmd.engine.process`)."""
 
+STACKS_S = 0.2
+"""Seconds that an engine which hangs gets to write its stacks."""
+
 READ_BYTES = 1 << 16
 LAST_LINES = 30
 
@@ -34,8 +37,7 @@ LAST_LINES = 30
 class EngineProcess:
     """A running engine. Messages go both ways until it closes its end or dies.
 
-    ``model`` is the model's name in the log, empty until it is known. ``silent_s`` is for how long it has
-    hung, as of the last look.
+    ``model`` is the model's name in the log, empty until it is known.
     """
 
     def __init__(
@@ -46,13 +48,12 @@ class EngineProcess:
         hangs: HangLimits = NO_HANG_LIMITS,
     ) -> None:
         self.model = ""
-        self.silent_s = 0.0
         self._process = process
         self._reader = reader
         self._writer = writer
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._log = OwnedTask(self._log_stderr(), f"log of engine {process.pid}")
-        self._detector = HangDetector(time.monotonic())
+        self._detector = HangDetector(hangs)
         self._answers = False
         self._hung = ""
         self._watch = OwnedTask(self._watch_for_hangs(hangs), f"watch of engine {process.pid}")
@@ -72,6 +73,11 @@ class EngineProcess:
         return self._process.pid
 
     @property
+    def silent_s(self) -> float:
+        """For how long it has neither sent nor computed anything, as of the last look."""
+        return self._detector.silent_s
+
+    @property
     def has_ended(self) -> bool:
         return self._process.returncode is not None
 
@@ -88,13 +94,13 @@ class EngineProcess:
         """Yield each message until the engine ends."""
         frames: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))
         while received := await self._read():
-            self._detector.heard(time.monotonic())
             try:
                 messages = frames.feed(received)
             except FrameError:
                 logger.exception("engine_frame_unreadable", extra={"model": self.model})
                 return
             for message in messages:
+                self._detector.heard(message)
                 self._answers = self._answers or isinstance(message, Loaded)
                 yield message
 
@@ -126,16 +132,24 @@ class EngineProcess:
         while limits.probe_s:
             await asyncio.sleep(limits.probe_s)
             used_s = processor_seconds(self.pid, with_children=False)
-            self.silent_s = self._detector.silent_s(time.monotonic(), used_s)
+            hangs = self._detector.look(used_s)
             # An idle engine is silent until it is asked. One that writes its cache at the end is not asked:
             # any message would end that.
             if self._answers:
                 self.send(GetReport())
-            if limits.kill_s is not None and self.silent_s >= limits.kill_s:
-                self._hung = f"it hung for {self.silent_s:.0f} s"
-                logger.error("engine_hung", extra={"model": self.model, "silent_s": round(self.silent_s, 1)})
-                self._process.kill()
+            if hangs:
+                stalled_s = self._detector.stalled_s
+                self._hung = f"it made no progress for {stalled_s:.0f} s"
+                logger.error("engine_hung", extra={"model": self.model, "stalled_s": round(stalled_s, 1)})
+                await self._kill_with_stacks()
                 return
+
+    async def _kill_with_stacks(self) -> None:
+        """Have the engine write to its standard error what each thread runs, then kill it."""
+        with suppress(ProcessLookupError):  # it has just ended
+            self._process.send_signal(STACKS_SIGNAL)
+            await asyncio.sleep(STACKS_S)
+            self._process.kill()
 
     async def _log_stderr(self) -> None:
         assert self._process.stderr is not None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from llmd.server.engines.engine_child import EngineChild, engine_command, start_child
-from llmd.server.engines.hang_detector import HangLimits
 from llmd.server.tasks import OwnedTask
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ class EngineStarter:
         """Engines that hang for ``kill_hung_s`` are killed; `silence_s` is in time for ``watchdog_s``."""
         self._command = tuple(command)
         self._keeps_spare = keeps_spare
-        probe_s = min((limit for limit in (kill_hung_s, watchdog_s) if limit), default=0.0) / 4
-        self._hangs = HangLimits(probe_s, kill_hung_s)
+        self._kill_hung_s = kill_hung_s
+        self._probe_s = min((limit for limit in (kill_hung_s, watchdog_s) if limit), default=0.0) / 4
         self._started: WeakSet[EngineProcess] = WeakSet()
         self._spare: EngineChild | None = None
         self._restocking: OwnedTask | None = None
@@ -63,14 +62,16 @@ class EngineStarter:
         Raises:
             OSError: the process cannot be started.
         """
-        # Imported here: it needs NumPy, which would delay the first spare engine by a tenth of a second.
+        # Imported here: they need NumPy, which would delay the first spare engine by a tenth of a second.
         from llmd.server.engines.engine_process import EngineProcess
+        from llmd.server.engines.hang_detector import HangLimits
 
         spare, self._spare = self._spare, None
         if spare is not None and spare.has_ended:
             await spare.end()
             spare = None
-        engine = await EngineProcess.adopt(spare or await start_child(self._command), self._hangs)
+        child = spare or await start_child(self._command)
+        engine = await EngineProcess.adopt(child, HangLimits(self._probe_s, self._kill_hung_s))
         engine.model = model
         self._started.add(engine)
         if self._keeps_spare:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aiohttp import web
 
 from llmd.server.http.event_stream import HEADERS, PING
@@ -13,10 +15,16 @@ LAST_EVENT = "Last-Event-ID"
 
 
 class NumberedEvents(StreamedReply):
-    """Server-sent events with numbers, so that a client can resume after a disconnect."""
+    """Server-sent events with numbers, so that a client can resume after a disconnect.
 
-    def _framed(self, value: Event) -> bytes:
-        return f"id: {value.number}\nevent: {value.type}\ndata: ".encode() + value.data + b"\n\n"
+    A value is a sequence of events: those of one moment are one write.
+    """
+
+    def _framed(self, value: Sequence[Event]) -> bytes:
+        return b"".join(
+            b"id: %d\nevent: %b\ndata: %b\n\n" % (event.number, event.type.encode(), event.data)
+            for event in value
+        )
 
 
 async def events(request: web.Request, service: Service) -> web.StreamResponse:
@@ -31,14 +39,13 @@ async def events(request: web.Request, service: Service) -> web.StreamResponse:
         NumberedEvents(request, HEADERS, service.config.limits.ping_s, PING) as stream,
     ):
         if after is None:
-            await stream.send(Event.of(feed.last, "snapshot", await service.snapshots.snapshot()))
+            await stream.send([Event.of(feed.last, "snapshot", await service.snapshots.snapshot())])
         while True:
             happened = await watcher.next()
             if happened is None:
-                await stream.send(Event.of(feed.last, "lost", {}))
+                await stream.send([Event.of(feed.last, "lost", {})])
                 happened = [Event.of(feed.last, "snapshot", await service.snapshots.snapshot())]
-            for event in happened:
-                await stream.send(event)
+            await stream.send(happened)
     return stream.response
 
 

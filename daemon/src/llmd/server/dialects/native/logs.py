@@ -45,15 +45,14 @@ async def _followed(request: web.Request, service: Service, lines: int, level: i
     feed, after = service.logs, last_seen(request.headers.get(LAST_EVENT, ""))
     with feed.watch(after) as watcher:
         async with NumberedEvents(request, HEADERS, service.config.limits.ping_s, PING) as stream:
-            for event in _latest(feed.kept, lines, level) if after is None else ():
-                await stream.send(event)
+            if after is None:
+                await stream.send(_latest(feed.kept, lines, level))
             while True:
                 happened = await watcher.next()
                 if happened is None:
                     happened = [Event.of(feed.last, "lost", {}, logging.CRITICAL)]
-                for event in happened:
-                    if event.level >= level:
-                        await stream.send(event)
+                if wanted := [event for event in happened if event.level >= level]:
+                    await stream.send(wanted)
         return stream.response
 
 
