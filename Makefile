@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools ben
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check format bindings stubs bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check format bindings stubs release bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,6 +47,10 @@ bindings:  ## build the C library libllmd in bindings/c/build
 stubs: setup  ## regenerate the type stubs of the extension
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
+release: setup .venv-release/.made  ## build and try all files of a release in dist/VERSION; uploads nothing
+	@$(PYTHON) -m tools.system_packages --exhaustive
+	@$(RUN) -m tools.release $(OPTIONS)
+
 bench: bench-cpu bench-serve bench-starts  ## run all comparisons with llama.cpp
 
 bench-cpu: setup .bench-llama-cpp/.made  ## compare the CPU backend with llama.cpp; OPTIONS="SHAPE --profile full"
@@ -86,9 +90,10 @@ guide-eval: setup  ## score the built-in model on held-out questions
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-guide/.made: guide/requirements.txt
 .venv-bench/.made: bench/requirements.txt
+.venv-release/.made: tools/release/requirements.txt
 # Only the Python part of llama-cpp-python: its library is built below, as each measurement needs it.
 .venv-bench/.made: export CMAKE_ARGS = -DLLAMA_BUILD=OFF
-.venv-oracle/.made .venv-guide/.made .venv-bench/.made:
+.venv-oracle/.made .venv-guide/.made .venv-bench/.made .venv-release/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
 	@touch $@

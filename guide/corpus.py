@@ -10,7 +10,7 @@ from guide.decontamination import Heldout
 from guide.noise import spoil, wrap
 from guide.slots import invented, model, person
 from guide.tool_talk import ToolTalk
-from guide.topics import OUTSIDE, Book
+from guide.topics import OUTSIDE, Book, Topic
 from guide.turns import Conversation, Turn
 
 SYSTEM_PROMPTS = (
@@ -18,7 +18,8 @@ SYSTEM_PROMPTS = (
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
 TOOLS_SHARE = 0.25  # of conversations; they are the longest
-SHARES = (51, 7, 9, 13, 14, 6)  # of topics, small talk, out-of-scope questions, sums, JSON, echoes
+# Of topics, of what llmd lacks or does not have, small talk, out-of-scope questions, sums, JSON, echoes.
+SHARES = (50, 18, 5, 7, 8, 8, 4)
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
 ECHOES = (
     "repeat {}", "say {}", "repeat after me: {}", "echo {}", "please repeat: {}", "Say: {}", "Repeat this: {}", "write {} again",
@@ -41,8 +42,9 @@ class Corpus:
 
     def __init__(self, book: Book, heldout: Heldout) -> None:
         self._book, self._heldout = book, heldout
-        self._topics = [t for name, t in book.topics.items() if name not in SMALL_TALK and name != OUTSIDE]
-        self._weights = [topic.weight for topic in self._topics]
+        topics = [t for name, t in book.topics.items() if name not in SMALL_TALK and name != OUTSIDE]
+        self._facts = [topic for topic in topics if not topic.refuses]
+        self._refusals = [topic for topic in topics if topic.refuses]
         self._tools = ToolTalk(self._unaided, self._outside, book.topics[OUTSIDE].answer)
 
     def conversations(self, seed: int) -> Iterator[Conversation]:
@@ -63,14 +65,18 @@ class Corpus:
         return Conversation(system, tuple(turns))
 
     def _turn(self, random: Random) -> Turn:
-        draw = random.choices((self._topic, self._talk, self._outside, _sum, _record, _echo), SHARES)[0]
+        draws = (self._topic, self._refusal, self._talk, self._outside, _sum, _record, _echo)
+        draw = random.choices(draws, SHARES)[0]
         while True:
             turn = draw(random)
             if self._heldout.admits(turn.question):
                 return turn
 
     def _topic(self, random: Random) -> Turn:
-        return self._about(random.choices(self._topics, self._weights)[0].name, random)
+        return self._about(_weighted(self._facts, random), random)
+
+    def _refusal(self, random: Random) -> Turn:
+        return self._about(_weighted(self._refusals, random), random)
 
     def _unaided(self, random: Random) -> Turn:
         """A turn that no tool is for."""
@@ -87,6 +93,10 @@ class Corpus:
         text, values = self._book.ask(topic, random)
         question = spoil(wrap(text, self._book, random), values.values(), random)
         return Turn(question, topic.render(topic.answer, values), recited=True)
+
+
+def _weighted(topics: list[Topic], random: Random) -> str:
+    return random.choices(topics, [topic.weight for topic in topics])[0].name
 
 
 def _sum(random: Random) -> Turn:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from guide.questions import APART, EVALUATION, Question, read
-from guide.scoring import is_right
+from guide.scoring import is_right, refuses
 from guide.tool_questions import ToolQuestion, read_tool_questions
 from guide.topics import Book, load
 from llmd import Engine
@@ -31,7 +31,7 @@ class Score:
     asked: int
 
     def __str__(self) -> str:
-        return f"{self.right} of {self.asked} right, {100 * self.right / self.asked:.1f} %"
+        return f"{self.right} of {self.asked}, {100 * self.right / max(1, self.asked):.1f} %"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Wrong:
 def score(
     questions: Sequence[Question], answers: Sequence[str], book: Book
 ) -> tuple[dict[str, Score], list[Wrong]]:
-    """Scores by kind, "total" of all but those scored apart; and the wrong answers."""
+    """Scores by kind, "total" of all but those scored apart, and "timid"; and the wrong answers."""
     rights = [is_right(question, answer, book) for question, answer in zip(questions, answers, strict=True)]
 
     def over(chosen: Callable[[Question], bool]) -> Score:
@@ -57,8 +57,19 @@ def score(
     kinds = dict.fromkeys(question.kind for question in questions)
     scores = {kind: over(lambda question, kind=kind: question.kind == kind) for kind in kinds}  # type: ignore[misc]
     scores["total"] = over(lambda question: question.kind not in APART)
+    scores["timid"] = _timid(questions, answers, book)
     triples = zip(questions, answers, rights, strict=True)
     return scores, [Wrong(q.kind, q.ask, q.answer(book), answer) for q, answer, right in triples if not right]
+
+
+def _timid(questions: Sequence[Question], answers: Sequence[str], book: Book) -> Score:
+    """Of the questions that have another answer, those that were answered by a refusal."""
+    known = [
+        answer
+        for question, answer in zip(questions, answers, strict=True)
+        if question.topic and not question.refuse and not book.topics[question.topic].refuses
+    ]
+    return Score(sum(refuses(answer, book) for answer in known), len(known))
 
 
 def score_tools(

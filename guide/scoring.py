@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from guide.questions import Question
-from guide.topics import Book, Topic
+from guide.topics import REFUSALS, Book, Topic
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
@@ -17,14 +17,36 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def is_right(question: Question, answer: str, book: Book) -> bool:
-    """A sum must end with its result; an object must fit its schema and hold the values asked for; any other
-    answer must hold all required strings of its topic and none that distinguishes another topic.
+    """A sum must end with its result; an object must fit its schema and hold the values asked for; where the
+    truth is "I don't know" or "llmd cannot", the answer must be a refusal. Any other answer must hold all
+    required strings of one of the question's topics and none that distinguishes another topic.
     """
     if question.sum:
         return _last_word(answer) == _last_word(question.answer(book))
     if question.object is not None:
         return _fits(answer, question.schema or {}, question.object)
-    topic = book.topics[question.topic]
+    if question.refuse:
+        return refuses(answer, book)
+    return any(_is_about(book.topics[name], question, answer, book) for name in question.topics)
+
+
+def refuses(answer: str, book: Book) -> bool:
+    """Whether an answer begins with "I don't know" or "llmd cannot", and holds no required string of a topic
+    that has another answer, unless a taught refusal has the string too.
+    """
+    if not answer.startswith(REFUSALS):
+        return False
+    taught = "\n".join(topic.answer for topic in book.topics.values() if topic.refuses)
+    facts = {
+        text.partition("[")[0]
+        for topic in book.topics.values()
+        if not topic.refuses
+        for text in topic.required
+    }
+    return not any(text and text in answer and text not in taught for text in facts)
+
+
+def _is_about(topic: Topic, question: Question, answer: str, book: Book) -> bool:
     required = [topic.render(text, question.values) for text in topic.required]
     return all(text in answer for text in required) and not any(
         text in answer for text in foreign(topic, question, book)
@@ -35,7 +57,7 @@ def foreign(topic: Topic, question: Question, book: Book) -> set[str]:
     """Required strings of other topics, up to their first slot,
     that the right answer does not hold itself.
     """
-    right = question.answer(book)
+    right = topic.render(topic.answer, question.values)
     texts = {
         text.partition("[")[0]
         for other in book.topics.values()

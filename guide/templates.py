@@ -3,37 +3,102 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 
-from guide.grammar import normal, parse
+from guide.grammar import SLOT_REGEX, Pattern, normal, parse
 from guide.tools import POLITE, load_families
 from guide.topics import KINDS, Book
+from guide.unreal import UNREAL_REGEX
+
+HOLE = "\0"
+# An unreal name is one word in the expressions, which replaces it in a text: the lists of names are long.
+STAND_INS = {kind: f"zz{kind}" for kind in UNREAL_REGEX}
+SLOTS = SLOT_REGEX | {kind: f" ?{word} ?" for kind, word in STAND_INS.items()}
 
 
 class Templates:
     """All templates of a book and of the tools as regular expressions over normal forms."""
 
     def __init__(self, book: Book) -> None:
-        self._expressions = list(_expressions(book))
+        self._unreal = {kind: re.compile(regex) for kind, regex in UNREAL_REGEX.items()}
+        self._kinds = [_of_topics(book, kind) for kind in KINDS]
+        self._kinds.append(_of_tools())
 
     def match(self, text: str) -> str | None:
         """Name of a topic one of whose templates can make the text, whatever its capitals and marks."""
-        plain = normal(text)
-        return next((name for name, expression in self._expressions if expression.fullmatch(plain)), None)
+        plains = list(self._named(normal(text)))
+        found = (kind.match(plain) for kind in self._kinds for plain in plains)
+        return next((name for name in found if name), None)
+
+    def _named(self, plain: str) -> Iterator[str]:
+        """The text, and the text with a stand-in for each part that may be an unreal name."""
+        yield plain
+        words = plain.split()
+        for start in range(len(words)):
+            for end in range(start + 1, min(start + 4, len(words)) + 1):
+                name = " ".join(words[start:end])
+                for kind, expression in self._unreal.items():
+                    if expression.fullmatch(name):
+                        yield " ".join([*words[:start], STAND_INS[kind], *words[end:]])
 
 
-def _expressions(book: Book) -> Iterator[tuple[str, re.Pattern[str]]]:
-    for topic in book.topics.values():
-        for kind in KINDS:
-            patterns = topic.wordings.get(kind, ())
-            if not patterns:
-                continue
-            words = "(?:" + "|".join(pattern.regex() for pattern in patterns) + ")"
-            frames = book.frames.get(kind)
-            yield from ((topic.name, re.compile(frame.regex(words))) for frame in frames or ())
-            if not frames:
-                yield topic.name, re.compile(words)
-    polite = [parse(form.replace("{}", "@"), {}) for form in ("{}", *POLITE)]
-    for family in load_families():
-        asks = "(?:" + "|".join(pattern.regex(slots=family.slot_regexes()) for pattern in family.asks) + ")"
-        yield from ((family.id, re.compile(form.regex(asks))) for form in polite)
+class _Kind:
+    """Words of one kind by topic, and the frames that they are put in."""
+
+    def __init__(self, words: dict[str, str], frames: Iterable[Pattern]) -> None:
+        self._words, self._any = words, re.compile(_either(words.values()))
+        self._frames = [_Frame(frame) for frame in frames]
+
+    def match(self, text: str) -> str | None:
+        """The topic of the first words that make the text, in a frame or, without frames, alone."""
+        holes = {hole for frame in self._frames for hole in frame.holes(text)} if self._frames else {text}
+        framed = next((hole for hole in sorted(holes) if self._any.fullmatch(hole)), None)
+        return framed and next(
+            name for name, words in self._words.items() if _compiled(words).fullmatch(framed)
+        )
+
+
+class _Frame:
+    """A sentence around a hole: what may stand before it, and what after it."""
+
+    def __init__(self, frame: Pattern) -> None:
+        source = frame.regex(HOLE, SLOTS).removeprefix("(?:").removesuffix(")")
+        before, hole, after = source.partition(HOLE)
+        if not hole or HOLE in after:
+            raise ValueError(f"a frame needs one @ outside of choices: {source}")
+        self._before, self._after = re.compile(before), re.compile(after)
+
+    def holes(self, text: str) -> Iterator[str]:
+        """Each part of the text that this frame may surround."""
+        cuts = [0, *(space.end() for space in re.finditer(" ", text)), len(text)]
+        starts = [cut for cut in cuts if self._before.fullmatch(text[:cut])]
+        ends = [cut for cut in cuts if self._after.fullmatch(text[cut:])]
+        yield from (text[start:end].strip() for start in starts for end in ends if start < end)
+
+
+def _of_topics(book: Book, kind: str) -> _Kind:
+    words = {
+        topic.name: _either(pattern.regex(slots=SLOTS) for pattern in topic.wordings[kind])
+        for topic in book.topics.values()
+        if topic.wordings.get(kind)
+    }
+    return _Kind(words, dict.fromkeys(book.frames.get(kind, ())))
+
+
+def _of_tools() -> _Kind:
+    words = {
+        family.id: _either(pattern.regex(slots=family.slot_regexes()) for pattern in family.asks)
+        for family in load_families()
+    }
+    return _Kind(words, [parse(form.replace("{}", "@"), {}) for form in ("{}", *POLITE)])
+
+
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    """Compiled when a wording is found, which is rare; the module's own cache is smaller than the book."""
+    return re.compile(expression)
+
+
+def _either(expressions: Iterable[str]) -> str:
+    return f"(?:{'|'.join(expressions)})"

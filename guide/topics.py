@@ -11,10 +11,13 @@ from typing import Any
 
 from guide.grammar import Pattern, parse, tidy
 from guide.slots import EXIT_CODES, SLOTS
+from guide.unreal import UNREAL
 
 HERE = Path(__file__).parent
 OUTSIDE = "outside"
 KINDS = ("want", "noun", "ask", "free", "keys")
+# Each answer that says that the guide does not know, or that llmd lacks something, begins with one of these.
+REFUSALS = ("I don't know", "llmd cannot")
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Topic:
     slots: dict[str, str] = field(default_factory=dict)
     wordings: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
     weight: float = 1.0
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the truth is "I don't know" or "llmd cannot"."""
+        return self.answer.startswith(REFUSALS)
 
     def render(self, text: str, values: dict[str, str]) -> str:
         """Answer or required string with the slots filled in."""
@@ -65,7 +73,7 @@ _SHARE = {"want": 3.0, "noun": 1.5, "ask": 3.0, "free": 5.0, "keys": 0.7}
 
 def load() -> Book:
     """Read topics, lexicon and frames. Raises KeyError for a word list that the lexicon lacks."""
-    words = _toml("lexicon.toml")["words"]
+    words = _toml("lexicon.toml")["words"] | _toml("absent.toml")["words"]
     frames = _toml("frames.toml")
     topics = dict(_topics(words))
     outside = _toml("outside.toml")
@@ -108,7 +116,7 @@ def _draw(name: str, random: Random, values: dict[str, str]) -> str:
     if name == "exit.code":
         values["exit.code"], values["exit.meaning"] = random.choice(EXIT_CODES)
     else:
-        values[name] = SLOTS[name](random)
+        values[name] = (SLOTS | UNREAL)[name](random)
     return values[name]
 
 

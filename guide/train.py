@@ -23,7 +23,7 @@ from guide import tokens
 from guide.batches import Batch
 from guide.corpus import Corpus
 from guide.decontamination import Heldout, wordings
-from guide.development import development_score, development_temperature
+from guide.development import development_score, development_temperature, refused_share
 from guide.drawing import drawn
 from guide.export import DIRECTORY, write_model
 from guide.model import Shape
@@ -101,7 +101,8 @@ def _train(trainer: Trainer, batches: Iterator[Batch], encoder: tokens.Encoder, 
     while trainer.done < 1:
         trainer.step(next(batches))
         if trainer.progress.step % trainer.plan.report == 0 or trainer.done == 1:
-            row = trainer.row(development_score(trainer.model, encoder, book))
+            scores = development_score(trainer.model, encoder, book), refused_share(trainer.model, encoder)
+            row = trainer.row(*scores)
             trainer.log.write(row)
             print(*(f"{name} {value} ·" for name, value in row.items()), flush=True)
 

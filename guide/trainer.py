@@ -81,7 +81,7 @@ class Trainer:
         looked, self._looked = self._looked, time.monotonic()
         self.progress.seconds += self._looked - looked
 
-    def row(self, development: float) -> dict[str, object]:
+    def row(self, development: float, refused: float) -> dict[str, object]:
         """A line of the log; the loss is the mean since the last one."""
         losses, self.progress.losses = self.progress.losses, []
         return {
@@ -91,6 +91,7 @@ class Trainer:
             "rate": f"{self.plan.rate_at(self.progress.step, self.done):.2e}",
             "loss": f"{torch.stack(losses).mean().item():.4f}",
             "development": f"{development:.3f}",
+            "refused": f"{refused:.3f}",
         }
 
     def save(self, path: Path) -> None:

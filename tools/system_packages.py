@@ -28,11 +28,13 @@ NEON = (
     ("qemu-user", "qemu-aarch64", "running the NEON tests"),
 )
 EXHAUSTIVE = (
+    ("buildah", "buildah", "building the container"),
     ("chromium", "chromium", "testing the web page"),
     ("clang-19", "clang++-19", "a second compiler's warnings"),
     ("fish", "fish", "its completion of commands"),
     ("golang-go", "go", "the bindings' example in Go"),
     ("mandoc", "mandoc", "checking the manual page"),
+    ("mmdebstrap", "mmdebstrap", "the Debian of the container, and the Pythons of a release"),
     ("pipx", "pipx", "plugins in its environments"),
     ("rustc", "rustc", "the bindings' example in Rust"),
     ("tmux", "tmux", "a session in a real terminal"),

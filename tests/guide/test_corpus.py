@@ -22,7 +22,7 @@ def test_the_same_seed_draws_the_same_conversations(book: Book) -> None:
 def test_training_text_repeats_no_held_out_wording_and_no_five_words_of_one(book: Book) -> None:
     texts = wordings()
     whole, parts = {normal(text) for text in texts}, {run for text in texts for run in runs(text)}
-    drawn = islice(Corpus(book, Heldout(texts)).conversations(SEED), 3000)
+    drawn = islice(Corpus(book, Heldout(texts)).conversations(SEED), 1500)
     for turn in (turn for conversation in drawn for turn in conversation.turns):
         assert normal(turn.question) not in whole
         assert parts.isdisjoint(runs(turn.question))

@@ -8,17 +8,18 @@ import json
 import pytest
 
 from guide.evaluate import RESULT, score
-from guide.questions import APART, RETIRED, Question
-from guide.scoring import is_right
+from guide.questions import APART, REFUSED, RETIRED, STRANGERS, UNFAMILIAR, Question, read
+from guide.scoring import is_right, refuses
 from guide.sums import held_out
 from guide.templates import Templates
-from guide.topics import OUTSIDE, Book
+from guide.topics import OUTSIDE, REFUSALS, Book
 from llmd.builtin.guide import guide_directory
 
 
 def test_there_are_three_hundred_wordings_and_fifty_out_of_scope(questions: list[Question]) -> None:
     assert sum(question.kind == OUTSIDE for question in questions) == 50
     assert sum(question.kind not in APART for question in questions) >= 300
+    assert all(sum(question.kind == kind for question in questions) >= 30 for kind in REFUSED)
     assert len({question.ask for question in questions}) == len(questions)
 
 
@@ -30,7 +31,7 @@ def test_every_topic_is_asked_for(book: Book, questions: list[Question]) -> None
 
 @pytest.mark.timeout(120)
 def test_no_training_template_could_make_a_wording(templates: Templates, questions: list[Question]) -> None:
-    asked = [question.ask for question in questions if question.kind != RETIRED]
+    asked = [question.ask for question in questions if question.kind not in (RETIRED, *STRANGERS)]
     assert {text: found for text in asked if (found := templates.match(text))} == {}
     assert templates.match("Which command lets me stop the daemon?") == "stop-daemon"
 
@@ -39,6 +40,47 @@ def test_sums_have_operands_that_training_never_shows(questions: list[Question])
     sums = [question.sum for question in questions if question.sum]
     assert len(sums) >= 40
     assert all(held_out(*operands) for operands in sums)
+
+
+def test_unfamiliar_questions_are_of_kinds_that_no_template_has(book: Book, templates: Templates) -> None:
+    unfamiliar = read(UNFAMILIAR)
+    assert len(unfamiliar) >= 50
+    made = {question.ask: templates.match(question.ask) for question in unfamiliar}
+    assert {
+        ask: topic for ask, topic in made.items() if topic in book.topics and book.topics[topic].refuses
+    } == {}
+
+
+def test_a_refusal_begins_as_one_and_holds_no_other_answer(book: Book) -> None:
+    question = Question("lacks", "draw a cat", topic="lacks-images", refuse=True)
+    for answer in (book.topics["lacks-images"].answer, "I don't know that flag.", "llmd cannot do that."):
+        assert is_right(question, answer, book)
+    for answer in (
+        "Type `llmd stop --daemon`.",
+        "llmd cannot do that, but `llmd stop --daemon` ends the daemon.",
+        "Sorry, I don't know.",
+        "",
+    ):
+        assert not is_right(question, answer, book)
+
+
+def test_only_refusals_begin_as_refusals(book: Book) -> None:
+    for topic in book.topics.values():
+        assert topic.refuses == refuses(topic.answer, book), topic.name
+        assert topic.refuses == topic.name.startswith(("lacks-", "unknown-", OUTSIDE, "gpu")), topic.name
+        assert topic.refuses or not topic.answer.lower().startswith(tuple(text.lower() for text in REFUSALS))
+
+
+def test_a_question_may_have_several_right_answers(book: Book) -> None:
+    question = Question("strangers", "is it quick?", topic="bench", accept=("slow",))
+    assert all(is_right(question, book.topics[name].answer, book) for name in ("bench", "slow"))
+    assert not is_right(question, book.topics["size"].answer, book)
+
+
+def test_refused_questions_that_have_an_answer_are_counted(book: Book) -> None:
+    questions = [Question("llmd", text, topic="stop-daemon") for text in ("end it", "kill it")]
+    scores, _ = score(questions, [book.topics["lacks-other"].answer, "Type `llmd stop --daemon`."], book)
+    assert (scores["timid"].right, scores["timid"].asked) == (1, 2)
 
 
 def test_the_taught_answers_are_all_right(book: Book, questions: list[Question]) -> None:

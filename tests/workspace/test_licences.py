@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from email.message import EmailMessage
+from importlib import metadata
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+import nanobind
 import pytest
 
 from tools.licences import licence_of, not_allowed
 
-NOTE = Path(__file__).parents[2] / "docs" / "decisions" / "0003-licences-outside-the-allow-list.md"
+ROOT = Path(__file__).parents[2]
+NOTE = ROOT / "docs" / "decisions" / "0003-licences-outside-the-allow-list.md"
 INSTALLED: dict[str, Distribution] = {
     distribution.metadata["Name"]: distribution for distribution in distributions()
 }
@@ -73,3 +77,13 @@ def test_an_expression_is_allowed_when_one_of_its_alternatives_is(expression: st
 )  # fmt: skip
 def test_licence_is_read_from_the_most_exact_statement(distribution: Distribution, licence: str) -> None:
     assert licence_of(distribution) == licence
+
+
+def test_the_extension_carries_the_licences_of_what_is_linked_into_it() -> None:
+    plugin = ROOT / "plugins" / "backend_cpu"
+    stated = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]
+    files = {file.name: file.read_text() for glob in stated["license-files"] for file in plugin.glob(glob)}
+    assert files["nanobind.txt"] == metadata.distribution("nanobind").read_text("licenses/LICENSE")
+    robin_map = Path(nanobind.__file__).parent / "ext" / "robin_map" / "include" / "tsl" / "robin_map.h"
+    comment = robin_map.read_text().partition("*/")[0].splitlines()[1:-1]
+    assert files["robin-map.txt"].splitlines() == [line.removeprefix(" *").strip() for line in comment]
