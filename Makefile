@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools ben
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts oracle guide guide-continue guide-eval
+.PHONY: help setup demo test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -65,6 +65,10 @@ bench-serve: setup .bench-llama-cpp/.made  ## compare the daemon with llama.cpp'
 
 bench-starts: setup .bench-llama-cpp/.made  ## compare start times with llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
 	@$(RUN) -m bench.starts $(OPTIONS)
+
+pictures: setup  ## make the pictures of docs/tui.md, in a real terminal over a real daemon
+	@$(PYTHON) -m tools.system_packages --exhaustive
+	@LLMD_UPDATE_PICTURES=1 $(RUN) -m pytest --quiet -m "" tests/terminal
 
 oracle: .venv-oracle/.made  ## recompute the goldens with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle

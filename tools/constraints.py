@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 
 def constraints(lock: str) -> str:
     """Return a line for each package of an index; our own distributions, which are built, have none."""
     packages = tomllib.loads(lock)["package"]
-    return "".join(
-        f"{package['name']}=={package['version']}\n"
-        for package in packages
-        if "registry" in package["source"]
-    )
+    return "".join(constraint(package) for package in packages if "registry" in package["source"])
+
+
+def constraint(package: Mapping[str, Any]) -> str:
+    """Return the line of a package, with the Pythons that get this version if others get another one."""
+    pythons = " or ".join(f"({marker})" for marker in package.get("resolution-markers", ()))
+    return f"{package['name']}=={package['version']}{pythons and f' ; {pythons}'}\n"
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ EXHAUSTIVE = (
     ("mmdebstrap", "mmdebstrap", "the Debian of the container, and the Pythons of a release"),
     ("pipx", "pipx", "plugins in its environments"),
     ("rustc", "rustc", "the bindings' example in Rust"),
+    ("tmux", "tmux", "a session in a real terminal"),
     ("valgrind", "valgrind", "memory errors of the C library"),
     ("zsh", "zsh", "its completion of commands"),
 )

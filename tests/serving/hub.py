@@ -20,6 +20,7 @@ from aiohttp import web
 COMMIT = "1" * 40
 LFS_FROM_BYTES = 1000
 START_LIMIT_S = 20
+PIECE_BYTES, SLOW_S = 1 << 16, 0.05
 
 
 class Repository:
@@ -58,7 +59,7 @@ class Hub:
     ``cut_after``: bytes after which the connection for a file breaks, one entry for each request.
     ``failing``: statuses of the next answers. ``described``: replaces the true description of every model.
     ``damaged``: files with the number of answers that have a wrong byte. ``hold``: contents wait until the
-    event is set.
+    event is set. ``slow``: files that arrive piece by piece as long as they are in this set.
     """
 
     def __init__(self) -> None:
@@ -76,6 +77,7 @@ class Hub:
         self.sent: Counter[str] = Counter()
         self.cut_after: dict[str, list[int]] = {}
         self.damaged: Counter[str] = Counter()
+        self.slow: set[str] = set()
         self.ignores_ranges = False
         self.redirect_to = ""
         self.failing: list[int] = []
@@ -173,7 +175,10 @@ class Hub:
         if cut:
             body = body[: self.cut_after[path].pop(0)]
         self.sent[path] += len(body)  # before a client that has it all goes on
-        await response.write(body)
+        for start in range(0, len(body), PIECE_BYTES):
+            await response.write(body[start : start + PIECE_BYTES])
+            if path in self.slow:
+                await asyncio.sleep(SLOW_S)
         if cut:
             assert request.transport is not None
             request.transport.close()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
-from llmd_tui.command import command
+from llmd_tui.command import command, log_to
 from tests.serving.home import LLMD, Home
 from tests.serving.terminal import terminal
 
@@ -46,3 +48,16 @@ def test_text_mode_writes_sentences(home: Home) -> None:
         shown.wait_for("tiny")
         shown.interrupt()
         assert shown.end() in {0, 130}
+
+
+def test_what_is_logged_does_not_cover_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("of a test")
+    logger.addHandler(logging.StreamHandler())
+    file = tmp_path / "state" / "tui.log"
+    log_to(file, logger)
+    assert not file.exists()
+    logger.error("a session was not closed")
+    assert file.read_text() == "a session was not closed\n"
+    assert capsys.readouterr().err == ""
+    for handler in logger.handlers:
+        handler.close()

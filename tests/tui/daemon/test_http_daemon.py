@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -72,6 +74,17 @@ async def test_gets_and_posts_json(daemon: HttpDaemon) -> None:
         "/v1/chat/completions/input_tokens", {"model": MODEL, "messages": CHAT["messages"]}
     )
     assert counted["input_tokens"] > 0
+
+
+async def test_first_requests_at_the_same_time_share_a_session(
+    daemon: HttpDaemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    await asyncio.gather(*(daemon.get("/llmd/ps") for _ in range(4)))
+    await daemon.close()
+    with warnings.catch_warnings(record=True) as warned:  # of sessions that nobody closed
+        gc.collect()
+    assert [str(one.message) for one in warned] == []
+    assert caplog.records == []
 
 
 async def test_models_are_copied_and_deleted_with_empty_answers(daemon: HttpDaemon) -> None:

@@ -50,6 +50,14 @@ def test_reports_make_history() -> None:
     assert state.history.last("ttft_ms") is None  # none ended in this second
 
 
+def test_reports_that_arrive_at_the_same_moment_make_no_rate() -> None:
+    state = applied(DaemonState(), "snapshot", 10.0, models=[model("a", output_tokens=100)], requests=[])
+    applied(state, "report", 10.001, models=[model("a", output_tokens=150, steps=110)])
+    assert state.tokens_per_s == 0.0
+    applied(state, "report", 12.0, models=[model("a", output_tokens=200, steps=120)])
+    assert state.tokens_per_s == 50.0
+
+
 def test_loading_is_followed_until_the_model_is_there() -> None:
     state = applied(DaemonState(), "model", model="big", phase="loading", step="weights", done=1, total=4)
     assert state.loading["big"].done == 1

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.strip import Strip
 
-from llmd_tui.widgets.graph import ASCII, BLOCKS, columns_of
+from llmd_tui.widgets.graph import ASCII, BLOCKS, Graph, columns_of
+from tests.tui.pilots import Shown, text
 
 
 def test_columns_are_as_high_as_their_values() -> None:
@@ -15,6 +17,29 @@ def test_columns_are_as_high_as_their_values() -> None:
 def test_values_beyond_the_top_are_cut_and_no_top_draws_a_line() -> None:
     assert columns_of([20.0], 10.0, 2) == ["█", "█"]
     assert columns_of([0.0, 0.0], 0.0, 1) == ["▁▁"]
+
+
+async def test_only_lines_that_have_changed_are_drawn_again() -> None:
+    drawn: set[int] = set()
+
+    class Counting(Graph):
+        def render_line(self, y: int) -> Strip:
+            drawn.add(y)
+            return super().render_line(y)
+
+    app = Shown(graph := Counting("output", lambda value: f"{value:.0f} tok/s", top=8.0))
+    async with app.run_test(size=(18, 3)) as pilot:
+        graph.show([4.0] * 16)
+        await pilot.pause()
+        assert text(app) == " output 4 tok/s\n ████████████████"
+        drawn.clear()
+        graph.show([8.0] + [4.0] * 15)
+        await pilot.pause()
+        assert drawn == {1}
+        assert text(app) == " output 4 tok/s\n █\n ████████████████"
+        await pilot.resize_terminal(12, 3)
+        await pilot.pause()
+        assert text(app).splitlines()[0] == " output 4 …"
 
 
 @given(st.lists(st.none() | st.floats(0, 1e9), max_size=30), st.integers(1, 5))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.widgets.status_line import StatusLine
-from tests.tui.conftest import MakeTui
+from tests.tui.conftest import MakeTui, settled
 from tests.tui.scripted_daemon import ScriptedDaemon
 
 
@@ -24,9 +24,14 @@ async def test_a_click_opens_the_screen_under_it(daemon: ScriptedDaemon, make_tu
         assert tui.current_mode == "kv"
 
 
-async def test_a_narrow_line_leaves_the_address_out(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+async def test_a_line_without_room_leaves_the_address_out(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    daemon.address = f"unix:/{'run/' * 20}llmd.sock"
     tui = make_tui(One)
     async with tui.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        tui.show_now()
-        assert daemon.address not in tui.screen.query_one(StatusLine).render().plain
+        line = tui.screen.query_one(StatusLine)
+        for width, is_shown in ((80, False), (105, False), (120, True)):
+            await pilot.resize_terminal(width, 24)
+            await settled(pilot)
+            shown = line.render().plain
+            assert (daemon.address in shown) is is_shown
+            assert len(shown) == line.size.width

@@ -52,6 +52,56 @@ async def test_titles_cells_and_cursor_are_drawn_in_their_columns() -> None:
         ]
 
 
+async def test_the_first_rows_stay_in_view_when_others_come() -> None:
+    app, table = watched()
+    async with app.run_test(size=(30, 6)) as pilot:
+        table.show(numbered(4), Sorting())
+        await pilot.pause()
+        table.show([*rows(*"abcdefgh"), *numbered(4)], Sorting())
+        await pilot.pause()
+        assert [line.split()[0] for line in lines(app)[1:]] == ["a", "b", "c", "d", "e"]
+        assert table.selected == "m0"
+
+
+async def test_only_rows_that_have_changed_are_drawn_again() -> None:
+    drawn: list[int] = []
+
+    class Counting(Table):
+        def render_line(self, y: int) -> Strip:
+            drawn.append(y)
+            return super().render_line(y)
+
+    table = Counting(COLUMNS)
+    app = Shown(table)
+    async with app.run_test(size=(30, 6)) as pilot:
+        before = numbered(100)
+        for count in (99, 100):  # the first time, there is no scroll bar yet
+            table.show(before[:count], Sorting())
+            table.move_to(50)
+            await pilot.pause()
+        drawn.clear()
+        table.show(
+            [one._replace(cells=(one.key, "2")) if one.key in {"m1", "m47"} else one for one in before],
+            Sorting(),
+        )
+        await pilot.pause()
+        assert set(drawn) == {2}
+        assert lines(app)[2] == "  m47                      2"
+        table.show(before[1:], Sorting())
+        await pilot.pause()
+        assert set(drawn) == set(range(6))
+
+
+async def test_the_cursor_goes_to_a_row_that_is_shown() -> None:
+    app, table = watched()
+    async with app.run_test(size=(30, 6)):
+        table.show(numbered(100), Sorting())
+        table.go_to("m50")
+        assert table.selected == "m50"
+        table.go_to("gone")
+        assert table.selected == "m50"
+
+
 async def test_the_cursor_moves_by_keys_and_stops_at_the_ends() -> None:
     app, table = watched()
     async with app.run_test(size=(30, 6)) as pilot:

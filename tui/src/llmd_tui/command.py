@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,7 @@ def command(
 
         run_as_text(daemon)
         return
+    log_to(settings.directories.state / "tui.log", logging.getLogger())
     loaded = dict(load_screens(names))
     folders = Folders(settings.directories.data, settings.directories.state)
     LlmdTui(
@@ -63,6 +65,20 @@ def command(
         failures=tuple(found for found in loaded.values() if isinstance(found, str)),
         environ=os.environ,
     ).run()
+
+
+def log_to(file: Path, logger: logging.Logger) -> None:
+    """Write what is logged to a file: on standard error it would cover the screen. Its folder is created.
+
+    The file is created for the first record.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for old in logger.handlers[:]:
+        new = logging.FileHandler(file, delay=True)
+        new.setFormatter(old.formatter)
+        new.filters[:] = old.filters
+        logger.removeHandler(old)
+        logger.addHandler(new)
 
 
 def _daemon(settings: Settings, host: str | None, *, demo: bool, start: bool) -> Daemon:

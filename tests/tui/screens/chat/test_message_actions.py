@@ -52,7 +52,7 @@ async def test_an_edited_answer_is_a_branch_without_a_request(chat: OpenChatScre
         await shown.pilot.press("escape", "e")
         await shown.until(lambda: isinstance(shown.tui.screen, AskText))
         await shown.pilot.press("X", "ctrl+s")
-        await shown.until(lambda: shown.texts == ["one", "Xanswer to one"])
+        await shown.until(lambda: shown.texts == ["one", "answer to oneX"])
         assert len(shown.bodies) == 1
         await shown.until(lambda: "‹ 2/2 ›" in shown.line(-1, "head"))
 

@@ -9,9 +9,13 @@ def record(level: str = "info", event: str = "request", number: int = 0, **field
 
 def test_a_line_has_the_time_of_day_and_the_fields_that_say_something() -> None:
     one = Record(
-        "2026-11-25T20:01:02.345+00:00", "warning", "engine_died", "guide", {"pid": 7, "reason": None}
+        "2026-11-25T20:01:02.345+00:00",
+        "warning",
+        "engine_died",
+        "guide",
+        {"pid": 7, "reason": None, "on": ["a"]},
     )
-    assert one.text == "20:01:02.345 warning guide engine_died pid=7"
+    assert one.text == "20:01:02.345 warning guide engine_died pid=7 on=['a']"
 
 
 def test_levels_go_down_and_begin_again_with_errors() -> None:

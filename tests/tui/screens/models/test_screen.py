@@ -153,7 +153,22 @@ async def test_a_pull_is_followed_to_its_end(tui: LlmdTui, daemon: ScriptedDaemo
         await settled(pilot)
         assert notices(tui) == ["Pulled o/x."]
         assert "Pulling" not in text(tui)
-        assert "  o/x" in text(tui)
+        assert "› o/x" in text(tui)
+
+
+async def test_the_cursor_stays_where_it_was_moved_during_a_pull(
+    tui: LlmdTui, daemon: ScriptedDaemon
+) -> None:
+    daemon.put("/llmd/pull", STEP)
+    async with tui.run_test(size=(100, 30)) as pilot:
+        await settled(pilot)
+        await press(pilot, "p", "x", "enter")
+        await go_to(pilot, "meta/Llama-3.2-1B")
+        daemon.gets["/llmd/models"] = {"models": [*MODELS["models"], stored("x")]}
+        daemon.put("/llmd/pull", None)
+        await settled(pilot)
+        assert notices(tui) == ["Pulled x."]
+        assert "› meta/Llama-3.2-1B" in text(tui)
 
 
 @pytest.mark.parametrize(

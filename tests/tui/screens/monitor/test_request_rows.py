@@ -21,6 +21,7 @@ def made(**fields: object) -> Request:
         (made(state="decode"), "decode"),
         (made(state="ended", finish="stop"), "ended: stop"),
         (made(state="ended", finish="error", error="engine_crashed"), "failed: engine_crashed"),
+        (made(state="ended", finish="error", error="request_cancelled"), "cancelled"),
         (made(), "-"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

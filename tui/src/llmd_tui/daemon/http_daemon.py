@@ -129,14 +129,20 @@ class HttpDaemon:
         Raises:
             DaemonUnreachableError: no daemon answers.
         """
-        if self._session is None:
-            self._address = await asyncio.to_thread(find_daemon, self._addresses)
-            path = str(self._address.path) if isinstance(self._address, UnixAddress) else None
-            connector = aiohttp.UnixConnector(path, limit=0) if path else self._tcp()
-            # No limit for silence: a stream of events may be silent for long.
-            timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
-            self._session = ClientSession(connector=connector, headers=self._headers, timeout=timeout)
+        if self._session is not None:
+            return self._session
+        address = await asyncio.to_thread(find_daemon, self._addresses)
+        if self._session is None:  # else another request has opened one meanwhile
+            self._address = address
+            self._session = self._session_with(address)
         return self._session
+
+    def _session_with(self, address: Address) -> ClientSession:
+        path = str(address.path) if isinstance(address, UnixAddress) else None
+        connector = aiohttp.UnixConnector(path, limit=0) if path else self._tcp()
+        # No limit for silence: a stream of events may be silent for long.
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_S)
+        return ClientSession(connector=connector, headers=self._headers, timeout=timeout)
 
     def _tcp(self) -> aiohttp.TCPConnector:
         context = ssl.create_default_context(cafile=self._ca_file)

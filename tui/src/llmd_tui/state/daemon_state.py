@@ -13,6 +13,8 @@ from llmd_tui.state.rates import Counters, rates
 
 ENDED_KEPT = 200
 """Requests that are kept after their end."""
+LEAST_S = 0.5
+"""Rates are over at least this time: reports that were held up arrive at the same moment."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -99,7 +101,8 @@ class DaemonState:
         """What happened to models, in words, oldest first."""
         self.history = History()
         self.last_number: int | None = None
-        self._reported_at: float | None = None
+        self._counted: tuple[float, Mapping[str, Counters]] | None = None
+        """When the counters were read that the next rates are from, and the counters."""
         self._finished: list[Request] = []
 
     def apply(self, event: Event, now: float) -> None:
@@ -135,20 +138,23 @@ class DaemonState:
         self.version = str(fields.get("version", ""))
         found = [_request(one) for one in fields.get("requests", ())]
         self.requests = {one.request_id: one for one in found}
-        self._reported_at = None
+        self._counted = None
         self._report(fields, now)
 
     def _report(self, fields: Mapping[str, Any], now: float) -> None:
-        before = self.models
         models = msgspec.convert(fields.get("models", ()), list[Model])
         self.models = {one.name: one for one in models}
         self.processes = fields.get("processes", {})
         for name in [name for name, one in self.models.items() if one.status != "loading"]:
             self.loading.pop(name, None)
-        if self._reported_at is not None and now > self._reported_at:
-            seconds = now - self._reported_at
-            self.history.add(rates(_counters(before), _counters(self.models), seconds) | self._latencies())
-        self._reported_at = now
+        counters = _counters(self.models)
+        if self._counted is None:
+            self._counted = (now, counters)
+            return
+        before, old = self._counted
+        if now - before >= LEAST_S:
+            self.history.add(rates(old, counters, now - before) | self._latencies())
+            self._counted = (now, counters)
 
     def _latencies(self) -> dict[str, float]:
         """Return latencies of the requests that ended since the last report, and the sizes of the queue."""

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from llmd_tui import actions
 from llmd_tui.widgets.dialog import Dialog
+from llmd_tui.widgets.live_text import LiveText
 from llmd_tui.widgets.plain_text import printable
 
 
@@ -45,17 +46,14 @@ class Details(VerticalScroll, can_focus=False):
         height: auto;
         padding: 0 2;
         border-top: solid $panel-lighten-1;
-        & > Static {
-            height: auto;
-        }
     }
     """
 
     def compose(self) -> ComposeResult:
-        yield Static(markup=False)
+        yield LiveText()
 
     def show(self, sections: Sequence[Section]) -> None:
-        self.query_one(Static).update(as_text(sections))
+        self.query_one(LiveText).show_text(as_text(sections))
 
 
 class DetailsDialog(Dialog[None]):

@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
+from llmd_tui.widgets.live_text import LiveText
 from llmd_tui.widgets.table import Table
 from llmd_tui.widgets.table_rows import Column, Row, Sorting, arranged, by_column, following
 
@@ -64,7 +65,7 @@ class FilterTable(Vertical):
     def compose(self) -> ComposeResult:
         yield Input(placeholder=f"Show only {self._noun} with these words; Esc shows all", compact=True)
         yield Table(self._columns)
-        yield Static(classes="counted", markup=False)
+        yield LiveText(classes="counted")
 
     @property
     def table(self) -> Table:
@@ -134,7 +135,7 @@ class FilterTable(Vertical):
     def _arrange(self) -> None:
         shown = arranged(self._rows, self._columns, self._wanted, self.sorting)
         self.table.show(shown, self.sorting)
-        self.query_one(".counted", Static).update(self._counted(len(shown)))
+        self.query_one(LiveText).show_text(self._counted(len(shown)))
 
     def _counted(self, shown: int) -> str:
         number = f"{shown} of {len(self._rows)}" if self._wanted else str(len(self._rows))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
+from rich.segment import Segment
 from rich.text import Text
+from textual.geometry import Region
+from textual.strip import Strip
 from textual.widget import Widget
 
 from llmd_tui.state.history import shortened
@@ -52,14 +56,30 @@ class Graph(Widget):
         self._written = written
         self._top = top
         self._values: Sequence[float | None] = ()
+        self._lines: list[Text] = []
 
     def show(self, values: Sequence[float | None]) -> None:
-        """Show values, oldest first; a gap is None."""
-        if values != self._values:
-            self._values = values
-            self.refresh()
+        """Show values, oldest first; a gap is None. Only lines that have changed are drawn again."""
+        if values == self._values:
+            return
+        self._values = values
+        before, self._lines = self._lines, self._drawn()
+        for y, (old, new) in enumerate(zip_longest(before, self._lines)):
+            if old != new:
+                self.refresh(Region(0, y, self.size.width, 1))
 
-    def render(self) -> Text:
+    def render_line(self, y: int) -> Strip:
+        style = self.rich_style
+        if y >= len(self._lines):
+            return Strip.blank(self.size.width, style)
+        pieces = self._lines[y].render(self.app.console, end="")
+        return Strip(Segment.apply_style(pieces, style)).adjust_cell_length(self.size.width, style)
+
+    def on_resize(self) -> None:
+        self._lines = self._drawn()
+        self.refresh()
+
+    def _drawn(self) -> list[Text]:
         width, rows = self.size.width, max(self.size.height - 1, 1)
         known = [value for value in self._values if value is not None]
         newest = self._written(known[-1]) if known else "-"
@@ -68,7 +88,7 @@ class Graph(Widget):
         title.truncate(width, overflow="ellipsis")
         top = self._top or max(known, default=0.0)
         lines = columns_of(shortened(self._values, width), top, rows, self._marks())
-        return Text("\n").join([title, *(Text(line) for line in lines)])
+        return [title, *(Text(line) for line in lines)]
 
     def _marks(self) -> str:
         return ASCII if "-ascii" in self.app.classes else BLOCKS

@@ -55,9 +55,10 @@ class StatusLine(Widget):
             style = "reverse bold" if name == self._current else ""
             line.append(f" {key} {name.capitalize() if len(name) > 2 else name.upper()} ", style)
         right = f"{SYMBOLS[self._status]} {self._figures}"
-        if self.size.width >= NARROW:
-            right = f"{self._address}  {right}"
         room = self.size.width - line.cell_len - len(right)
+        if self.size.width >= NARROW and room > len(self._address) + 2:
+            right = f"{self._address}  {right}"
+            room -= len(self._address) + 2
         line.append(" " * max(room, 1) + right)
         if self._failure:
             line.append(f"\n{self._failure}", "bold")

@@ -29,7 +29,7 @@ MARGIN = 2
 
 
 class Table(ScrollView, can_focus=True):
-    """Rows with a cursor. The cursor stays on its row when the rows change."""
+    """Rows with a cursor. The cursor stays on its row when the rows change, also if that goes out of view."""
 
     DEFAULT_CSS = """
     Table {
@@ -101,15 +101,21 @@ class Table(ScrollView, can_focus=True):
         """Show these rows in their order; ``sorting`` is marked in the titles."""
         if rows == self._rows and sorting == self._sorting:
             return
+        drawn = (self._rows, self._sorting, self._cursor, self.scroll_offset)
         selected, above = self.selected, self._cursor - round(self.scroll_y)
         self._rows, self._sorting = rows, sorting
         place = next((place for place, row in enumerate(rows) if row.key == selected), None)
         self._cursor = min(self._cursor, max(len(rows) - 1, 0)) if place is None else place
         self._fit()
-        if place is not None:  # the row stays where it is on the screen
-            self._scroll(place - above)
-        self._keep_cursor_visible()
-        self.refresh()
+        # The row stays where it is on the screen, but one who looks at the top goes on seeing the first rows.
+        if drawn[3].y or sorting != drawn[1]:
+            if place is not None:
+                self._scroll(place - above)
+            self._keep_cursor_visible()
+        if (len(drawn[0]), *drawn[1:]) == (len(rows), sorting, self._cursor, self.scroll_offset):
+            self._refresh_changed(drawn[0])
+        else:
+            self.refresh()
         self.post_message(self.Moved(self.selected))
 
     def move_to(self, place: int) -> None:
@@ -120,6 +126,12 @@ class Table(ScrollView, can_focus=True):
             self.post_message(self.Moved(self.selected))
         self._keep_cursor_visible()
         self.refresh()
+
+    def go_to(self, key: str) -> None:
+        """Move the cursor to the row of this key, if it is shown."""
+        place = next((place for place, row in enumerate(self._rows) if row.key == key), None)
+        if place is not None:
+            self.move_to(place)
 
     def action_move(self, rows: int) -> None:
         self.move_to(self._cursor + rows)
@@ -172,6 +184,13 @@ class Table(ScrollView, can_focus=True):
     def _width(self) -> int:
         """Cells of a line, without the scroll bar."""
         return self.scrollable_content_region.width
+
+    def _refresh_changed(self, before: Sequence[Row]) -> None:
+        """Draw the visible rows again that differ from those before."""
+        top = self.scroll_offset.y
+        for place in range(top, min(top + self.size.height, len(before))):
+            if before[place] != self._rows[place]:
+                self.refresh_line(place + 1)
 
     def _fit(self) -> None:
         self.virtual_size = Size(self._width, len(self._rows) + 1)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.text import Text
-from textual.widgets import Static
 
 from llmd_tui.state.daemon_state import Loading, Model
+from llmd_tui.widgets.live_text import LiveText
 from llmd_tui.widgets.words import share
 
 SYMBOLS = {"info": "·", "warn": "!"}
 
 
-class Verdicts(Static):
+class Verdicts(LiveText):
     """A sentence a line: warnings first, then the rest, model by model."""
 
     DEFAULT_CSS = """
     Verdicts {
-        height: auto;
         max-height: 6;
         padding: 0 1;
         color: $foreground;
@@ -26,7 +25,8 @@ class Verdicts(Static):
     """
 
     def show(self, models: Mapping[str, Model], loading: Mapping[str, Loading]) -> None:
-        self.update(Text("\n").join(sentences(models, loading)))
+        """Say what there is to say now."""
+        self.show_text(Text("\n").join(sentences(models, loading)))
 
 
 def sentences(models: Mapping[str, Model], loading: Mapping[str, Loading]) -> list[Text]:

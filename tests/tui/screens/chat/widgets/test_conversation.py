@@ -24,6 +24,18 @@ def marked(conversation: Conversation) -> bool:
     return conversation.query_one("#new").display
 
 
+async def test_nothing_is_below_what_is_in_view_as_a_whole() -> None:
+    conversation = Conversation()
+    async with alone(conversation, (60, 40)) as (pilot, _):
+        await conversation.show(long_tree(2), None)
+        conversation.go_to_end()
+        await pilot.pause()
+        conversation.views[-1].post_message(MessageView.Grown())
+        await pilot.pause()
+        await pilot.pause()
+        assert not marked(conversation)
+
+
 async def test_the_end_is_followed_until_the_person_scrolls_up() -> None:
     conversation = Conversation()
     async with alone(conversation, (60, 12)) as (pilot, _):

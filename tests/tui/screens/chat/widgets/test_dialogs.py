@@ -22,7 +22,7 @@ ROWS = (("a", "first of all"), ("b", "second"), ("c", "third of all"))
         (Confirm("Delete", "Really?"), ("escape",), None),
         (AskLine("Title", "old"), ("!", "enter"), "old!"),
         (AskLine("Title", "old"), ("!", "escape"), None),
-        (AskText("System", "old"), ("N", "enter", "ctrl+s"), "N\nold"),
+        (AskText("System", "old"), ("enter", "N", "ctrl+s"), "old\nN"),
         (AskText("System", "old"), ("escape",), None),
         (Choose("One", ROWS), ("enter",), "a"),
         (Choose("One", ROWS, chosen="b"), ("enter",), "b"),

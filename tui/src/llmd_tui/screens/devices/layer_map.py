@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.widgets import Static
 
 from llmd.api.byte_size import format_bytes
 from llmd_tui.screens.devices.placement import TWO_DEVICES, PlacedModel, Stage, letters
 from llmd_tui.state.daemon_state import Model
+from llmd_tui.widgets.live_text import LiveText
 from llmd_tui.widgets.plain_text import one_line
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -29,19 +29,17 @@ class LayerMap(VerticalScroll, can_focus=True):
         height: 1fr;
         padding: 0 2;
         border-top: solid $panel-lighten-1;
-        & > Static {
-            height: auto;
-        }
     }
     """
 
     def compose(self) -> ComposeResult:
-        yield Static(markup=False)
+        yield LiveText()
 
     def show(self, models: Sequence[PlacedModel], served: Mapping[str, Model]) -> None:
         """Show where models are; ``served`` has what the daemon says about them."""
         shown = Text("\n\n").join(map_of(model, served.get(model.name)) for model in models)
-        self.query_one(Static).update(shown or Text("No model is loaded: there is nothing to place.", "dim"))
+        nothing = Text("No model is loaded: there is nothing to place.", "dim")
+        self.query_one(LiveText).show_text(shown or nothing)
 
 
 def map_of(model: PlacedModel, served: Model | None = None) -> Text:

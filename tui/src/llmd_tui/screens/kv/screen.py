@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Static
 
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.kv.block_map import BlockMap
 from llmd_tui.screens.kv.blocks import Group
+from llmd_tui.widgets.live_text import LiveText
 
 
 class KVScreen(DaemonScreen):
@@ -38,7 +38,7 @@ class KVScreen(DaemonScreen):
         self._groups: list[Group] = []
 
     def compose_body(self) -> ComposeResult:
-        yield Static(id="title")
+        yield LiveText(id="title")
         yield BlockMap()
 
     async def fetch(self) -> None:
@@ -76,5 +76,5 @@ class KVScreen(DaemonScreen):
         text = self._model
         if group is not None and len(groups) > 1:
             text += f"   group {self._group % len(groups) + 1} of {len(groups)}: {group.group}"
-        self.query_one("#title", Static).update(text)
+        self.query_one("#title", LiveText).show_text(text)
         self.query_one(BlockMap).show(group)

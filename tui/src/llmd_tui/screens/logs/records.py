@@ -27,7 +27,8 @@ class Record(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The record in one line."""
         who = f" {self.model}" if self.model else ""
-        rest = "".join(f" {name}={value}" for name, value in self.fields.items() if value not in {None, ""})
+        said = {name: value for name, value in self.fields.items() if value is not None and value != ""}
+        rest = "".join(f" {name}={value}" for name, value in said.items())
         return f"{self.time[11:23]} {self.level}{who} {self.event}{rest}"
 
     @property

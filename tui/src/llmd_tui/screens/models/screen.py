@@ -169,7 +169,9 @@ class ModelsScreen(DaemonScreen):
 
     @work(group="pulls")
     async def pull(self, name: str) -> None:
-        """Follow a pull to its end."""
+        """Follow a pull to its end, and go to the model, unless the cursor has moved meanwhile."""
+        table = self.query_one(FilterTable).table
+        selected = table.selected
         try:
             async with aclosing(self._pulls.follow(name)) as steps:
                 async for _ in steps:
@@ -178,6 +180,9 @@ class ModelsScreen(DaemonScreen):
             self.app.push_screen(Choice(f"{name} was not pulled", str(error), [Option("", "Close")]))
         else:
             self.notify(f"Pulled {name}.")
+            await self.told(self.fetch())
+            if table.selected == selected:
+                table.go_to(name)
         finally:
             if self.is_running:  # not while the interface ends
                 self._show_pulls()

@@ -59,6 +59,8 @@ def short_id(request_id: str) -> str:
 
 def state_of(request: Request) -> str:
     """Return the state of a request in words, with the reason why it waits."""
+    if request.error == "request_cancelled":
+        return "cancelled"
     if request.error:
         return f"failed: {request.error}"
     if request.finish:

@@ -152,7 +152,10 @@ class Conversation(Vertical):
 
     def _show_mark(self) -> None:
         """Mark what was added below, until the end is in view."""
-        self._has_grown = self._has_grown and not self._messages.is_vertical_scroll_end
+        messages = self._messages
+        # If all is in view, an anchored container has a negative offset; that is no end for Textual.
+        is_end_in_view = messages.is_vertical_scroll_end or not messages.max_scroll_y
+        self._has_grown = self._has_grown and not is_end_in_view
         self.query_one("#new").display = self._has_grown
 
     def _show_notes(self, hidden: int) -> None:

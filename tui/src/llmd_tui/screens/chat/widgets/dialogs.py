@@ -67,6 +67,10 @@ class AskText(Dialog[str]):
     def compose_body(self) -> ComposeResult:
         yield TextArea(self._value, compact=True)
 
+    def on_mount(self) -> None:
+        written = self.query_one(TextArea)
+        written.move_cursor(written.document.end)
+
     def action_take(self) -> None:
         self.dismiss(self.query_one(TextArea).text.strip())
 
