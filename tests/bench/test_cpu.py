@@ -63,6 +63,7 @@ def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cpu_pair, "open_peer", stand_in)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(120)
 @pytest.mark.usefixtures("without_peer")
 def test_a_pair_makes_a_page_and_only_what_is_quantised_diverges() -> None:
@@ -84,6 +85,7 @@ def test_a_pair_makes_a_page_and_only_what_is_quantised_diverges() -> None:
     assert "### Quality of q8 and Q8_0" in page(SHAPE, PROFILE, [], "a machine", "1.2.3", [section])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("without_peer")
 def test_one_instruction_set_is_compared_with_its_own_build(tmp_path: Path) -> None:
     pair = cpu_pair.Pair(SHAPE, PROFILE, "q8", "Q8_0", tmp_path / "model", tmp_path / "cache")
@@ -93,6 +95,7 @@ def test_one_instruction_set_is_compared_with_its_own_build(tmp_path: Path) -> N
     assert (len(found.tally.counted), len(found.tally.thrown_out)) == (3, 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("without_peer")
 def test_a_first_start_in_which_others_worked_is_repeated_with_empty_caches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,6 +114,7 @@ def test_a_first_start_in_which_others_worked_is_repeated_with_empty_caches(
     assert (len(found.tally.counted), len(found.tally.thrown_out)) == (4, 1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("without_peer")
 def test_on_a_busy_machine_the_measurement_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_pair, "QuietRounds", partial(QuietRounds, partial(Watch, 0.5)))

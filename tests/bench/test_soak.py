@@ -18,6 +18,7 @@ from tests.serving.home import make_home
 SECONDS, CLIENTS = 2.0, 24
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(150)
 def test_every_request_ends_as_it_should_and_nothing_is_held_afterwards(tmp_path: Path) -> None:
     home = make_home(tmp_path, tmp_path / "cache")

@@ -26,6 +26,7 @@ def packed(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*.packed") if path.stat().st_size]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(300)
 def test_a_daemon_keeps_packed_weights_until_it_forgets_them(llmd: Llmd, tmp_path: Path) -> None:
     with llmd.launch() as daemon:
@@ -37,6 +38,7 @@ def test_a_daemon_keeps_packed_weights_until_it_forgets_them(llmd: Llmd, tmp_pat
     assert (tmp_path / "tiny" / "model.safetensors").exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(300)
 def test_a_running_daemon_loads_the_model_again_and_again(llmd: Llmd) -> None:
     prompts = Prompts()

@@ -35,6 +35,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
     return lambda quant: measure_errors(quant, "BF16", timed)
 
 
+@pytest.mark.exhaustive
 def test_trained_weights_come_first_and_those_that_are_timed_last(
     measured: Callable[[str], list[WeightErrors]],
 ) -> None:
@@ -47,6 +48,7 @@ def test_trained_weights_come_first_and_those_that_are_timed_last(
     assert found[1].bits["llmd"] == pytest.approx(4.4375, abs=0.01)
 
 
+@pytest.mark.exhaustive
 def test_unquantised_weights_have_no_error(measured: Callable[[str], list[WeightErrors]]) -> None:
     assert [one.errors["llmd"] for one in measured("bf16")] == [0, 0, 0, 0]
 

@@ -11,7 +11,7 @@ from tests.environments import EnvironmentFactory
 from tests.packaging.user import User
 from tests.plugin_sites import EXAMPLE, TRIALS
 
-pytestmark = pytest.mark.packaging
+pytestmark = [pytest.mark.packaging, pytest.mark.exhaustive]
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-backend.md"
 

@@ -26,7 +26,8 @@ from tests.daemon.chat.tokenizers.gguf.metadata import (
 from tests.golden.samples import VOCABULARIES, named
 
 TEXTS = ("Größe 你好 🦙🏽 \t\r\n\n  ½ 'S 1234567 Hello  World", " ab  ba", "ab<br>ba", "")
-REAL = ("llama-bpe", "llama-spm", "phi-3", "gemma-4")
+LARGEST = pytest.param("gemma-4", marks=pytest.mark.exhaustive)
+REAL = ("llama-bpe", "llama-spm", "phi-3", LARGEST)
 
 
 def read_again(metadata: dict[str, Any], folder: Path) -> Tokenizer:
