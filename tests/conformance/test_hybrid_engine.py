@@ -33,11 +33,9 @@ MakeCore = Callable[..., EngineCore]
 CONTEXT = 512
 
 
-@pytest.fixture(
-    params=[(1, False), (2, False), (4, True)], ids=["one step", "two steps", "four steps, device draws"]
-)
+@pytest.fixture(params=cores.STEPS_IN_FLIGHT)
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core of the hybrid model, with 1, 2 or 4 steps in flight."""
+    """Return a function that builds a core of the hybrid model, in each of `STEPS_IN_FLIGHT`."""
     depth, draws = request.param
 
     def make(**options: Any) -> EngineCore:

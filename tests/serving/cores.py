@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pytest
 
 from llmd.api import Device, StageLimits
 from llmd.api.features import DRAWS
@@ -24,6 +25,13 @@ from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+
+STEPS_IN_FLIGHT = (
+    pytest.param((1, False), id="one step", marks=pytest.mark.exhaustive),
+    pytest.param((2, False), id="two steps"),
+    pytest.param((4, True), id="four steps, device draws"),
+)
+"""How many steps are in flight, and whether the device draws the tokens: all ways to run an engine."""
 
 
 class Parts(NamedTuple):

@@ -13,14 +13,9 @@ from tests.serving import cores
 MakeCore = Callable[..., EngineCore]
 
 
-@pytest.fixture(
-    params=[(1, False), (2, False), (4, True)], ids=["one step", "two steps", "four steps, device draws"]
-)
+@pytest.fixture(params=cores.STEPS_IN_FLIGHT)
 def make_core(request: pytest.FixtureRequest) -> MakeCore:
-    """Return a function that builds a core on the reference. Tests run with 1, 2 and 4 steps in flight.
-
-    The device draws the tokens of the last.
-    """
+    """Return a function that builds a core on the reference. Tests run in each of `STEPS_IN_FLIGHT`."""
 
     def make(device: Device | None = None, **options: Any) -> EngineCore:
         return cores.make_core(

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from llmd.api.errors import DeviceError, DeviceLostError
 from llmd.api.messages import BeamOutput, BeamParams, Failed, Grammar, TokenOutput
@@ -158,7 +159,7 @@ def test_counters_and_order_stay_and_the_prefix_cache_is_lost() -> None:
         core.submit(submit(request_id, 4, max_tokens=1))
     before = core.report()
     assert rebuilt(core, slots=1) == ()
-    assert core.report() == before
+    assert core.report() == replace(before, step_s=None)  # steps on other devices take another time
     assert [core.step().tokens[0].request_id for _ in range(2)] == [2, 3]
     run(core, submit(1, 64, max_tokens=2))
     assert core.report().cached_tokens == 0
