@@ -16,6 +16,13 @@ from tests.corrupt.small_model import write_sharded, write_small_model
 from tests.corrupt.untouchable import map_untouchable
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _only_the_garbage_of_these_tests() -> None:
+    """Leave what other tests made out of the collections below, which else take a second each."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return write_small_model(tmp_path / "model")
