@@ -234,7 +234,7 @@ def test_signal_ends_the_process_with_status_0_and_leaves_nothing(
     assert not os.path.lexists(home / "run" / "llmd.sock")
 
 
-def test_sighup_reads_keys_anew_and_a_damaged_file_changes_nothing(home: Path, probes: Path) -> None:
+def test_sighup_reads_keys_again_and_a_damaged_file_changes_nothing(home: Path, probes: Path) -> None:
     keys = KeyFile(directories_below(home).keys)
     keys.add("ann")
     command = [sys.executable, "-c", SERVE, str(home), str(probes)]

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -58,6 +58,14 @@ class KeyFile(Struct, frozen=True):
             raise ConfigError(
                 f"{self.path} cannot be read: {error}", hint="fix it, or move it away and create new keys"
             ) from error
+
+    def stamp(self) -> Hashable:
+        """Return what changes whenever the file is replaced or written; None if it cannot be looked at."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def add(self, name: str, *, manages: bool = False, secret: str | None = None) -> str:
         """Add ``secret``, or a newly generated key, and return it. Only its digest is stored.

@@ -98,16 +98,25 @@ def test_keys_come_as_each_client_sends_them(file: KeyFile, keys: dict[str, str]
     assert access.admit(REMOTE, write(keys[USER]), "use") == USER
 
 
-def test_keys_are_read_anew_and_stay_where_the_file_is_damaged(file: KeyFile, keys: dict[str, str]) -> None:
+def test_a_changed_file_is_followed_and_keys_stay_if_it_is_damaged(
+    file: KeyFile, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
     access = Access(file, no_auth=False, require_key=False)
-    file.remove(USER)
     assert outcome(access, REMOTE, keys[USER], "use") == USER
-    access.reload()
+    file.remove(USER)
     assert outcome(access, REMOTE, keys[USER], "use") == "invalid_api_key"
     file.path.write_text("{")
+    for _ in range(2):
+        assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
+    assert caplog.messages == ["keys_not_reloaded"]
     with pytest.raises(ConfigError):
         access.reload()
-    assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
+    added = file.path.with_name("added.json")
+    new = KeyFile(added).add("new")
+    added.replace(file.path)
+    assert outcome(access, REMOTE, new, "use") == "new"
+    file.path.unlink()
+    assert outcome(access, REMOTE, new, "use") == "missing_api_key"
 
 
 @pytest.fixture
@@ -115,7 +124,6 @@ def guarded(daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, file: KeyFil
     """The daemon as seen from another machine."""
     monkeypatch.setattr("llmd.server.app.peer_of", lambda _request: REMOTE)
     monkeypatch.setattr(daemon.daemon._access, "_file", file)
-    monkeypatch.setattr(daemon.daemon._access, "_keys", ())
     return daemon
 
 
@@ -129,7 +137,6 @@ def test_other_machines_need_a_key_for_all_but_health(guarded: RunningDaemon, fi
         assert send(guarded, "GET", path).status == 200, path
     assert send(guarded, "HEAD", "/").status == 200
     key = {"Authorization": f"Bearer {file.add(USER)}"}
-    guarded.reload()
     assert send(guarded, "GET", "/v1/models", headers=key).status == 200
     assert send(guarded, "GET", "/nothing", headers=key).status == 404
     refused = send(guarded, "GET", "/llmd/ps", headers=key)
@@ -141,10 +148,9 @@ def test_key_that_manages_reaches_administration_from_elsewhere(
     guarded: RunningDaemon, file: KeyFile
 ) -> None:
     key = {"x-api-key": file.add(OPERATOR, manages=True)}
-    guarded.reload()
     assert send(guarded, "GET", "/llmd/ps", headers=key).json["models"]
-    file.remove(OPERATOR)
     assert send(guarded, "POST", "/llmd/reload", {}, key).json["reloaded"] is True
+    file.remove(OPERATOR)
     assert send(guarded, "GET", "/llmd/ps", headers=key).status == 401
 
 

@@ -9,7 +9,6 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.cli.examples import examples
-from llmd.cli.keys.reload import tell_daemon
 from llmd.cli.output import show_json
 from llmd.cli.settings import CONFIG, JSON, read_settings
 from llmd.config.keys import MAX_LEN, MIN_DIFFERENT, MIN_LEN, KeyFile
@@ -50,7 +49,6 @@ def command(
         show_json({"name": name, **made})
     elif made:
         click.echo(key)
-    tell_daemon(settings)
 
 
 def read_key(file: str) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from llmd.cli.keys.reload import tell_daemon
 from llmd.cli.settings import CONFIG, read_settings
 from llmd.config.keys import KeyFile
 
@@ -18,4 +17,3 @@ def command(*, name: str, config_file: Path | None) -> None:
     """Revoke a key. A running daemon refuses it at once; its running requests continue."""
     settings = read_settings(config_file)
     KeyFile(settings.directories.keys).remove(name)
-    tell_daemon(settings)

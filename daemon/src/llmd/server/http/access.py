@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
+from llmd.api.errors import ConfigError
 from llmd.api.plugins import Right
 from llmd.config.keys import ApiKey, KeyFile, find_key
 from llmd.server.errors import ForbiddenError, UnauthorizedError
@@ -11,12 +13,16 @@ from llmd.server.http.guards import Peer
 
 BEARER = "bearer "
 
+logger = logging.getLogger(__name__)
+
 
 class Access:
     """The daemon's API keys.
 
     The Unix socket and, unless ``require_key``, loopback need no key; other clients need one unless
     ``no_auth``. Management needs a local client or a key with that right, even with ``no_auth``.
+
+    A changed file is read before the next request; if it is damaged, the keys stay as they were.
     """
 
     def __init__(self, file: KeyFile, *, no_auth: bool, require_key: bool) -> None:
@@ -24,7 +30,7 @@ class Access:
         self._file = file
         self._no_auth = no_auth
         self._require_key = require_key
-        self._keys = file.load()
+        self.reload()
 
     @property
     def has_keys(self) -> bool:
@@ -40,6 +46,7 @@ class Access:
         Raises:
             ConfigError: the file cannot be read; the keys stay as they were.
         """
+        self._stamp = self._file.stamp()
         self._keys = self._file.load()
 
     def admit(self, peer: Peer, headers: Mapping[str, str], right: Right) -> str:
@@ -65,7 +72,17 @@ class Access:
             raise _may_not_manage(key)
         return key.name if key else ""
 
+    def _follow_file(self) -> None:
+        """Use the keys of the file if it was changed: one that was revoked is refused at once."""
+        if self._file.stamp() == self._stamp:
+            return
+        try:
+            self.reload()
+        except ConfigError as error:
+            logger.warning("keys_not_reloaded", extra={"reason": error.message})
+
     def _given(self, peer: Peer, headers: Mapping[str, str]) -> ApiKey | None:
+        self._follow_file()
         secret = secret_of(headers)
         key = find_key(self._keys, secret) if secret else None
         if key is None and secret and self._keys and not peer.is_unix:
