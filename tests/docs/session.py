@@ -26,8 +26,8 @@ LIMIT_S = 80
 PORTS = ("8642", "8643", "11434")
 PROGRESS = re.compile(r"^\S+: [\d.]+ (?:[KMG]i)?B of [\d.]+ (?:[KMG]i)?B\n|^measuring \w+ …\n", re.MULTILINE)
 """Lines that a terminal overwrites."""
-ERRORS = ("llmd: ", "Error: ")
-"""How errors begin. A command for which a page shows one must fail; every other one must not."""
+ERROR = "llmd: "
+"""How an error begins. A command for which a page shows one must fail; every other one must not."""
 RUN = ("console", "sh", "python")
 END = "\x1e"
 
@@ -115,7 +115,7 @@ def _checked(step: Command, number: int) -> str:
     """Return the lines of the script for a step: its output ends with a mark, its status and its number."""
     typed = "\n".join(step.typed)
     text = f"{step.text} <<'END_OF_INPUT'\n{typed}\nEND_OF_INPUT" if typed else step.text
-    fails = any(line.startswith(ERRORS) for line in step.shown)
+    fails = any(line.startswith(ERROR) for line in step.shown)
     wanted = "[ $status -ne 0 ]" if fails else "[ $status -eq 0 ]"
     mark = f"printf '\\036%d %d\\036' {number} $status"
     return f"{text}\nstatus=$?; {mark}; {wanted} || exit 1"
@@ -126,7 +126,7 @@ def _faults(wanted: list[Command], parts: list[str]) -> Iterator[str]:
     ends = {int(n): int(status) for n, _, status in (mark.partition(" ") for mark in parts[1::2])}
     for number, step in enumerate(wanted):
         output = PROGRESS.sub("", outputs.get(number, ""))
-        fails = any(line.startswith(ERRORS) for line in step.shown)
+        fails = any(line.startswith(ERROR) for line in step.shown)
         if number not in ends or bool(ends[number]) != fails:
             yield f"line {step.line}: {step.text}\nended with {ends.get(number)}:\n{output}"
             return

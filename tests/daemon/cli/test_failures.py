@@ -53,5 +53,19 @@ def test_an_unknown_option_is_answered_with_the_right_one(
 
 
 def test_a_usage_error_shows_what_was_typed_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    command = click.Command("stop", params=[click.Argument(["model"])])
+    context = click.Context(
+        command, info_name="stop", parent=click.Context(click.Group("llmd"), info_name="llmd")
+    )
+    error = click.UsageError("Missing argument 'MODEL'.", context)
+    show_usage(error, as_json=False)
+    assert capsys.readouterr().err == (
+        "llmd: missing argument 'MODEL'\n      usage: llmd stop [OPTIONS] MODEL; see `llmd stop --help`\n"
+    )
+    show_usage(error, as_json=True)
+    assert json.loads(capsys.readouterr().err)["error"]["hint"] == "see `llmd stop --help`"
+
+
+def test_a_usage_error_of_no_command_names_the_help_of_all(capsys: pytest.CaptureFixture[str]) -> None:
     show_usage(click.UsageError("no such option"), as_json=False)
-    assert "no such option" in capsys.readouterr().err
+    assert capsys.readouterr().err == "llmd: no such option\n      see `llmd --help`\n"

@@ -97,7 +97,8 @@ def test_a_usage_error_ends_with_two(llmd: Llmd) -> None:
 
 
 def test_json_after_the_end_of_options_is_no_option(llmd: Llmd) -> None:
-    assert llmd("no-such-subcommand", "--", "--json").err.startswith("Usage:")
+    done = llmd("no-such-subcommand", "--", "--json")
+    assert done.err.startswith("llmd: there is no command 'no-such-subcommand'")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])

@@ -41,10 +41,19 @@ def show_usage(error: click.UsageError, *, as_json: bool) -> None:
     """Print what is wrong with the command line."""
     if isinstance(error, click.NoSuchOption):
         error = _unknown_option(error)
+    program = error.ctx.command_path if error.ctx else "llmd"
+    message = _as_ours(error.format_message())
+    hint = f"see `{program} --help`"
     if as_json:
-        show_json("UsageError", error.format_message(), "see `llmd --help`")
-    else:
-        error.show()
+        show_json("UsageError", message, hint)
+        return
+    usage = f"{error.ctx.get_usage().replace('Usage:', 'usage:')}; " if error.ctx else ""
+    click.echo(f"llmd: {message}\n      {usage}{hint}", err=True)
+
+
+def _as_ours(message: str) -> str:
+    """Return a message of click in the form of llmd's own: it begins in lower case and has no full stop."""
+    return f"{message[:1].lower()}{message[1:].removesuffix('.')}"
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
