@@ -16,6 +16,7 @@ import gguf
 import pytest
 
 from llmd.cli.main import EXIT_INTERRUPTED
+from llmd.cli.settings import read_settings
 from tests.golden.converted import different, stored_tensors
 from tests.serving.home import LLMD, Home
 from tests.serving.terminal import LIMIT_S, terminal
@@ -41,6 +42,13 @@ def test_the_guide_goes_there_and_comes_back(llmd: Llmd, tmp_path: Path) -> None
     assert llmd("convert", str(path), str(back), "--quiet").err == ""
     assert llmd("show", str(back)).code == 0
     assert {dtype for dtype, _ in stored_tensors(back).values()} == {"BF16"}
+
+
+def test_a_model_among_the_others_is_called_by_its_name(llmd: Llmd) -> None:
+    models = read_settings(None).directories.models
+    models.mkdir(parents=True)
+    done = llmd("convert", "guide", str(models / "copy"))
+    assert done.out.splitlines()[-1] == "run it with `llmd run copy PROMPT`"
 
 
 def test_what_becomes_of_quantised_weights_is_said(llmd: Llmd, tmp_path: Path) -> None:

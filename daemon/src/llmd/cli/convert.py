@@ -21,6 +21,7 @@ from llmd.cli.settings import JSON, read_settings
 
 if TYPE_CHECKING:
     from llmd.conversion.convert import Progress, Report
+    from llmd.registry.store import Store
 
 
 @click.command(
@@ -64,7 +65,7 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
     if as_json:
         show_json({"converted": report})
     else:
-        click.echo("\n".join(sentences(report)))
+        click.echo("\n".join(sentences(report, name_of(Path(report.target), store))))
 
 
 @contextlib.contextmanager
@@ -96,11 +97,17 @@ def steps(
         }
 
 
-def sentences(report: Report) -> list[str]:
+def name_of(target: Path, store: Store) -> str:
+    """Return what commands call a written model: its name in the store, or its path."""
+    stored = store.directories().items()
+    return next((name for name, place in stored if place.resolve() == target.resolve()), str(target))
+
+
+def sentences(report: Report, name: str) -> list[str]:
     """Say what was written and how to run it."""
     counts = ", ".join(f"{count} as {fmt}" for fmt, count in report.formats.items())
     return [
         *(f"note: {notice}" for notice in report.notices),
         f"wrote {report.target}: {format_bytes(report.size_bytes)}, {report.num_tensors} tensors, {counts}",
-        f"run it with `llmd run {report.target} PROMPT`",
+        f"run it with `llmd run {name} PROMPT`",
     ]
