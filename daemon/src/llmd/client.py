@@ -158,9 +158,13 @@ class Client:
         """
         return self._steps("/llmd/load", {"model": model, "keep_alive": keep_alive})
 
-    def create(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Derive a model. ``fields`` are those of Ollama's ``/api/create``, such as ``system``."""
-        self._request("POST", "/api/create", {"model": name, "stream": False, **fields})
+    def create(self, name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        """Derive a model and return the names of fields without effect, such as ``parameters.num_gpu``.
+
+        ``fields`` are those of Ollama's ``/api/create``, such as ``system``.
+        """
+        done = self._request("POST", "/api/create", {"model": name, "stream": False, **fields})
+        return tuple(done.get("ignored", ()))
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices that the daemon found."""

@@ -45,6 +45,13 @@ def test_paths_are_relative_to_the_modelfile(home: Home, tmp_path: Path) -> None
     assert rows["brief"]["base"] in {"tiny", str(tiny)}
 
 
+def test_an_option_without_effect_is_named(home: Home) -> None:
+    done = home.llmd("create", "b", "-f", "-", stdin="FROM tiny\nPARAMETER num_gpu 99\nPARAMETER top_k 5\n")
+    assert (done.returncode, done.stdout) == (0, "b\n")
+    assert "PARAMETER num_gpu has no effect" in done.stderr
+    assert "top_k" not in done.stderr
+
+
 def test_standard_input_and_errors(home: Home) -> None:
     assert home.llmd("create", "b", "-f", "-", stdin="FROM tiny\n").stdout == "b\n"
     absent = home.llmd("create", "c", "-f", "/nowhere/Modelfile")

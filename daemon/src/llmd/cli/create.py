@@ -47,7 +47,12 @@ def command(
         modelfile.template = ""
         click.echo("TEMPLATE is left out: it is a Go template; the model's own template is used", err=True)
     client = connect(host, timeout_s, config_file, start=not no_start)
-    client.create(name, modelfile.fields)
+    for field in client.create(name, modelfile.fields):
+        option = field.removeprefix("parameters.")
+        click.echo(
+            f"PARAMETER {option} has no effect; `llmd serve --help` lists what can be set for a model",
+            err=True,
+        )
     click.echo(name)
 
 

@@ -282,7 +282,9 @@ class Daemon:
         await loading
         if not self._draining.is_set():
             service.is_serving = self._is_serving = True
-            names = tuple(name for model in service.models.served for name in service.models.names_of(model))
+            names = tuple(
+                name for model in service.models.served for name in service.models.names_of(model.name)
+            )
             serving = Serving(service.version, front.addresses, names)
             announce(serving)
             session.ready()

@@ -120,7 +120,7 @@ async def test_unloaded_model_is_closed_and_forgotten(table: ModelTable) -> None
 
 
 async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> None:
-    assert table.names_of(await table.resolve("alpha")) == ["alpha", "gpt-4o"]
+    assert table.names_of((await table.resolve("alpha")).name) == ["alpha", "gpt-4o"]
 
 
 def test_an_alias_may_stand_for_many_names() -> None:
@@ -134,7 +134,7 @@ def test_an_alias_may_stand_for_many_names() -> None:
 
 async def test_an_alias_for_many_names_is_no_name_of_its_model(tmp_path: Path, table: ModelTable) -> None:
     many = ModelTable(table.store, {"claude-*": "alpha"}, residents_of())
-    assert many.names_of(await many.resolve("claude-x")) == ["alpha"]
+    assert many.names_of((await many.resolve("claude-x")).name) == ["alpha"]
 
 
 def test_exact_names_win_over_prefixes() -> None:

@@ -104,10 +104,10 @@ class ModelTable:
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="see `llmd ps`")
         return served[name]
 
-    def names_of(self, served: AnsweringModel) -> list[str]:
-        """Return the model's name and its aliases, except patterns."""
-        mine = (alias for alias, name in self.aliases.items() if name == served.name and ANY not in alias)
-        return [served.name, *mine]
+    def names_of(self, model: str) -> list[str]:
+        """Return a model's name and its aliases, except patterns."""
+        mine = (alias for alias, name in self.aliases.items() if name == model and ANY not in alias)
+        return [model, *mine]
 
     def _name_of(self, directory: Path, taken: Mapping[str, Path]) -> str:
         """Return the directory's name, or its path if another model has that name."""

@@ -21,7 +21,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     "POST /v1/responses/compact": [{"model": "missing", "input": "a"}],
     "POST /v1/responses/input_tokens": [{"model": MODEL, "input": "a"}],
     "POST /llmd/cancel": [{"request_id": "missing"}],
-    "POST /llmd/load": [{"model": MODEL, "keep_alive": "1m"}],
+    "POST /llmd/load": [{"model": MODEL, "keep_alive": -1}],
     "POST /v1/messages": [CONVERSATION],
     "POST /v1/messages/count_tokens": [CONVERSATION],
     "POST /api/show": [{"model": MODEL}],

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.serving.http import send
-from tests.serving.model import CONTEXT_LEN
-from tests.serving.running import MODEL, RunningDaemon
+from tests.serving.model import CONTEXT_LEN, write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
 def test_loaded_models_come_first_with_their_aliases(daemon: RunningDaemon) -> None:
@@ -14,6 +16,18 @@ def test_loaded_models_come_first_with_their_aliases(daemon: RunningDaemon) -> N
     assert ids[:2] == [MODEL, "gpt-4o"]
     assert "other" in ids
     assert (body["first_id"], body["last_id"], body["has_more"]) == (ids[0], ids[-1], False)
+
+
+def test_an_alias_of_a_model_that_is_not_loaded_is_listed(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, models=(), aliases={"gpt-4o": MODEL, "gpt-*": MODEL}) as daemon:
+        listed = send(daemon, "GET", "/v1/models").json["data"]
+        assert [(entry["id"], entry["status"]) for entry in listed] == [
+            (MODEL, "unloaded"),
+            ("gpt-4o", "unloaded"),
+        ]
+        assert send(daemon, "GET", "/v1/models/gpt-4o").json["root"].endswith(f"/models/{MODEL}")
 
 
 def test_one_entry_serves_every_kind_of_client(daemon: RunningDaemon) -> None:

@@ -23,7 +23,7 @@ async def ps(_request: web.Request, service: Service) -> web.Response:
     """Return the loaded models with their directories and states."""
     states = {state.name: state for state in await service.states.whole()}
     models = [
-        _row(model, service.models.names_of(model)[1:], states[model.name])
+        _row(model, service.models.names_of(model.name)[1:], states[model.name])
         for model in service.models.served
         if model.name in states
     ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -39,12 +38,20 @@ async def create(request: web.Request, service: Service) -> web.StreamResponse:
     for field, why in REFUSED.items():
         fields.refuse(field, (), why)
     name = new_name(service.models, name, "model")
-    record = read_record(fields, service.models, allow_path=peer_of(request).is_unix)
+    parameters = fields.nested("parameters")
+    read_options(parameters, None)  # checks them as those of a request
+    ignored = parameters.ignored
+    record = read_record(fields, parameters, service.models, allow_path=peer_of(request).is_unix)
     await service.in_thread(service.models.store.derived.save, name, record)
-    return await write_progress(request, [{"status": step} for step in STEPS], stream=stream)
+    lines: list[dict[str, Any]] = [{"status": step} for step in STEPS]
+    if ignored:
+        lines[-1]["ignored"] = ignored
+    return await write_progress(request, lines, stream=stream)
 
 
-def read_record(fields: RequestFields, table: ModelTable, *, allow_path: bool) -> DerivedModel:
+def read_record(
+    fields: RequestFields, parameters: RequestFields, table: ModelTable, *, allow_path: bool
+) -> DerivedModel:
     """Return the record of the new model. Missing fields are copied if the source is itself a derived model.
 
     Raises:
@@ -64,16 +71,9 @@ def read_record(fields: RequestFields, table: ModelTable, *, allow_path: bool) -
         system=fields.text("system") or before.system,
         template=read_template(fields) or before.template,
         messages=tuple(read_messages(fields)) or before.messages,
-        parameters={**before.parameters, **read_parameters(fields)},
+        parameters={**before.parameters, **{name: parameters.value(name) for name in parameters.names}},
         license="\n".join(fields.strings("license", 100)) or before.license,
     )
-
-
-def read_parameters(fields: RequestFields) -> Mapping[str, Any]:
-    """Parse options, with the checks of a request's options."""
-    parameters = fields.nested("parameters")
-    read_options(parameters, None)
-    return {name: parameters.value(name) for name in parameters.names}
 
 
 def new_name(table: ModelTable, text: str, param: str) -> str:

@@ -19,7 +19,7 @@ OWNER = "llmd"
 
 
 async def list_models(_request: web.Request, service: Service) -> web.Response:
-    """List the loaded models with their aliases, then the others in the store."""
+    """List the loaded models, then the others in the store, with their aliases."""
     data = await entries(service)
     body = {
         "object": "list",
@@ -49,11 +49,16 @@ async def show_model(request: web.Request, service: Service) -> web.Response:
 async def entries(service: Service) -> list[dict[str, Any]]:
     """Return the entries of all models, loaded ones first."""
     table = service.models
-    served = {name: model for model in table.served for name in table.names_of(model)}
+    served = {name: model for model in table.served for name in table.names_of(model.name)}
     stored = await service.in_thread(table.store.list)
     models = [
         *(_served_entry(name, model) for name, model in served.items()),
-        *(_stored_entry(model) for model in stored if model.name not in served and not model.reason),
+        *(
+            _stored_entry(name, model)
+            for model in stored
+            if model.name not in served and not model.reason
+            for name in table.names_of(model.name)
+        ),
     ]
     return [*models, *await service.in_thread(_derived_entries, table.store.derived, models)]
 
@@ -77,10 +82,10 @@ def _served_entry(name: str, model: ServedModel) -> dict[str, Any]:
     return _entry(name, str(model.directory), model.created, window, model.status) | {"meta": meta | size}
 
 
-def _stored_entry(model: StoredModel) -> dict[str, Any]:
+def _stored_entry(name: str, model: StoredModel) -> dict[str, Any]:
     meta = {"n_ctx_train": model.context_len, "n_params": model.num_parameters, "size": model.size_bytes}
     created = int(model.modified.timestamp())
-    entry = _entry(model.name, str(model.directory), created, model.context_len, "unloaded")
+    entry = _entry(name, str(model.directory), created, model.context_len, "unloaded")
     return entry | {"meta": meta}
 
 
