@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import ConfigError, NotFoundError
+from llmd.api.errors import NotFoundError, NotPermittedError
 from llmd.cli.service.scope import check_may_change, installed_service, named_service
 from llmd.cli.service.systemd_service import SystemdService
 
@@ -35,7 +35,7 @@ def test_only_root_may_change_the_system() -> None:
         os.setuid(65534)
         try:
             check_may_change(SystemdService.of_system())
-        except ConfigError:
+        except NotPermittedError:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(code, 0)[1]) == 7

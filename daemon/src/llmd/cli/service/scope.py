@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from llmd.api.errors import ConfigError, NotFoundError
+from llmd.api.errors import NotFoundError, NotPermittedError
 from llmd.cli.service.systemd_service import SystemdService, is_root
 
 SYSTEM = click.option(
@@ -44,6 +44,8 @@ def installed_service(*, is_system: bool) -> SystemdService:
 
 
 def check_may_change(service: SystemdService) -> None:
-    """Raises `ConfigError` if only root may change the service."""
+    """Raises `NotPermittedError` if only root may change the service."""
     if service.is_system and not is_root():
-        raise ConfigError("only root may change services of the system", hint="run the command with sudo")
+        raise NotPermittedError(
+            "only root may change services of the system", hint="run the command with sudo"
+        )
