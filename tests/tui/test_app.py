@@ -56,12 +56,17 @@ async def test_digits_open_screens_but_not_while_typing(daemon: ScriptedDaemon, 
 
 
 async def test_the_next_use_begins_where_the_last_ended(make_tui: MakeTui) -> None:
-    async with make_tui(First, Second).run_test() as pilot:
+    tui = make_tui(First, Second)
+    async with tui.run_test() as pilot:
         await pilot.press("2", "ctrl+t")
+        assert not tui.has_class("-ascii")
+        tui.action_change_marks()
+        assert tui.has_class("-ascii")
     again = make_tui(First, Second)
     async with again.run_test():
         assert again.current_mode == "second"
         assert again.theme == "textual-light"
+        assert again.has_class("-ascii")
 
 
 async def test_events_reach_the_shown_screen(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:

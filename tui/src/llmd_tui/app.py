@@ -98,6 +98,7 @@ class LlmdTui(App[None]):
         for name, screen in self._screens.items():
             self.add_mode(name, screen)
         self.theme = self.preferences.theme
+        self.set_class(self.preferences.ascii, "-ascii")
         wanted = self._first or self.preferences.screen
         await self.switch_mode(wanted if wanted in self._screens else next(iter(self._screens)))
         self.run_worker(self.follower.follow(), name="events", exit_on_error=True)
@@ -151,6 +152,12 @@ class LlmdTui(App[None]):
         dark = self.current_theme.dark
         pair = ("ansi-dark", "ansi-light") if self.current_theme.ansi else ("textual-dark", "textual-light")
         self.theme = pair[dark]
+
+    def action_change_marks(self) -> None:
+        """Draw graphs and bars with ASCII characters, or with blocks again."""
+        self.prefer(ascii=not self.preferences.ascii)
+        self.set_class(self.preferences.ascii, "-ascii")
+        self.show_now()
 
     def action_help(self) -> None:
         """Show or hide the keys of the focused widget."""

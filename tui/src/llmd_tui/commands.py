@@ -55,6 +55,7 @@ class LlmdCommands(Provider):
         yield Entry("Light or dark theme", tui.action_change_theme, "Change the theme")
         for theme in sorted(tui.available_themes):
             yield Entry(f"Theme {theme}", partial(self._set_theme, theme), "Use this theme")
+        yield Entry("Graphs in ASCII or in blocks", tui.action_change_marks, "For fonts without blocks")
         yield Entry("Keys", tui.action_help, "Show the keys of the focused widget")
         yield Entry("Quit", tui.exit, "Leave; the daemon goes on")
 

@@ -20,6 +20,8 @@ class Preferences(msgspec.Struct, frozen=True):
     screen: str = ""
     """The screen that was shown last."""
     theme: str = "textual-dark"
+    ascii: bool = False
+    """Whether graphs and bars are drawn with ASCII characters, for fonts without blocks."""
     model: str = ""
     """The model of the last chat."""
     sorting: Mapping[str, Sorting] = {}
