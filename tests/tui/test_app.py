@@ -17,6 +17,7 @@ from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.status_line import StatusLine
 from tests.tui.conftest import MakeTui, settled
+from tests.tui.pilots import text
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -53,6 +54,22 @@ async def test_digits_open_screens_but_not_while_typing(daemon: ScriptedDaemon, 
         await pilot.press("2")
         assert isinstance(tui.screen, First)
         assert tui.screen.query_one(Input).value == "2"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_help_lists_the_keys_that_do_something(make_tui: MakeTui, size: tuple[int, int]) -> None:
+    tui = make_tui(First, Second)
+    async with tui.run_test(size=size) as pilot:
+        await pilot.press("?", "3")
+        await settled(pilot)
+        shown = text(tui)
+        assert "Screen 2" in shown
+        assert "Screen 3" not in shown
+        assert "Copy or" in shown
+        assert isinstance(tui.screen, First)
+        await pilot.press("?")
+        await settled(pilot)
+        assert "Screen 2" not in text(tui)
 
 
 async def test_the_next_use_begins_where_the_last_ended(make_tui: MakeTui) -> None:

@@ -47,11 +47,11 @@ class LlmdTui(App[None]):
     ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar[set[Any]] = {LlmdCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(key), f"open_screen_at({key})", show=False) for key in range(1, 10)),
+        *(Binding(str(key), f"open_screen_at({key})", f"Screen {key}", show=False) for key in range(1, 10)),
         Binding("ctrl+t", "change_theme", "Theme", id="theme"),
         Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
         Binding("question_mark,f1", "help", "Help", id="help"),
-        Binding("ctrl+c", "copy_or_quit", show=False, priority=True, id="copy"),
+        Binding("ctrl+c", "copy_or_quit", "Copy or cancel", show=False, priority=True, id="copy"),
         Binding("ctrl+q", "quit", "Quit", id="quit"),
     ]
 
@@ -143,9 +143,13 @@ class LlmdTui(App[None]):
         self.show_now()
 
     def action_open_screen_at(self, key: int) -> None:
-        names = self.screen_names
-        if key <= len(names):
-            self.open_screen(names[key - 1])
+        self.open_screen(self.screen_names[key - 1])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the keys of screens that there are not."""
+        if action == "open_screen_at":
+            return parameters[0] in range(1, len(self._screens) + 1)
+        return super().check_action(action, parameters)
 
     def action_change_theme(self) -> None:
         """Change between the dark and the light theme."""

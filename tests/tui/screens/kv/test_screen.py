@@ -69,7 +69,7 @@ async def test_without_a_model_it_says_so(daemon: ScriptedDaemon, make_tui: Make
 
 async def test_ascii_marks(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
     tui = make_tui(KVScreen)
-    tui.add_class("-ascii")
+    tui.prefer(ascii=True)
     daemon.snapshot(models=(model("guide"),))
     answer(daemon, pool())
     async with tui.run_test(size=(80, 24)) as pilot:
