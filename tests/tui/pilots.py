@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from textual.app import App, ComposeResult
@@ -41,6 +42,15 @@ async def press(pilot: Pilot[Any], *keys: str) -> None:
         await pilot.press(key)
         await turns()
     await pilot.pause()
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    """Wait until something is so; a busy machine needs several pauses for it."""
+    for _ in range(250):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(f"not so after many pauses; shown is:\n{text(pilot.app)}")
 
 
 def lines(app: App[Any]) -> list[str]:

@@ -19,7 +19,7 @@ async def test_keys_choose(keys: tuple[str, ...], answer: str | None) -> None:
     app = App[None]()
     answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
-        app.push_screen(Choice("The pull", "Does it go on?", OPTIONS), answers.append)
+        await app.push_screen(Choice("The pull", "Does it go on?", OPTIONS), answers.append)
         await pilot.pause()
         await press(pilot, *keys)
         assert answers == [answer]
@@ -29,7 +29,7 @@ async def test_buttons_can_be_clicked_and_keys_are_shown() -> None:
     app = App[None]()
     answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
-        app.push_screen(confirmation("Remove it?", "It frees 2 GiB.", yes="Remove"), answers.append)
+        await app.push_screen(confirmation("Remove it?", "It frees 2 GiB.", yes="Remove"), answers.append)
         await pilot.pause()
         assert "r Remove" in text(app)
         assert "c Cancel" in text(app)

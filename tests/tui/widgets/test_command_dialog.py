@@ -16,7 +16,7 @@ async def test_the_command_under_the_cursor_is_copied() -> None:
     app = Watched(Static())
     async with app.run_test(size=(60, 16)) as pilot:
         for keys in (("y",), ("down", "enter"), ("escape",)):
-            app.push_screen(CommandDialog("Convert", "Type one of these:", ["llmd [a]", "llmd\n b"]))
+            await app.push_screen(CommandDialog("Convert", "Type one of these:", ["llmd [a]", "llmd\n b"]))
             await pilot.pause()
             assert "llmd [a]" in text(app)
             await press(pilot, *keys)

@@ -37,7 +37,7 @@ async def test_a_dialog_scrolls_and_copies_everything() -> None:
     app = Watched(Static())
     async with app.run_test(size=(60, 16)) as pilot:
         long = [*SECTIONS, Section("Licence", "\n".join(f"line {number}" for number in range(40)))]
-        app.push_screen(DetailsDialog("guide", long))
+        await app.push_screen(DetailsDialog("guide", long))
         await pilot.pause()
         assert "line 39" not in text(app)
         await press(pilot, "end", "y")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 
 from llmd_tui.widgets.dialog import Dialog, text
-from tests.tui.pilots import press
+from tests.tui.pilots import press, until
 from tests.tui.pilots import text as shown
 
 
@@ -16,10 +16,9 @@ async def test_a_dialog_shows_its_keys_and_closes_without_an_answer() -> None:
     app = App[None]()
     answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
-        app.push_screen(Plain("A [title]"), answers.append)
-        await pilot.pause()
+        await app.push_screen(Plain("A [title]"), answers.append)
+        await until(pilot, lambda: "esc Close" in shown(app))
         assert "A [title]" in shown(app)
         assert "a [31mred text" in shown(app)
-        assert "esc Close" in shown(app)
         await press(pilot, "escape")
         assert answers == [None]

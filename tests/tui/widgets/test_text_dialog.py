@@ -15,7 +15,7 @@ async def test_a_text_is_accepted_once_nothing_is_wrong_with_it() -> None:
     app = App[None]()
     answers: list[str | None] = []
     async with app.run_test(size=(60, 16)) as pilot:
-        app.push_screen(TextDialog("Copy", "A new name", fault=taken), answers.append)
+        await app.push_screen(TextDialog("Copy", "A new name", fault=taken), answers.append)
         await pilot.pause()
         await press(pilot, "enter")
         assert "type a name, or press Esc" in text(app)
@@ -30,7 +30,7 @@ async def test_it_can_be_closed_and_clicked() -> None:
     answers: list[str | None] = []
     async with app.run_test(size=(60, 16)) as pilot:
         for button in ("ok", "cancel"):
-            app.push_screen(TextDialog("Copy", "A new name", value="old"), answers.append)
+            await app.push_screen(TextDialog("Copy", "A new name", value="old"), answers.append)
             await pilot.pause()
             await pilot.click(next(one for one in app.screen.query(Button) if one.name == button))
             await pilot.pause()

@@ -35,7 +35,7 @@ ROWS = (("a", "first of all"), ("b", "second"), ("c", "third of all"))
 async def test_keys_answer(dialog: Dialog[Any], keys: tuple[str, ...], answer: object) -> None:
     answers: list[object] = []
     async with alone(Static()) as (pilot, app):
-        app.push_screen(dialog, answers.append)
+        await app.push_screen(dialog, answers.append)
         await pilot.pause()
         await pilot.press(*keys)
         await pilot.pause()
@@ -45,7 +45,7 @@ async def test_keys_answer(dialog: Dialog[Any], keys: tuple[str, ...], answer: o
 async def test_a_row_is_chosen_with_the_mouse() -> None:
     answers: list[object] = []
     async with alone(Static()) as (pilot, app):
-        app.push_screen(Choose("One", ROWS), answers.append)
+        await app.push_screen(Choose("One", ROWS), answers.append)
         await pilot.pause()
         await pilot.click(OptionList, offset=(2, 1))
         await pilot.pause()

@@ -8,7 +8,7 @@ from tests.tui.screens.chat.widgets.shown_widget import alone
 
 async def test_the_help_is_left_with_escape() -> None:
     async with alone(Static()) as (pilot, app):
-        app.push_screen(HelpDialog("/help  list [these]"))
+        await app.push_screen(HelpDialog("/help  list [these]"))
         await pilot.pause()
         shown = app.screen.query_one("VerticalScroll Static", Static)
         assert str(shown.content) == "/help  list [these]"

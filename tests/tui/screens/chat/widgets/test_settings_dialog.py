@@ -15,7 +15,7 @@ async def test_all_settings_are_shown_and_changed_at_once(tmp_path: Path) -> Non
     before = Settings(model="guide", temperature=0.5, thinking=False, seed=3)
     answers: list[Settings | None] = []
     async with alone(Static()) as (pilot, app):
-        app.push_screen(SettingsDialog(before), answers.append)
+        await app.push_screen(SettingsDialog(before), answers.append)
         await pilot.pause()
         values = {field.id: field.value for field in app.screen.query(Input)}
         assert (values["temperature"], values["seed"], values["reasoning"]) == ("0.5", "3", "off")
@@ -31,7 +31,7 @@ async def test_all_settings_are_shown_and_changed_at_once(tmp_path: Path) -> Non
 async def test_a_wrong_value_is_said_and_nothing_is_lost() -> None:
     answers: list[Settings | None] = []
     async with alone(Static()) as (pilot, app):
-        app.push_screen(SettingsDialog(Settings(top_p=0.9)), answers.append)
+        await app.push_screen(SettingsDialog(Settings(top_p=0.9)), answers.append)
         await pilot.pause()
         await pilot.press(*"warm", "enter")
         await pilot.pause()
