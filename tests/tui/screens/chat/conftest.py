@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -22,6 +24,20 @@ from tests.tui.conftest import MakeTui
 from tests.tui.scripted_daemon import ScriptedDaemon
 
 TRIES = 300
+
+
+@pytest.fixture(autouse=True)
+def _databases_end_with_the_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close what tests opened to look into it: Python 3.13 warns of databases that nobody closed."""
+    connect = sqlite3.connect
+    with contextlib.ExitStack() as opened:
+
+        def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection: sqlite3.Connection = connect(*arguments, **options)
+            return opened.enter_context(contextlib.closing(connection))
+
+        monkeypatch.setattr(sqlite3, "connect", connected)
+        yield
 
 
 def chunk(text: str = "", finish: str | None = None, **delta: Any) -> dict[str, Any]:

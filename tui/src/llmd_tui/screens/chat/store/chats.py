@@ -49,9 +49,13 @@ class ChatStore:
             folder.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(path, timeout=BUSY_S, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            return cls(connection, clock, full_text=full_text)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                return cls(connection, clock, full_text=full_text)
+            except BaseException:
+                connection.close()
+                raise
 
     @classmethod
     def in_memory(cls, clock: Callable[[], float]) -> Self:
