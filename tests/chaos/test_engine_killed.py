@@ -53,8 +53,8 @@ def read_all(
     daemon: RunningDaemon, on_piece: OnPiece, streams: int = NUM_STREAMS, **more: Any
 ) -> list[tuple[str, str | None, int]]:
     """Run every stream at once."""
-    client = daemon.client()
-    with ThreadPoolExecutor(streams) as pool:
+    # Once the time of the test is over, the client ends its streams, and so the threads of the pool.
+    with ThreadPoolExecutor(streams) as pool, daemon.client() as client:
         return list(pool.map(lambda n: read_stream(client, n, on_piece, **more), range(streams)))
 
 
