@@ -11,7 +11,7 @@ import pytest
 
 from tests.packaging.made_wheels import make_wheel
 from tools.release.artefacts import check_contents, compare, expected, read_contents, write_sums
-from tools.release.library import pack_library
+from tools.release.c_library import pack_library
 from tools.release.rules import ReleaseError, checked_version, common_version, has_entry, versions
 from tools.release.targets import TARGETS, Target
 from tools.wheelhouse import DISTRIBUTIONS

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tools.release import artefacts
 from tools.release.build import NATIVE_DISTRIBUTION, Builder, run
+from tools.release.c_library import pack_library, try_library
 from tools.release.debian import NATIVE, DebianPython, unpack
 from tools.release.installation import lock_dependencies, try_installation
-from tools.release.library import pack_library, try_library
 from tools.release.rules import ReleaseError, checked_version, commit_time
 from tools.release.targets import TARGETS, UNTESTED, Target
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.cli.plugins.notices import RELOAD, SERVICE_CONFIG, choice_note, daemon_note, of_service, say
+from llmd.cli.plugins.notices import RELOAD, choice_note, daemon_note, of_service, say
 from llmd.cli.service.units import SYSTEM_DIRECTORIES
 from llmd.config.directories import Directories
 from llmd.host.installation.file_changes import FOLDER, Journal
@@ -59,8 +59,8 @@ def test_the_service_of_the_system_has_choices_of_its_own(
     monkeypatch.setattr(Directories, "of", lambda _environ: directories)
     note = choice_note("plugins disable ollama")
     assert note == of_service("plugins disable ollama")
-    assert f"sudo -u llmd XDG_CONFIG_HOME={SERVICE_CONFIG} " in note
-    assert SYSTEM_DIRECTORIES.config == SERVICE_CONFIG / "llmd"
+    assert "sudo -u llmd XDG_CONFIG_HOME=/var/lib/llmd/config " in note
+    assert SYSTEM_DIRECTORIES.config == Path("/var/lib/llmd/config/llmd")
     own = msgspec.structs.replace(directories, config=SYSTEM_DIRECTORIES.config)
     monkeypatch.setattr(Directories, "of", lambda _environ: own)
     assert choice_note("plugins disable ollama") == RELOAD

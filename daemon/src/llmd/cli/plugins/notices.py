@@ -16,9 +16,6 @@ from llmd.host.installation.file_changes import FileChanges
 if TYPE_CHECKING:
     from llmd.config import Address
 
-SERVICE_CONFIG = Path("/var/lib/llmd/config")
-"""Where the system's service keeps its configuration (`llmd.cli.service.units`)."""
-
 RELOAD = "a daemon is running: `llmd reload` makes it use the change"
 
 
@@ -46,6 +43,7 @@ def choice_note(command: str) -> str:
 
     ``command`` made the change. The system's service has a file of its own.
     """
+    from llmd.cli.service.units import SYSTEM_DIRECTORIES
     from llmd.config.directories import Directories
 
     address = _daemon_address()
@@ -53,15 +51,19 @@ def choice_note(command: str) -> str:
         return ""
     directories = Directories.of(os.environ)
     is_of_system = str(address) == f"unix:{directories.system_socket}"
-    return of_service(command) if is_of_system and directories.config != SERVICE_CONFIG / "llmd" else RELOAD
+    is_for_service = directories.config == SYSTEM_DIRECTORIES.config
+    return of_service(command) if is_of_system and not is_for_service else RELOAD
 
 
 def of_service(command: str) -> str:
     """Say how the system's service gets the same choice."""
+    from llmd.cli.service.units import SYSTEM_ENVIRONMENT
+
+    config = SYSTEM_ENVIRONMENT["XDG_CONFIG_HOME"]
     program = shlex.quote(str(Path(sys.prefix) / "bin" / "llmd"))
     return (
         "the service of the system has choices of its own; to change them, run"
-        f" `sudo -u llmd XDG_CONFIG_HOME={SERVICE_CONFIG} {program} {command}` and then `llmd reload`"
+        f" `sudo -u llmd XDG_CONFIG_HOME={config} {program} {command}` and then `llmd reload`"
     )
 
 
