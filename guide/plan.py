@@ -11,8 +11,7 @@ from guide.corpus import TOOLS_SHARE
 class Plan:
     """One stage of training. ``log`` and ``checkpoint`` name its files; ``first_block`` is the seed of its
     first text, and ``block`` the number of conversations from one seed; ``minutes``, where given, replace
-    ``steps``; ``tools_share`` of the conversations offer tools; ``kept`` is the share of the weights that it
-    began from in those that it ends with.
+    ``steps``; ``tools_share`` of the conversations offer tools.
     """
 
     log: str = "training-log.csv"
@@ -30,7 +29,6 @@ class Plan:
     bpe_dropout: float = 0.06
     seed: int = 1
     report: int = 100
-    kept: float = 0.0
 
     def done(self, step: int, seconds: float) -> float:
         """Return the share of training, 0 to 1, that is done after this many steps and seconds."""
