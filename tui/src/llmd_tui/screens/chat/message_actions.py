@@ -54,15 +54,15 @@ async def regenerate(screen: ChatScreen, message: Message) -> None:
     """Write another answer next to this one; of a question: another answer to it."""
     parent = message.message_id if message.role == "user" else message.parent
     if parent is not None:
-        await screen.answer(parent)
+        screen.answer(parent)
 
 
 async def go_on(screen: ChatScreen, message: Message) -> None:
     """Continue an answer where it ended."""
     if message.role == "user":
-        await screen.answer(message.message_id)
+        screen.answer(message.message_id)
     elif message.content.text:
-        await screen.answer(message.message_id, continued=message)
+        screen.answer(message.message_id, continued=message)
     else:
         await regenerate(screen, message)
 
