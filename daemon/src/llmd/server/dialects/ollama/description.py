@@ -15,7 +15,7 @@ from llmd.models.config_file import read_config
 from llmd.models.model_path import files_of, is_model_path
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import SAFETENSORS, StoredModel
-from llmd.server.dialects.ollama.names import KnownModel
+from llmd.server.models.known_models import KnownModel
 
 # Ollama's name of a value, and its key in configurations.
 _INFO = {
