@@ -16,7 +16,8 @@ async def test_usable_models_of_store_path_and_alias_are_known(tmp_path: Path) -
     outside = write_model(tmp_path / "outside")
     (tmp_path / "models" / "broken").mkdir()
     (tmp_path / "models" / "broken" / "config.json").write_text("{")
-    table = ModelTable(Store(tmp_path / "models", {}), {"gpt-4o": "stored", "dead": "gone"}, residents_of())
+    aliases = {"gpt-4o": "stored", "dead": "gone", "claude-*": "stored"}  # a pattern is no name
+    table = ModelTable(Store(tmp_path / "models", {}), aliases, residents_of())
     await table.resolve(str(outside), allow_path=True)
     derived = table.store.derived
     derived.save("mario", DerivedModel(base="stored", created=5.0))
