@@ -15,8 +15,8 @@ from llmd.cli.saved_conversations import SavedConversations
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose
 from llmd_tui.screens.chat.widgets.find_bar import FindBar
-from llmd_tui.screens.chat.widgets.help_dialog import HelpDialog
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
+from llmd_tui.widgets.help_dialog import HelpDialog
 from tests.tui.screens.chat.conftest import Chat, OpenChatScreen
 
 

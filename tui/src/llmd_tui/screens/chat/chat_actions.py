@@ -19,8 +19,8 @@ from llmd_tui.screens.chat.slash_commands import help_text
 from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose
-from llmd_tui.screens.chat.widgets.help_dialog import HelpDialog
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
+from llmd_tui.widgets.help_dialog import HelpDialog
 
 if TYPE_CHECKING:
     from llmd_tui.screens.chat.screen import ChatScreen
@@ -30,7 +30,7 @@ Act = Callable[["ChatScreen", str], Awaitable[None]]
 
 async def show_help(screen: ChatScreen, _argument: str = "") -> None:
     """Show the slash commands."""
-    await screen.ask(HelpDialog(help_text()))
+    await screen.ask(HelpDialog("Commands of the chat", help_text()))
 
 
 async def new(screen: ChatScreen, _argument: str = "") -> None:
