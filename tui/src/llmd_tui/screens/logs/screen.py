@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import ClassVar
 
 import msgspec
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, RichLog
@@ -48,6 +48,7 @@ class LogsScreen(DaemonScreen):
         self._records = Records()
         self._last = ""
         """When the newest record was written: those before it are known."""
+        self._width = 0
 
     def compose_body(self) -> ComposeResult:
         yield Input(placeholder="Show only lines with this text; Esc shows all", id="find")
@@ -71,6 +72,12 @@ class LogsScreen(DaemonScreen):
                 if record.time > self._last:
                     self._last = record.time
                     self._write(self._records.add([record]))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the lines again where the width has changed: the log keeps them as they were written."""
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.call_after_refresh(self._write_all)
 
     def action_change_level(self) -> None:
         """Show less important records too, down to all of them; then errors alone."""
