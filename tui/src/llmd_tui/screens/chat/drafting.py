@@ -62,7 +62,8 @@ class Drafting:
         """Show how far the answer is."""
         screen = self._screen
         running = screen.sending.running(screen.chat)
-        words = running.words(screen.tui.state, screen.tui.clock()) if running else ""
+        ascii_only = "-ascii" in screen.app.classes
+        words = running.words(screen.tui.state, screen.tui.clock(), ascii_only=ascii_only) if running else ""
         screen.composer.progress(words)
 
     def _run(
