@@ -92,6 +92,9 @@ async def next_branch(screen: ChatScreen, message: Message) -> None:
 async def _turn(screen: ChatScreen, message: Message, step: int) -> None:
     chat = screen.chat
     siblings = chat.tree.siblings(message.message_id)
+    if len(siblings) == 1:
+        screen.say("There is no other branch here: e and r make one.")
+        return
     place = siblings.index(message.message_id) + step
     if await chat.turn_to(message.message_id, step):
         await screen.show_chat()

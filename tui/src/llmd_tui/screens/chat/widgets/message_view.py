@@ -45,6 +45,7 @@ class MessageView(Vertical, can_focus=True):
         .foot { margin-bottom: 1; }
     }
     """
+    BINDING_GROUP_TITLE = "The message"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "want('copy')", "Copy", id="chat.copy"),
         Binding("b", "want('copy_code')", "Copy code", id="chat.copy_code", show=False),
@@ -163,6 +164,9 @@ class MessageView(Vertical, can_focus=True):
 
     def action_fold(self) -> None:
         """Show or hide the reasoning."""
+        if not self.content.reasoning:
+            self.notify("This message has no reasoning.")
+            return
         self._folded = not self._folded
         self._show_lines()
 
