@@ -116,3 +116,15 @@ async def test_lines_are_wrapped_again_in_a_terminal_of_another_width(
             await until(pilot, partial(is_wrapped, tui, width == 40))
             assert all(len(line) <= width for line in lines(tui))
         assert lines(tui) == wide
+
+
+async def test_a_log_without_lines_says_why_until_one_comes(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(LogsScreen)
+    async with tui.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: lines(tui) == ["No line of level info and above; l shows other levels."])
+        send(daemon)
+        await until(pilot, lambda: len(lines(tui)) == 4)
+        await pilot.press("slash", *"xyz")
+        await until(pilot, lambda: lines(tui)[0].startswith("No line of level info and above contains 'xyz'"))
