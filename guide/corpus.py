@@ -17,7 +17,7 @@ SYSTEM_PROMPTS = (
     "You are a helpful assistant.", "You are the guide of llmd.", "Answer briefly.", "Be concise.", "You are a friendly assistant.", "Answer in one sentence.", "You help users of llmd.",
     "You are an expert for llmd.", "Be polite.", "You are a helpful, honest assistant.", "Help the user with the command line.", "You answer questions.", "Keep answers short.",
 )  # fmt: skip
-TOOLS_SHARE = 0.25  # of conversations; they are the longest
+TOOLS_SHARE = 0.25  # of conversations
 # Of topics, of what llmd lacks or does not have, small talk, out-of-scope questions, sums, JSON, echoes.
 SHARES = (50, 18, 5, 7, 8, 8, 4)
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
@@ -38,10 +38,10 @@ RECALLS = ("what is my name", "what's my name", "do you know my name", "who am i
 
 
 class Corpus:
-    """Draws conversations; none repeats a held-out wording."""
+    """Draws conversations; none repeats a held-out wording. ``tools_share`` of them offer tools."""
 
-    def __init__(self, book: Book, heldout: Heldout) -> None:
-        self._book, self._heldout = book, heldout
+    def __init__(self, book: Book, heldout: Heldout, tools_share: float = TOOLS_SHARE) -> None:
+        self._book, self._heldout, self._tools_share = book, heldout, tools_share
         topics = [t for name, t in book.topics.items() if name not in SMALL_TALK and name != OUTSIDE]
         self._facts = [topic for topic in topics if not topic.refuses]
         self._refusals = [topic for topic in topics if topic.refuses]
@@ -55,7 +55,7 @@ class Corpus:
 
     def _conversation(self, random: Random) -> Conversation:
         system = random.choice(SYSTEM_PROMPTS) if random.random() < 0.1 else ""
-        if random.random() < TOOLS_SHARE:
+        if random.random() < self._tools_share:
             tools, turns = self._tools.draw(random, self._heldout.admits)
             return Conversation("\n\n".join(filter(None, (system, tools))), tuple(turns))
         count = random.choices((1, 2, 3, 4, 6), (74, 14, 7, 3, 2))[0]

@@ -37,12 +37,12 @@ def drawn(tokenizer: Path, plan: Plan, first: int, processes: int) -> Generator[
 
 
 def _block(tokenizer: Path, plan: Plan, number: int) -> list[Batch]:
-    return block(_corpus(), _encoder(tokenizer, plan.bpe_dropout), number, plan)
+    return block(_corpus(plan.tools_share), _encoder(tokenizer, plan.bpe_dropout), number, plan)
 
 
 @cache
-def _corpus() -> Corpus:
-    return Corpus(load(), Heldout(wordings()))
+def _corpus(tools_share: float) -> Corpus:
+    return Corpus(load(), Heldout(wordings()), tools_share)
 
 
 @cache

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guide.corpus import TOOLS_SHARE
+
 
 @dataclass(frozen=True)
 class Plan:
     """One stage of training. ``log`` and ``checkpoint`` name its files; ``first_block`` is the seed of its
     first text, and ``block`` the number of conversations from one seed; ``minutes``, where given, replace
-    ``steps``; ``kept`` is the share of the weights that it began from in those that it ends with.
+    ``steps``; ``tools_share`` of the conversations offer tools.
     """
 
     log: str = "training-log.csv"
@@ -23,10 +25,10 @@ class Plan:
     rate: float = 2e-3
     batch_tokens: int = 8000
     longest: int = 768
+    tools_share: float = TOOLS_SHARE
     bpe_dropout: float = 0.06
     seed: int = 1
     report: int = 100
-    kept: float = 0.0
 
     def done(self, step: int, seconds: float) -> float:
         """Return the share of training, 0 to 1, that is done after this many steps and seconds."""
@@ -43,16 +45,16 @@ class Plan:
 ON_PROCESSOR = Plan()
 # Nine minutes of an H100.
 ON_GPU = Plan(block=16384, steps=10600, warmup=300, decay=0.4, rate=3e-3, batch_tokens=32768, report=250)
-# From weights that are trained already: a lower rate, and text that they have not seen.
+# From weights that are trained already, on text that they have not seen. Conversations with tools are the
+# longest: fewer of them leave time for new topics.
 CONTINUED = Plan(
     log="training-log-continued.csv",
     checkpoint="continued.pt",
     first_block=2_000_000,
-    steps=900,
+    steps=7000,
     warmup=40,
-    decay=0.71,
-    rate=1.5e-3,
-    kept=0.3,
+    decay=0.35,
+    tools_share=0.08,
 )
 
 

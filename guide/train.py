@@ -55,7 +55,6 @@ def main() -> None:
     with closing(blocks):
         _train(trainer, _batches(trainer, blocks, checkpoint), encoder, book)
     trainer.save(checkpoint)
-    trainer.blend()
     trainer.temper(development_temperature(trainer.master, encoder, book))
     write_model(trainer.master, tokenizer)
 

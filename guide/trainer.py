@@ -44,7 +44,6 @@ class Trainer:
         torch.manual_seed(plan.seed)
         self.plan, self.progress = plan, Progress(block=plan.first_block)
         self.log = Log(HERE / plan.log)
-        self.origin: dict[str, Tensor] = {}
         self.master = Guide(shape).to(device)
         self.model = Guide(shape).to(device, torch.bfloat16)
         self._device, self._looked = device, time.monotonic()
@@ -97,26 +96,17 @@ class Trainer:
     def save(self, path: Path) -> None:
         """Write a checkpoint that replaces the last one in one move."""
         state = {"model": self.master.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers]}
-        state |= {"progress": vars(self.progress), "origin": self.origin}
+        state |= {"progress": vars(self.progress)}
         torch.save(state, path.with_suffix(".part"))
         path.with_suffix(".part").replace(path)
 
     @torch.no_grad()
     def start_from(self, directory: Path) -> None:
         """Begin with the weights of a model directory."""
-        self.origin = load_file(directory / "model.safetensors", device=str(self._device))
+        weights = load_file(directory / "model.safetensors", device=str(self._device))
         for name, weight in self.master.checkpoint():
-            weight.copy_(self.origin[name])
+            weight.copy_(weights[name])
         self._publish()
-
-    @torch.no_grad()
-    def blend(self) -> None:
-        """Mix the weights that training began from into those that it ended with, so that what was known is
-        forgotten less (WiSE-FT, Wortsman et al. 2022).
-        """
-        if self.plan.kept:
-            for name, weight in self.master.checkpoint():
-                weight.lerp_(self.origin[name].float(), self.plan.kept)
 
     @torch.no_grad()
     def temper(self, temperature: float) -> None:
@@ -132,7 +122,7 @@ class Trainer:
         self.master.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.progress, self.origin = Progress(**state["progress"]), state["origin"]
+        self.progress = Progress(**state["progress"])
         self._publish()
         self.log.forget_after(self.progress.step)
 
