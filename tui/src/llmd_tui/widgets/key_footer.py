@@ -16,6 +16,7 @@ from llmd_tui.keys import rank
 
 ALWAYS = "help"
 """The action whose key is always shown: it lists the others."""
+MANY = 10_000
 SPACES = 3
 COMPACT_SPACES = 2
 """Cells around the name of a key and its description."""
@@ -38,7 +39,8 @@ class KeyFooter(Footer):
         palette = [one for one in keys if one.has_class("-command-palette")]
         help_keys = [one for one in keys if one.action == ALWAYS]
         pinned = [*help_keys, *palette]
-        room = self._width - sum(map(self._cells, pinned))
+        # Before the first layout there is no width: all keys are there until it is known.
+        room = (self._width or MANY) - sum(map(self._cells, pinned))
         yield from self._fitting(self._by_rank([one for one in keys if one not in pinned]), room)
         yield from pinned
 
