@@ -52,6 +52,7 @@ class Sending:
             screen.say(WRITING)
             return False
         self._sent_from, self._is_stopped = chat, False
+        screen.refresh_bindings()
         try:
             if not chat.settings.model:
                 await choose_model(screen)
@@ -65,6 +66,7 @@ class Sending:
                 self.stop(chat.session.session_id)
         finally:
             self._sent_from = None
+            screen.refresh_bindings()
         return True
 
     def answer(self, chat: OpenChat, parent: int, continued: Message | None = None) -> None:
@@ -80,8 +82,13 @@ class Sending:
         running = Running(chat, answer, body, now)
         # From now on it can be stopped, and no other answer can begin.
         self._running.append(running)
+        screen.refresh_bindings()
         write = partial(self._write, running, parent, continued)
         screen.run_worker(write, group="answers")  # type: ignore[arg-type] # mypy infers Never
+
+    def can_stop(self, chat: OpenChat) -> bool:
+        """Return whether a question of a chat is being sent or its answer written."""
+        return self._sent_from is chat or self.running(chat) is not None
 
     def stop(self, session_id: int) -> bool:
         """End the answer of a chat; return whether one was being written or a question was being sent."""
@@ -115,6 +122,7 @@ class Sending:
             screen.tui.show_failure(error)
         finally:
             self._running.remove(running)
+            screen.refresh_bindings()
         if screen.is_running:
             await screen.told(screen.show_end(running))
 
