@@ -23,7 +23,7 @@ SHOWN = 40
 """Messages that are shown at first: each takes time to lay out. The key ``up`` at the first shows more."""
 EMPTY = (
     "Write a message and press Enter. A line that begins with / is a command: /help lists them.\n"
-    "Esc goes to the messages, where digits open other screens; Ctrl-P lists everything."
+    "Tab leaves the prompt, so that digits open other screens; Ctrl-P lists everything."
 )
 
 
