@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
-from llmd_tui.screens.monitor.request_rows import COLUMNS, shown_rows
+from llmd_tui.screens.monitor.request_rows import COLUMNS, LEGEND, shown_rows
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.graph import Graph
 from llmd_tui.widgets.table import Table
@@ -41,6 +41,7 @@ class MonitorScreen(DaemonScreen):
 
     CSS_PATH = "monitor.tcss"
     NAME = "monitor"
+    LEGEND = LEGEND
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x,delete", "cancel_request", "Cancel request"),
         Binding("w", "change_window", "Time span"),
