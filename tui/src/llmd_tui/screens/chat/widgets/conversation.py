@@ -135,7 +135,11 @@ class Conversation(Vertical):
             self.go_to_end()
 
     def on_mount(self) -> None:
-        self.watch(self._messages, "scroll_y", self._look_later)
+        for moved in ("scroll_y", "virtual_size"):
+            self.watch(self._messages, moved, self._look_later)
+
+    def on_resize(self) -> None:
+        self._look_later()
 
     @property
     def _messages(self) -> VerticalScroll:
