@@ -18,5 +18,4 @@ def command(*, model: str, name: str) -> None:
 
     Copying a pulled model takes no extra disk space; the files of your own directory or GGUF file are copied.
     """
-    store = build_store(read_settings(None).directories)
-    store.pulled_models.copy(store.find(model, allow_path=True).directory, name)
+    build_store(read_settings(None).directories).copy(model, name)

@@ -18,9 +18,10 @@ import msgspec
 
 from llmd.api.errors import ConflictError, NotFoundError
 from llmd.registry.blobs import Blobs
+from llmd.registry.derived import DerivedModels
 from llmd.registry.locks import FileLock, locked
 from llmd.registry.manifest import Manifest
-from llmd.registry.names import check_model_name
+from llmd.registry.names import DERIVED, check_model_name
 
 STORE = ".store"
 
@@ -170,6 +171,12 @@ class PulledModels:
                 there.
         """
         place = self.root / name
+        derived = DerivedModels(self.root / DERIVED).find(name)
+        if derived is not None:
+            raise ConflictError(
+                f"{name} is a model that was derived from {derived[1].base}",
+                hint=f"choose another name, or remove it with `llmd rm {name}`",
+            )
         if name in self._reserved:
             raise ConflictError(f"{name} is the name of a built-in model", hint="choose another name")
         if os.path.lexists(place) and not (place.is_symlink() and self.version_of(place)):

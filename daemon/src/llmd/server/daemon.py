@@ -282,10 +282,7 @@ class Daemon:
         await loading
         if not self._draining.is_set():
             service.is_serving = self._is_serving = True
-            names = tuple(
-                name for model in service.models.served for name in service.models.names_of(model.name)
-            )
-            serving = Serving(service.version, front.addresses, names)
+            serving = Serving(service.version, front.addresses, self._served_names(service.models))
             announce(serving)
             session.ready()
             logger.info("serving", extra=serving.as_event())
@@ -300,6 +297,12 @@ class Daemon:
         await unless(self._ending, service.activity.drain(limit_s), "draining")
         if check is not None:
             check.stop()
+
+    def _served_names(self, table: ModelTable) -> tuple[str, ...]:
+        """Return the names of the loaded models, and the derived ones among those of the command line."""
+        derived = [known[0] for name in self._names if (known := table.derived_of(name)) is not None]
+        loaded = [model.name for model in table.served]
+        return tuple(name for model in [*derived, *loaded] for name in table.names_of(model))
 
     async def _load_models(self, table: ModelTable) -> None:
         served = [await table.resolve(name, allow_path=True) for name in self._names]
