@@ -212,7 +212,8 @@ class Daemon:
                 MemoryBudget(server.models.max_memory, available_bytes),
                 keep_alive_s=self._loading.keep_alive_s,
             )
-            table = ModelTable(self._store, self._aliases, manager)
+            own_keep_alive_s = self._loading.own_keep_alive_s
+            table = ModelTable(self._store, self._aliases, manager, own_keep_alive_s=own_keep_alive_s)
             pulls = Pulls(self._pull_command())
             service = Service(
                 server,
@@ -309,16 +310,17 @@ class Daemon:
         for model in served:
             if not self._says_how_long(model):
                 model.leases.pin()
-        warn_of_unused(self._settings, table.directories())
+        warn_of_unused(self._settings, table.directories(), self._store.derived)
         for model in served:
-            await model.ready()
+            with model.in_use():
+                await model.ready()
 
     def _says_how_long(self, model: AnsweringModel) -> bool:
         """Whether the user has set how long a model named at the start stays loaded."""
         key = "server.keep_alive"
-        name = model.base.name if isinstance(model, DerivedServedModel) else model.name
+        base = [model.base.name] if isinstance(model, DerivedServedModel) else []
         by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
-        return by_flag or key in self._settings.models.get(name, {})
+        return by_flag or any(key in self._settings.models.get(name, {}) for name in [model.name, *base])
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
         """Measure devices once no request runs: measurements and requests would slow each other down."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
@@ -23,10 +23,19 @@ NEAREST = 3
 class ModelTable:
     """Models by name and alias. A model in the store is loaded at its first request."""
 
-    def __init__(self, store: Store, aliases: Mapping[str, str], manager: ModelManager) -> None:
+    def __init__(
+        self,
+        store: Store,
+        aliases: Mapping[str, str],
+        manager: ModelManager,
+        *,
+        own_keep_alive_s: Callable[[str], float | None] = lambda _name: None,
+    ) -> None:
+        """``own_keep_alive_s`` returns the keep-alive of the settings for one name; None: they have none."""
         self.store = store
         self.aliases = aliases
         self._manager = manager
+        self._own_keep_alive_s = own_keep_alive_s
         # Models outside the store, by name, so that they are found again after they were unloaded.
         self._elsewhere: dict[str, Path] = {}
 
@@ -51,7 +60,8 @@ class ModelTable:
         derived = self.derived_of(asked)
         if derived is not None:
             name, record = derived
-            return DerivedServedModel(name, record, await self._serve(record.base, allow_path=True))
+            base = await self._serve(record.base, allow_path=True)
+            return DerivedServedModel(name, record, base, self._own_keep_alive_s(name))
         return await self._serve(asked, allow_path=allow_path)
 
     def derived_of(self, asked: str) -> tuple[str, DerivedModel] | None:
