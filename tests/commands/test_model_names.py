@@ -13,11 +13,11 @@ from llmd.cli.serve import named_models, read_aliases
 from llmd.cli.service.served_models import check_serves
 from llmd.config import load_settings
 from llmd.registry.derived import DerivedModel
-from llmd.registry.manifest import Manifest
 from llmd.registry.store import Store
 from tests.daemon.cli.conftest import Llmd
 from tests.serving.gguf_model import write_gguf_model
 from tests.serving.model import write_model
+from tests.serving.pulled import install_pulled
 from tests.serving.running import RunningDaemon, directories_below, running_daemon
 
 KINDS = (
@@ -42,9 +42,7 @@ def write_models(models: Path, outside: Path) -> Store:
     write_model(models / "stored")
     directory = write_model(outside / "directory")
     write_gguf_model(outside / "file.gguf")
-    pulled = store.pulled_models
-    with pulled.pulling():
-        pulled.install("org/pulled", Manifest(pulled.blobs.add_model(directory), "org/pulled", "1" * 40))
+    install_pulled(models, "org/pulled", directory)
     store.copy("org/pulled", "copied")
     bases = {"derived": "stored", "of-guide": "guide", "of-path": str(directory)}
     for name, base in bases.items():

@@ -1,4 +1,4 @@
-"""The models that llmd downloaded or copied: contents by hash, versions by manifest, names by link.
+"""The models that llmd downloaded, and copies of them: contents by hash, versions by manifest, names by link.
 
 Below the models directory, ``.store/`` holds ``blobs/`` (each content once, by its SHA-256), ``manifests/``
 and ``versions/`` (a plain model directory for each manifest, its files hard links to blobs). A name such as
@@ -91,15 +91,18 @@ class PulledModels:
         return self.root / name
 
     def copy(self, source: Path, name: str) -> None:
-        """Add another name for a model. A version is shared; a user's own directory or GGUF file is copied.
+        """Add another name for the version to which the directory ``source`` leads.
 
         Raises:
+            NotFoundError: it leads to no version.
             ConflictError: the name is taken.
             RequestError: the name is not valid.
         """
         name = check_model_name(name)
         with self.pulling():
-            manifest = self.manifest_of(source) or Manifest(self.blobs.add_model(source))
+            manifest = self.manifest_of(source)
+            if manifest is None:
+                raise NotFoundError(f"llmd did not download {source}", hint="`llmd list` shows every model")
             with self._changing():
                 if os.path.lexists(self.root / name):
                     raise ConflictError(

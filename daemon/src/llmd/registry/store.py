@@ -80,7 +80,10 @@ class Store:
         return None if found is None else found[1]
 
     def copy(self, source: str, name: str) -> None:
-        """Give a model another name. The copy of a derived model is derived from the same base.
+        """Give a model another name without copying its files.
+
+        The copy of a pulled model shares its version, and outlives it. That of another model is derived from
+        it without changes; that of a derived model is derived from the same base.
 
         Raises:
             NotFoundError: there is no such model.
@@ -95,10 +98,12 @@ class Store:
                 hint=f"choose another name, or remove it with `llmd rm {name}`",
             )
         record = self.record_of(known)
-        if record is None:
+        if record is None and self.pulled_models.version_of(known.directory) is not None:
             self.pulled_models.copy(known.directory, name)
-        else:
-            self.derived.save(name, msgspec.structs.replace(record, created=time.time()))
+            return
+        is_stored = self.directories().get(known.name) == known.directory
+        record = record or DerivedModel(known.name if is_stored else str(known.directory), 0.0)
+        self.derived.save(name, msgspec.structs.replace(record, created=time.time()))
 
     def directories(self) -> dict[str, Path]:
         """Return the directory of each name. Built-in models take precedence."""
