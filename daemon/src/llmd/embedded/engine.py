@@ -210,7 +210,10 @@ class Engine:
             prompt_name=fields.text("prompt_name"),
         )
         check_nested(embedding, request.dimensions)
-        reader = Reader(embedding, self._text.tokenizer, self._loaded.vocab_size, self._loaded.window)
+        loaded = self._loaded
+        reader = Reader(
+            embedding, self._text.tokenizer, loaded.vocab_size, loaded.window, loaded.longer_window
+        )
         found = self._queue.embed([text.tokens for text in to_tokens(reader, request)])
         return to_vectors(found, embedding, request)
 
@@ -248,7 +251,7 @@ class Engine:
         return encode(self._text, prompt, options.get("system"))
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
-        return generate(self._tokens, self._text, self._loaded.window, ids, options)
+        return generate(self._tokens, self._text, self._loaded, ids, options)
 
     @property
     def _tokens(self) -> TokenQueue:
