@@ -166,8 +166,12 @@ async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_
             NotFoundError, match="is a path, and paths may be given only over the Unix socket"
         ):
             await table.resolve(path)
-    for absent, reason in (("absent", "does not exist"), ("x" * 5000, "cannot be read: File name too long")):
-        with pytest.raises(NotFoundError, match=rf"/.*/{absent} {reason}"):
+    reasons = {
+        "absent": "no such file or directory: /.*/absent",
+        "x" * 5000: "cannot be read: File name too long",
+    }
+    for absent, reason in reasons.items():
+        with pytest.raises(NotFoundError, match=reason):
             await table.resolve(str(tmp_path / absent), allow_path=True)
 
 
