@@ -53,6 +53,12 @@ def write_models(models: Path, outside: Path) -> Store:
     return store
 
 
+@pytest.fixture(autouse=True)
+def shared_probes(llmd: Llmd, probes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are probed once for all tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(probes))
+
+
 @pytest.fixture
 def store(llmd: Llmd, tmp_path: Path) -> Store:
     return write_models(tmp_path / "data" / "llmd" / "models", tmp_path)

@@ -11,6 +11,7 @@ from llmd.api.byte_size import format_bytes
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
+from llmd.cli.memory_fit import fit_fields, fit_lines
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
 from llmd.cli.settings import CONFIG, JSON, read_settings
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
 @JSON
 @CONFIG
 def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_file: Path | None) -> None:
-    """Show details of a model: architecture, size, context length, files.
+    """Show details of a model: architecture, size, context length, files, and the memory that it needs.
 
     MODEL is a name that `llmd list` shows, a directory, or a GGUF file. Of a derived model, its base and what
     it changes are shown, too.
     """
     if template and tokens:
         raise click.UsageError("--template and --tokens cannot be combined")
-    store = build_store(read_settings(config_file).directories)
+    settings = read_settings(config_file)
+    store = build_store(settings.directories)
     stored = store.find(model, allow_path=True)
     derived = store.record_of(stored)
     if template:
@@ -45,10 +47,12 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
         show_json({"tokens": facts}) if as_json else click.echo(aligned(token_lines(facts)))
     elif as_json:
         able, files = capabilities_of(stored.directory), file_names(stored.directory)
+        memory = fit_fields(stored.directory, stored.base or stored.name, settings)
         changes = {} if derived is None else {"derived": derived}
-        show_json({"model": stored, "capabilities": able, "files": files, **changes})
+        show_json({"model": stored, "capabilities": able, "files": files, "memory": memory, **changes})
     else:
-        click.echo(aligned([*lines_of(stored), *derived_lines(derived)]))
+        fit = [] if stored.reason else fit_lines(stored.directory, stored.base or stored.name, settings)
+        click.echo(aligned([*lines_of(stored), *fit, *derived_lines(derived)]))
 
 
 def lines_of(model: StoredModel) -> list[list[str]]:
