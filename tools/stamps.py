@@ -19,8 +19,17 @@ class Stamps:
 
     folder: Path
 
-    def run(self, step: str, inputs: Iterable[Path], action: Callable[[], None], *, facts: str = "") -> None:
-        """Run ``action`` unless it has already finished with the same ``inputs`` and ``facts``.
+    def run(
+        self,
+        step: str,
+        inputs: Iterable[Path],
+        action: Callable[[], None],
+        *,
+        facts: str = "",
+        note: str = "",
+    ) -> None:
+        """Run ``action`` unless it has already finished with the same ``inputs`` and ``facts``. ``note`` is
+        printed after the name of the step.
 
         A folder in ``inputs`` stands for every file below it.
         """
@@ -28,7 +37,7 @@ class Stamps:
         digest = digest_files(inputs, facts)
         if stamp.exists() and stamp.read_text() == digest:
             return
-        print(f"setup: {step}", flush=True)
+        print(f"setup: {step}{note}", flush=True)
         stamp.unlink(missing_ok=True)
         action()
         stamp.write_text(digest)

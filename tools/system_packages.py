@@ -15,11 +15,12 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
-# Package, program and purpose of what is optional.
-OPTIONAL = (
+# Package, program and purpose of what `make test` uses. Without them, tests are skipped.
+TESTS = (
     ("curl", "curl", "running an example"),
     ("systemd", "systemd-analyze", "checking unit files"),
 )
@@ -42,7 +43,15 @@ EXHAUSTIVE = (
     ("zsh", "zsh", "its completion of commands"),
 )
 """What only ``make test-full`` needs."""
-ENVIRONMENT = Path(__file__).resolve().parent.parent / ".venv"
+SAMPLES = Path(__file__).resolve().parent.parent / ".llama-cpp-samples"
+
+
+class Use(IntEnum):
+    """What a workspace is set up for; each use needs the packages of those before it, too."""
+
+    RUN = 0
+    TEST = 1
+    EXHAUSTIVE = 2
 
 
 @dataclass(frozen=True)
@@ -55,8 +64,8 @@ class SystemPackage:
     is_required: bool = True
 
 
-def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
-    """Return the packages for this machine; ``exhaustive`` adds those of ``make test-full``."""
+def needed(use: Use) -> list[SystemPackage]:
+    """Return the packages for this machine and use."""
     # With the version: `python3-venv` is only for the system's default Python, but PYTHON may name another.
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
     header = Path(sysconfig.get_path("include")) / "Python.h"
@@ -65,34 +74,34 @@ def needed(*, exhaustive: bool = False) -> list[SystemPackage]:
         SystemPackage(f"{python}-dev", header.exists(), "the headers of the CPU backend"),
         SystemPackage("g++", shutil.which("g++") is not None, "compiling the CPU backend"),
     ]
-    programs = [*OPTIONAL]
-    if platform.machine() != "aarch64":
+    programs = [*TESTS] if use >= Use.TEST else []
+    if use >= Use.TEST and platform.machine() != "aarch64":
         programs += NEON
-    if exhaustive:
+    if use == Use.EXHAUSTIVE:
         programs += EXHAUSTIVE
     packages += [
         SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
         for name, program, purpose in programs
     ]
-    if exhaustive:
+    if use == Use.EXHAUSTIVE:
         # Without it valgrind does not know the functions of the C library.
         debug = Path("/usr/lib/debug/.build-id").is_dir()
         packages.append(SystemPackage("libc6-dbg", debug, "valgrind", is_required=False))
     return packages
 
 
-def main(*, exhaustive: bool = False) -> None:
-    """Install missing packages if permitted; ``exhaustive`` adds those of ``make test-full``.
+def main(use: Use) -> None:
+    """Install missing packages if permitted.
 
     Exits with 1 if a required package must be installed by hand or Python is too old; the message says how to
     fix it.
     """
     check_python(sys.version_info[:3])
-    lacking = missing(exhaustive=exhaustive)
-    apt = apt_command() if is_worth_asking(lacking, exhaustive=exhaustive) else None
+    lacking = missing(use)
+    apt = apt_command() if is_worth_asking(lacking, use) else None
     if apt is not None:
         install(apt, lacking)
-    still_missing = missing(exhaustive=exhaustive)
+    still_missing = missing(use)
     if still_missing:
         print(explain(still_missing), file=sys.stderr)
     sys.exit(any(package.is_required for package in still_missing))
@@ -108,19 +117,19 @@ def check_python(version: tuple[int, ...]) -> None:
         )
 
 
-def is_worth_asking(packages: list[SystemPackage], *, exhaustive: bool = False) -> bool:
+def is_worth_asking(packages: list[SystemPackage], use: Use) -> bool:
     """Whether to run apt for ``packages``.
 
-    Setup runs before every target, so it requests optional packages only once, before the environment exists.
+    Setup runs before every target, so it requests optional packages only once, before the samples exist.
     """
-    is_first = exhaustive or not ENVIRONMENT.exists()
+    is_first = use == Use.EXHAUSTIVE or not SAMPLES.exists()
     return any(package.is_required for package in packages) or bool(packages and is_first)
 
 
-def missing(*, exhaustive: bool = False) -> list[SystemPackage]:
+def missing(use: Use) -> list[SystemPackage]:
     """Return the packages that are not installed."""
     importlib.invalidate_caches()
-    return [package for package in needed(exhaustive=exhaustive) if not package.is_present]
+    return [package for package in needed(use) if not package.is_present]
 
 
 def install(apt: list[str], packages: list[SystemPackage]) -> None:
@@ -156,4 +165,4 @@ def explain(packages: list[SystemPackage]) -> str:
 
 
 if __name__ == "__main__":
-    main(exhaustive="--exhaustive" in sys.argv[1:])
+    main(Use[sys.argv[1].upper()])

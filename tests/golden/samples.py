@@ -1,4 +1,4 @@
-"""Samples of real models that `make setup` fetches:
+"""Samples of real models that `make test-setup` fetches:
 vocabularies with the tokens expected of them, and chat templates.
 """
 
@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parents[2] / ".llama-cpp-samples"
 TEMPLATES = FOLDER / "templates"
 VOCABULARIES = FOLDER / "vocabularies"
-FIX = f"remove {FOLDER} and run `make setup`, which fetches it again"
+FIX = f"remove {FOLDER} and run `make test-setup`, which fetches it again"
 
 
 def named(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The JSON Schema Test Suite, which `make setup` fetches, and what grammars make of it."""
+"""The JSON Schema Test Suite, which `make test-setup` fetches, and what grammars make of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def cases(draft: str, *, optional: bool) -> Iterator[tuple[str, dict[str, Any]]]
     """The schemas of a draft with their instances, by file and description."""
     folder = FOLDER / f"draft{draft}"
     paths = sorted(folder.rglob("*.json") if optional else folder.glob("*.json"))
-    assert paths, f"{folder} is empty: remove {FOLDER} and run `make setup`, which fetches it"
+    assert paths, f"{folder} is empty: remove {FOLDER} and run `make test-setup`, which fetches it"
     for path in paths:
         file = path.relative_to(folder).with_suffix("").as_posix()
         for case in json.loads(path.read_text()):

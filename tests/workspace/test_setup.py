@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -126,11 +127,20 @@ def test_clients_on_node_are_installed_as_locked_and_once(
     assert workspace.steps == []
 
 
+def test_running_needs_no_clients_and_samples(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
+        monkeypatch.setattr(setup, name, functools.partial(workspace.steps.append, name))
+    setup.main("run")
+    assert workspace.steps == ["uv", "environment", "compile_sources", "fill_wheelhouse"]
+    setup.main("test")
+    assert workspace.steps[6:] == ["install_node_clients", "fetch_samples"]
+
+
 @pytest.mark.usefixtures("workspace")
 def test_a_tool_that_fails_is_named_with_what_may_fix_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "sync", lambda: subprocess.run(["false", "--now"], check=True))
     with pytest.raises(SystemExit) as ended:
-        setup.main()
+        setup.main("run")
     message = str(ended.value.code)
     assert "`false --now` failed with exit code 1" in message
     assert "PIP_INDEX_URL" in message

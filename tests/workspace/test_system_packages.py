@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools import system_packages
-from tools.system_packages import SystemPackage, apt_command, check_python, explain, main, needed
+from tools.system_packages import SystemPackage, Use, apt_command, check_python, explain, main, needed
 
 COMPILER = SystemPackage("g++", is_present=False, purpose="compiling")
 EMULATOR = SystemPackage("qemu-user", is_present=False, purpose="emulating", is_required=False)
@@ -29,8 +29,8 @@ class Machine:
         monkeypatch.setattr(system_packages, "apt_command", lambda: apt)
         monkeypatch.setattr(system_packages, "install", self.install)
 
-    def needed(self, *, exhaustive: bool) -> list[SystemPackage]:
-        return [*self.lacking, CLANG] if exhaustive else self.lacking
+    def needed(self, use: Use) -> list[SystemPackage]:
+        return [*self.lacking, CLANG] if use == Use.EXHAUSTIVE else self.lacking
 
     def install(self, _apt: list[str], packages: list[SystemPackage]) -> None:
         self.lacking = []
@@ -40,7 +40,7 @@ class Machine:
 def exit_status() -> object:
     """Return the exit status of the installation of system packages."""
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(Use.TEST)
     return ended.value.code
 
 
@@ -53,7 +53,18 @@ def test_message_names_every_missing_package_and_the_command() -> None:
 
 def test_packages_are_those_of_the_python_that_runs() -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert {f"python{version}-venv", f"python{version}-dev"} <= {package.name for package in needed()}
+    assert {f"python{version}-venv", f"python{version}-dev"} <= {package.name for package in needed(Use.RUN)}
+
+
+def test_running_needs_less_than_testing() -> None:
+    running, testing, everything = (
+        [package.name for package in needed(use)] for use in (Use.RUN, Use.TEST, Use.EXHAUSTIVE)
+    )
+    assert all(package.is_required for package in needed(Use.RUN))
+    assert "curl" not in running
+    assert "curl" in testing
+    assert "valgrind" not in testing
+    assert set(running) < set(testing) < set(everything)
 
 
 def test_an_old_python_is_refused_before_anything_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,26 +108,25 @@ def test_missing_packages_are_installed_where_apt_may_run(
 def test_an_optional_package_is_asked_for_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(system_packages, "ENVIRONMENT", tmp_path / ".venv")
+    monkeypatch.setattr(system_packages, "SAMPLES", tmp_path / "samples")
     Machine(monkeypatch, EMULATOR, apt=["apt-get"])
     assert exit_status() == 0
     assert capsys.readouterr().err == ""
-    (tmp_path / ".venv").mkdir()
+    (tmp_path / "samples").mkdir()
     Machine(monkeypatch, EMULATOR, apt=["apt-get"])
     assert exit_status() == 0
     assert "qemu-user" in capsys.readouterr().err
 
 
-def test_exhaustive_tests_ask_for_their_packages_in_an_environment_that_exists(
+def test_exhaustive_tests_ask_for_their_packages_in_a_workspace_that_is_set_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(system_packages, "ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(system_packages, "SAMPLES", tmp_path)
     machine = Machine(monkeypatch, apt=["apt-get"])
-    with pytest.raises(SystemExit):
-        main()
+    assert exit_status() == 0
     assert machine.installed == []
     with pytest.raises(SystemExit):
-        main(exhaustive=True)
+        main(Use.EXHAUSTIVE)
     assert machine.installed == ["clang-19"]
 
 

@@ -95,9 +95,9 @@ class ModelTable:
         names = matching(asked, self.aliases, {*directories, *derived})
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
-        for name, place in directories.items():
-            if str(place) == asked:
-                return name, place
+        for name, known in directories.items():
+            if str(known) == asked:
+                return name, known
         if allow_path and (directory := _directory(asked)) is not None:
             return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
