@@ -184,6 +184,22 @@ async def test_ctrl_c_quits_only_when_pressed_twice(make_tui: MakeTui) -> None:
     assert tui.return_code == 0
 
 
+async def test_a_daemon_that_is_back_is_asked_again(
+    daemon: ScriptedDaemon, make_tui: MakeTui, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmd_tui.state.follower.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("llmd_tui.app.REFRESH_S", 0.01)
+    tui = make_tui(Second)
+    daemon.gets["/llmd/devices"] = {"devices": []}
+    daemon.snapshot()
+    async with tui.run_test() as pilot:
+        await until(pilot, lambda: tui.follower.status == "connected" and len(daemon.asked) == 1)
+        daemon.drop(DaemonUnreachableError("it was killed"))
+        await until(pilot, lambda: "it was killed" in status(tui))
+        daemon.snapshot()
+        await until(pilot, lambda: len(daemon.asked) == 2)
+
+
 async def test_copied_text_is_also_in_a_private_file(make_tui: MakeTui, tmp_path: Path) -> None:
     tui = make_tui(First)
     async with tui.run_test() as pilot:

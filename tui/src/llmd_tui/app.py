@@ -88,6 +88,7 @@ class LlmdTui(App[None]):
         self._failures = failures
         self._first = first
         self._failure = ""
+        self._was_lost = False
         self._asked_to_quit = -AGAIN_S
         self.chat_wanted = ""
         """The model of a new chat, until the chat screen has begun it."""
@@ -125,6 +126,7 @@ class LlmdTui(App[None]):
         if self.follower.changed.is_set():
             self.follower.changed.clear()
             self.show_now()
+            self._fetch_from_another()
 
     def show_now(self) -> None:
         """Show the state on the present screen, unless it is being made or taken down."""
@@ -248,6 +250,13 @@ class LlmdTui(App[None]):
             self.notify(done)
             if isinstance(self.screen, DaemonScreen):
                 self.screen.begin_fetch()
+
+    def _fetch_from_another(self) -> None:
+        """Ask again what the screen shows when the daemon is back: it may be another one."""
+        is_back = self._was_lost and self.follower.status == "connected"
+        self._was_lost = self.follower.status == "lost"
+        if is_back and isinstance(self.screen, DaemonScreen):
+            self.screen.begin_fetch()
 
     def _show_status(self, screen: DaemonScreen) -> None:
         follower = self.follower
