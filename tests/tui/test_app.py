@@ -15,6 +15,7 @@ from llmd_tui import actions
 from llmd_tui.app import LlmdTui
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.help_dialog import HelpDialog
 from llmd_tui.widgets.status_line import StatusLine
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pilots import lines, press, text, until
@@ -182,6 +183,38 @@ async def test_ctrl_c_quits_only_when_pressed_twice(make_tui: MakeTui) -> None:
         await pilot.press("ctrl+c")
         await asyncio.sleep(0)
     assert tui.return_code == 0
+
+
+async def test_a_screen_goes_on_behind_a_dialog_and_ctrl_q_leaves_from_there(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(First, clock=iter(range(10_000)).__next__)
+    daemon.snapshot(models=(model("guide"),))
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "● 0 tok/s" in text(tui))
+        await pilot.press("f1")
+        await until(pilot, lambda: "On every screen" in text(tui))
+        daemon.send("report", models=(model("guide", output_tokens=700), model("other")), processes={})
+        await until(pilot, lambda: "● 0 tok/s" not in lines(tui)[0])
+        assert isinstance(tui.screen, HelpDialog)
+        assert tui.shown is not None
+        assert tui.shown.query_one("#seen", Static).render() == "guide, other"
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: not tui.is_running)
+    assert tui.return_code == 0
+
+
+async def test_a_screen_behind_a_dialog_is_fetched_again(
+    daemon: ScriptedDaemon, make_tui: MakeTui, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Second, "FETCH_S", 0.01)
+    daemon.gets["/llmd/devices"] = {"devices": []}
+    tui = make_tui(Second)
+    async with tui.run_test() as pilot:
+        await pilot.press("?")
+        await until(pilot, lambda: isinstance(tui.screen, HelpDialog))
+        asked = len(daemon.asked)
+        await until(pilot, lambda: len(daemon.asked) > asked)
 
 
 async def test_a_daemon_that_is_back_is_asked_again(

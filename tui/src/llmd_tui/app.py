@@ -61,7 +61,7 @@ class LlmdTui(App[None]):
         Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
         Binding("question_mark,f1", "help", "Help", id="help"),
         Binding("ctrl+c", "copy_or_quit", "Copy or cancel", show=False, priority=True, id="copy"),
-        Binding("ctrl+q", "quit", "Quit", id="quit"),
+        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit"),  # in dialogs too
     ]
 
     def __init__(
@@ -128,10 +128,16 @@ class LlmdTui(App[None]):
             self.show_now()
             self._fetch_from_another()
 
+    @property
+    def shown(self) -> DaemonScreen | None:
+        """The present screen; a dialog may be in front of it."""
+        stack = reversed(self.screen_stack if self.is_running else ())
+        return next((screen for screen in stack if isinstance(screen, DaemonScreen)), None)
+
     def show_now(self) -> None:
         """Show the state on the present screen, unless it is being made or taken down."""
-        screen = self.screen if self.is_running else None
-        if isinstance(screen, DaemonScreen) and screen.is_mounted:
+        screen = self.shown
+        if screen is not None and screen.is_mounted:
             self._show_status(screen)
             if self.follower.status != "connecting":
                 screen.show_state(self.state)
@@ -169,8 +175,8 @@ class LlmdTui(App[None]):
         self.prefer(ascii=not self.preferences.ascii)
         self.set_class(self.preferences.ascii, "-ascii")
         self.show_now()
-        if isinstance(self.screen, DaemonScreen):
-            self.screen.begin_fetch()
+        if self.shown is not None:
+            self.shown.begin_fetch()
 
     def action_help(self) -> None:
         """Show the keys of the focused part, of the screen, and of every screen."""
@@ -248,15 +254,15 @@ class LlmdTui(App[None]):
             self.notify(str(error), severity="error", timeout=10)
         else:
             self.notify(done)
-            if isinstance(self.screen, DaemonScreen):
-                self.screen.begin_fetch()
+            if self.shown is not None:
+                self.shown.begin_fetch()
 
     def _fetch_from_another(self) -> None:
         """Ask again what the screen shows when the daemon is back: it may be another one."""
         is_back = self._was_lost and self.follower.status == "connected"
         self._was_lost = self.follower.status == "lost"
-        if is_back and isinstance(self.screen, DaemonScreen):
-            self.screen.begin_fetch()
+        if is_back and self.shown is not None:
+            self.shown.begin_fetch()
 
     def _show_status(self, screen: DaemonScreen) -> None:
         follower = self.follower

@@ -131,7 +131,7 @@ class DaemonScreen(Screen[None]):
             self.tui.forget_failure()
 
     def _fetch_if_shown(self) -> None:
-        if self.is_current:
+        if self.tui.shown is self:
             self.begin_fetch()
 
 

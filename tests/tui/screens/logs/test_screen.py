@@ -94,6 +94,19 @@ async def test_the_stream_ends_with_the_screen_and_goes_on_without_repeating(
         assert len(lines(tui)) == 8
 
 
+async def test_the_log_goes_on_behind_a_dialog(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(LogsScreen)
+    send(daemon)
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        screen = tui.screen
+        await pilot.press("?")
+        await until(pilot, lambda: tui.screen is not screen)
+        send(daemon, first=len(LINES))
+        await until(pilot, lambda: len(screen.query_one(RichLog).lines) == 8)
+        assert daemon.left == []
+
+
 async def test_shown_lines_are_copied(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
     tui = make_tui(LogsScreen)
     send(daemon)

@@ -68,8 +68,9 @@ class LogsScreen(DaemonScreen):
         self.query_one(RichLog).focus()
 
     def on_screen_suspend(self) -> None:
-        """End the stream: a screen that is not shown asks for nothing."""
-        self.workers.cancel_group(self, "fetch")
+        """End the stream: a screen that is not shown asks for nothing. Behind a dialog it is shown."""
+        if self.tui.shown is not self:
+            self.workers.cancel_group(self, "fetch")
 
     async def fetch(self) -> None:
         """Follow the log until cancelled; connect again when the connection is lost."""
