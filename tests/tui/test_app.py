@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd_tui import actions
 from llmd_tui.app import LlmdTui
+from llmd_tui.daemon.access import RefusedError
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.help_dialog import HelpDialog
@@ -215,6 +216,37 @@ async def test_a_screen_behind_a_dialog_is_fetched_again(
         await until(pilot, lambda: isinstance(tui.screen, HelpDialog))
         asked = len(daemon.asked)
         await until(pilot, lambda: len(daemon.asked) > asked)
+
+
+class Chatting(First):
+    NAME = "chatting"
+    MANAGES = False
+
+
+async def test_a_key_that_may_only_chat_is_explained_where_it_is_not_enough(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(Chatting, Second)
+    daemon.drop(RefusedError("the key mine does not allow management requests", may_chat=True))
+    async with tui.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "○ not allowed to manage" in text(tui))
+        assert "the key mine" not in text(tui)
+        await pilot.press("2")
+        await until(pilot, lambda: "This needs a key that may manage the daemon: the key mine" in text(tui))
+        assert "llmd keys add NAME --manage" in text(tui)
+        assert not tui.screen.query_one("#body").display
+        assert daemon.asked == []
+    assert daemon.connected_after == [None]
+
+
+async def test_a_wrong_key_is_named_on_every_screen(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(Chatting, Second)
+    daemon.drop(RefusedError("this API key is unknown"))
+    async with tui.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: "this API key is unknown" in status(tui))
+        await pilot.press("2")
+        await until(pilot, lambda: "Set LLMD_API_KEY to a key of this daemon" in text(tui))
+    assert daemon.connected_after == [None]
 
 
 async def test_a_daemon_that_is_back_is_asked_again(

@@ -16,7 +16,7 @@ from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.clipboard import copied_natively, kept_in_file, native_program
 from llmd_tui.commands import LlmdCommands
-from llmd_tui.daemon.access import Daemon
+from llmd_tui.daemon.access import Daemon, RefusedError
 from llmd_tui.diagnosis import DiagnosisCard, diagnosis
 from llmd_tui.keys import keys_text
 from llmd_tui.preferences import Preferences
@@ -139,6 +139,7 @@ class LlmdTui(App[None]):
         screen = self.shown
         if screen is not None and screen.is_mounted:
             self._show_status(screen)
+            screen.show_refusal(self.follower.refusal)
             if self.follower.status != "connecting":
                 screen.show_state(self.state)
 
@@ -154,7 +155,8 @@ class LlmdTui(App[None]):
 
     def show_failure(self, error: LlmdError) -> None:
         """Say on the status line that something could not be fetched."""
-        self._failure = str(error)
+        refused = self.follower.refusal is not None and isinstance(error, RefusedError)
+        self._failure = "" if refused else str(error)  # a refusal is shown once
         self.show_now()
 
     def forget_failure(self) -> None:
@@ -267,6 +269,8 @@ class LlmdTui(App[None]):
     def _show_status(self, screen: DaemonScreen) -> None:
         follower = self.follower
         reason = "" if follower.status == "connected" else follower.reason
+        if follower.refusal is not None and (screen.MANAGES or follower.refusal.may_chat):
+            reason = ""  # the screen says it, or does not need what is refused
         for line in screen.query(StatusLine):
             line.show(
                 self.state,

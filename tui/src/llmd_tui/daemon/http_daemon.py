@@ -16,7 +16,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from llmd.api.errors import ContextLengthError, DaemonUnreachableError, LlmdError
 from llmd.client import find_daemon
 from llmd.config import Address, TcpAddress, UnixAddress
-from llmd_tui.daemon.access import Event
+from llmd_tui.daemon.access import Event, RefusedError
 
 DATA = b"data:"
 DONE = b"[DONE]"
@@ -199,6 +199,9 @@ def _refusal(body: Mapping[str, Any]) -> LlmdError:
     error = body.get("error")
     if isinstance(error, dict) and error.get("code") == "context_length_exceeded":
         return ContextLengthError(int(error.get("n_prompt_tokens", 0)), int(error.get("n_ctx", 0)))
+    if isinstance(error, dict) and error.get("type") in {"authentication_error", "permission_error"}:
+        may_chat = error["type"] == "permission_error"
+        return RefusedError(str(error.get("message")), hint=str(error.get("hint") or ""), may_chat=may_chat)
     if isinstance(error, dict):
         return LlmdError(str(error.get("message", error)), hint=str(error.get("hint") or ""))
     return LlmdError(str(error)) if error else _stranger()

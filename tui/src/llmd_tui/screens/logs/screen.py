@@ -16,6 +16,7 @@ from textual.widgets import Input, RichLog
 
 from llmd.api.errors import LlmdError
 from llmd_tui import actions
+from llmd_tui.daemon.access import RefusedError
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.logs.records import KEPT, Record, Records
 from llmd_tui.state.follower import FIRST_WAIT_S, LONGEST_WAIT_S
@@ -79,6 +80,8 @@ class LogsScreen(DaemonScreen):
             before = self._received
             try:
                 await self._follow()
+            except RefusedError:
+                raise  # trying again with the same key does not help
             except LlmdError as error:
                 self.tui.show_failure(error)
             if self._received != before:
