@@ -229,11 +229,11 @@ async def test_a_key_that_may_only_chat_is_explained_where_it_is_not_enough(
     tui = make_tui(Chatting, Second)
     daemon.drop(RefusedError("the key mine does not allow management requests", may_chat=True))
     async with tui.run_test(size=(120, 24)) as pilot:
-        await until(pilot, lambda: "○ not allowed to manage" in text(tui))
+        await until(pilot, lambda: "○ may not manage" in text(tui))
         assert "the key mine" not in text(tui)
         await pilot.press("2")
         await until(pilot, lambda: "This needs a key that may manage the daemon: the key mine" in text(tui))
-        assert "llmd keys add NAME --manage" in text(tui)
+        assert "Set LLMD_API_KEY to such a key" in text(tui)
         assert not tui.screen.query_one("#body").display
         assert daemon.asked == []
     assert daemon.connected_after == [None]

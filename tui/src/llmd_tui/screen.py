@@ -164,9 +164,8 @@ def refusal_words(refusal: RefusedError) -> str:
     if not refusal.may_chat:
         return f"{refusal}\n\nSet LLMD_API_KEY to a key of this daemon and start llmd tui again."
     return (
-        f"This needs a key that may manage the daemon: {refusal.message}.\n\n"
-        "The owner of the daemon makes one with `llmd keys add NAME --manage`. Set LLMD_API_KEY to it and "
-        "start llmd tui again. The chat needs no such key."
+        f"This needs a key that may manage the daemon: {refusal}.\n\n"
+        "Set LLMD_API_KEY to such a key and start llmd tui again. The chat works without."
     )
 
 

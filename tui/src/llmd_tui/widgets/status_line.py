@@ -16,7 +16,7 @@ SYMBOLS = {"connected": "●", "connecting": "◌", "lost": "✗", "refused": "�
 WITHOUT_FIGURES: Mapping[Status, str] = {
     "connecting": "connecting",
     "lost": "no connection",
-    "refused": "not allowed to manage",
+    "refused": "may not manage",
 }
 NARROW = 100
 """Columns below which the daemon's address is left out, and names of screens are closer together."""
