@@ -126,7 +126,7 @@ async def result(screen: ChatScreen, text: str = "") -> None:
         leaf = (await chat.add("tool", Content(written, calls=(call,)), chat.tree.leaf)).message_id
         await screen.show_chat()
         if call is calls[-1]:
-            await screen.answer(leaf)
+            screen.answer(leaf)
 
 
 async def think(screen: ChatScreen, text: str = "") -> None:
