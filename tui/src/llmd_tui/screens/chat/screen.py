@@ -49,6 +49,7 @@ class ChatScreen(DaemonScreen):
     """One chat is shown; others may go on in the background."""
 
     NAME = "chat"
+    MANAGES = False
     CSS_PATH = "screen.tcss"
     FETCH_S = 10.0
     COMMANDS: ClassVar[set[Any]] = {ChatCommands}
@@ -88,10 +89,8 @@ class ChatScreen(DaemonScreen):
             yield Composer(id="composer")
 
     def on_mount(self) -> None:
-        folder = self.tui.folders.data
-        self.store = BackgroundStore(
-            partial(ChatStore.open, folder, time.time), partial(ChatStore.in_memory, time.time)
-        )
+        folder, now = self.tui.folders.data, time.time
+        self.store = BackgroundStore(partial(ChatStore.open, folder, now), partial(ChatStore.in_memory, now))
         self.saved = SavedFiles(folder / "conversations")
         settings = Settings(model=self.tui.preferences.model)
         self.chat = OpenChat(self.store, msgspec.structs.replace(UNSAVED, settings=settings))
