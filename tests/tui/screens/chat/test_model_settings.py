@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import LlmdError
-from llmd_tui.screens.chat.model_settings import Range, accepted_ranges, applied, check, model_values
+from llmd_tui.screens.chat.model_settings import Range, accepted_ranges, applied, checked, model_values
 from llmd_tui.screens.chat.request_body import ROUTE
 from llmd_tui.screens.chat.store.records import Settings
 from tests.tui.scripted_daemon import ScriptedDaemon
@@ -43,9 +43,9 @@ async def test_ranges_are_those_of_the_daemons_description(daemon: ScriptedDaemo
 def test_a_value_that_the_daemon_would_refuse_is_said(settings: Settings, words: str) -> None:
     ranges = {"temperature": Range(minimum=0, maximum=2), "top_p": Range(exclusive_minimum=0, maximum=1)}
     with pytest.raises(LlmdError, match=words):
-        check(settings, ranges)
-    check(Settings(temperature=2.0, top_p=1.0, seed=5), ranges)
-    check(settings, {})
+        checked(settings, ranges)
+    checked(Settings(temperature=2.0, top_p=1.0, seed=5), ranges)
+    checked(settings, {})
 
 
 async def test_the_models_values_have_the_names_of_the_settings(daemon: ScriptedDaemon) -> None:

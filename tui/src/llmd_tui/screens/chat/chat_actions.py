@@ -15,7 +15,7 @@ from llmd_tui.screens.chat.editor import edited_outside
 from llmd_tui.screens.chat.export import export as write_export
 from llmd_tui.screens.chat.generation_settings import changed, with_number, with_schema, with_thinking
 from llmd_tui.screens.chat.model_list import rows
-from llmd_tui.screens.chat.model_settings import accepted_ranges, applied, check, model_values
+from llmd_tui.screens.chat.model_settings import accepted_ranges, applied, checked, model_values
 from llmd_tui.screens.chat.open_chat import OpenChat
 from llmd_tui.screens.chat.request_body import as_curl, chat_body
 from llmd_tui.screens.chat.session_actions import rename as rename_session
@@ -87,8 +87,7 @@ async def settings(screen: ChatScreen, text: str = "") -> None:
     present, daemon = screen.chat.settings, screen.daemon
     ranges, models = await accepted_ranges(daemon), await model_values(daemon, present.model)
     if name:
-        wanted: Settings | None = with_number(present, name, value)
-        check(wanted, ranges)
+        wanted: Settings | None = checked(with_number(present, name, value), ranges)
     else:
         wanted = await screen.ask(SettingsDialog(present, ranges, models))
     if wanted is not None:

@@ -67,8 +67,8 @@ async def model_values(daemon: Daemon, model: str) -> Mapping[str, str]:
     return dict(_value(line) for line in str(described.get("parameters") or "").splitlines() if line.strip())
 
 
-def check(settings: Settings, ranges: Ranges) -> None:
-    """Check the numbers among settings.
+def checked(settings: Settings, ranges: Ranges) -> Settings:
+    """Return the settings, whose numbers the daemon accepts.
 
     Raises:
         LlmdError: the daemon would refuse one of them.
@@ -77,6 +77,7 @@ def check(settings: Settings, ranges: Ranges) -> None:
         value = getattr(settings, name)
         if value is not None and name in ranges:
             ranges[name].check(name, value)
+    return settings
 
 
 def applied(settings: Settings, values: Mapping[str, str]) -> str:

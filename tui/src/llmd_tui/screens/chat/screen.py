@@ -266,6 +266,7 @@ class ChatScreen(DaemonScreen):
         today = datetime.now(UTC).astimezone().date()
         listed.show(found, today, self.chat.session.session_id)
 
+    @on(Prompt.Left)
     def focus_messages(self) -> None:
         """Put the cursor on the last message; without one, on nothing, so that digits open screens."""
         if self.chat.is_empty:
@@ -281,8 +282,8 @@ class ChatScreen(DaemonScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let Esc stop an answer that is being written, unless it first leaves the search or the chats."""
-        if action == "back":
-            return self._is_ready and self._can_go_back()
+        if action == "back" and self._is_ready:
+            return not self.prompt.has_focus or self.find_bar.display or bool(self.edited)
         if action != "stop_answer":
             return super().check_action(action, parameters)
         searches = any(one.display for one in self.query(FindBar))
@@ -290,11 +291,8 @@ class ChatScreen(DaemonScreen):
         return self._is_ready and self.sending.can_stop(self.chat) and not aside
 
     def action_back(self) -> None:
-        """Leave what is open, or go back to the prompt.
-
-        Esc never leaves the prompt: pressed when an answer has just ended, it would turn what is typed next
-        into keys.
-        """
+        """Leave what is open, or go back to the prompt."""
+        # It never leaves the prompt: pressed when an answer has just ended, it would turn words into keys.
         if self.find_bar.display:
             self.find_bar.display = False
             self.query(MessageView).remove_class("found")
@@ -369,10 +367,6 @@ class ChatScreen(DaemonScreen):
     def want_of_message(self, event: MessageView.Wanted) -> None:
         self.act_on(event.action, event.message_id)
 
-    @on(Prompt.Left)
-    def leave_prompt(self) -> None:
-        self.focus_messages()
-
     @on(Conversation.Left)
     def back_to_prompt(self) -> None:
         self.prompt.focus()
@@ -395,9 +389,6 @@ class ChatScreen(DaemonScreen):
         self.drafting.describe()
         self._is_ready = True
         self.show_state(self.tui.state)
-
-    def _can_go_back(self) -> bool:
-        return self.find_bar.display or self.edited is not None or not self.prompt.has_focus
 
     async def _open_session(self, session_id: int) -> None:
         await self.open(await OpenChat.load(self.store, session_id))

@@ -20,7 +20,7 @@ from llmd_tui.screens.chat.generation_settings import (
     with_schema,
     with_thinking,
 )
-from llmd_tui.screens.chat.model_settings import Ranges, check
+from llmd_tui.screens.chat.model_settings import Ranges, checked
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.widgets.dialog import Dialog
 
@@ -76,7 +76,7 @@ class SettingsDialog(Dialog[Settings]):
         try:
             for name in NUMBERS:
                 settings = with_number(settings, name, values[name])
-            check(settings, self._ranges)
+            settings = checked(settings, self._ranges)
             settings = with_thinking(settings, values[REASONING] or DEFAULT)
             if values[SCHEMA] != self._settings.schema_file:
                 settings = with_schema(settings, values[SCHEMA])
