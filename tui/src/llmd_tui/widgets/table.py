@@ -132,6 +132,11 @@ class Table(ScrollView, can_focus=True):
         self._keep_cursor_visible()
         self.refresh()
 
+    def show_first(self) -> None:
+        """Move the cursor to the first row, and show it."""
+        self.move_to(0)
+        self.scroll_to(y=0, animate=False, force=True, immediate=True)
+
     def go_to(self, key: str) -> None:
         """Move the cursor to the row of this key, if it is shown."""
         place = next((place for place, row in enumerate(self._rows) if row.key == key), None)

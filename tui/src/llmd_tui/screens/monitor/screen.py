@@ -70,7 +70,9 @@ class MonitorScreen(DaemonScreen):
         self.query_one("#filter").display = False
 
     def on_screen_resume(self) -> None:
-        self.query_one(Table).focus()
+        table = self.query_one(Table)
+        table.focus()
+        self.call_later(table.show_first)  # once the state is shown: what runs and waits is at the top
 
     def on_resize(self, event: events.Resize) -> None:
         """Show taller graphs where there is room."""
