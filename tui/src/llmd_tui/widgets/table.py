@@ -95,6 +95,11 @@ class Table(ScrollView, can_focus=True):
         return self._rows[self._cursor].key if self._rows else None
 
     @property
+    def is_at_first(self) -> bool:
+        """Whether the cursor is on the first row."""
+        return self._cursor == 0
+
+    @property
     def shown_columns(self) -> tuple[int, ...]:
         """Indices of the columns for which there is room."""
         return tuple(fitting(self.columns, self._room))

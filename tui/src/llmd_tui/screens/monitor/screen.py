@@ -56,6 +56,7 @@ class MonitorScreen(DaemonScreen):
         self._window = next(iter(WINDOWS))
         self._frozen = False
         self._wanted = ""
+        self._had_live = False
 
     def compose_body(self) -> ComposeResult:
         yield Verdicts()
@@ -86,13 +87,24 @@ class MonitorScreen(DaemonScreen):
         for name, graph in self._graphs.items():
             graph.show(state.history.tail(name, count))
         empty = "No request contains this text." if self._wanted else "No requests yet."
-        self.query_one(Table).show(shown_rows(state, self._wanted), Sorting(), empty=empty)
+        table = self.query_one(Table)
+        # Where all had ended, nobody chose the first row: the cursor goes to the first live request. It never
+        # goes from one live request to another by itself, since x would then end the wrong one.
+        goes_to_first = table.is_at_first and not self._had_live
+        self._had_live = bool(state.requests)
+        table.show(shown_rows(state, self._wanted), Sorting(), empty=empty)
+        if goes_to_first and state.requests:
+            table.move_to(0)
 
     def action_cancel_request(self) -> None:
         """End the request under the cursor."""
         selected = self.query_one(Table).selected
         if selected is None or selected not in self.tui.state.requests:
-            self.notify("No running request is selected.", severity="warning")
+            live = (
+                "Home goes to the first that has not." if self.tui.state.requests else "None runs or waits."
+            )
+            has_ended = "" if selected is None else "The request under the cursor has ended. "
+            self.notify(f"{has_ended}{live}", severity="warning")
             return
         self.post_message(actions.CancelRequest(selected))
 
