@@ -146,21 +146,27 @@ def converted(given: SettingValue) -> Origin:
             hint="correct it there, or remove it to use the default"
             + (f": `{removal}`" if (removal := given.origin.removal(given.key, given.model)) else ""),
         )
-        refused.line = given.origin.line
-        raise refused from error
+        raise _placed(refused, given) from error
     origin = msgspec.structs.replace(given.origin, value=getattr(part, name))
     if given.key in ADDRESSES:
-        _check_addresses(given.key, origin)
+        try:
+            _check_addresses(given.key, origin)
+        except ConfigError as refused:
+            raise _placed(refused, given) from None
     return origin
 
 
 def _check_addresses(key: str, origin: Origin) -> None:
     for text in (origin.value,) if isinstance(origin.value, str) else origin.value or ():
-        try:
-            parse_address(text, f"{key} from {origin.place}")
-        except ConfigError as error:
-            error.line = origin.line
-            raise
+        parse_address(text, f"{key} from {origin.place}")
+
+
+def _placed(error: ConfigError, given: SettingValue) -> ConfigError:
+    """Return an error with the setting that it is about, and the place in a file that sets it."""
+    error.setting = given.key.partition(".")[2]
+    if given.origin.line is not None:
+        error.file, error.line = Path(given.origin.source), given.origin.line
+    return error
 
 
 def _owner(section: type[Struct], name: str) -> type[Struct]:

@@ -1,4 +1,4 @@
-"""Wrong settings: found although no other command runs with them, and gone after the fix was typed."""
+"""Wrong settings: found although few commands run with them, and gone after the fix was typed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.daemon.cli.doctor.patient import Patient
 
 def test_a_wrong_value_in_the_file(patient: Patient) -> None:
     patient.set_up("# mine\n[engine]\nslots = 'many'  # why?\nmax_ctx = 9\n")
-    assert patient.shell("llmd list").returncode == 2
+    assert patient.shell("llmd config show").returncode == 2
     found = patient.cured("settings", "settings")
     assert (found["status"], f"engine.slots from {patient.config}:3 is 'many'" in found["seen"]) == (
         "fail",
         True,
     )
     assert patient.config.read_text() == "# mine\n[engine]\nmax_ctx = 9\n"
-    assert patient.shell("llmd list").returncode == 0
+    assert patient.shell("llmd config show").returncode == 0
 
 
 def test_each_wrong_value_is_told(patient: Patient) -> None:

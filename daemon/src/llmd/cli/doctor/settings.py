@@ -1,4 +1,4 @@
-"""The setting variables and files: an invalid value makes every other command fail."""
+"""The setting variables and files: an invalid value keeps a daemon from starting."""
 
 from __future__ import annotations
 
