@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from llmd.api.integer_formats import OWN_FORMATS
+
 Seconds = Annotated[float, Meta(ge=0)]
 PositiveSeconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -18,6 +20,8 @@ ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
 """Written as an integer or with a unit: ``8GiB``, ``500MB``."""
 Duration = Annotated[float, Meta(le=1e9, extra={"unit": "duration"})]
 """Seconds, written as a number or as ``90s``, ``10m``, ``1h30m``."""
+QuantFormat = Annotated[str, Meta(extra={"choices": OWN_FORMATS})]
+"""One of many names. Backends need not have it: they take the next of their own, so no plugin adds a name."""
 
 
 class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,7 +131,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Sequences that run at a time."""
     prefill_chunk: Count = 256
     """Most prompt tokens in one step."""
-    quant: str | None = None
+    quant: QuantFormat | None = None
     """Format that weights are quantised to; None: as they are stored."""
     activations: Literal["int8", "f32", "f16", "bf16"] | None = None
     """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to

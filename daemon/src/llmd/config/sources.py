@@ -28,7 +28,7 @@ from llmd.config.setting_values import (
     unknown_variables,
     values_of_environment,
 )
-from llmd.config.values import decode, expected_form
+from llmd.config.values import decode, expected_instead
 
 ADDRESSES = frozenset({"server.addr", "client.host"})
 
@@ -142,7 +142,7 @@ def converted(given: SettingValue) -> Origin:
     except (msgspec.ValidationError, ValueError) as error:
         called = setting_name(given.key, given.model)
         refused = ConfigError(
-            f"{called} from {given.origin.place} is {value!r}, expected {expected_form(field.type)}",
+            f"{called} from {given.origin.place} is {value!r}, expected {expected_instead(field.type, value)}",
             hint="correct it there, or remove it to use the default"
             + (f": `{removal}`" if (removal := given.origin.removal(given.key, given.model)) else ""),
         )
