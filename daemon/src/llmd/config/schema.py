@@ -20,7 +20,8 @@ ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
 """Written as an integer or with a unit: ``8GiB``, ``500MB``."""
 Duration = Annotated[float, Meta(le=1e9, extra={"unit": "duration"})]
 """Seconds, written as a number or as ``90s``, ``10m``, ``1h30m``."""
-QuantFormat = Annotated[str, Meta(extra={"choices": OWN_FORMATS})]
+AS_STORED = "none"
+QuantFormat = Annotated[str, Meta(extra={"choices": (*OWN_FORMATS, AS_STORED)})]
 """One of many names. Backends need not have it: they take the next of their own, so no plugin adds a name."""
 
 
@@ -132,7 +133,8 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prefill_chunk: Count = 256
     """Most prompt tokens in one step."""
     quant: QuantFormat | None = None
-    """Format that weights are quantised to; None: as they are stored."""
+    """Format that weights are quantised to, or ``none``: as they are stored. Set for all models in a file or
+    variable, it does not apply to models whose weights are stored quantised."""
     activations: Literal["int8", "f32", "f16", "bf16"] | None = None
     """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to
     quantised weights only."""

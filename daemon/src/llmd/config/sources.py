@@ -51,6 +51,14 @@ class Settings(Struct, frozen=True):
         """Return the configuration for one model."""
         return _build({**self.origins, **self.models.get(name, {})})
 
+    def is_explicit(self, key: str, name: str) -> bool:
+        """Whether a setting was set for this one model, or with a flag: then it is no default that may not
+        apply.
+        """
+        common = self.origins[key]
+        origin = self.models.get(name, {}).get(key, common)
+        return origin != common or origin.source.startswith("--")
+
 
 def raise_error(error: ConfigError) -> None:
     """Raise an error: the report of those who need all values to be right."""
