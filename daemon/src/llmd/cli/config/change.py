@@ -103,6 +103,15 @@ def typed_value(key: str, texts: Sequence[str]) -> Any:
     return value
 
 
+def told_of_absent(model: str | None) -> None:
+    """Warn if a model that gets settings is not on this machine: it may be pulled later."""
+    from llmd.cli.config.absent_models import absent_models
+
+    if model is not None:
+        for absent in absent_models({model: ()}, lenient_settings(None).directories):
+            click.echo(f"llmd: warning: {absent.message}; {absent.hint}", err=True)
+
+
 def told_of_stronger(key: str, model: str | None, file: Path, config_file: Path | None) -> None:
     """Warn if a variable or another file also sets the setting, so that a change has no effect."""
     settings = lenient_settings(config_file)
