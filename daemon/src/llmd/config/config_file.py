@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmd.api.errors import ConfigError
+from llmd.config.other_tools import answer_to_setting
 from llmd.config.schema import PER_MODEL, Config
 from llmd.config.setting_values import (
     MODELS,
@@ -41,12 +42,15 @@ def values_of_text(path: Path, text: str, report: Report) -> Iterator[SettingVal
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        faulty = [one for one in statements(text) if one.error][:MAX_SYNTAX_ERRORS]
+        found = statements(text)
+        faulty = [one for one in found if one.error][:MAX_SYNTAX_ERRORS]
         for one in faulty:
             report(_unreadable(path, one.error, one.line, setting=_begun_setting(one.text)))
-        text, tables = _without_lines(
-            text, {one.line for one in faulty}, lambda rest: report(_unreadable(path, rest))
-        )
+        # What follows a header with an error would be in another table, and look wrong there.
+        left_out = {
+            number for one in (*faulty, *(one for one in found if one.is_stray)) for number in one.lines
+        }
+        text, tables = _without_lines(text, left_out, lambda rest: report(_unreadable(path, rest)))
     yield from _File(path, text, report).values(tables)
 
 
@@ -92,6 +96,9 @@ class _File:
         try:
             return known_key(name, keys, f"{table}{self._place(path)}")
         except ConfigError as error:
+            place = keys_by_name().get(path[-1])
+            if place is not None and not answer_to_setting(path[-1]):
+                error.hint = f"put it below `[{place.partition('.')[0]}]`"
             self._report(_placed(error, self._path, self._line(path)))
             return None
 
