@@ -17,7 +17,7 @@ from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.status_line import StatusLine
 from tests.tui.conftest import MakeTui, settled
-from tests.tui.pilots import text
+from tests.tui.pilots import lines, press, text, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -57,19 +57,32 @@ async def test_digits_open_screens_but_not_while_typing(daemon: ScriptedDaemon, 
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_help_lists_the_keys_that_do_something(make_tui: MakeTui, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize("closing", ["?", "escape"])
+async def test_help_lists_the_keys_until_a_key_closes_it(
+    make_tui: MakeTui, size: tuple[int, int], closing: str
+) -> None:
     tui = make_tui(First, Second)
     async with tui.run_test(size=size) as pilot:
-        await pilot.press("?", "3")
-        await settled(pilot)
-        shown = text(tui)
-        assert "Screen 2" in shown
-        assert "Screen 3" not in shown
-        assert "Copy or" in shown
+        await press(pilot, "?")
+        shown = " ".join(text(tui).split())
+        for line in ("Keys", "On every screen", "1 Open first", "2 Open second", "?, f1 Help"):
+            assert line in shown
+        await press(pilot, closing)
         assert isinstance(tui.screen, First)
-        await pilot.press("?")
-        await settled(pilot)
-        assert "Screen 2" not in text(tui)
+        assert "Open second" not in text(tui)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_notices_cover_neither_the_first_line_nor_the_lower_half(
+    make_tui: MakeTui, size: tuple[int, int]
+) -> None:
+    tui = make_tui(First)
+    async with tui.run_test(size=size, notifications=True) as pilot:
+        tui.notify("A notice of [some] words.", timeout=600)
+        await until(pilot, lambda: "of [some] words" in text(tui))
+        rows = [row for row, line in enumerate(lines(tui)) if "▌" in line]
+        assert rows[0] == 2
+        assert rows[-1] < size[1] // 2
 
 
 async def test_the_next_use_begins_where_the_last_ended(make_tui: MakeTui) -> None:
@@ -92,7 +105,7 @@ async def test_events_reach_the_shown_screen(daemon: ScriptedDaemon, make_tui: M
     async with tui.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
         assert tui.screen.query_one("#seen", Static).render() == "guide, other"
-        assert "● 0 tok/s  KV 10%  1 waiting" in status(tui)
+        assert "● 0 tok/s  1 waiting  KV 10%" in status(tui)
         assert daemon.address in status(tui)
 
 
@@ -105,6 +118,7 @@ async def test_a_lost_daemon_is_said_and_followed_again(
     daemon.drop(DaemonUnreachableError("the daemon is gone", hint="start it"))
     async with tui.run_test(size=(120, 40)) as pilot:
         await settled(pilot)
+        assert "✗ no connection" in status(tui)
         assert "the daemon is gone (start it)" in status(tui)
         daemon.snapshot(models=(model("back"),))
         await settled(pilot)

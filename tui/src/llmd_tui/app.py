@@ -18,10 +18,12 @@ from llmd_tui.clipboard import copied_natively, kept_in_file, native_program
 from llmd_tui.commands import LlmdCommands
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.diagnosis import DiagnosisCard, diagnosis
+from llmd_tui.keys import keys_text
 from llmd_tui.preferences import Preferences
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.state.follower import Follower
+from llmd_tui.widgets.help_dialog import HelpDialog
 from llmd_tui.widgets.status_line import StatusLine
 from llmd_tui.widgets.table_rows import Sorting
 
@@ -46,8 +48,15 @@ class LlmdTui(App[None]):
     TITLE = "llmd"
     ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar[set[Any]] = {LlmdCommands}
+    # Notices are at the top right: at the bottom are prompts, the room in the context, and the keys.
+    CSS = """
+    ToastRack {
+        dock: top;
+        align: right top;
+        margin: 1 0 0 0;
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(key), f"open_screen_at({key})", f"Screen {key}", show=False) for key in range(1, 10)),
         Binding("ctrl+t", "change_theme", "Theme", id="theme"),
         Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
         Binding("question_mark,f1", "help", "Help", id="help"),
@@ -95,8 +104,10 @@ class LlmdTui(App[None]):
         return tuple(self._screens)
 
     async def on_mount(self) -> None:
-        for name, screen in self._screens.items():
+        for key, (name, screen) in enumerate(self._screens.items(), start=1):
             self.add_mode(name, screen)
+            if key < 10:
+                self.bind(str(key), f"open_screen({name!r})", description=f"Open {name}", show=False)
         self.theme = self.preferences.theme
         self.set_class(self.preferences.ascii, "-ascii")
         wanted = self._first or self.preferences.screen
@@ -142,14 +153,8 @@ class LlmdTui(App[None]):
         self._failure = ""
         self.show_now()
 
-    def action_open_screen_at(self, key: int) -> None:
-        self.open_screen(self.screen_names[key - 1])
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the keys of screens that there are not."""
-        if action == "open_screen_at":
-            return parameters[0] in range(1, len(self._screens) + 1)
-        return super().check_action(action, parameters)
+    def action_open_screen(self, name: str) -> None:
+        self.open_screen(name)
 
     def action_change_theme(self) -> None:
         """Change between the dark and the light theme."""
@@ -162,13 +167,12 @@ class LlmdTui(App[None]):
         self.prefer(ascii=not self.preferences.ascii)
         self.set_class(self.preferences.ascii, "-ascii")
         self.show_now()
+        if isinstance(self.screen, DaemonScreen):
+            self.screen.begin_fetch()
 
     def action_help(self) -> None:
-        """Show or hide the keys of the focused widget."""
-        if self.screen.query("HelpPanel"):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        """Show the keys of the focused part, of the screen, and of every screen."""
+        self.push_screen(HelpDialog("Keys", keys_text(self.screen)))
 
     def action_copy_or_quit(self) -> None:
         """Copy the selected text; without one, cancel what the screen does, or quit if pressed twice."""
@@ -194,6 +198,10 @@ class LlmdTui(App[None]):
 
     def watch_theme(self, theme: str) -> None:
         self.prefer(theme=theme)
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a notice for a few seconds. Brackets in it are no markup: it may quote errors and names."""
+        super().notify(message, **options | {"markup": False})
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text and say where it went."""

@@ -14,13 +14,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.filter_table import FilterTable
+from llmd_tui.widgets.key_footer import KeyFooter
 from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.status_line import StatusLine
 
@@ -58,11 +58,15 @@ class DaemonScreen(Screen[None]):
     """Seconds between calls of `fetch` while the screen is shown; None: it is called once when shown."""
     AUTO_FOCUS: ClassVar[str | None] = ""  # so that digits open screens at once
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.BINDING_GROUP_TITLE = f"The screen {cls.NAME}"
+
     def compose(self) -> ComposeResult:
         yield StatusLine(self.NAME)
         with Container(id="body"):
             yield from self.compose_body()
-        yield Footer()
+        yield KeyFooter()
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the status line and the footer."""

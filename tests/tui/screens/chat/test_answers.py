@@ -92,5 +92,6 @@ async def test_it_says_how_far_it_is(store: BackgroundStore) -> None:
         )
     }
     assert one.words(state, 3.0) == f"◌ reading the prompt 5/10  {'■' * 10}{'·' * 10}  3 s – Esc stops it"
+    assert "  ##########..........  " in one.words(state, 3.0, ascii_only=True)
     one.answer.feed(chunk("a"), 4.0)
     assert one.words(state, 5.0) == "● writing – Esc stops it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.widgets import Static
+from textual.widgets._footer import FooterKey
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd_tui.screens.chat.request_body import COUNT_ROUTE, ROUTE
@@ -10,7 +11,7 @@ from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Content, Settings
 from llmd_tui.screens.chat.widgets.dialogs import Choose, Confirm
 from llmd_tui.screens.chat.widgets.line import Line
-from tests.tui.screens.chat.conftest import OpenChatScreen, chunk, usage, whole
+from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, usage, whole
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -36,6 +37,25 @@ async def test_a_question_is_answered_with_its_figures_and_both_are_kept(chat: O
         assert [one.content.text for one in kept] == shown.texts
 
 
+def escape(shown: Chat) -> str:
+    """Return what the footer says of Esc."""
+    return next(one.description for one in shown.screen.query(FooterKey) if one.key == "escape")
+
+
+async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.until(lambda: escape(shown) == "Back")
+        await shown.type("hello")
+        await shown.until(lambda: escape(shown) == "Stop")
+        await shown.pilot.press("ctrl+l")
+        await shown.until(lambda: escape(shown) == "Back")  # from the list of chats to the prompt
+        await shown.pilot.press("escape")
+        await shown.until(lambda: escape(shown) == "Stop")
+        await shown.pilot.press("escape")
+        await shown.until(lambda: escape(shown) == "Back")
+        await shown.settle()
+
+
 async def test_escape_stops_the_answer_at_the_daemon_and_c_continues_it(
     chat: OpenChatScreen, daemon: ScriptedDaemon
 ) -> None:
@@ -46,7 +66,7 @@ async def test_escape_stops_the_answer_at_the_daemon_and_c_continues_it(
         await shown.pilot.press("escape")
         await shown.settle()
         assert daemon.left == [ROUTE]
-        assert "✗ stopped – c continues it" in shown.line(-1, "foot")
+        assert "✗ stopped – Esc, then c continues it" in shown.line(-1, "foot")
         daemon.put(ROUTE, *whole(" answer"))
         await shown.pilot.press("escape", "c")
         await shown.until(lambda: shown.texts == ["go", "half an answer"])
@@ -202,4 +222,4 @@ async def test_an_answer_that_a_crash_cut_off_says_so(chat: OpenChatScreen) -> N
         question = await screen.chat.add("user", Content("one"), None)
         await screen.chat.add("assistant", Content("half", ending="running"), question.message_id)
         await screen.show_chat()
-        assert "llmd tui ended while this was written – c continues it" in shown.line(-1, "foot")
+        assert "llmd tui ended while this was written – Esc, then c continues it" in shown.line(-1, "foot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from llmd_tui.screens.kv.screen import KVScreen
 from llmd_tui.screens.logs.screen import LogsScreen
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pictures import THEMES, assert_picture
+from tests.tui.pilots import until
 from tests.tui.scripted_daemon import ScriptedDaemon
 
 LINES = (
@@ -94,3 +96,35 @@ async def test_shown_lines_are_copied(daemon: ScriptedDaemon, make_tui: MakeTui)
         copied = (tui.folders.state / "copied.txt").read_text()
         assert "engine_restarted" in copied
         assert "step" not in copied
+
+
+def is_wrapped(tui: LlmdTui, wanted: bool) -> bool:  # noqa: FBT001 - partial() gives it by position
+    return (len(lines(tui)) > 4) is wanted
+
+
+async def test_lines_are_wrapped_again_in_a_terminal_of_another_width(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(LogsScreen)
+    send(daemon)
+    async with tui.run_test(size=(200, 40)) as pilot:
+        await settled(pilot)
+        wide = lines(tui)
+        assert len(wide) == 4
+        for width in (40, 200):
+            await pilot.resize_terminal(width, 40)
+            await until(pilot, partial(is_wrapped, tui, width == 40))
+            assert all(len(line) <= width for line in lines(tui))
+        assert lines(tui) == wide
+
+
+async def test_a_log_without_lines_says_why_until_one_comes(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(LogsScreen)
+    async with tui.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: lines(tui) == ["No line of level info and above; l shows other levels."])
+        send(daemon)
+        await until(pilot, lambda: len(lines(tui)) == 4)
+        await pilot.press("slash", *"xyz")
+        await until(pilot, lambda: lines(tui)[0].startswith("No line of level info and above contains 'xyz'"))

@@ -15,6 +15,7 @@ from llmd_tui.screens.chat.open_chat import OpenChat
 from llmd_tui.screens.chat.request_body import ROUTE
 from llmd_tui.screens.chat.words import progress_share, progress_words
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.bars import plain_bar
 
 KEEP_S = 1.0
 """An unfinished answer is kept on disk this often, so that a crash loses little."""
@@ -61,14 +62,14 @@ class Running:
         if self.task is not None:
             self.task.cancel()
 
-    def words(self, state: DaemonState, now: float) -> str:
+    def words(self, state: DaemonState, now: float, *, ascii_only: bool = False) -> str:
         """Say how far it is."""
         if self.answer.has_begun:
             return "● writing – Esc stops it"
         model = str(self.body.get("model", ""))
         what = progress_words(state, self.request_id, model) or "waiting for the first token"
         done = progress_share(state, self.request_id, model)
-        bar = "" if done is None else f"  {'■' * round(done * BAR):·<{BAR}}"
+        bar = "" if done is None else f"  {plain_bar(done, BAR, ascii_only=ascii_only)}"
         return f"◌ {what}{bar}  {now - self.began:.0f} s – Esc stops it"
 
     async def keep(self) -> None:

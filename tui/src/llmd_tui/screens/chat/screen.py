@@ -50,7 +50,6 @@ class ChatScreen(DaemonScreen):
 
     NAME = "chat"
     CSS_PATH = "screen.tcss"
-    AUTO_FOCUS = "Prompt"
     FETCH_S = 10.0
     COMMANDS: ClassVar[set[Any]] = {ChatCommands}
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as in its base
@@ -58,7 +57,8 @@ class ChatScreen(DaemonScreen):
         (100, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Stop or back", id="chat.back"),
+        Binding("escape", "stop_answer", "Stop", id="chat.stop"),
+        Binding("escape", "back", "Back", id="chat.back"),
         Binding("ctrl+n", "obey('new')", "New", id="chat.new"),
         Binding("ctrl+l", "sessions", "Chats", id="chat.sessions"),
         Binding("ctrl+o", "obey('model')", "Model", id="chat.model"),
@@ -97,6 +97,7 @@ class ChatScreen(DaemonScreen):
         self.chat = OpenChat(self.store, msgspec.structs.replace(UNSAVED, settings=settings))
         self.run_worker(self.told(self._begin()), group="open")
         self.set_interval(PROGRESS_S, self.drafting.show_progress)
+        self.prompt.focus()
 
     async def on_unmount(self) -> None:
         await self.sending.end()
@@ -117,6 +118,8 @@ class ChatScreen(DaemonScreen):
         if not self._is_ready:
             return
         wanted, self.tui.chat_wanted = self.tui.chat_wanted, ""
+        if wanted:
+            self.prompt.focus()
         if wanted and (wanted != self.chat.settings.model or not self.chat.is_empty):
             self.run_worker(self.told(self.open_new(Settings(model=wanted))), group="open")
         self.drafting.show_progress()
@@ -196,6 +199,8 @@ class ChatScreen(DaemonScreen):
     def stop(self) -> bool:
         """End the answer of this chat; return whether one was being written."""
         return self.sending.stop(self.chat.session.session_id)
+
+    action_stop_answer = stop
 
     def cancel(self) -> bool:
         """Copy what is selected in the prompt, or stop the answer: what Ctrl-C does first."""
@@ -277,8 +282,16 @@ class ChatScreen(DaemonScreen):
     def action_act_on_last(self, name: str) -> None:
         self.act_on_last(name)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let Esc stop an answer that is being written, unless it first leaves the search or the chats."""
+        if action != "stop_answer":
+            return super().check_action(action, parameters)
+        searches = any(one.display for one in self.query(FindBar))
+        aside = searches or any(one.has_focus_within for one in self.query(SessionList))
+        return self._is_ready and self.running_id is not None and not aside
+
     def action_back(self) -> None:
-        """Leave what is open, stop the answer, or go between the prompt and the messages."""
+        """Leave what is open, or go between the prompt and the messages."""
         if self.find_bar.display:
             self.find_bar.display = False
             self.query(MessageView).remove_class("found")
@@ -287,8 +300,6 @@ class ChatScreen(DaemonScreen):
             if self.has_class("-narrow"):
                 self._show_list(shown=False)
             self.prompt.focus()
-        elif self.stop():
-            return
         elif self.edited is not None:
             self.edited = None
             self.composer.clear()

@@ -69,6 +69,7 @@ class Sending:
         answer = Answer(now, model=settings.model, seed=settings.seed, window=screen.window, before=before)
         running = Running(chat, message.message_id, answer, body, now)
         self._running.append(running)
+        screen.refresh_bindings()  # Esc stops it
         await screen.show_chat()  # first, so that an answer that comes at once finds its place
         screen.conversation.go_to_end()
         receive = partial(self._receive, running)
@@ -93,6 +94,7 @@ class Sending:
         screen = self._screen
         await running.receive(screen.daemon, screen.tui.clock)
         self._running.remove(running)
+        screen.refresh_bindings()
         try:
             await running.keep()
             if screen.is_running:

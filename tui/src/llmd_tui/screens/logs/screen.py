@@ -7,7 +7,8 @@ from contextlib import aclosing
 from typing import ClassVar
 
 import msgspec
-from textual import on
+from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, RichLog
@@ -48,6 +49,8 @@ class LogsScreen(DaemonScreen):
         self._records = Records()
         self._last = ""
         """When the newest record was written: those before it are known."""
+        self._width = 0
+        self._says_why_empty = False
 
     def compose_body(self) -> ComposeResult:
         yield Input(placeholder="Show only lines with this text; Esc shows all", id="find")
@@ -70,7 +73,13 @@ class LogsScreen(DaemonScreen):
                 record = msgspec.convert(piece, Record)
                 if record.time > self._last:
                     self._last = record.time
-                    self._write(self._records.add([record]))
+                    self._add(record)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the lines again where the width has changed: the log keeps them as they were written."""
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.call_after_refresh(self._write_all)
 
     def action_change_level(self) -> None:
         """Show less important records too, down to all of them; then errors alone."""
@@ -109,6 +118,13 @@ class LogsScreen(DaemonScreen):
         field.display = False
         self.query_one(RichLog).focus()
 
+    def _add(self, record: Record) -> None:
+        new = self._records.add([record])
+        if new and self._says_why_empty:
+            self._write_all()
+        else:
+            self._write(new)
+
     def _write(self, records: Sequence[Record]) -> None:
         log = self.query_one(RichLog)
         follows = log.is_vertical_scroll_end
@@ -117,4 +133,10 @@ class LogsScreen(DaemonScreen):
 
     def _write_all(self) -> None:
         self.query_one(RichLog).clear()
-        self._write(self._records.shown)
+        shown = self._records.shown
+        self._write(shown)
+        self._says_why_empty = not shown
+        if not shown:
+            text = f" contains {self._records.wanted!r}" if self._records.wanted else ""
+            words = f"No line of level {self._records.level} and above{text}; l shows other levels."
+            self.query_one(RichLog).write(Text(words, "dim"))

@@ -26,7 +26,10 @@ UPDATES_PER_S = 20
 
 
 class MessageView(Vertical, can_focus=True):
-    """A question or an answer. Its keys post `Wanted`; it changes nothing by itself but what is folded."""
+    """A question, an answer, or the result of a tool. Its keys post `Wanted`.
+
+    It changes nothing by itself but what is folded.
+    """
 
     DEFAULT_CSS = """
     MessageView {
@@ -45,6 +48,7 @@ class MessageView(Vertical, can_focus=True):
         .foot { margin-bottom: 1; }
     }
     """
+    BINDING_GROUP_TITLE = "The message"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "want('copy')", "Copy", id="chat.copy"),
         Binding("b", "want('copy_code')", "Copy code", id="chat.copy_code", show=False),
@@ -163,6 +167,9 @@ class MessageView(Vertical, can_focus=True):
 
     def action_fold(self) -> None:
         """Show or hide the reasoning."""
+        if not self.content.reasoning:
+            self.notify("This message has no reasoning.")
+            return
         self._folded = not self._folded
         self._show_lines()
 
@@ -198,8 +205,9 @@ class MessageView(Vertical, can_focus=True):
         self._line("head", self._head())
         self._line("chips", "\n".join(f"+ {chip(one)}" for one in content.attachments))
         self._line("reasoning", reasoning_words(content, folded=self._folded))
-        self._line("calls", "\n".join(call_words(call) for call in content.calls))
-        if self.message.role == "user":
+        if self.message.role == "assistant":
+            self._line("calls", "\n".join(call_words(call) for call in content.calls))
+        else:
             self._line("text", content.text)
         running = self._source is not None
         figures = (
@@ -214,7 +222,9 @@ class MessageView(Vertical, can_focus=True):
     def _head(self) -> str:
         place, number = self.place
         branch = f"  ‹ {place}/{number} ›" if number > 1 else ""
-        return ("You" if self.message.role == "user" else "Answer") + branch
+        heads = {"user": "You", "assistant": "Answer"}
+        head = heads.get(self.message.role) or f"Result of {self.content.calls[0].name}"
+        return head + branch
 
 
 def reasoning_words(content: Content, *, folded: bool) -> str:
