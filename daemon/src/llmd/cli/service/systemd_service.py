@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from llmd.api.errors import LlmdError, NotFoundError
-from llmd.cli.service.system_command import run, succeeds
+from llmd.cli.service.system_command import check_systemd_runs, run, succeeds
 from llmd.cli.service.units import (
     SERVICE,
     SOCKET,
@@ -76,8 +76,10 @@ class SystemdService(Struct, frozen=True):
         """Write the units and listen; replace an earlier installation, after its requests have ended.
 
         Raises:
+            ConfigError: systemd does not run.
             LlmdError: systemd refused; what was written is removed again, unless it replaced something.
         """
+        check_systemd_runs()
         replaces = self.is_installed
         try:
             for path, text in self.files(plan).items():
@@ -150,6 +152,7 @@ class SystemdService(Struct, frozen=True):
         return None
 
     def _systemctl(self, *arguments: str) -> str:
+        check_systemd_runs()
         user = () if self.is_system else ("--user",)
         log = " ".join(("journalctl", *user, "-u", SERVICE, "-n", "20"))
         try:
