@@ -91,7 +91,8 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     alias: tuple[str, ...] = ()
     """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
     keep_alive: Duration = 300.0
-    """How long a model stays loaded after its last request; negative: forever."""
+    """How long a model stays loaded after its last request; negative: forever. A model that is loaded at the
+    start stays loaded, unless the flag ``--keep-alive`` or its own table says how long."""
     max_memory: ByteSize | None = None
     """Main memory for weights, KV pools and step buffers of all models together; None: what is available at
     startup. The memory of other devices is limited by its size."""
