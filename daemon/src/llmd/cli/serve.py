@@ -14,6 +14,7 @@ import click
 
 from llmd.api.errors import ConfigError
 from llmd.api.out_of_memory import check_address_space
+from llmd.cli.background import failure_told, start_daemon
 from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -76,25 +77,28 @@ def command(
     if detach and exit_on_eof:
         raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
     typed = {"addr": typed_addresses(addr, host, port), **flags}
-    settings = build_settings(config_file, **typed)
     if detach:
-        warn_of_unknown(settings)
-        from llmd.cli.background import start_daemon
-
-        root = ctx.find_root().params
-        logged = ["--verbose"] * root.get("verbose", 0) + ["--log-format", root.get("log_format", "text")]
-        arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
-        click.echo(start_daemon(settings.directories, arguments))
+        click.echo(_detached(ctx, build_settings(config_file, **typed)))
         return
-    repair_interrupted()
-    with ended_by_signals():
-        serve(
-            settings,
-            models,
-            read_again=lambda: build_settings(config_file, **typed),
-            exit_on_eof=exit_on_eof,
-            verbosity=ctx.find_root().params.get("verbose", 0),
-        )
+    with failure_told():
+        settings = build_settings(config_file, **typed)
+        repair_interrupted()
+        with ended_by_signals():
+            serve(
+                settings,
+                models,
+                read_again=lambda: build_settings(config_file, **typed),
+                exit_on_eof=exit_on_eof,
+                verbosity=ctx.find_root().params.get("verbose", 0),
+            )
+
+
+def _detached(ctx: click.Context, settings: Settings) -> str:
+    """Start the daemon in the background with the flags of this command; return its line."""
+    warn_of_unknown(settings)
+    root = ctx.find_root().params
+    logged = ["--verbose"] * root.get("verbose", 0) + ["--log-format", root.get("log_format", "text")]
+    return start_daemon(settings.directories, [*logged, "serve", *typed_arguments(ctx, without="detach")])
 
 
 @contextmanager
