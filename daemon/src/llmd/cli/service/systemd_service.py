@@ -135,6 +135,10 @@ class SystemdService(Struct, frozen=True):
             (self.folder / name).unlink(missing_ok=True)
         errors += [error for error in [self._try("daemon-reload")] if error]
         self._try("reset-failed", SERVICE, SOCKET)  # fails where there is nothing to reset
+        if not self.is_system:  # `install` has made them, unless they were there
+            for folder in (self.folder, self.folder.parent):
+                with suppress(OSError):  # there are other units in it, perhaps only links
+                    folder.rmdir()
         if self.is_system:
             USERS.unlink(missing_ok=True)
             if succeeds(("getent", "passwd", USER)):
