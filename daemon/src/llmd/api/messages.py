@@ -354,7 +354,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     hint: str = ""
 
 
-class Output(msgspec.Struct, frozen=True, tag=True):
+class Output(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """The results of one step."""
 
     tokens: tuple[TokenOutput, ...]
@@ -364,6 +364,8 @@ class Output(msgspec.Struct, frozen=True, tag=True):
     """Requests that cannot continue."""
     beams: tuple[BeamOutput, ...] = ()
     """Beam searches that ended."""
+    step_s: float | None = None
+    """As in `Report`, if it has changed."""
 
 
 class TextVector(msgspec.Struct, frozen=True, array_like=True):
@@ -373,11 +375,13 @@ class TextVector(msgspec.Struct, frozen=True, array_like=True):
     vector: bytes
 
 
-class Embedded(msgspec.Struct, frozen=True, tag=True):
+class Embedded(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Vectors of the texts that a step finished, and the texts that it began."""
 
     vectors: tuple[TextVector, ...]
     started: tuple[Started, ...] = ()
+    step_s: float | None = None
+    """As in `Output`."""
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown

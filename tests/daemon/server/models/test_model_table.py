@@ -77,6 +77,18 @@ async def test_directories_are_served_only_to_those_who_may_name_them(
     assert (await table.resolve("elsewhere")).directory == directory
 
 
+async def test_the_path_of_a_model_that_is_known_is_a_name_for_everybody(
+    table: ModelTable, tmp_path: Path
+) -> None:
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    served = await table.resolve(str(directory), allow_path=True)
+    assert await table.resolve(str(directory)) is served
+    await table.unload("elsewhere")
+    assert (await table.resolve(str(directory))).name == "elsewhere"
+    assert (await table.resolve(str(tmp_path / "models" / "alpha"))).name == "alpha"
+
+
 async def test_a_gguf_file_is_served_by_its_name(table: ModelTable, tmp_path: Path) -> None:
     path = tmp_path / "mine.gguf"
     path.touch()

@@ -61,7 +61,7 @@ class ModelTable:
         return await self._manager.serve(name, directory)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
-        """Return the name and directory of a model, loaded or not.
+        """Return the name and directory of a model, loaded or not. A model's own path is one of its names.
 
         Raises:
             NotFoundError: no model matches; the message lists the nearest names.
@@ -70,6 +70,9 @@ class ModelTable:
         names = matching(asked, self.aliases, directories)
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
+        for name, known in directories.items():
+            if str(known) == asked:
+                return name, known
         if allow_path and (directory := _directory(asked)) is not None:
             return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
