@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llmd.api.errors import ConfigError
+from llmd.api.errors import ConfigError, NotFoundError
 from llmd.api.out_of_memory import check_address_space
 from llmd.cli.background import failure_told, start_daemon
 from llmd.cli.completion.names import model_names
@@ -76,7 +76,7 @@ def command(
     """
     if detach and exit_on_eof:
         raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
-    typed = {"addr": typed_addresses(addr, host, port), **flags}
+    typed = {"addr": typed_addresses(addr, host, port), "load": models, **flags}
     if detach:
         click.echo(_detached(ctx, build_settings(config_file, **typed)))
         return
@@ -86,7 +86,6 @@ def command(
         with ended_by_signals():
             serve(
                 settings,
-                models,
                 read_again=lambda: build_settings(config_file, **typed),
                 exit_on_eof=exit_on_eof,
                 verbosity=ctx.find_root().params.get("verbose", 0),
@@ -111,7 +110,6 @@ def ended_by_signals() -> Iterator[None]:
 
 def serve(
     settings: Settings,
-    models: Sequence[str],
     *,
     read_again: Callable[[], Settings] | None = None,
     exit_on_eof: bool = False,
@@ -135,14 +133,13 @@ def serve(
     gc.disable()
     try:
         read = read_again or (lambda: settings)
-        asyncio.run(_serve(settings, models, read, verbosity, exit_on_eof=exit_on_eof))
+        asyncio.run(_serve(settings, read, verbosity, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 
 
 async def _serve(
     settings: Settings,
-    models: Sequence[str],
     read_again: Callable[[], Settings],
     verbosity: int,
     *,
@@ -167,19 +164,19 @@ async def _serve(
         from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
-        names = named_models(models, store)
         cache = build_cache()
 
         def inputs(settings: Settings) -> Inputs:
+            names = kept_models(settings, store)
             aliases = read_aliases(settings.config.server.models.alias, tuple(names), store)
-            return Inputs(settings, aliases, build_host(cache))
+            return Inputs(settings, aliases, build_host(cache), tuple(names.values()))
 
         first = inputs(settings)
         daemon = Daemon(
             settings,
             host=first.host,
             store=store,
-            models=list(names.values()),
+            models=first.models,
             aliases=first.aliases,
             benchmarks=build_benchmarks(cache),
             engines=engines,
@@ -190,6 +187,21 @@ async def _serve(
         )
         with end_with_input(daemon.shut_down) if exit_on_eof else nullcontext():
             await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
+
+
+def kept_models(settings: Settings, store: Store) -> dict[str, str]:
+    """Return what the command or the setting ``load`` names, like `named_models`.
+
+    Raises:
+        NotFoundError: there is no such model; the message says where the setting is.
+    """
+    origin = settings.origins["server.load"]
+    try:
+        return named_models(origin.value, store)
+    except NotFoundError as error:
+        if not origin.source.startswith("--"):  # else it was typed as an argument
+            error.message = f"server.load from {origin.place}: {error.message}"
+        raise
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:

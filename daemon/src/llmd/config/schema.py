@@ -88,6 +88,8 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The names of models, how long they stay loaded, and how their answers are read."""
 
+    load: tuple[str, ...] = ()
+    """Models that are loaded at the start and stay loaded; those that ``llmd serve`` names replace them."""
     alias: tuple[str, ...] = ()
     """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
     keep_alive: Duration = 300.0
