@@ -16,7 +16,7 @@ from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.clipboard import copied_natively, kept_in_file, native_program
 from llmd_tui.commands import LlmdCommands
-from llmd_tui.daemon.access import Daemon
+from llmd_tui.daemon.access import Daemon, RefusedError
 from llmd_tui.diagnosis import DiagnosisCard, diagnosis
 from llmd_tui.keys import keys_text
 from llmd_tui.preferences import Preferences
@@ -61,7 +61,7 @@ class LlmdTui(App[None]):
         Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
         Binding("question_mark,f1", "help", "Help", id="help"),
         Binding("ctrl+c", "copy_or_quit", "Copy or cancel", show=False, priority=True, id="copy"),
-        Binding("ctrl+q", "quit", "Quit", id="quit"),
+        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit"),  # in dialogs too
     ]
 
     def __init__(
@@ -88,6 +88,7 @@ class LlmdTui(App[None]):
         self._failures = failures
         self._first = first
         self._failure = ""
+        self._was_lost = False
         self._asked_to_quit = -AGAIN_S
         self.chat_wanted = ""
         """The model of a new chat, until the chat screen has begun it."""
@@ -125,12 +126,20 @@ class LlmdTui(App[None]):
         if self.follower.changed.is_set():
             self.follower.changed.clear()
             self.show_now()
+            self._fetch_from_another()
+
+    @property
+    def shown(self) -> DaemonScreen | None:
+        """The present screen; a dialog may be in front of it."""
+        stack = reversed(self.screen_stack if self.is_running else ())
+        return next((screen for screen in stack if isinstance(screen, DaemonScreen)), None)
 
     def show_now(self) -> None:
         """Show the state on the present screen, unless it is being made or taken down."""
-        screen = self.screen if self.is_running else None
-        if isinstance(screen, DaemonScreen) and screen.is_mounted:
+        screen = self.shown
+        if screen is not None and screen.is_mounted:
             self._show_status(screen)
+            screen.show_refusal(self.follower.refusal)
             if self.follower.status != "connecting":
                 screen.show_state(self.state)
 
@@ -146,7 +155,8 @@ class LlmdTui(App[None]):
 
     def show_failure(self, error: LlmdError) -> None:
         """Say on the status line that something could not be fetched."""
-        self._failure = str(error)
+        refused = self.follower.refusal is not None and isinstance(error, RefusedError)
+        self._failure = "" if refused else str(error)  # a refusal is shown once
         self.show_now()
 
     def forget_failure(self) -> None:
@@ -167,8 +177,8 @@ class LlmdTui(App[None]):
         self.prefer(ascii=not self.preferences.ascii)
         self.set_class(self.preferences.ascii, "-ascii")
         self.show_now()
-        if isinstance(self.screen, DaemonScreen):
-            self.screen.begin_fetch()
+        if self.shown is not None:
+            self.shown.begin_fetch()
 
     def action_help(self) -> None:
         """Show the keys of the focused part, of the screen, and of every screen."""
@@ -246,12 +256,21 @@ class LlmdTui(App[None]):
             self.notify(str(error), severity="error", timeout=10)
         else:
             self.notify(done)
-            if isinstance(self.screen, DaemonScreen):
-                self.screen.begin_fetch()
+            if self.shown is not None:
+                self.shown.begin_fetch()
+
+    def _fetch_from_another(self) -> None:
+        """Ask again what the screen shows when the daemon is back: it may be another one."""
+        is_back = self._was_lost and self.follower.status == "connected"
+        self._was_lost = self.follower.status == "lost"
+        if is_back and self.shown is not None:
+            self.shown.begin_fetch()
 
     def _show_status(self, screen: DaemonScreen) -> None:
         follower = self.follower
         reason = "" if follower.status == "connected" else follower.reason
+        if follower.refusal is not None and (screen.MANAGES or follower.refusal.may_chat):
+            reason = ""  # the screen says it, or does not need what is refused
         for line in screen.query(StatusLine):
             line.show(
                 self.state,

@@ -264,6 +264,15 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
     @property
+    def longer_window(self) -> str:
+        """What gives the model a longer window, for hints; empty: the checkpoint has no longer one."""
+        if self.kv_tokens is not None and self.kv_tokens < self.context_len:
+            return "serve the model with more --kv-memory"
+        if self.context_len < self.max_context_len:
+            return f"serve the model with a larger --max-ctx (at most {self.max_context_len})"
+        return ""
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """Each device that has a stage, in the order of the stages."""
         return tuple(dict.fromkeys(stage.device for stage in self.stages))

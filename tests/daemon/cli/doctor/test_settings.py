@@ -48,7 +48,7 @@ def test_a_wrong_variable(patient: Patient, variable: str) -> None:
 
 
 def test_settings_of_a_model_that_is_not_there(patient: Patient) -> None:
-    patient.set_up("[models.tiny]\nslots = 2\n[models.tine]\nslots = 3\n")
+    patient.set_up("[models.tiny]\nslots = 2\n[models.tine]\nkeep_alive = 3\n")
     found = patient.examined("settings")["settings"]
     assert (found["status"], found["seen"]) == (
         "warn",

@@ -12,15 +12,19 @@ from textual.screen import Screen
 
 from llmd.cli.conversation import Conversation, Turn
 from llmd.cli.saved_conversations import SavedConversations
+from llmd_tui.daemon.access import RefusedError
 from llmd_tui.screens.chat.open_chat import OpenChat
 from llmd_tui.screens.chat.request_body import ROUTE
+from llmd_tui.screens.chat.screen import ChatScreen
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose
 from llmd_tui.screens.chat.widgets.find_bar import FindBar
 from llmd_tui.screens.chat.widgets.line import Line
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
 from llmd_tui.widgets.help_dialog import HelpDialog
+from tests.tui.conftest import MakeTui
 from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, usage, whole
+from tests.tui.scripted_daemon import ScriptedDaemon
 
 
 def settings(chat: Chat) -> Settings:
@@ -226,3 +230,31 @@ async def test_a_chat_is_named_and_left(chat: OpenChatScreen) -> None:
         await shown.until(lambda: shown.screen.chat.session.title == "My chat")
         await shown.type("/exit")
         await shown.until(lambda: not shown.tui.is_running)
+
+
+async def test_a_message_without_a_key_says_that_one_is_needed(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    daemon.gets["/v1/models"] = RefusedError("an API key is required")
+    daemon.drop(RefusedError("an API key is required"))
+    async with make_tui(ChatScreen).run_test(size=(120, 40)) as pilot:
+        shown = Chat(pilot, daemon)
+        await shown.until(lambda: shown.screen._is_ready)
+        await shown.type("Hello")
+        await shown.until(lambda: has_said(shown, "an API key is required"))
+        assert has_said(shown, "Set LLMD_API_KEY to a key of this daemon")
+        assert shown.screen.prompt.text == "Hello"
+
+
+async def test_a_daemon_without_models_says_so_and_one_that_has_them_now_offers_them(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    daemon.gets["/v1/models"] = {"data": []}
+    async with make_tui(ChatScreen).run_test(size=(120, 40)) as pilot:
+        shown = Chat(pilot, daemon)
+        await shown.until(lambda: shown.screen._is_ready)
+        await shown.type("/model")
+        await shown.until(lambda: has_said(shown, "The daemon has no model to chat with"))
+        daemon.gets["/v1/models"] = {"data": [{"id": "guide", "max_model_len": 100, "status": "loaded"}]}
+        await shown.type("/model")
+        await shown.until(lambda: is_open(shown, Choose))

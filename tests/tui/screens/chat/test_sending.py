@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+import pytest
 from textual.widgets import Static
 from textual.widgets._footer import FooterKey
 
@@ -11,7 +15,7 @@ from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Content, Settings
 from llmd_tui.screens.chat.widgets.dialogs import Choose, Confirm
 from llmd_tui.screens.chat.widgets.line import Line
-from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, usage, whole
+from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, until, usage, whole
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -73,6 +77,78 @@ async def test_escape_stops_the_answer_at_the_daemon_and_c_continues_it(
         await shown.settle()
         assert shown.bodies[1]["messages"][-1] == {"role": "assistant", "content": "half an"}
         assert "stopped" not in shown.line(-1, "foot")
+
+
+BEGINNING: dict[str, tuple[dict[str, Any], ...]] = {
+    "before the first token": (),
+    "after the role": (chunk(role="assistant"),),
+    "after a token": (chunk("some"),),
+}
+
+
+@pytest.mark.parametrize("arrived", BEGINNING.values(), ids=BEGINNING)
+async def test_an_answer_is_stopped_at_any_stage(
+    chat: OpenChatScreen, daemon: ScriptedDaemon, arrived: tuple[dict[str, Any], ...]
+) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        for again in range(2, 4):
+            daemon.put(ROUTE, *arrived)
+            await shown.pilot.press("ctrl+r")
+            await shown.until(lambda place=again: f"‹ {place}/{place} ›" in shown.line(-1, "head"))
+            await shown.pilot.press("escape")
+            await shown.settle()
+            assert "✗ stopped" in shown.line(-1, "foot")
+            assert shown.screen.running_id is None
+            assert not progress(shown.screen.query_one("#progress", Line))
+
+
+async def test_an_answer_is_stopped_however_soon_after_its_beginning(
+    chat: OpenChatScreen, daemon: ScriptedDaemon
+) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        for turns in range(0, 60, 5):
+            daemon.put(ROUTE, chunk("some"))
+            shown.screen.act_on_last("regenerate")
+            await until(lambda: shown.screen.sending.running(shown.screen.chat))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            assert shown.screen.stop()
+            await shown.until(lambda: not shown.screen.stop())
+            assert shown.screen.chat.path[-1].content.ending == "stopped"
+        await shown.settle()
+        assert "✗ stopped" in shown.line(-1, "foot")
+        assert len(shown.texts) == 2
+
+
+async def test_a_question_that_is_stopped_before_it_is_sent_comes_back(
+    chat: OpenChatScreen, daemon: ScriptedDaemon
+) -> None:
+    async with chat() as shown:
+
+        def stopped(_body: object) -> dict[str, Any]:
+            shown.screen.stop()
+            return {"input_tokens": 12}
+
+        await shown.settle()
+        daemon.answers[COUNT_ROUTE] = stopped
+        shown.screen.prompt.write("one")
+        shown.screen.prompt.action_send()
+        await shown.until(lambda: shown.screen.prompt.text == "one")
+        assert (shown.texts, shown.bodies) == ([], [])
+
+
+async def test_two_answers_of_one_chat_are_never_written_at_a_time(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        shown.screen.act_on_last("regenerate")
+        shown.screen.act_on_last("regenerate")
+        await shown.until(lambda: shown.notices == ["An answer is being written. Esc stops it."])
+        shown.daemon.put(ROUTE, *whole("again"))
+        await shown.settle()
+        assert shown.texts == ["one", "again"]
+        assert "‹ 2/2 ›" in shown.line(-1, "head")
 
 
 async def test_a_daemon_that_is_restarted_leaves_what_was_received(

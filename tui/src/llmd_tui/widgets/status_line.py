@@ -12,8 +12,12 @@ from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.state.follower import Status
 from llmd_tui.widgets.words import share
 
-SYMBOLS = {"connected": "●", "connecting": "◌", "lost": "✗"}
-WITHOUT_FIGURES: Mapping[Status, str] = {"connecting": "connecting", "lost": "no connection"}
+SYMBOLS = {"connected": "●", "connecting": "◌", "lost": "✗", "refused": "○"}
+WITHOUT_FIGURES: Mapping[Status, str] = {
+    "connecting": "connecting",
+    "lost": "no connection",
+    "refused": "may not manage",
+}
 NARROW = 100
 """Columns below which the daemon's address is left out, and names of screens are closer together."""
 

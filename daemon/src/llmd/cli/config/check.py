@@ -10,6 +10,7 @@ import click
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
+from llmd.cli.composition import build_store
 from llmd.cli.config.absent_models import absent_models, models_of_file
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
@@ -71,10 +72,13 @@ def findings_of_file(file: Path) -> Findings:
 def findings_of_sources() -> Findings:
     """Return what is wrong with all files and variables."""
     from llmd.config import load_settings
+    from llmd.server.models.model_settings import settings_without_effect
 
     errors: list[ConfigError] = []
     settings = load_settings(report=errors.append)
     files = [path for path in (settings.directories.system_config, settings.user_file) if path.exists()]
+    store = build_store(settings.directories)
+    errors += settings_without_effect(settings, store.derived)
     unknown = [ConfigError(f"{one.name} is not a setting", hint=one.hint) for one in settings.unknown]
     variables = [name for name in os.environ if name.startswith("LLMD_")]
     models = {name: own.values() for name, own in settings.models.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from llmd.cli.composition import build_store
 from llmd.cli.config.absent_models import absent_models
 from llmd.cli.doctor.check import Check, Surroundings, worst
 
@@ -27,6 +28,10 @@ def _faults(around: Surroundings) -> Iterator[Check]:
     for variable in settings.unknown:
         seen = f"a variable that is no setting: {variable.name}"
         yield Check("settings", "warn", seen, f"{variable.hint}; to remove it: `unset {variable.name}`")
+    from llmd.server.models.model_settings import settings_without_effect
+
+    for error in settings_without_effect(settings, build_store(settings.directories).derived):
+        yield Check("settings", "warn", error.message, error.hint)
     models = {name: own.values() for name, own in settings.models.items()}
     for absent in absent_models(models, settings.directories):
         yield Check("settings", "warn", absent.message, absent.hint)

@@ -35,7 +35,7 @@ class KeptModels:
             if name not in self._served_names
         }
         for model in new.values():
-            if not self._says_how_long(_served_name(model)):
+            if not self._says_how_long({model.name, _served_name(model)}):
                 model.leases.pin()
         stay = {name: served for name, served in self._served_names.items() if name in names}
         gone = set(self._served_names.values())
@@ -48,11 +48,11 @@ class KeptModels:
             if model.name in names:
                 model.leases.unpin()
 
-    def _says_how_long(self, name: str) -> bool:
-        """Whether the user has set how long a kept model stays loaded."""
+    def _says_how_long(self, names: set[str]) -> bool:
+        """Whether the user has set how long a kept model stays loaded, which has these names."""
         key, settings = "server.keep_alive", self._settings()
         by_flag = settings.origins[key].source == KEEP_ALIVE_FLAG
-        return by_flag or key in settings.models.get(name, {})
+        return by_flag or any(key in settings.models.get(name, {}) for name in names)
 
 
 def _served_name(model: AnsweringModel) -> str:

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from llmd.api.errors import LlmdError
+from llmd_tui.daemon.access import RefusedError
+from llmd_tui.screen import refusal_words
 from llmd_tui.screens.chat import counting
 from llmd_tui.screens.chat.attachments import read_attachment
 from llmd_tui.screens.chat.editor import edited_outside
@@ -46,12 +49,26 @@ async def reset(screen: ChatScreen, _argument: str = "") -> None:
 
 async def model(screen: ChatScreen, name: str = "") -> None:
     """Choose the model."""
+    if not name and not screen.models and (reason := await _why_no_model(screen)):
+        screen.notify(reason, severity="error", timeout=10)
+        return
     chosen = name or await screen.ask(
         Choose("Chat with", list(rows(screen.models)), screen.chat.settings.model)
     )
     if chosen:
         await screen.set_settings(changed(screen.chat.settings, model=chosen))
         screen.tui.prefer(model=chosen)
+
+
+async def _why_no_model(screen: ChatScreen) -> str:
+    """Ask for the models again; return why there is none, or nothing if there is one."""
+    try:
+        await screen.fetch()
+    except RefusedError as error:
+        return refusal_words(error)
+    except LlmdError as error:
+        return str(error)
+    return "" if screen.models else "The daemon has no model to chat with: pull one on the screen Models."
 
 
 async def system(screen: ChatScreen, text: str = "") -> None:
@@ -109,7 +126,7 @@ async def result(screen: ChatScreen, text: str = "") -> None:
         leaf = (await chat.add("tool", Content(written, calls=(call,)), chat.tree.leaf)).message_id
         await screen.show_chat()
         if call is calls[-1]:
-            await screen.answer(leaf)
+            screen.answer(leaf)
 
 
 async def think(screen: ChatScreen, text: str = "") -> None:

@@ -49,6 +49,7 @@ class ChatScreen(DaemonScreen):
     """One chat is shown; others may go on in the background."""
 
     NAME = "chat"
+    MANAGES = False
     CSS_PATH = "screen.tcss"
     FETCH_S = 10.0
     COMMANDS: ClassVar[set[Any]] = {ChatCommands}
@@ -84,14 +85,12 @@ class ChatScreen(DaemonScreen):
         yield SessionList(id="sessions")
         with Vertical(id="chat"):
             yield FindBar(id="find")
-            yield Conversation(id="conversation")
+            yield Conversation(self.sending.growing, id="conversation")
             yield Composer(id="composer")
 
     def on_mount(self) -> None:
-        folder = self.tui.folders.data
-        self.store = BackgroundStore(
-            partial(ChatStore.open, folder, time.time), partial(ChatStore.in_memory, time.time)
-        )
+        folder, now = self.tui.folders.data, time.time
+        self.store = BackgroundStore(partial(ChatStore.open, folder, now), partial(ChatStore.in_memory, now))
         self.saved = SavedFiles(folder / "conversations")
         settings = Settings(model=self.tui.preferences.model)
         self.chat = OpenChat(self.store, msgspec.structs.replace(UNSAVED, settings=settings))
@@ -209,9 +208,9 @@ class ChatScreen(DaemonScreen):
             return True
         return self.stop()
 
-    async def answer(self, parent: int, continued: Message | None = None) -> None:
+    def answer(self, parent: int, continued: Message | None = None) -> None:
         """Have a question answered, or an answer continued."""
-        await self.sending.answer(self.chat, parent, continued)
+        self.sending.answer(self.chat, parent, continued)
 
     async def open_new(self, settings: Settings | None = None) -> None:
         """Begin a chat; without settings, with the model of this one."""
@@ -238,9 +237,6 @@ class ChatScreen(DaemonScreen):
         await self.conversation.show(self.chat.tree, self.chat.session.first_sent)
         if isinstance(focused, MessageView) and not focused.is_attached:
             self.conversation.focus_last()
-        running = self.sending.running(self.chat)
-        if running is not None:
-            self.conversation.follow(running.message_id, running.answer.content)
         self.drafting.describe()
         self.drafting.show_progress()
         self.drafting.count()
@@ -250,7 +246,8 @@ class ChatScreen(DaemonScreen):
         if not self.query(Conversation):
             return  # the interface ends
         if running.chat is self.chat:
-            await self.conversation.finish(running.message_id, running.answer.content())
+            if running.message_id is not None:
+                await self.conversation.finish(running.message_id, running.answer.content())
             self.drafting.show_progress()
             self.drafting.count()
             self.begin_fetch()  # the model may have been loaded for this answer, with a window of its own
@@ -288,7 +285,7 @@ class ChatScreen(DaemonScreen):
             return super().check_action(action, parameters)
         searches = any(one.display for one in self.query(FindBar))
         aside = searches or any(one.has_focus_within for one in self.query(SessionList))
-        return self._is_ready and self.running_id is not None and not aside
+        return self._is_ready and self.sending.can_stop(self.chat) and not aside
 
     def action_back(self) -> None:
         """Leave what is open, or go between the prompt and the messages."""

@@ -8,10 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.errors import NotFoundError
+from llmd.registry.name_matching import matching
 from llmd.registry.stored_model import StoredModel
 from llmd.server.http.json_response import json_response
 from llmd.server.models.known_models import KnownModel, known_models
-from llmd.server.models.model_table import matching
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
