@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.config import Address, Settings
 from llmd.config.changes import Change, changes, without_restart
@@ -15,6 +15,7 @@ from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.http.access import Access
 from llmd.server.http.listeners import check_exposure
 from llmd.server.http.origins import allowed_origins
+from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.model_loading import ModelLoading, queue_limits
 from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.model_settings import check_parsers
@@ -32,6 +33,8 @@ class Inputs(Struct, frozen=True):
     settings: Settings
     aliases: Mapping[str, str]
     host: PluginHost
+    models: tuple[str, ...]
+    """The models that stay loaded."""
 
 
 class ReloadReport(Struct, frozen=True):
@@ -50,6 +53,7 @@ class Reloader:
         service: Service,
         loading: ModelLoading,
         manager: ModelManager,
+        kept: KeptModels,
         engines: EngineStarter,
         access: Access,
         addresses: tuple[Address, ...],
@@ -58,6 +62,7 @@ class Reloader:
         self._service = service
         self._loading = loading
         self._manager = manager
+        self._kept = kept
         self._engines = engines
         self._access = access
         self._addresses = addresses
@@ -81,6 +86,7 @@ class Reloader:
             tuple(changes(old, inputs.settings)), *_plugins(self._loading.host, inputs.host)
         )
         self._use(front, parts, settings, inputs)
+        await self._kept.begin(inputs.models)
         if report.new_plugins or report.lost_plugins:
             await self._engines.replace_spare()
         for change in report.changed:
@@ -93,7 +99,7 @@ class Reloader:
 
         inputs = read()
         if inputs.host.names == self._loading.host.names:  # it knows what it has probed
-            inputs = Inputs(inputs.settings, inputs.aliases, self._loading.host)
+            inputs = structs.replace(inputs, host=self._loading.host)
         settings = inputs.settings
         check_parsers(inputs.host.parsers(), settings)
         server = settings.config.server
