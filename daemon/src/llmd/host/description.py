@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -61,15 +62,25 @@ def summarize(plugin: PluginName) -> Summary:
 
 
 def _import(plugin: PluginName) -> ModuleType:
+    known = set(sys.modules)
     try:
         return importlib.import_module(plugin.module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # plugin code may raise anything, even SystemExit
+        _forget_modules(plugin, known)
         log.warning("plugin_import_failed", exc_info=True, extra={"plugin": plugin.name})
         raise PluginError(
             f"importing {plugin.module} raised {_shown(error)}", hint=replacement(plugin)
         ) from error
+
+
+def _forget_modules(plugin: PluginName, known: set[str]) -> None:
+    """Drop the modules that a failed import left, all but ``known``: a repaired plugin is imported whole."""
+    package = plugin.module.rpartition(".")[0] or plugin.module
+    for name in set(sys.modules) - known:
+        if f"{name}.".startswith(f"{package}.") and not plugin.built_in:
+            del sys.modules[name]
 
 
 def _check_contract(plugin: PluginName, module: ModuleType) -> None:

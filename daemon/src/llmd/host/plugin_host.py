@@ -12,6 +12,7 @@ from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
+from llmd.host.code_changes import IN_DAEMON
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.listing import disabled_summary
 from llmd.host.names import PluginName
@@ -48,6 +49,7 @@ class PluginHost:
         self._probes = Probes(Prober(cache, trial=trial), self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
+        self._apart: dict[PluginName, Summary] = {}
         self._isolated = ""
 
     @property
@@ -60,6 +62,23 @@ class PluginHost:
         return tuple(
             state_of(plugin, summary, self._verdict(plugin)) for plugin, summary in self._summaries().items()
         )
+
+    def describe_apart(self, plugin: PluginName, last: Summary) -> Failure | None:
+        """Describe a plugin in a child process, since this process has imported older code of it; return its
+        failure.
+
+        ``last`` is the summary of that older code. If the new code fails, this process goes on with the older
+        one where it runs here; devices and architectures are disabled, since engines would run the new one.
+        """
+        failure = self._probes.run([plugin]).get(plugin)
+        self._apart[plugin] = last if failure else self._probes.summary(plugin)
+        if failure and not IN_DAEMON & set(last.provides):
+            self._disable(plugin, failure)
+        return failure
+
+    def summary(self, plugin: PluginName) -> Summary:
+        """Return what a plugin provides, or its failure."""
+        return self._summaries().get(plugin) or Summary()
 
     def backends(self) -> dict[str, Backend]:
         return {one.name: one for one in self._all("backend")}
@@ -182,7 +201,9 @@ class PluginHost:
     def _settle(self, summarize: Callable[[PluginName], Summary]) -> dict[PluginName, Summary]:
         """Summarize all plugins except those that the user disabled, which are not imported."""
         return settle(
-            (plugin, disabled_summary(plugin) if plugin.name in self._user_disabled else summarize(plugin))
+            (plugin, disabled_summary(plugin))
+            if plugin.name in self._user_disabled
+            else (plugin, self._apart.get(plugin) or summarize(plugin))
             for plugin in self._names
         )
 

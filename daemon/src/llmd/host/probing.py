@@ -117,6 +117,10 @@ class Probes:
         """Return the device of that name, or None."""
         return named(name, self.devices())
 
+    def summary(self, plugin: PluginName) -> Summary:
+        """Return the summary of a plugin that was probed."""
+        return self._reports[plugin].summary
+
     def __contains__(self, plugin: object) -> bool:
         return plugin in self._reports
 
