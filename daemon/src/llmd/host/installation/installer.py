@@ -23,6 +23,7 @@ from llmd.host.installation.distributions import (
 )
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.file_changes import FileChanges, files_below
+from llmd.host.installation.own import check_replacement
 from llmd.host.installation.pip import UNCHANGED, Pip, Resolved
 from llmd.host.installation.targets import Target
 from llmd.host.names import PluginName, canonical
@@ -70,6 +71,7 @@ class Installer:
 
         Raises:
             PluginError: it cannot be installed, or only with other versions of llmd's dependencies.
+            ConflictError: it would replace a part of llmd that is not older.
         """
         with tempfile.TemporaryDirectory(prefix="llmd-plugins-") as folder:
             constraints, wheels = Path(folder) / "constraints.txt", Path(folder) / "wheels"
@@ -81,6 +83,8 @@ class Installer:
             # pip skips a wheel whose version is installed, but its files may differ.
             resolved = {built.name: built} if built else {}
             _refuse_core(built.name if built else target.name, kept)
+            if built:
+                check_replacement(built.name, built.version, installed_version(built.name))
             found = self._pip.resolve(
                 str(wheel) if wheel else target.requirement, constraints, upgrade=upgrade
             )
