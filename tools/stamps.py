@@ -42,6 +42,10 @@ class Stamps:
         action()
         stamp.write_text(digest)
 
+    def forget(self, step: str) -> None:
+        """Let a step run again."""
+        (self.folder / f".{step}.stamp").unlink(missing_ok=True)
+
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:

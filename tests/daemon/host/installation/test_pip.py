@@ -67,6 +67,13 @@ def test_what_no_index_has_leads_to_the_search_or_to_a_folder(
     assert error.hint.endswith("write ./llmd-backend-gpu")
 
 
+@pytest.mark.parametrize("name", ["cpu", "llmd-backend-cpu"])
+def test_for_a_part_of_llmd_the_hint_says_where_it_is_from(name: str) -> None:
+    hint = failure("", f"ERROR: No matching distribution found for {name}\n").hint
+    assert "llmd-backend-cpu is a part of llmd, which is in no package index" in hint
+    assert "make" in hint
+
+
 def test_resolves_and_unpacks_without_touching_this_environment(tmp_path: Path, offline: Pip) -> None:
     wheel = make_plugin(tmp_path, "made-plugin")
     constraints = tmp_path / "constraints.txt"
