@@ -9,11 +9,17 @@ import msgspec
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
 from llmd.host.claims import settle
+from llmd.host.devices import DeviceState
 from llmd.host.installation.pip import UNCHANGED
 from llmd.host.listing import known_summary
 from llmd.host.names import DEVICE_TRIAL, PluginName, discover
 from llmd.host.probing import Prober, ProbeReport, probe_now
 from llmd.host.states import Failure
+
+_REPAIR = (
+    "repair the plugin and install it again. `pip install --editable` installs a folder without this trial;"
+    " `llmd check {name}` then shows each case"
+)
 
 
 class Acceptance:
@@ -28,7 +34,8 @@ class Acceptance:
         """Check plugins whose modules are in the folders ``overlay``, or installed if there are none.
 
         Raises:
-            PluginError: the probe of one failed, or it claims a name that another plugin has.
+            PluginError: the probe of one failed, or no device of it works, or it claims a name that another
+                plugin has.
         """
         for plugin in plugins:
             self.reports[plugin] = (
@@ -43,6 +50,9 @@ class Acceptance:
                 raise _refusal(
                     plugin, f"its probe failed: {report.failure.reason}", _fix(plugin, report.failure)
                 )
+            if faulty := faulty_devices(report):
+                reasons = "; ".join(f"device {one.info.name}: {one.reason}" for one in faulty)
+                raise _refusal(plugin, reasons, _REPAIR.format(name=faulty[0].info.name))
 
     def _refuse_clashes(self) -> None:
         """Refuse names that installed plugins have; those of the same distributions are being replaced."""
@@ -54,6 +64,15 @@ class Acceptance:
         for plugin, summary in settle([*summaries, *new]).items():
             if plugin in self.reports and summary.failure:
                 raise _refusal(plugin, summary.failure.reason, "uninstall or disable the other one first")
+
+
+def faulty_devices(report: ProbeReport) -> list[DeviceState]:
+    """Return the devices that fail, if no device works.
+
+    One that calls itself unusable is no failure: its hardware is missing.
+    """
+    tried = [device for device in report.devices if device.info.score > 0]
+    return [] if any(device.ok for device in tried) else tried
 
 
 def _fix(plugin: PluginName, failure: Failure) -> str:
