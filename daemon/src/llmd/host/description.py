@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import shlex
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,8 +15,10 @@ import pluggy
 from llmd.api import hooks
 from llmd.api.errors import PluginError
 from llmd.api.plugins import API_VERSION, Architecture, Backend, Command, Dialect, Parser, Transport
+from llmd.host.installation.own import how_to_restore, own_distribution
 from llmd.host.kinds import KINDS, Kind
 from llmd.host.names import CORE_DISTRIBUTION, PluginName
+from llmd.host.source import source_of
 from llmd.host.states import Failure, Summary
 
 log = logging.getLogger(__name__)
@@ -97,7 +100,7 @@ def _check_contract(plugin: PluginName, module: ModuleType) -> None:
         f"{name} {plugin.version} is built for plugin contract {stated}, but this llmd has {API_VERSION}",
         hint=f"upgrade {CORE_DISTRIBUTION}, or run `llmd plugins install {name}==VERSION` with an older version"
         if stated > API_VERSION
-        else f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`",
+        else f"run `llmd plugins install --upgrade {name}`, or run `llmd plugins uninstall {name}`",
     )
 
 
@@ -137,7 +140,19 @@ def replacement(plugin: PluginName) -> str:
     name = plugin.distribution
     if plugin.built_in:
         return f"reinstall {name} with the program that installed it, or run `llmd plugins disable {plugin.name}`"
-    return f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`"
+    return f"{_repair(name)}, or run `llmd plugins uninstall {name}`"
+
+
+def _repair(distribution: str) -> str:
+    """Return how a distribution gets other code: from its folder or wheel, the clone of llmd, or an index."""
+    if own := own_distribution(distribution):
+        return how_to_restore(own)
+    source = source_of(distribution)
+    if source is None:
+        return f"run `llmd plugins install --upgrade {distribution}`"
+    if source.editable:
+        return f"repair its sources in {source.place}"
+    return f"repair it and run `llmd plugins install {shlex.quote(source.place)}`"
 
 
 def _documentation() -> str:

@@ -78,7 +78,10 @@ def faulty_devices(report: ProbeReport) -> list[DeviceState]:
 def _fix(plugin: PluginName, failure: Failure) -> str:
     """Return the fix of a failure, unless it is to uninstall the plugin, which is not installed."""
     name = plugin.distribution
-    if "llmd plugins uninstall" in failure.fix:
+    repair, _, uninstall = failure.fix.partition(", or run `llmd plugins uninstall")
+    if uninstall and "--upgrade" not in repair:
+        return repair
+    if uninstall or "llmd plugins uninstall" in failure.fix:
         return f"report it to its authors, or try another version: `llmd plugins install {name}==VERSION`"
     return failure.fix
 

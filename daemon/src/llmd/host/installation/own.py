@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from importlib import metadata
-from urllib.parse import unquote, urlsplit
 
 from llmd.api.errors import ConflictError
 from llmd.host.names import CORE_DISTRIBUTION, canonical
+from llmd.host.source import source_of
 
 OWN_PLUGINS = {"llmd-backend-cpu": "cpu", "llmd-transport": "local", "llmd-tui": "tui"}
 """Distributions of llmd that are plugins, with what users type."""
@@ -56,8 +54,5 @@ def how_to_restore(name: str) -> str:
 
 def checkout() -> str:
     """Return the clone that llmd runs from; empty if it was installed from a wheel."""
-    text = metadata.distribution(CORE_DISTRIBUTION).read_text("direct_url.json")
-    source = json.loads(text) if text else {}
-    if not source.get("dir_info", {}).get("editable"):
-        return ""
-    return unquote(urlsplit(source["url"]).path).removesuffix("/").removesuffix("/daemon")
+    source = source_of(CORE_DISTRIBUTION)
+    return source.place.removesuffix("/").removesuffix("/daemon") if source and source.editable else ""
