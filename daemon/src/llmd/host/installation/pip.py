@@ -137,10 +137,12 @@ def pip_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def failure(stdout: str, stderr: str) -> PluginError:
     """Return the error of a pip that failed: a conflict with llmd in words, else what pip printed."""
     kept = dict(KEPT.findall(stdout))
-    for dependent, wanted in DEPENDS.findall(stdout):
+    found = dict.fromkeys(DEPENDS.findall(stdout))
+    for dependent, wanted in found:
         name = project_of(wanted)
-        if name in kept:
-            return _conflict(dependent, wanted, f"{name} {kept[name]}")
+        if name in kept:  # pip does not say which of several requirements is not met
+            every = [other for one, other in found if one == dependent and project_of(other) == name]
+            return _conflict(dependent, " and ".join(every), f"{name} {kept[name]}")
     if absent := ABSENT.search(stderr):
         return _absent(absent[1])
     faults = FAULT.findall(stderr)
