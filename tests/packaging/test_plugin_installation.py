@@ -60,7 +60,7 @@ def test_an_upgrade_whose_probe_fails_is_rolled_back_with_its_dependencies(user:
     make_plugin(index, "made-plugin", "2.0", source=CRASHES, requires=["made-toolkit>=2"])
     done = user.llmd("plugins", "install", "made-plugin", "--upgrade")
     assert done.returncode == 1
-    assert done.stdout.splitlines() == ["~ made-plugin 1.0 → 2.0", "~ made-toolkit 1.0 → 2.0"]
+    assert done.stdout == "", "nothing has changed"
     assert "was not installed: its probe failed: it crashed with SIGABRT" in done.stderr
     assert "nothing was changed" in done.stderr
     assert (snapshot(user.environment.prefix), user.freeze()) == (files, names)

@@ -16,6 +16,7 @@ from llmd.host.listing import known_states
 from llmd.host.names import DEVICE_TRIAL, PluginName
 from llmd.host.probing import ProbeReport
 from llmd.host.states import DESCRIPTION, Summary
+from tests.packaging.made_wheels import PLUGIN
 from tests.plugin_sites import Site
 
 TOY = PluginName("toy", "toy", "made-toy", "1.0")
@@ -100,3 +101,12 @@ def test_one_device_must_work_if_the_hardware_is_there(
         for name, score, ok in devices
     )
     assert [one.info.name for one in faulty_devices(ProbeReport(Summary(), states))] == faulty
+
+
+def test_a_command_of_llmd_is_no_name_for_a_plugin(elsewhere: Site, cache: Cache) -> None:
+    plugin = elsewhere.folder / "made_mine.py"
+    elsewhere.announce("made-mine", "1.0", {"mine": "made_mine"})
+    plugin.write_text(PLUGIN.format(command="run"))
+    with pytest.raises(PluginError, match="claims the command 'run', which llmd-daemon") as caught:
+        Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
+    assert caught.value.hint == "nothing was changed; the name belongs to llmd; give the plugin another one"

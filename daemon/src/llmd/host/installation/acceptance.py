@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
 from llmd.host.claims import settle
+from llmd.host.description import summarize
 from llmd.host.devices import DeviceState
 from llmd.host.installation.pip import UNCHANGED
 from llmd.host.listing import known_summary
 from llmd.host.names import DEVICE_TRIAL, PluginName, discover
 from llmd.host.probing import Prober, ProbeReport, probe_now
-from llmd.host.states import Failure
+from llmd.host.states import Failure, Summary
 
 _REPAIR = (
     "repair the plugin and install it again. `pip install --editable` installs a folder without this trial;"
@@ -58,12 +59,16 @@ class Acceptance:
         """Refuse names that installed plugins have; those of the same distributions are being replaced."""
         replaced = {plugin.distribution for plugin in self.reports}
         installed = [plugin for plugin in discover() if plugin.distribution not in replaced]
-        known = [(plugin, known_summary(plugin, self._cache)) for plugin in installed]
+        known = [(plugin, self._summary(plugin)) for plugin in installed]
         summaries = [(plugin, summary) for plugin, summary in known if summary]
         new = [(plugin, report.summary) for plugin, report in self.reports.items()]
         for plugin, summary in settle([*summaries, *new]).items():
             if plugin in self.reports and summary.failure:
-                raise _refusal(plugin, summary.failure.reason, "uninstall or disable the other one first")
+                raise _refusal(plugin, summary.failure.reason, _way_out(self.reports[plugin], summaries))
+
+    def _summary(self, plugin: PluginName) -> Summary | None:
+        """Return what an installed plugin provides. Those of llmd are imported if that is not stored."""
+        return known_summary(plugin, self._cache) or (summarize(plugin) if plugin.built_in else None)
 
 
 def faulty_devices(report: ProbeReport) -> list[DeviceState]:
@@ -84,6 +89,17 @@ def _fix(plugin: PluginName, failure: Failure) -> str:
     if uninstall or "llmd plugins uninstall" in failure.fix:
         return f"report it to its authors, or try another version: `llmd plugins install {name}==VERSION`"
     return failure.fix
+
+
+def _way_out(report: ProbeReport, installed: Iterable[tuple[PluginName, Summary]]) -> str:
+    """Return what to do about a name that is taken: nobody can uninstall llmd's own."""
+    claims = report.summary.provides.items()
+    for plugin, summary in installed:
+        if plugin.built_in and any(
+            set(names) & set(summary.provides.get(kind, ())) for kind, names in claims
+        ):
+            return "the name belongs to llmd; give the plugin another one"
+    return "uninstall or disable the other one first"
 
 
 def _refusal(plugin: PluginName, reason: str, fix: str) -> PluginError:
