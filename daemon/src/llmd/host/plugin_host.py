@@ -278,6 +278,18 @@ class PluginHost:
         backend, _, _ = name.partition(":")
         raise self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
 
+    def why_absent(self, kind: str, name: str) -> PluginError | None:
+        """Return why something is not there: its plugin failed, or the user disabled it. None: no plugin
+        provides it.
+        """
+        if failed := self._blamed(kind, name):
+            return failed
+        for plugin in self._names:
+            known = self._catalog.known(plugin) if plugin.name in self._user_disabled else None
+            if known and name in known.provides.get(kind, ()):
+                return Failure.disabled(plugin).error(plugin)
+        return None
+
     def _blamed(self, kind: str, name: str) -> PluginError | None:
         """Return the failure of a plugin that has or provides a name: it is more helpful than "not found"."""
         for plugin, summary in self._summaries().items():

@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, closing, nullcontext
+from contextlib import AsyncExitStack, closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ from llmd.server.activity import shutting_down
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.errors import ParserMissingError
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
@@ -196,7 +197,7 @@ class Daemon:
         for variable in self._settings.unknown:
             logger.warning("unknown_variable", extra={"variable": variable.name, "hint": variable.hint})
         check_exposure(addresses, protected=server.listen.no_auth or self._access.has_keys)
-        check_parsers(self._host.parsers(), self._settings)
+        check_parsers(self._host, self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
             closing(self._traces) if self._traces else nullcontext(),
@@ -308,7 +309,10 @@ class Daemon:
                 model.leases.pin()
         warn_of_unused(self._settings, table.directories())
         for model in served:
-            await model.ready()
+            with suppress(
+                ParserMissingError
+            ):  # logged; requests to the model get it, and others are answered
+                await model.ready()
 
     def _says_how_long(self, model: AnsweringModel) -> bool:
         """Whether the user has set how long a model named at the start stays loaded."""

@@ -102,7 +102,7 @@ class Reloader:
         if not plugins:  # the old host knows what it has probed
             inputs = Inputs(inputs.settings, inputs.aliases, self._loading.host)
         settings = inputs.settings
-        check_parsers(inputs.host.parsers(), settings)
+        check_parsers(inputs.host, settings)
         server = settings.config.server
         origins = allowed_origins(server.listen.allow_origin, settings.origins["server.allow_origin"].source)
         return inputs, FrontParts(server, inputs.host.dialects().values(), origins), plugins

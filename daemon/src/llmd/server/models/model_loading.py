@@ -21,7 +21,7 @@ from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.models.load_message import load_message
 from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.model_manager import Loader, Measure
-from llmd.server.models.model_settings import parser_choice
+from llmd.server.models.model_settings import missing_parser, parser_choice
 from llmd.server.models.served_model import ServedModel
 from llmd.server.telemetry.metrics import Metrics
 
@@ -62,11 +62,14 @@ class ModelLoading:
                 metrics=self._metrics.of_model(name),
             )
             choice = parser_choice(self.host.parsers(), config)
+            missing = missing_parser(self.host, name, choice)
 
             async def read_text() -> ModelText:
                 # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
                 # message first.
                 await supervisor.load_sent.wait()
+                if missing is not None:
+                    raise missing
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
 
