@@ -13,6 +13,7 @@ from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
 from llmd.host.code_changes import IN_DAEMON
+from llmd.host.description import replacement
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.listing import disabled_summary
 from llmd.host.names import PluginName
@@ -46,9 +47,11 @@ class PluginHost:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
         self._user_disabled = frozenset(disabled)
-        self._probes = Probes(Prober(cache, trial=trial), self._names)
+        self._prober = Prober(cache, trial=trial)
+        self._probes = Probes(self._prober, self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
+        self._in_use: dict[PluginName, Failure] = {}
         self._apart: dict[PluginName, Summary] = {}
         self._isolated = ""
 
@@ -75,6 +78,20 @@ class PluginHost:
         if failure and not IN_DAEMON & set(last.provides):
             self._disable(plugin, failure)
         return failure
+
+    def note_failure(self, kind: str, name: str, error: Exception) -> None:
+        """Note that something that a plugin provides, other than a device, raised an error while it was used.
+
+        The plugin is listed as failed, also by other processes, but stays in use for what is loaded later.
+        """
+        for plugin, summary in self._summaries().items():
+            if name in summary.provides.get(kind, ()) and not summary.failure:
+                reason = f"its {kind} {name} raised {type(error).__name__}: {error}"
+                fix = f"{replacement(plugin)}; the traceback is in the daemon's log"
+                failure = self._in_use[plugin] = Failure("open", reason, fix)
+                self._log(plugin, failure)
+                if "backend" not in summary.provides:  # devices are probed, and their reports mean more
+                    self._prober.store_failure(plugin, summary, failure)
 
     def summary(self, plugin: PluginName) -> Summary:
         """Return what a plugin provides, or its failure."""
@@ -255,8 +272,8 @@ class PluginHost:
         log.warning("plugin_set_aside", extra=fields)
 
     def _verdict(self, plugin: PluginName) -> Verdict | None:
-        if plugin in self._late:
-            return Verdict(self._late[plugin])
+        if failure := self._late.get(plugin) or self._in_use.get(plugin):
+            return Verdict(failure)
         return Verdict() if plugin in self._probes else None
 
     def _isolate(self, backend: str) -> None:

@@ -10,7 +10,8 @@ from llmd.api.errors import ConfigError
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.config import Settings, load_settings
 from llmd.host.cache import Cache
-from llmd.host.names import discover
+from llmd.host.listing import known_states
+from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
 from llmd.server.models.model_settings import check_parsers, missing_parser, parser_choice, warn_of_unused
 from tests.plugin_sites import Site
@@ -25,6 +26,21 @@ LLMD_API = 2
 def llmd_parsers():
     marks = lambda: ReasoningMarks("<aloud>", "</aloud>")
     return [Parser("loud", "reasoning", matches=lambda template: 0, load=marks)]
+"""
+SHAKY = """
+from llmd.api import CallFormat, CallGrammar, Parser, hookimpl
+LLMD_API = 2
+class Reader:
+    held = 0
+    def feed(self, text):
+        raise RuntimeError("it cannot read")
+    def finish(self):
+        return []
+def load():
+    return CallFormat(lambda tools: Reader(), lambda tools: CallGrammar([], trigger="<call>", separator=""))
+@hookimpl
+def llmd_parsers():
+    return [Parser("shaky", "calls", matches=lambda template: 0, load=load)]
 """
 PARSERS = {parser.name: parser for parser in llmd_parsers()}
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"properties": {}}}}]
@@ -97,6 +113,27 @@ def test_a_model_whose_parser_fails_is_refused_and_the_daemon_runs_on(
         (site.folder / "made_shout.py").write_text(PARSER.replace("loud", "shout"))
         assert [change.applies for change in daemon.reload().changed_plugins] == ["now"]
         assert chat(daemon).status == 200
+
+
+def test_a_parser_that_raises_leaves_text_and_its_plugin_is_listed_as_failed(
+    tmp_path: Path, probes: Path, site: Site
+) -> None:
+    directories = directories_below(tmp_path, tmp_path / "cache")
+    write_model(directories.models / MODEL, template=TOOL_TEMPLATE)
+    directories.config.mkdir()
+    directories.user_config.write_text('[models.tiny]\ntool_parser = "shaky"\n')
+    plugin = site.write("shaky", SHAKY)
+    with running_daemon(directories) as daemon:
+        for _ in range(2):
+            answer = chat(daemon, tools=TOOLS, max_tokens=12, ignore_eos=True, reasoning_effort="none")
+            assert (answer.status, bool(answer.json["choices"][0]["message"]["content"])) == (200, True)
+        listed = send(daemon, "GET", "/llmd/plugins", unix=True).json["plugins"]
+    states = {state["name"]: (state["state"], state["reason"]) for state in listed}
+    failed = ("failed", "its parser shaky raised RuntimeError: it cannot read")
+    assert states["shaky"] == failed
+    (known,) = known_states([plugin], Cache(directories.cache), DEVICE_TRIAL)
+    assert (known.state, known.reason) == failed
+    assert "made-shaky" in known.fix
 
 
 def test_a_daemon_with_an_unknown_parser_does_not_start(tmp_path: Path, probes: Path) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -61,8 +63,12 @@ class ModelLoading:
                 admit=admit,
                 metrics=self._metrics.of_model(name),
             )
-            choice = parser_choice(self.host.parsers(), config)
-            missing = missing_parser(self.host, name, choice)
+            host = self.host
+            choice = msgspec.structs.replace(
+                parser_choice(host.parsers(), config),
+                on_failure=lambda parser, error: host.note_failure("parser", parser, error),
+            )
+            missing = missing_parser(host, name, choice)
 
             async def read_text() -> ModelText:
                 # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
