@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from llmd.cli.completion.names import model_names
-from llmd.cli.connection import connect
+from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.settings import client_options
@@ -25,6 +25,6 @@ def command(
         raise click.UsageError("name a model to unload, or use --daemon to stop the daemon")
     client = connect(host, timeout_s, config_file)
     if model:
-        client.stop(model)
+        client.stop(named(model))
     else:
         client.stop_daemon()

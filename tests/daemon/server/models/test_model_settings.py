@@ -13,7 +13,14 @@ from llmd.host.cache import Cache
 from llmd.host.listing import known_states
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
-from llmd.server.models.model_settings import check_parsers, missing_parser, parser_choice, warn_of_unused
+from llmd.registry.derived import DerivedModel, DerivedModels
+from llmd.server.models.model_settings import (
+    check_parsers,
+    missing_parser,
+    parser_choice,
+    settings_without_effect,
+    warn_of_unused,
+)
 from tests.plugin_sites import Site
 from tests.serving.http import chat, send
 from tests.serving.model import TOOL_TEMPLATE, write_model
@@ -177,7 +184,21 @@ def test_tables_of_models_that_there_are_not_are_logged(
 ) -> None:
     settings = settings_of(tmp_path, "[models.guide]\nslots = 2\n[models.guid]\nslots = 3\n")
     with caplog.at_level(logging.WARNING):
-        warn_of_unused(settings, ["guide", "other"])
+        warn_of_unused(settings, ["guide", "other"], DerivedModels(tmp_path / "derived"))
     (record,) = caplog.records
     found = [getattr(record, name) for name in ("model", "nearest", "source")]
     assert found == ["guid", "guide", str(settings.user_file)]
+
+
+def test_settings_of_derived_models_that_their_base_determines_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    derived = DerivedModels(tmp_path / "derived")
+    derived.save("mario", DerivedModel(base="guide", created=0.0))
+    settings = settings_of(tmp_path, '[models.mario]\nkeep_alive = "1h"\nslots = 3\n')
+    (error,) = settings_without_effect(settings, derived)
+    assert error.line == 3
+    assert "mario is derived from guide and shares its engine" in error.message
+    with caplog.at_level(logging.WARNING):
+        warn_of_unused(settings, ["guide"], derived)
+    assert [record.getMessage() for record in caplog.records] == ["setting_without_effect"]

@@ -14,7 +14,7 @@ from llmd.cli.composition import build_cache, build_choices, build_installer
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.listing import provided
-from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.plugins.notices import daemon_notes, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.own import own_distribution
@@ -61,8 +61,8 @@ def command(*, target: str, upgrade: bool, dry_run: bool, as_json: bool) -> None
             remember(environment, plan)
             every = (
                 environment.upgrade_note(wanted.requirement),
-                daemon_note(),
                 *import_notes(accept.reports),
+                *daemon_notes(),
             )
             notes = [note for note in every if note]
         if not as_json:

@@ -15,7 +15,7 @@ from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.choosing import plugins_named, unknown_plugin
 from llmd.cli.plugins.install import show_changes
-from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.plugins.notices import daemon_notes, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.own import OWN_PLUGINS, how_to_restore, own_distribution
@@ -42,7 +42,7 @@ def command(*, name: str, yes: bool, as_json: bool) -> None:
         environment.check_changeable(f"plugins uninstall {shlex.quote(name)}")
         restoring = confirm_if_own(distribution, sure=yes, may_ask=not as_json)
         changes.append(build_installer(environment).uninstall(distribution))
-        every = (restoring, environment.removal_note(distribution), daemon_note())
+        every = (restoring, environment.removal_note(distribution), *daemon_notes())
         notes = [note for note in every if note]
     elif canonical(name) in choices.installed_in(environment.prefix):
         notes = [f"{name} is not installed any more; llmd no longer expects it"]
