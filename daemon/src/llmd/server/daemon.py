@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, closing, nullcontext
+from contextlib import AsyncExitStack, closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ from llmd.server.activity import shutting_down
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.errors import ParserMissingError
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
@@ -194,7 +195,7 @@ class Daemon:
         for variable in self._settings.unknown:
             logger.warning("unknown_variable", extra={"variable": variable.name, "hint": variable.hint})
         check_exposure(addresses, protected=server.listen.no_auth or self._access.has_keys)
-        check_parsers(self._host.parsers(), self._settings)
+        check_parsers(self._host, self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
             closing(self._traces) if self._traces else nullcontext(),
@@ -309,7 +310,8 @@ class Daemon:
         begun = await kept.begin(self._names)
         warn_of_unused(self._settings, table.directories(), self._store.derived)
         for model in begun:
-            with model.in_use():
+            # An error of a parser is logged; requests to the model get it, and other models answer.
+            with model.in_use(), suppress(ParserMissingError):
                 await model.ready()
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:

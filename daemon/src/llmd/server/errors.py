@@ -14,6 +14,10 @@ class UnavailableError(LlmdError):
         self.retry_after_s = retry_after_s
 
 
+class ParserMissingError(UnavailableError):
+    """The model needs a parser of a plugin that failed or is disabled."""
+
+
 class BusyError(LlmdError):
     """The server is at capacity. ``code`` names the limit; ``retry_after_s`` estimates when there is room."""
 

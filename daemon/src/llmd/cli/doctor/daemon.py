@@ -25,7 +25,10 @@ def checks(around: Surroundings) -> Iterator[Check]:
         yield Check("daemon", "fail", error.message, error.hint)
     else:
         key = origin.removal("client.api_key") if origin.value else ""
-        yield daemon_check(client, version("llmd-daemon"), key)
+        daemon = daemon_check(client, version("llmd-daemon"), key)
+        yield daemon
+        if daemon.status == "ok":
+            yield from failed_models(client)
     yield log_check(around.directories.log)
 
 
@@ -43,6 +46,18 @@ def daemon_check(client: Client, mine: str, key_removal: str) -> Check:
         seen = f"version {its} runs at {address}, this is {mine}"
         return Check("daemon", "warn", seen, "stop it; commands start a new one: `llmd stop --daemon`")
     return Check("daemon", "ok", f"version {its} at {address}")
+
+
+def failed_models(client: Client) -> Iterator[Check]:
+    """Report the models of a running daemon that have failed."""
+    try:
+        rows = client.ps()
+    except LlmdError:  # no daemon runs, or the key may not ask
+        return
+    for row in rows:
+        if row["status"] == "failed":
+            name = row["name"]
+            yield Check(f"loaded:{name}", "fail", row["error"], f"start it again: `llmd load {quoted(name)}`")
 
 
 def _unanswered(error: LlmdError, address: Address, key_removal: str) -> Check:
