@@ -14,7 +14,7 @@ from msgspec import Struct
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.client_errors import error_of, not_llmd
 from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
-from llmd.config.addresses import DEFAULT_TCP
+from llmd.config.listening import listening_addresses
 
 CONNECT_LIMIT_S = 5.0
 EXIT_TIMEOUT = 7
@@ -297,9 +297,7 @@ def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
     named = host or settings.config.client.host
     if named:
         return (parse_address(named, "the host" if host else settings.origins["client.host"].source),)
-    source = settings.origins["server.addr"].source
-    given = [parse_address(text, source) for text in settings.config.server.listen.addr]
-    listening = given or [UnixAddress(settings.directories.user_socket), DEFAULT_TCP]
+    listening = listening_addresses(settings)
     return (
         *(address for address in listening if isinstance(address, UnixAddress)),
         UnixAddress(settings.directories.system_socket),

@@ -124,6 +124,12 @@ SERVER = (
         help="Listen here; repeatable.",
     ),
     setting_option(
+        "--user-socket/--no-user-socket",
+        setting="user_socket",
+        default=None,
+        help="Listen on your user socket too if every --addr is a TCP address.",
+    ),
+    setting_option(
         "--allow-host",
         setting="allow_host",
         multiple=True,

@@ -25,6 +25,8 @@ class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     addr: tuple[str, ...] = ()
     """Addresses to listen on; empty: the user's socket and 127.0.0.1:8642."""
+    user_socket: bool = True
+    """Listen on the user's socket too, unless ``addr`` names another Unix socket or another daemon has it."""
     allow_host: tuple[str, ...] = ()
     """Names that the ``Host`` header may have, besides those of this machine."""
     allow_origin: tuple[str, ...] = ()
