@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,12 +11,11 @@ import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.client_connection import Connection, connected, lost
 from llmd.client_errors import error_of, not_llmd
 from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
 from llmd.config.listening import listening_addresses
 
-CONNECT_LIMIT_S = 5.0
-EXIT_TIMEOUT = 7
 DATA = b"data: "
 DONE = b"[DONE]"
 
@@ -57,7 +55,7 @@ class Client:
         self._key = settings.config.client.api_key
         self._ca_file = settings.config.client.ca_file
         self._address: Address | None = None
-        self._connections: set[_Connection] = set()
+        self._connections: set[Connection] = set()
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -228,7 +226,7 @@ class Client:
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Iterator[http.client.HTTPResponse]:
         self._check_open()
-        connection = _Connection(self.address, self._timeout_s, self._ca_file)
+        connection = Connection(self.address, self._timeout_s, self._ca_file)
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -238,17 +236,17 @@ class Client:
                 connection.request(method, path, content, headers)
                 reply = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
-                raise _lost(self.address, error) from error
+                raise lost(self.address, error) from error
             with reply:
                 if reply.status >= http.client.BAD_REQUEST:
                     raise error_of(_decoded(reply.read()), reply.status)
                 try:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
-                    raise _lost(self.address, error) from error
+                    raise lost(self.address, error) from error
 
     @contextlib.contextmanager
-    def _open(self, connection: _Connection) -> Iterator[None]:
+    def _open(self, connection: Connection) -> Iterator[None]:
         """Close the connection after the block, or when the client is closed."""
         self._connections.add(connection)
         try:
@@ -260,33 +258,6 @@ class Client:
     def _check_open(self) -> None:
         if self._closed:
             raise LlmdError("the client is closed", hint="create a new client")
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a Unix socket or TCP, with TLS if the address requires it."""
-
-    def __init__(self, address: Address, timeout_s: float, ca_file: str | None) -> None:
-        host = "llmd" if isinstance(address, UnixAddress) else address.host
-        super().__init__(host, timeout=timeout_s)
-        self._address = address
-        self._ca_file = ca_file
-
-    def connect(self) -> None:
-        self.sock = connected(self._address)
-        if isinstance(self._address, TcpAddress) and self._address.tls:
-            self.sock = _encrypted(self.sock, self._address.host, self._ca_file)
-        self.sock.settimeout(self.timeout)
-
-
-def _encrypted(plain: socket.socket, host: str, ca_file: str | None) -> socket.socket:
-    """Start TLS on a connection; raises `OSError` if it fails or the certificate is not trusted."""
-    import ssl
-
-    try:
-        return ssl.create_default_context(cafile=ca_file).wrap_socket(plain, server_hostname=host)
-    except OSError:
-        plain.close()
-        raise
 
 
 def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
@@ -324,24 +295,6 @@ def find_daemon(addresses: Sequence[Address]) -> Address:
     )
 
 
-def connected(address: Address) -> socket.socket:
-    """Return a connected socket.
-
-    Raises:
-        OSError: the connection failed.
-    """
-    if not isinstance(address, UnixAddress):
-        return socket.create_connection((address.host, address.port), CONNECT_LIMIT_S)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(CONNECT_LIMIT_S)
-        connection.connect(str(address.path))
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
 def _answer(body: Mapping[str, Any]) -> Answer:
     """Return the first choice of a response or a chunk."""
     usage = body.get("usage")
@@ -363,16 +316,3 @@ def _decoded(content: bytes) -> dict[str, Any]:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise not_llmd() from error
-
-
-def _lost(address: Address, error: Exception) -> DaemonUnreachableError:
-    if isinstance(error, TimeoutError):
-        late = DaemonUnreachableError(
-            f"the daemon at {address} did not answer in time", hint="raise --timeout"
-        )
-        late.exit_code = EXIT_TIMEOUT
-        return late
-    return DaemonUnreachableError(
-        f"the connection to the daemon at {address} was lost: {error}",
-        hint="see its log, or start it with `llmd serve`",
-    )

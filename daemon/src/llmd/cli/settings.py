@@ -25,7 +25,10 @@ CONFIG = click.option(
     help="Read this file instead of your config.toml.",
 )
 HOST = setting_option(
-    "--host", setting="host", help="Address of the daemon: unix:PATH, HOST:PORT or http://HOST:PORT."
+    "--host",
+    setting="host",
+    metavar="unix:PATH|[https://]HOST:PORT",
+    help="Address of the daemon.",
 )
 TIMEOUT = setting_option(
     "--timeout",

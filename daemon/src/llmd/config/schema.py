@@ -155,7 +155,7 @@ class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How commands find the daemon."""
 
     host: str | None = None
-    """Address of the daemon; None: the user's socket, the system's, then 127.0.0.1:8642."""
+    """Address of the daemon; None: the user's socket, the system's, then ``addr`` (127.0.0.1:8642)."""
     api_key: str | None = None
     """Sent with every request."""
     ca_file: str | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.config import TcpAddress, UnixAddress
 from llmd.server.http.listeners import check_exposure, listen
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from llmd.api.errors import LlmdError
-from llmd.client import Client, connected
+from llmd.client import Client
+from llmd.client_connection import connected
 from llmd.client_errors import EXIT_REFUSED
 from llmd.config import Address, Settings
 
