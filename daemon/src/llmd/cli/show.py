@@ -13,7 +13,8 @@ from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
-from llmd.cli.settings import CONFIG, JSON, read_settings
+from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.this_machine import local_settings
 
 if TYPE_CHECKING:
     from llmd.registry.stored_model import StoredModel
@@ -32,7 +33,7 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
     """
     if template and tokens:
         raise click.UsageError("--template and --tokens cannot be combined")
-    stored = build_store(read_settings(config_file).directories).find(model, allow_path=True)
+    stored = build_store(local_settings(config_file, "models").directories).find(model, allow_path=True)
     if template:
         text = template_text(stored.directory)
         show_json({"template": text}) if as_json else click.echo(text)
