@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from llmd.client_errors import error_of, not_llmd
 from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
 from llmd.config.listening import listening_addresses
 
+POLL_S = 0.1
 DATA = b"data: "
 DONE = b"[DONE]"
 
@@ -184,6 +186,38 @@ class Client:
         """Make the daemon finish its running requests and exit."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
+    def stopping(self) -> Generator[int, None, None]:
+        """Stop the daemon like `stop_daemon`; yield how many requests it still answers, until it ends.
+
+        It has ended when it closes the connection. No other is opened: a service manager would start the next
+        daemon for it. Closing the iterator changes nothing: the daemon goes on answering and then ends.
+
+        Raises:
+            LlmdError: the daemon refused.
+        """
+        connection = self._connection()
+        with self._open(connection):
+            status, body = self._exchange(connection, "POST", "/llmd/stop", {"daemon": True})
+            if status >= http.client.BAD_REQUEST and not _is_shutting_down(body):
+                raise error_of(body, status)
+            connection.auto_open = 0
+            with contextlib.suppress(DaemonUnreachableError):
+                while True:
+                    _, body = self._exchange(connection, "GET", "/llmd/requests")
+                    yield len(body.get("requests", ()))
+                    time.sleep(POLL_S)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests that run or wait, oldest first, with their progress."""
+        return list(self._request("GET", "/llmd/requests")["requests"])
+
+    def is_draining(self) -> bool:
+        """Return whether the daemon answers its last requests and then ends."""
+        connection = self._connection()
+        with self._open(connection):
+            _, body = self._exchange(connection, "GET", "/ready")
+        return body.get("status") == "draining"
+
     def daemon(self) -> dict[str, Any]:
         """Return the daemon's ``version``, ``pid`` and ``log``: where its log goes."""
         return {name: value for name, value in self._request("GET", "/llmd/ps").items() if name != "models"}
@@ -225,16 +259,10 @@ class Client:
     def _reply(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Iterator[http.client.HTTPResponse]:
-        self._check_open()
-        connection = Connection(self.address, self._timeout_s, self._ca_file)
-        headers = {"Content-Type": "application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        content = None if body is None else msgspec.json.encode(body)
+        connection = self._connection()
         with self._open(connection):
             try:
-                connection.request(method, path, content, headers)
-                reply = connection.getresponse()
+                reply = self._begun(connection, method, path, body)
             except (OSError, http.client.HTTPException) as error:
                 raise lost(self.address, error) from error
             with reply:
@@ -244,6 +272,30 @@ class Client:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
                     raise lost(self.address, error) from error
+
+    def _connection(self) -> Connection:
+        self._check_open()
+        return Connection(self.address, self._timeout_s, self._ca_file)
+
+    def _begun(
+        self, connection: Connection, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> http.client.HTTPResponse:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        content = None if body is None else msgspec.json.encode(body)
+        connection.request(method, path, content, headers)
+        return connection.getresponse()
+
+    def _exchange(
+        self, connection: Connection, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Send one of several requests of a connection; return the status and the body."""
+        try:
+            reply = self._begun(connection, method, path, body)
+            return reply.status, _decoded(reply.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise lost(self.address, error) from error
 
     @contextlib.contextmanager
     def _open(self, connection: Connection) -> Iterator[None]:
@@ -309,6 +361,11 @@ def _answer(body: Mapping[str, Any]) -> Answer:
         finish=choice["finish_reason"],
         usage=counted,
     )
+
+
+def _is_shutting_down(body: Mapping[str, Any]) -> bool:
+    error = body.get("error")
+    return isinstance(error, dict) and error.get("code") == "shutting_down"
 
 
 def _decoded(content: bytes) -> dict[str, Any]:
