@@ -29,6 +29,13 @@ def trusting(ca_file: str | None) -> ssl.SSLContext:
         ) from error
 
 
+def trusting_all() -> ssl.SSLContext:
+    """Return what trusts every certificate. Send nothing over it that others may not read."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 def tls_failure(address: TcpAddress, error: ssl.SSLError) -> DaemonUnreachableError:
     """Return the error of a connection that could not be encrypted."""
     if not isinstance(error, ssl.SSLCertVerificationError):
@@ -47,12 +54,10 @@ def tls_failure(address: TcpAddress, error: ssl.SSLError) -> DaemonUnreachableEr
 
 def expects_tls(address: TcpAddress) -> bool:
     """Return whether a server that closed a plain connection accepts encrypted ones."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nothing is sent
     try:
         with (
             socket.create_connection((address.host, address.port), PROBE_LIMIT_S) as plain,
-            context.wrap_socket(plain, server_hostname=address.host),
+            trusting_all().wrap_socket(plain, server_hostname=address.host),
         ):
             return True
     except OSError:
