@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmd.api.errors import ConfigError
+from llmd.config.path_settings import absolute
 from llmd.config.schema import PER_MODEL, Config
 from llmd.config.setting_values import (
     MODELS,
@@ -68,7 +69,7 @@ class _File:
             for name, value in self._table(table, (section,)).items():
                 path = (section, name)
                 if key := self._known(f"{section}.{name}", keys, path):
-                    yield SettingValue(key, self._origin(value, path))
+                    yield SettingValue(key, self._origin(absolute(key, value, self._path.parent), path))
         for model, table in models.items():
             yield from self._of_model(model, self._table(table, (MODELS, model)))
 

@@ -76,3 +76,11 @@ def test_another_file_may_be_named(llmd: Llmd, tmp_path: Path, file: Path) -> No
     assert llmd("config", "set", "slots", "2", "--config", str(tmp_path / "x.toml")).code == 0
     assert (tmp_path / "x.toml").read_text() == "[engine]\nslots = 2\n"
     assert not file.exists()
+
+
+def test_the_path_of_a_file_is_written_whole(
+    llmd: Llmd, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert llmd("config", "set", "tls_cert", "llmd.pem").code == 0
+    assert file.read_text() == f'[server]\ntls_cert = "{tmp_path}/llmd.pem"\n'

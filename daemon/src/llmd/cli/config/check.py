@@ -43,19 +43,26 @@ def errors_of_file(file: Path) -> tuple[list[ConfigError], str]:
         ConfigError: it cannot be read.
     """
     from llmd.config.config_change import errors_of_text, read_text
+    from llmd.config.config_file import values_of_text
+    from llmd.config.path_settings import missing_file
 
     text, mode = read_text(file)
     if mode is None:
         raise ConfigError(f"{file} does not exist", hint="`llmd config paths` shows the files that llmd uses")
-    return errors_of_text(file, text), str(file)
+    errors = errors_of_text(file, text)
+    given = values_of_text(file, text, lambda _error: None)  # its errors are among those above
+    missing = (missing_file(one.key, one.origin) for one in given)
+    return [*errors, *filter(None, missing)], str(file)
 
 
 def errors_of_sources() -> tuple[list[ConfigError], str]:
     """Return the errors of all files and variables, and what was read."""
     from llmd.config import load_settings
+    from llmd.config.path_settings import missing_file
 
     errors: list[ConfigError] = []
     settings = load_settings(report=errors.append)
+    errors += filter(None, (missing_file(key, origin) for key, origin in settings.origins.items()))
     files = [path for path in (settings.directories.system_config, settings.user_file) if path.exists()]
     unknown = [ConfigError(f"{one.name} is not a setting", hint=one.hint) for one in settings.unknown]
     variables = [name for name in os.environ if name.startswith("LLMD_")]

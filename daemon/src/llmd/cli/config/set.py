@@ -41,6 +41,7 @@ def command(
     settings when it starts.
     """
     from llmd.config.config_change import change_file
+    from llmd.config.path_settings import absolute
     from llmd.config.setting_values import setting_name
     from llmd.config.toml_edit import toml_value, with_value
 
@@ -48,7 +49,7 @@ def command(
         raise click.UsageError(f"there is no option {mistyped[0]}")
     key = setting_key(name)
     file = chosen_file(config_file, system=system)
-    value = typed_value(key, values)
+    value = absolute(key, typed_value(key, values), Path.cwd())
     change_file(file, lambda text: with_value(text, toml_path(key, model), value), private=not system)
     click.echo(f"{setting_name(key, model)} = {toml_value(value)} in {file}")
     told_of_stronger(key, model, file, config_file)
