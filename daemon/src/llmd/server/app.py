@@ -15,6 +15,7 @@ from aiohttp.typedefs import Handler
 from llmd.api.errors import LlmdError
 from llmd.api.out_of_memory import as_memory_error
 from llmd.api.problem import Problem
+from llmd.server.errors import ForbiddenError
 from llmd.server.http import problems
 from llmd.server.http.access import Access
 from llmd.server.http.bodies import BODY_TIMEOUT_S
@@ -26,6 +27,9 @@ from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_rec
 from llmd.server.service import Service
 
 logger = logging.getLogger(__name__)
+
+UNIX = "unix"
+"""Stands for a client of the Unix socket, which has no address."""
 
 ID_HEADER = "x-request-id"
 MAX_REQUEST_ID_LEN = 128
@@ -82,6 +86,8 @@ class RequestHandler:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
             problem = self._problem(request, error)
             record.error = problem.code or problem.type
+            if isinstance(error, ForbiddenError):
+                record.key = record.key or error.key
             response = error_response(request, problem)
         self._end(request, response)
         return response
@@ -97,6 +103,9 @@ class RequestHandler:
             "path": request.path,
             "status": response.status,
             "ms": round(_elapsed_ms(request[STARTED]), 1),
+            "client": peer_of(request).remote or UNIX,
+            "key": record.key or None,
+            "error": record.error or None,
         }
         if record.model:
             fields |= record.as_log()

@@ -108,7 +108,7 @@ def test_a_changed_file_is_followed_and_keys_stay_if_it_is_damaged(
     file.path.write_text("{")
     for _ in range(2):
         assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
-    assert caplog.messages == ["keys_not_reloaded"]
+    assert [one for one in caplog.messages if one != "keys_changed"] == ["keys_not_reloaded"]
     with pytest.raises(ConfigError):
         access.reload()
     added = file.path.with_name("added.json")
@@ -117,6 +117,30 @@ def test_a_changed_file_is_followed_and_keys_stay_if_it_is_damaged(
     assert outcome(access, REMOTE, new, "use") == "new"
     file.path.unlink()
     assert outcome(access, REMOTE, new, "use") == "missing_api_key"
+
+
+def test_changes_of_keys_are_logged_with_their_names(
+    file: KeyFile, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    access = Access(file, no_auth=False, require_key=False)
+    assert caplog.records == []
+    file.add("new")
+    file.remove(USER)
+    assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
+    (record,) = caplog.records
+    assert (record.message, vars(record)["added"], vars(record)["removed"]) == (
+        "keys_changed",
+        ["new"],
+        [USER],
+    )
+
+
+def test_a_key_without_the_right_is_named(file: KeyFile, keys: dict[str, str]) -> None:
+    access = Access(file, no_auth=False, require_key=False)
+    with pytest.raises(ForbiddenError) as caught:
+        access.admit(REMOTE, {"x-api-key": keys[USER]}, "manage")
+    assert caught.value.key == USER
 
 
 @pytest.fixture
