@@ -33,6 +33,7 @@ def test_a_prompt_that_is_too_long_has_both_numbers() -> None:
     error = error_of({"error": {"message": "no", "code": "x", "type": "y", "param": "messages", **numbers}})
     assert isinstance(error, ContextLengthError)
     assert (error.prompt_len, error.context_len) == (700, 512)
+    assert str(error) == "no"
 
 
 def test_a_refusal_has_its_exit_code() -> None:

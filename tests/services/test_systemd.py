@@ -166,6 +166,25 @@ def test_a_service_from_its_installation_to_its_end(machine: Machine, model: Pat
     assert machine.run("ls", MODELS).split() == [MODEL]
 
 
+def test_an_installation_whose_daemon_does_not_start_says_why(machine: Machine) -> None:
+    quick = QUICK.format(path=os.environ.get("PYTHONPATH", ""))
+    machine.write("/etc/systemd/system/llmd.service.d/test.conf", quick)
+    machine.write("/etc/llmd/config.toml", '[engine]\ndevice = "nothing"\n')
+    install = (sys.executable, "-m", "llmd.cli.main", "service", "install", "--system", "--model")
+
+    def refused(model: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(machine.command(*install, model), capture_output=True, text=True, check=False)
+        assert done.returncode != 0, done.stdout
+        assert machine.run("systemctl", "list-unit-files", "llmd*", "--no-legend", check=False) == ""
+        return done
+
+    missing = refused("nobody")
+    assert "there is no model 'nobody'" in missing.stderr
+    assert f"this service has its own models, in {MODELS}" in missing.stderr
+    broken = refused("guide")
+    assert broken.stderr.startswith("llmd: the daemon did not start: there is no device 'nothing'\n")
+
+
 def test_a_service_of_a_user(machine: Machine, model: Path) -> None:
     machine.run("useradd", "--create-home", USER)
     uid = machine.run("id", "-u", USER).strip()

@@ -50,6 +50,22 @@ def test_text_mode_writes_sentences(home: Home) -> None:
         assert shown.end() in {0, 130}
 
 
+@pytest.mark.parametrize("given", ["wrong", "use"])
+def test_text_mode_ends_with_what_a_daemon_says_that_refuses_the_key(home: Home, given: str) -> None:
+    use = home.json("keys", "add", "use")["key"]
+    environment = home.environment | {"LLMD_ADDR": "127.0.0.1:0", "LLMD_REQUIRE_KEY": "true"}
+    secured = Home(home.folder, environment)
+    with secured.serve() as served:
+        environment["LLMD_API_KEY"] = use if given == "use" else "wrong"
+        done = secured.llmd("tui", "--text", "--host", served.url)
+    assert done.returncode == 4, done.stderr
+    expected = (
+        "this API key is unknown" if given == "wrong" else "the key use does not allow management requests"
+    )
+    assert expected in done.stderr
+    assert "No daemon answers" not in done.stdout
+
+
 def test_what_is_logged_does_not_cover_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger("of a test")
     logger.addHandler(logging.StreamHandler())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd_tui.daemon.access import RefusedError
 from llmd_tui.text import follow_as_text, run_as_text
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
@@ -47,6 +48,14 @@ def test_a_reader_who_has_gone_ends_it_quietly(daemon: ScriptedDaemon) -> None:
     daemon.snapshot()
     run_as_text(daemon, lines := Lines("llmd 0.1.0", break_pipe))
     assert len(lines.written) == 1
+
+
+def test_a_daemon_that_refuses_is_not_asked_again(daemon: ScriptedDaemon) -> None:
+    daemon.drop(RefusedError("this API key is unknown"))
+    lines = Lines()
+    with pytest.raises(RefusedError, match="this API key is unknown"):
+        run_as_text(daemon, lines)
+    assert (lines.written, daemon.connected_after) == ([], [None])
 
 
 @pytest.fixture

@@ -320,6 +320,11 @@ def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
     named = host or settings.config.client.host
     if named:
         return (parse_address(named, "the host" if host else settings.origins["client.host"].source),)
+    return own_addresses(settings)
+
+
+def own_addresses(settings: Settings) -> tuple[Address, ...]:
+    """Return the addresses where a daemon of this machine may listen, likeliest first."""
     listening = listening_addresses(settings)
     return (
         *(address for address in listening if isinstance(address, UnixAddress)),

@@ -60,7 +60,9 @@ def error_of(body: Mapping[str, Any], status: int = 0) -> LlmdError:
         return _key_error(error["code"])
     kind = _ERRORS.get(str(error.get("code"))) or _ERRORS.get(str(error.get("type"))) or LlmdError
     if "n_ctx" in error:
-        return ContextLengthError(error["n_prompt_tokens"], error["n_ctx"], param=str(error["param"]))
+        too_long = ContextLengthError(error["n_prompt_tokens"], error["n_ctx"], param=str(error["param"]))
+        too_long.message, too_long.hint = str(error["message"]), ""  # the daemon knows what helps
+        return too_long
     if kind is RequestError:
         return RequestError(str(error["message"]), param=error.get("param"))
     found = kind(str(error["message"]))

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from llmd.api.errors import ConfigError, DaemonUnreachableError
+from llmd.api.errors import ConfigError, DaemonUnreachableError, NotFoundError
 from llmd.cli.connection import connect, named, reached
 from llmd.client import Client
+from llmd.registry.derived import DerivedModel
 from llmd.registry.locks import locked
+from llmd.registry.store import Store
 from tests.serving.home import Home
 from tests.serving.running import RunningDaemon
 
@@ -135,9 +137,24 @@ def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "m.gguf").touch()
     monkeypatch.chdir(tmp_path)
     assert named("m.gguf") == str(tmp_path / "m.gguf")
-    assert named("absent.gguf") == "absent.gguf"
     assert named("./absent") == str(tmp_path / "absent")
     assert named("models/mine") == str(tmp_path / "models" / "mine")
     assert named("guide") == "guide"
     assert named("org/name") == "org/name"
     assert named("caf\udce9") == "caf\ufffd"
+
+
+def test_a_file_that_is_missing_is_not_taken_for_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "emil-q4.gguf").touch()
+    with pytest.raises(
+        NotFoundError, match=r"no such file or directory: emil-q8\.gguf .*there is emil-q4\.gguf"
+    ):
+        named("emil-q8.gguf")
+    with pytest.raises(NotFoundError, match=r"no such file or directory: model\.safetensors"):
+        named("model.safetensors")
+    Store(tmp_path / "data" / "llmd" / "models", {}).derived.save("odd.gguf", DerivedModel("guide", 0.0))
+    assert named("odd.gguf") == "odd.gguf"

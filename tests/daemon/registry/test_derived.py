@@ -72,3 +72,9 @@ def test_what_cannot_be_removed_or_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "mario.json").write_text("{")
     with pytest.raises(CheckpointError, match="not a valid derived model"):
         models.find("mario")
+
+
+def test_a_copy_changes_nothing_but_the_name() -> None:
+    assert DerivedModel("base", 1.0).is_copy
+    assert not DerivedModel("base", 1.0, system="Be brief.").is_copy
+    assert not DerivedModel("base", 1.0, parameters={"seed": 1}).is_copy

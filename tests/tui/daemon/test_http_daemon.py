@@ -160,6 +160,7 @@ async def test_other_servers_are_told_apart(tmp_path: Path) -> None:
         pieces, error = await read_until_error(daemon.stream("/cut"))
         assert pieces == [{"a": 1}]
         assert isinstance(error, DaemonUnreachableError)
+        assert "was lost: it ended in the middle of a reply (see" in str(error)
         await daemon.close()
 
 
@@ -176,6 +177,28 @@ async def test_a_daemon_that_comes_back_is_found_again(tmp_path: Path) -> None:
         path.unlink(missing_ok=True)
         with pytest.raises(DaemonUnreachableError):
             await daemon.get("/version")
+    await daemon.close()
+
+
+async def test_a_stream_ends_although_another_request_finds_that_the_daemon_has_gone(tmp_path: Path) -> None:
+    path = tmp_path / "llmd.sock"
+    daemon = HttpDaemon([UnixAddress(path)])
+    ending = asyncio.Event()
+
+    async def followed(request: web.Request) -> web.StreamResponse:
+        reply = web.StreamResponse()
+        await reply.prepare(request)
+        await reply.write(b'data: {"a": 1}\n\n')
+        await ending.wait()
+        return reply
+
+    async with served(web.UnixSite, followed, path=str(path)), aclosing(daemon.stream("/x")) as pieces:
+        await anext(pieces)
+        path.unlink()
+        with pytest.raises(DaemonUnreachableError):
+            await daemon.get("/version")
+        ending.set()
+        assert await asyncio.wait_for(anext(pieces, None), 10) is None
     await daemon.close()
 
 

@@ -58,6 +58,14 @@ def test_reports_that_arrive_at_the_same_moment_make_no_rate() -> None:
     assert state.tokens_per_s == 50.0
 
 
+def test_a_daemon_that_was_restarted_loads_nothing_of_the_one_before() -> None:
+    state = DaemonState()
+    for name in ("lost", "kept"):
+        applied(state, "model", model=name, phase="loading", step="weights", done=1, total=4)
+    applied(state, "snapshot", models=[model("kept", "loading")], requests=[])
+    assert list(state.loading) == ["kept"]
+
+
 def test_loading_is_followed_until_the_model_is_there() -> None:
     state = applied(DaemonState(), "model", model="big", phase="loading", step="weights", done=1, total=4)
     assert state.loading["big"].done == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd_tui.widgets.bars import Piece, progress, stacked
+from llmd_tui.widgets.bars import Piece, plain_bar, progress, stacked
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_pieces_have_their_share_and_small_ones_a_cell() -> None:
     assert stacked(pieces, 100, 10).plain == "AAAAAb····"
     assert stacked([Piece("all", 200, "A"), Piece("late", 1, "b")], 100, 4, rest=".").plain == "AAAA"
     assert stacked(pieces, 0, 3).plain == "Ab·"
+
+
+def test_a_plain_bar_has_no_figures() -> None:
+    assert plain_bar(0.5, 4) == "■■··"
+    assert plain_bar(1.0, 4, ascii_only=True) == "####"

@@ -5,7 +5,7 @@ from textual.app import App
 from textual.widgets import Button
 
 from llmd_tui.widgets.choice import Choice, Option, confirmation
-from tests.tui.pilots import press, text
+from tests.tui.pilots import press, text, until
 
 OPTIONS = (Option("", "Keep"), Option("end", "End it", is_destructive=True))
 
@@ -30,8 +30,7 @@ async def test_buttons_can_be_clicked_and_keys_are_shown() -> None:
     answers: list[str | None] = []
     async with app.run_test(size=(60, 14)) as pilot:
         await app.push_screen(confirmation("Remove it?", "It frees 2 GiB.", yes="Remove"), answers.append)
-        await pilot.pause()
-        assert "r Remove" in text(app)
+        await until(pilot, lambda: "r Remove" in text(app))
         assert "c Cancel" in text(app)
         await pilot.click(app.screen.query(Button).last())
         assert answers == ["yes"]

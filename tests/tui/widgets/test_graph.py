@@ -42,6 +42,26 @@ async def test_only_lines_that_have_changed_are_drawn_again() -> None:
         assert text(app).splitlines()[0] == " output 4 …"
 
 
+async def test_the_largest_value_is_left_out_where_it_does_not_fit() -> None:
+    app = Shown(graph := Graph("output", lambda value: f"{value:.0f} tok/s"))
+    async with app.run_test(size=(40, 3)) as pilot:
+        graph.show([8.0, 4.0])
+        for width, title in ((40, " output 4 tok/s  most 8 tok/s"), (28, " output 4 tok/s")):
+            await pilot.resize_terminal(width, 3)
+            await pilot.pause()
+            assert text(app).splitlines()[0] == title
+
+
+async def test_the_same_values_are_drawn_again_with_other_marks() -> None:
+    app = Shown(graph := Graph("output", lambda value: f"{value:.0f}", top=8.0))
+    async with app.run_test(size=(18, 3)) as pilot:
+        for is_ascii, mark in ((False, "█"), (True, "@")):
+            app.set_class(is_ascii, "-ascii")
+            graph.show([8.0] * 16)
+            await pilot.pause()
+            assert text(app).splitlines()[1:] == [f" {mark * 16}"] * 2
+
+
 @given(st.lists(st.none() | st.floats(0, 1e9), max_size=30), st.integers(1, 5))
 def test_every_row_has_a_mark_for_every_value(values: list[float | None], rows: int) -> None:
     lines = columns_of(values, max((value or 0.0 for value in values), default=0.0), rows)

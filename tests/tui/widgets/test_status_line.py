@@ -1,9 +1,12 @@
 from __future__ import annotations
 
-from llmd_tui.screen import DaemonScreen
+import pytest
+
+from llmd_tui.screen import ORDER, DaemonScreen
 from llmd_tui.widgets.status_line import StatusLine
 from tests.tui.conftest import MakeTui, settled
-from tests.tui.scripted_daemon import ScriptedDaemon
+from tests.tui.pilots import lines
+from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
 class One(DaemonScreen):
@@ -19,7 +22,7 @@ async def test_a_click_opens_the_screen_under_it(daemon: ScriptedDaemon, make_tu
     async with tui.run_test(size=(80, 24)) as pilot:
         line = tui.screen.query_one(StatusLine)
         shown = line.render().plain
-        assert shown.startswith(" 1 One  2 KV ")
+        assert shown.startswith(" 1 One 2 KV ")
         await pilot.click(StatusLine, offset=(shown.index("KV") + line.styles.padding.left, 0))
         assert tui.current_mode == "kv"
 
@@ -35,3 +38,24 @@ async def test_a_line_without_room_leaves_the_address_out(daemon: ScriptedDaemon
             shown = line.render().plain
             assert (daemon.address in shown) is is_shown
             assert len(shown) == line.size.width
+
+
+@pytest.mark.parametrize(
+    ("width", "first_line"),
+    [
+        (80, "  1 Chat 2 Models 3 Devices 4 Monitor 5 KV 6 Plugins 7 Logs  ● 0 tok/s 1 waiting"),
+        (
+            100,
+            "  1 Chat  2 Models  3 Devices  4 Monitor  5 KV  6 Plugins  7 Logs       ● 0 tok/s  1 waiting  KV 10%",
+        ),
+    ],
+)
+async def test_seven_screens_leave_room_for_what_matters_most(
+    daemon: ScriptedDaemon, make_tui: MakeTui, width: int, first_line: str
+) -> None:
+    daemon.snapshot(models=(model("guide"),), requests=(request(state="waiting"),))
+    screens = [type(name.capitalize(), (DaemonScreen,), {"NAME": name}) for name in ORDER]
+    tui = make_tui(*screens)
+    async with tui.run_test(size=(width, 24)) as pilot:
+        await settled(pilot)
+        assert lines(tui)[:2] == [first_line, ""]

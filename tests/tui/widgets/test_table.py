@@ -190,3 +190,14 @@ async def test_of_ten_thousand_rows_only_the_visible_ones_are_drawn() -> None:
         table.show(numbered(10_001), Sorting())
         await pilot.pause()
         assert 24 <= table.drawn - before <= 3 * 24
+
+
+async def test_a_table_without_rows_says_why() -> None:
+    app, table = watched()
+    async with app.run_test(size=(20, 4)) as pilot:
+        table.show((), Sorting(), empty="Nothing yet.")
+        await pilot.pause()
+        assert lines(app)[1:3] == ["  Nothing yet.", ""]
+        table.show(rows("a"), Sorting(), empty="Nothing yet.")
+        await pilot.pause()
+        assert lines(app)[1].startswith("› a")

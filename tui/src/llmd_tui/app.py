@@ -16,12 +16,14 @@ from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.clipboard import copied_natively, kept_in_file, native_program
 from llmd_tui.commands import LlmdCommands
-from llmd_tui.daemon.access import Daemon
+from llmd_tui.daemon.access import Daemon, RefusedError
 from llmd_tui.diagnosis import DiagnosisCard, diagnosis
+from llmd_tui.keys import keys_text
 from llmd_tui.preferences import Preferences
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.state.follower import Follower
+from llmd_tui.widgets.help_dialog import HelpDialog
 from llmd_tui.widgets.status_line import StatusLine
 from llmd_tui.widgets.table_rows import Sorting
 
@@ -46,13 +48,20 @@ class LlmdTui(App[None]):
     TITLE = "llmd"
     ENABLE_COMMAND_PALETTE = True
     COMMANDS: ClassVar[set[Any]] = {LlmdCommands}
+    # Notices are at the top right: at the bottom are prompts, the room in the context, and the keys.
+    CSS = """
+    ToastRack {
+        dock: top;
+        align: right top;
+        margin: 1 0 0 0;
+    }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(key), f"open_screen_at({key})", f"Screen {key}", show=False) for key in range(1, 10)),
         Binding("ctrl+t", "change_theme", "Theme", id="theme"),
         Binding("d", "diagnosis", "Diagnosis", id="diagnosis"),
         Binding("question_mark,f1", "help", "Help", id="help"),
         Binding("ctrl+c", "copy_or_quit", "Copy or cancel", show=False, priority=True, id="copy"),
-        Binding("ctrl+q", "quit", "Quit", id="quit"),
+        Binding("ctrl+q", "quit", "Quit", priority=True, id="quit"),  # in dialogs too
     ]
 
     def __init__(
@@ -79,6 +88,7 @@ class LlmdTui(App[None]):
         self._failures = failures
         self._first = first
         self._failure = ""
+        self._was_lost = False
         self._asked_to_quit = -AGAIN_S
         self.chat_wanted = ""
         """The model of a new chat, until the chat screen has begun it."""
@@ -95,8 +105,10 @@ class LlmdTui(App[None]):
         return tuple(self._screens)
 
     async def on_mount(self) -> None:
-        for name, screen in self._screens.items():
+        for key, (name, screen) in enumerate(self._screens.items(), start=1):
             self.add_mode(name, screen)
+            if key < 10:
+                self.bind(str(key), f"open_screen({name!r})", description=f"Open {name}", show=False)
         self.theme = self.preferences.theme
         self.set_class(self.preferences.ascii, "-ascii")
         wanted = self._first or self.preferences.screen
@@ -114,12 +126,20 @@ class LlmdTui(App[None]):
         if self.follower.changed.is_set():
             self.follower.changed.clear()
             self.show_now()
+            self._fetch_from_another()
+
+    @property
+    def shown(self) -> DaemonScreen | None:
+        """The present screen; a dialog may be in front of it."""
+        stack = reversed(self.screen_stack if self.is_running else ())
+        return next((screen for screen in stack if isinstance(screen, DaemonScreen)), None)
 
     def show_now(self) -> None:
         """Show the state on the present screen, unless it is being made or taken down."""
-        screen = self.screen if self.is_running else None
-        if isinstance(screen, DaemonScreen) and screen.is_mounted:
+        screen = self.shown
+        if screen is not None and screen.is_mounted:
             self._show_status(screen)
+            screen.show_refusal(self.follower.refusal)
             if self.follower.status != "connecting":
                 screen.show_state(self.state)
 
@@ -135,21 +155,16 @@ class LlmdTui(App[None]):
 
     def show_failure(self, error: LlmdError) -> None:
         """Say on the status line that something could not be fetched."""
-        self._failure = str(error)
+        refused = self.follower.refusal is not None and isinstance(error, RefusedError)
+        self._failure = "" if refused else str(error)  # a refusal is shown once
         self.show_now()
 
     def forget_failure(self) -> None:
         self._failure = ""
         self.show_now()
 
-    def action_open_screen_at(self, key: int) -> None:
-        self.open_screen(self.screen_names[key - 1])
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the keys of screens that there are not."""
-        if action == "open_screen_at":
-            return parameters[0] in range(1, len(self._screens) + 1)
-        return super().check_action(action, parameters)
+    def action_open_screen(self, name: str) -> None:
+        self.open_screen(name)
 
     def action_change_theme(self) -> None:
         """Change between the dark and the light theme."""
@@ -162,13 +177,12 @@ class LlmdTui(App[None]):
         self.prefer(ascii=not self.preferences.ascii)
         self.set_class(self.preferences.ascii, "-ascii")
         self.show_now()
+        if self.shown is not None:
+            self.shown.begin_fetch()
 
     def action_help(self) -> None:
-        """Show or hide the keys of the focused widget."""
-        if self.screen.query("HelpPanel"):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        """Show the keys of the focused part, of the screen, and of every screen."""
+        self.push_screen(HelpDialog("Keys", keys_text(self.screen)))
 
     def action_copy_or_quit(self) -> None:
         """Copy the selected text; without one, cancel what the screen does, or quit if pressed twice."""
@@ -194,6 +208,10 @@ class LlmdTui(App[None]):
 
     def watch_theme(self, theme: str) -> None:
         self.prefer(theme=theme)
+
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a notice for a few seconds. Brackets in it are no markup: it may quote errors and names."""
+        super().notify(message, **options | {"markup": False})
 
     def copy(self, text: str, what: str) -> None:
         """Copy a text and say where it went."""
@@ -238,12 +256,21 @@ class LlmdTui(App[None]):
             self.notify(str(error), severity="error", timeout=10)
         else:
             self.notify(done)
-            if isinstance(self.screen, DaemonScreen):
-                self.screen.begin_fetch()
+            if self.shown is not None:
+                self.shown.begin_fetch()
+
+    def _fetch_from_another(self) -> None:
+        """Ask again what the screen shows when the daemon is back: it may be another one."""
+        is_back = self._was_lost and self.follower.status == "connected"
+        self._was_lost = self.follower.status == "lost"
+        if is_back and self.shown is not None:
+            self.shown.begin_fetch()
 
     def _show_status(self, screen: DaemonScreen) -> None:
         follower = self.follower
         reason = "" if follower.status == "connected" else follower.reason
+        if follower.refusal is not None and (screen.MANAGES or follower.refusal.may_chat):
+            reason = ""  # the screen says it, or does not need what is refused
         for line in screen.query(StatusLine):
             line.show(
                 self.state,

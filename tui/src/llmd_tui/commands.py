@@ -56,7 +56,7 @@ class LlmdCommands(Provider):
         for theme in sorted(tui.available_themes):
             yield Entry(f"Theme {theme}", partial(self._set_theme, theme), "Use this theme")
         yield Entry("Graphs in ASCII or in blocks", tui.action_change_marks, "For fonts without blocks")
-        yield Entry("Keys", tui.action_help, "Show the keys of the focused widget")
+        yield Entry("Keys", tui.action_help, "Show the keys of this screen")
         yield Entry("Quit", tui.exit, "Leave; the daemon goes on")
 
     def _post(self, message: actions.ChatWith | actions.UnloadModel) -> None:

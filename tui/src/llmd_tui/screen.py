@@ -14,13 +14,14 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Footer
+from textual.widgets import Static
 
 from llmd.api.errors import LlmdError
 from llmd_tui import actions
-from llmd_tui.daemon.access import Daemon
+from llmd_tui.daemon.access import Daemon, RefusedError
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.filter_table import FilterTable
+from llmd_tui.widgets.key_footer import KeyFooter
 from llmd_tui.widgets.plain_text import to_type
 from llmd_tui.widgets.status_line import StatusLine
 
@@ -50,19 +51,37 @@ class DaemonScreen(Screen[None]):
             text-style: bold;
             height: 1;
         }
+        #refused {
+            display: none;
+            height: 1fr;
+            padding: 1 2;
+        }
+        &.-refused #body {
+            display: none;
+        }
+        &.-refused #refused {
+            display: block;
+        }
     }
     """
     NAME: ClassVar[str] = ""
     """Name of the entry point."""
+    MANAGES: ClassVar[bool] = True
+    """Whether it needs a key that may manage the daemon; without one, it says so in place of its body."""
     FETCH_S: ClassVar[float | None] = None
     """Seconds between calls of `fetch` while the screen is shown; None: it is called once when shown."""
     AUTO_FOCUS: ClassVar[str | None] = ""  # so that digits open screens at once
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.BINDING_GROUP_TITLE = f"The screen {cls.NAME}"
 
     def compose(self) -> ComposeResult:
         yield StatusLine(self.NAME)
         with Container(id="body"):
             yield from self.compose_body()
-        yield Footer()
+        yield Static(id="refused", markup=False)
+        yield KeyFooter()
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the status line and the footer."""
@@ -70,6 +89,12 @@ class DaemonScreen(Screen[None]):
 
     def show_state(self, state: DaemonState) -> None:
         """Show the state of the daemon."""
+
+    def show_refusal(self, refusal: RefusedError | None) -> None:
+        """Say in place of the body that the daemon refuses what the screen needs; None: it does not."""
+        if refusal is not None and self.MANAGES:
+            self.query_one("#refused", Static).update(refusal_words(refusal))
+        self.set_class(refusal is not None and self.MANAGES, "-refused")
 
     async def fetch(self) -> None:
         """Ask the daemon for what its events do not tell.
@@ -119,6 +144,9 @@ class DaemonScreen(Screen[None]):
     @work(exclusive=True, group="fetch")
     async def begin_fetch(self) -> None:
         """Fetch now, in the background; an earlier fetch that has not ended is cancelled."""
+        if self.MANAGES and self.tui.follower.refusal is not None:
+            self.tui.show_now()
+            return
         try:
             await self.fetch()
         except LlmdError as error:
@@ -127,8 +155,18 @@ class DaemonScreen(Screen[None]):
             self.tui.forget_failure()
 
     def _fetch_if_shown(self) -> None:
-        if self.is_current:
+        if self.tui.shown is self:
             self.begin_fetch()
+
+
+def refusal_words(refusal: RefusedError) -> str:
+    """Say what the daemon refuses, and what to do."""
+    if not refusal.may_chat:
+        return f"{refusal}\n\nSet LLMD_API_KEY to a key of this daemon and start llmd tui again."
+    return (
+        f"This needs a key that may manage the daemon: {refusal}.\n\n"
+        "Set LLMD_API_KEY to such a key and start llmd tui again. The chat works without."
+    )
 
 
 def found_screens() -> dict[str, EntryPoint]:

@@ -105,13 +105,18 @@ class RequestError(LlmdError):
 
 
 class ContextLengthError(RequestError):
-    """The prompt does not fit the context window; both lengths are in tokens."""
+    """The prompt does not fit the context window; both lengths are in tokens.
 
-    def __init__(self, prompt_len: int, context_len: int, *, param: str = "messages") -> None:
+    ``longer_window`` says how to get a longer window; empty: the model has no longer one.
+    """
+
+    def __init__(
+        self, prompt_len: int, context_len: int, *, param: str = "messages", longer_window: str = ""
+    ) -> None:
         super().__init__(
             f"the prompt has {prompt_len} tokens, the context window holds {context_len}",
             param=param,
-            hint="shorten the prompt, or serve the model with a larger --max-ctx",
+            hint=f"shorten the prompt, or {longer_window or 'use a model with a longer context'}",
         )
         self.prompt_len = prompt_len
         self.context_len = context_len

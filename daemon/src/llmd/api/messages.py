@@ -261,6 +261,15 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
 
     @property
+    def longer_window(self) -> str:
+        """What gives the model a longer window, for hints; empty: the checkpoint has no longer one."""
+        if self.kv_tokens is not None and self.kv_tokens < self.context_len:
+            return "serve the model with more --kv-memory"
+        if self.context_len < self.max_context_len:
+            return f"serve the model with a larger --max-ctx (at most {self.max_context_len})"
+        return ""
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """Each device that has a stage, in the order of the stages."""
         return tuple(dict.fromkeys(stage.device for stage in self.stages))
@@ -351,7 +360,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     hint: str = ""
 
 
-class Output(msgspec.Struct, frozen=True, tag=True):
+class Output(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """The results of one step."""
 
     tokens: tuple[TokenOutput, ...]
@@ -361,6 +370,8 @@ class Output(msgspec.Struct, frozen=True, tag=True):
     """Requests that cannot continue."""
     beams: tuple[BeamOutput, ...] = ()
     """Beam searches that ended."""
+    step_s: float | None = None
+    """As in `Report`, if it has changed."""
 
 
 class TextVector(msgspec.Struct, frozen=True, array_like=True):
@@ -370,11 +381,13 @@ class TextVector(msgspec.Struct, frozen=True, array_like=True):
     vector: bytes
 
 
-class Embedded(msgspec.Struct, frozen=True, tag=True):
+class Embedded(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Vectors of the texts that a step finished, and the texts that it began."""
 
     vectors: tuple[TextVector, ...]
     started: tuple[Started, ...] = ()
+    step_s: float | None = None
+    """As in `Output`."""
 
 
 ToEngine = Load | Vocabulary | Submit | EmbedText | Cancel | GetReport | GetBlocks | Shutdown

@@ -70,7 +70,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """Bytes of keys and values that these steps have read."""
     step_s: float | None = None
     """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
-    processor time, but not more than the clock shows. None: no step after the first has ended yet."""
+    processor time, but not more than the clock shows. None: no step has ended yet."""
     sequences: tuple[SequenceState, ...] | None = None
     """The state of each sequence, if `GetReport.sequences` asks for it."""
 

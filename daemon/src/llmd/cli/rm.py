@@ -47,7 +47,7 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
 
 def remove(store: Store, name: str) -> int:
     """Remove one model; return the bytes freed (0 for a derived model, which is tiny)."""
-    if name in store.derived.names():
-        store.derived.remove(name)
+    if (derived := store.derived.find(name)) is not None:
+        store.derived.remove(derived[0])
         return 0
     return store.pulled_models.remove(name)

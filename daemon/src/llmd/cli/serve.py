@@ -192,7 +192,7 @@ async def _serve(
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
-    """Return what to load by served name: a stored name, or the path of a directory or GGUF file.
+    """Return what to load by served name: a stored or derived name, or the path of a directory or GGUF file.
 
     A directory is served under its own name, or under its path if another model has that name.
 
@@ -202,6 +202,9 @@ def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
     taken = stored = store.directories()
     named = {}
     for model in (store.find(name, allow_path=True) for name in models):
+        if model.base:
+            named[model.name] = model.name
+            continue
         path = str(model.directory)
         name = model.name if taken.get(model.name, model.directory) == model.directory else path
         taken = {**taken, name: model.directory}

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from llmd.cli.completion.names import model_names
-from llmd.cli.connection import connect
+from llmd.cli.connection import connect, named
 from llmd.cli.daemon_end import stop_and_wait
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -39,7 +39,7 @@ def command(
         raise click.UsageError("--no-wait is for --daemon: a model is unloaded at once")
     client = connect(host, timeout_s, config_file)
     if model:
-        client.stop(model)
+        client.stop(named(model))
     elif no_wait:
         client.stop_daemon()
     else:

@@ -213,7 +213,8 @@ class EngineCore:
         self._counters.count(step.plan, num_tokens, self._kv_reads)
         running_s = time.perf_counter() - step.planned_at
         started = tuple(Started(one.owner_id, cached, running_s) for one, cached in step.plan.started)
-        return Output(tuple(outputs), started, self._failed(), beams)
+        step_s = self._pipeline.new_computing_s(self._limits.max_rows)
+        return Output(tuple(outputs), started, self._failed(), beams, step_s)
 
     def _failed(self) -> tuple[Failed, ...]:
         """End the requests whose grammar cannot be followed or whose beam search finds no answer."""

@@ -130,7 +130,8 @@ class EmbeddingCore:
         self._counters.count_prefill(step.num_rows)
         running_s = time.perf_counter() - planned_at
         started = tuple(Started(request_id, 0, running_s) for request_id in begun)
-        return Embedded(tuple(self._advance(chunks)), started)
+        step_s = self._pipeline.new_computing_s(self._limits.max_rows)
+        return Embedded(tuple(self._advance(chunks)), started, step_s)
 
     def rebuild(self, pipeline: Pipeline, budget: KVBudget) -> tuple[Failed, ...]:
         """Go on with another pipeline, after `step` has raised: texts that have begun begin again.

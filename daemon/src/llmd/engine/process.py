@@ -13,7 +13,18 @@ from typing import cast
 import msgspec
 
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, RequestError
-from llmd.api.messages import Cancel, EmbedText, FromFront, Load, Loading, PackedVocabulary, Shutdown, Submit
+from llmd.api.messages import (
+    Cancel,
+    Embedded,
+    EmbedText,
+    FromFront,
+    Load,
+    Loading,
+    Output,
+    PackedVocabulary,
+    Shutdown,
+    Submit,
+)
 from llmd.api.out_of_memory import memory_errors
 from llmd.api.reports import GetBlocks, GetReport
 from llmd.engine.core import EngineCore
@@ -94,8 +105,12 @@ def _run(channel: Channel[FromFront], model: LoadedModel) -> Shutdown | None:
                 if not _recover(channel, model, error):
                     return None
                 continue
-            if any(msgspec.structs.astuple(output)):
+            if _has_news(output):
                 channel.send(output)
+
+
+def _has_news(output: Output | Embedded) -> bool:
+    return any(value not in ((), None) for value in msgspec.structs.astuple(output))
 
 
 def _recover(

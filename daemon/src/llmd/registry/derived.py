@@ -43,6 +43,11 @@ class DerivedModel(msgspec.Struct, frozen=True, omit_defaults=True):
     def modified(self) -> datetime:
         return datetime.fromtimestamp(self.created, UTC)
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is its base under another name, without changes."""
+        return self == DerivedModel(self.base, self.created)
+
 
 class DerivedModels:
     """The derived models of a directory, by name. Holds no state; thread-safe."""

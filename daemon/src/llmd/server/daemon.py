@@ -213,7 +213,8 @@ class Daemon:
                 MemoryBudget(server.models.max_memory, available_bytes),
                 keep_alive_s=self._loading.keep_alive_s,
             )
-            table = ModelTable(self._store, self._aliases, manager)
+            own_keep_alive_s = self._loading.own_keep_alive_s
+            table = ModelTable(self._store, self._aliases, manager, own_keep_alive_s=own_keep_alive_s)
             pulls = Pulls(self._pull_command())
             service = Service(
                 server,
@@ -288,10 +289,7 @@ class Daemon:
         await loading
         if not self._draining.is_set():
             service.is_serving = self._is_serving = True
-            names = tuple(
-                name for model in service.models.served for name in service.models.names_of(model.name)
-            )
-            serving = Serving(service.version, front.addresses, names)
+            serving = Serving(service.version, front.addresses, self._served_names(service.models))
             announce(serving)
             session.ready()
             logger.info("serving", extra=serving.as_event())
@@ -307,21 +305,28 @@ class Daemon:
         if check is not None:
             check.stop()
 
+    def _served_names(self, table: ModelTable) -> tuple[str, ...]:
+        """Return the names of the loaded models, and the derived ones among those of the command line."""
+        derived = [known[0] for name in self._names if (known := table.derived_of(name)) is not None]
+        loaded = [model.name for model in table.served]
+        return tuple(name for model in [*derived, *loaded] for name in table.names_of(model))
+
     async def _load_models(self, table: ModelTable) -> None:
         served = [await table.resolve(name, allow_path=True) for name in self._names]
         for model in served:
             if not self._says_how_long(model):
                 model.leases.pin()
-        warn_of_unused(self._settings, table.directories())
+        warn_of_unused(self._settings, table.directories(), self._store.derived)
         for model in served:
-            await model.ready()
+            with model.in_use():
+                await model.ready()
 
     def _says_how_long(self, model: AnsweringModel) -> bool:
         """Whether the user has set how long a model named at the start stays loaded."""
         key = "server.keep_alive"
-        name = model.base.name if isinstance(model, DerivedServedModel) else model.name
+        base = [model.base.name] if isinstance(model, DerivedServedModel) else []
         by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
-        return by_flag or key in self._settings.models.get(name, {})
+        return by_flag or any(key in self._settings.models.get(name, {}) for name in [model.name, *base])
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
         """Measure devices once no request runs: measurements and requests would slow each other down."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llmd.cli.composition import build_host
-from llmd.cli.plugins.notices import RELOAD
+from llmd.cli.plugins.notices import reload_note
 from tests.serving.home import Home
 
 Llmd = Callable[..., Any]
@@ -45,11 +45,14 @@ def test_a_reload_applies_the_choice_to_a_running_daemon(home: Home) -> None:
         assert "unix" in served.line
         assert status(home, "/api/tags") == 200
         changed = home.llmd("plugins", "disable", "ollama")
-        assert (changed.stdout, changed.stderr) == ("ollama is now disabled\n", f"{RELOAD}\n")
+        assert (changed.stdout, changed.stderr) == (
+            "ollama is now disabled\n",
+            f"{reload_note('llmd reload')}\n",
+        )
         assert status(home, "/api/tags") == 200, "not before the reload"
         assert home.llmd("reload").stdout == "plugin removed: ollama (llmd-daemon 0.1.0)\n"
         assert status(home, "/api/tags") == 404
-        assert home.llmd("plugins", "enable", "ollama").stderr == f"{RELOAD}\n"
+        assert home.llmd("plugins", "enable", "ollama").stderr == f"{reload_note('llmd reload')}\n"
         assert home.llmd("reload").stdout == "plugin added: ollama (llmd-daemon 0.1.0)\n"
         assert status(home, "/api/tags") == 200
 

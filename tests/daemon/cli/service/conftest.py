@@ -9,6 +9,7 @@ import pytest
 
 SCRIPT = """#!/bin/sh
 echo "$(basename "$0") $*" >> {calls}
+[ "$(basename "$0")" = journalctl ] && exec cat {folder}/journal
 case "$*" in
     --version) echo "systemd 255 (255.4)" ;;
     *show*) cat {folder}/shown ;;
@@ -40,13 +41,18 @@ class Manager:
         """Set what ``systemctl show`` prints."""
         (self.folder / "shown").write_text(text)
 
+    def log(self, text: str) -> None:
+        """Set what ``journalctl`` prints."""
+        (self.folder / "journal").write_text(text)
+
 
 @pytest.fixture
 def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
     made = Manager(tmp_path / "manager")
     made.folder.mkdir()
     made.refuse("nothing is refused")
-    for name in ("systemctl", "launchctl"):
+    made.log("")
+    for name in ("systemctl", "launchctl", "journalctl"):
         program = made.folder / name
         program.write_text(SCRIPT.format(calls=made.folder / "calls", folder=made.folder))
         program.chmod(0o755)

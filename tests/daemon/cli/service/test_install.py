@@ -65,6 +65,27 @@ def test_addresses_that_are_taken_are_a_conflict(
     assert manager.calls == ["systemctl --version"]
 
 
+def test_a_model_that_does_not_exist_is_named_before_anything_is_installed(
+    llmd: Llmd, manager: Manager, tmp_path: Path
+) -> None:
+    done = llmd("service", "install", "--model", "guide", "--model", "nobody")
+    assert done.code == 3
+    assert done.err.startswith("llmd: there is no model 'nobody'; the nearest names are ")
+    assert "`llmd list` shows every model" in done.err
+    assert manager.calls == ["systemctl --version"]
+    assert not (tmp_path / "config").exists()
+    assert llmd("service", "install", "--model", "guide").code == 0
+
+
+def test_a_model_below_the_working_folder_is_named_by_its_path(
+    llmd: Llmd, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    printed = llmd("service", "install", "--print", "--model", "models/mine").out
+    assert f" serve -- {tmp_path}/models/mine\n" in printed
+
+
 def test_without_systemd_the_error_says_what_to_do(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     done = llmd("service", "install")
@@ -89,6 +110,8 @@ def test_on_macos_the_agent_is_written_and_started(
     assert llmd("service", "install").code == 0
     path = tmp_path / "Library" / "LaunchAgents" / "llmd.plist"
     assert plistlib.loads(path.read_bytes())["Label"] == "llmd"
+    missing = llmd("service", "install", "--model", "nobody")
+    assert (missing.code, "there is no model 'nobody'" in missing.err) == (3, True)
     assert any(f"bootstrap gui/0 {path}" in call or "bootstrap gui/" in call for call in manager.calls)
     assert "no service of the system" in llmd("service", "install", "--system").err
 

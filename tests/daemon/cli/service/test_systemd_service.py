@@ -56,6 +56,22 @@ def test_the_error_of_an_installation_is_the_first_one(service: SystemdService, 
     assert list(service.folder.iterdir()) == []
 
 
+def test_a_daemon_that_does_not_start_says_why(service: SystemdService, manager: Manager) -> None:
+    plan = ServicePlan(PLAN.command, PLAN.addresses, ("guide",))
+    manager.refuse("enable --now llmd.service", "Job for llmd.service failed.")
+    manager.log("info began\nllmd: the model does not fit\n      name a smaller one\n")
+    with pytest.raises(LlmdError, match="the daemon did not start: the model does not fit") as refused:
+        service.install(plan)
+    assert refused.value.hint == "name a smaller one"
+    assert any(call.startswith("journalctl --user -u llmd.service ") for call in manager.calls)
+    assert not service.is_installed
+
+    manager.log("")
+    with pytest.raises(LlmdError, match=r"Job for llmd\.service failed") as refused:
+        service.install(plan)
+    assert "journalctl --user -u llmd.service" in refused.value.hint
+
+
 def test_a_user_without_a_session_of_systemd_is_told_so(service: SystemdService, manager: Manager) -> None:
     manager.refuse("daemon-reload", "Failed to connect to bus: No medium found")
     with pytest.raises(LlmdError, match="systemd has no session of your user") as refused:

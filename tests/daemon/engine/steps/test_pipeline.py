@@ -43,6 +43,31 @@ def test_a_step_passes_every_stage_and_its_tickets_are_released() -> None:
     assert [len(stage.submitted) for stage in stages] == [3, 3, 3]
 
 
+def test_how_long_steps_take_is_news_only_when_it_changes() -> None:
+    now = 0.0
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    stages = make_stages(NullDevice(lambda: now, step_s=2.0, pause=pause))
+    pipeline = Pipeline(stages, times=StepTimes(lambda: now, lambda: now))
+    news = []
+    for step_s in (2.0, 1.0, 1.0, 3.0):  # the first counts until another has ended
+        stages[-1]._timeline._step_s = step_s
+        with pipeline.submit(make_step(), SELECTION) as tickets:
+            tickets.wait()
+        news.append(pipeline.new_computing_s(3))
+    first, second, third, fourth = news
+    assert third is None
+    assert first is not None
+    assert second is not None
+    assert second < first
+    assert fourth == pipeline.computing_s(3)
+    assert fourth is not None
+    assert fourth > second
+
+
 def test_tickets_are_released_when_a_later_stage_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = make_stages()
     pipeline = Pipeline(stages)
@@ -82,7 +107,6 @@ def test_the_limit_of_a_step_follows_the_earlier_steps() -> None:
     pipeline = Pipeline(stages, times=StepTimes(lambda: now, lambda: now / 2))
     for _ in range(2):
         began = now
-        assert pipeline.computing_s(3) is None
         with pipeline.submit(make_step(), SELECTION) as tickets:
             tickets.wait()
     step_s = now - began

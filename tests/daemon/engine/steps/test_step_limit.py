@@ -14,6 +14,15 @@ def test_the_first_step_may_take_long_and_does_not_count() -> None:
     assert (times.limit_s(1), times.waiting.expected_s(1)) == (LEAST_S, 0.1)
 
 
+def test_the_first_step_may_count_until_the_second_has_ended() -> None:
+    longest = LongestStep(uses_first=True)
+    expected = []
+    for seconds in (5.0, 1.0, 0.5, 2.0):
+        longest.took(1, seconds)
+        expected.append(longest.expected_s(1))
+    assert expected == [5.0, 1.0, 1.0, 2.0]
+
+
 @pytest.mark.parametrize(("of_rows", "expected_s"), [(1, 8.0), (4, 8.0), (10, 20.0)])
 def test_a_step_is_expected_to_take_as_long_as_the_longest_in_proportion_to_its_rows(
     of_rows: int, expected_s: float

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.messages import FromEngine, Loading, Output
+from llmd.api.messages import Embedded, FromEngine, Loading, Output
 from llmd.api.reports import Blocks, Report
 from llmd.server.engines.hang_detector import LONGEST_S, STEP_FACTOR, HangDetector, HangLimits
 
@@ -86,6 +86,15 @@ def test_an_engine_that_computes_little_and_ends_no_step_hangs_at_last(engine: E
 
 def test_a_first_step_may_take_long() -> None:
     assert Engine().hangs_after(1.0) == LONGEST_S
+
+
+@pytest.mark.parametrize("result", [Output((), step_s=STEP_S), Embedded((), step_s=STEP_S)])
+def test_the_first_result_already_says_how_long_steps_take(result: FromEngine) -> None:
+    engine = Engine()
+    engine.detector.look(engine.used_s)
+    engine.detector.heard(result)
+    engine.detector.heard(Output(()))  # it has not changed
+    assert engine.hangs_after(1.0) == LIMIT_S
 
 
 def test_steps_after_a_load_are_not_compared_with_those_before(engine: Engine) -> None:

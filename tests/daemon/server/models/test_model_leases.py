@@ -127,3 +127,20 @@ def test_a_new_default_holds_at_once_but_for_what_a_request_has_set() -> None:
         assert busy.expired == 0
     busy.timers.go_on(5)
     assert busy.expired == 1
+
+
+def test_each_name_has_its_own_default_until_a_request_says_otherwise() -> None:
+    watched = Watched(10)
+    for own_s in (3, 10):
+        with watched.leases.use(own_default_s=own_s):
+            pass
+        assert watched.leases.remaining_s == own_s
+    with watched.leases.use(60):
+        pass
+    with watched.leases.use(own_default_s=3):
+        pass
+    assert watched.leases.remaining_s == 60
+    watched.leases.pin()
+    with watched.leases.use(own_default_s=3):
+        pass
+    assert watched.leases.pinned

@@ -9,7 +9,13 @@ import pytest
 from llmd.api.errors import ConfigError
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.config import Settings, load_settings
-from llmd.server.models.model_settings import check_parsers, parser_choice, warn_of_unused
+from llmd.registry.derived import DerivedModel, DerivedModels
+from llmd.server.models.model_settings import (
+    check_parsers,
+    parser_choice,
+    settings_without_effect,
+    warn_of_unused,
+)
 from tests.serving.http import chat, send
 from tests.serving.model import TOOL_TEMPLATE, write_model
 from tests.serving.running import MODEL, directories_below, running_daemon
@@ -94,7 +100,21 @@ def test_tables_of_models_that_there_are_not_are_logged(
 ) -> None:
     settings = settings_of(tmp_path, "[models.guide]\nslots = 2\n[models.guid]\nslots = 3\n")
     with caplog.at_level(logging.WARNING):
-        warn_of_unused(settings, ["guide", "other"])
+        warn_of_unused(settings, ["guide", "other"], DerivedModels(tmp_path / "derived"))
     (record,) = caplog.records
     found = [getattr(record, name) for name in ("model", "nearest", "source")]
     assert found == ["guid", "guide", str(settings.user_file)]
+
+
+def test_settings_of_derived_models_that_their_base_determines_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    derived = DerivedModels(tmp_path / "derived")
+    derived.save("mario", DerivedModel(base="guide", created=0.0))
+    settings = settings_of(tmp_path, '[models.mario]\nkeep_alive = "1h"\nslots = 3\n')
+    (error,) = settings_without_effect(settings, derived)
+    assert error.line == 3
+    assert "mario is derived from guide and shares its engine" in error.message
+    with caplog.at_level(logging.WARNING):
+        warn_of_unused(settings, ["guide"], derived)
+    assert [record.getMessage() for record in caplog.records] == ["setting_without_effect"]

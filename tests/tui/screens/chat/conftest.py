@@ -140,7 +140,9 @@ class Chat:
         return self.screen.conversation.views[place]
 
     def line(self, place: int, name: str) -> str:
-        """A line of a shown message."""
+        """A line of a shown message; empty if the message is not shown yet."""
+        if not self.screen.conversation.views:
+            return ""
         line = self.view(place).query_one(f".{name}", Line)
         return str(line.content) if line.display else ""
 

@@ -52,6 +52,15 @@ def test_a_whole_answer_has_its_figures() -> None:
     assert (figures.ttft_ms, figures.tokens_per_s) == (2000.0, 4.0)
 
 
+def test_tokens_that_arrive_at_once_have_no_rate() -> None:
+    answer = Answer(10.0, model="guide", seed=None, window=None)
+    for now in (10.0, 10.001, 10.002):
+        answer.feed(chunk(content="a"), now)
+    figures = answer.content().figures
+    assert figures is not None
+    assert figures.tokens_per_s is None
+
+
 def test_chunks_are_counted_until_the_usage_is_known() -> None:
     answer = answered(chunk(content="a"), chunk(content="b"), chunk(content="c"))
     assert answer.has_begun
@@ -99,7 +108,9 @@ def test_reasoning_and_calls_are_apart_from_the_text() -> None:
     answer = answered(
         chunk(reasoning_content="let me "),
         chunk(reasoning_content="see"),
-        chunk(tool_calls=[{"index": 0, "function": {"name": "weather", "arguments": '{"ci'}}]),
+        chunk(
+            tool_calls=[{"index": 0, "id": "call_1", "function": {"name": "weather", "arguments": '{"ci'}}]
+        ),
         chunk(tool_calls=[{"index": 0, "function": {"arguments": 'ty": 1}'}}]),
         chunk(tool_calls=[{"index": 1, "function": {"name": "time", "arguments": "{}"}}]),
         chunk("tool_calls"),
@@ -107,7 +118,7 @@ def test_reasoning_and_calls_are_apart_from_the_text() -> None:
     answer.end()
     content = answer.content()
     assert (content.text, content.reasoning, content.ending) == ("", "let me see", "")
-    assert content.calls == (Call("weather", '{"city": 1}'), Call("time", "{}"))
+    assert content.calls == (Call("weather", '{"city": 1}', "call_1"), Call("time", "{}"))
 
 
 def test_a_continued_answer_begins_with_what_there_was() -> None:

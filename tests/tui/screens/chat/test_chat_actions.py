@@ -12,12 +12,19 @@ from textual.screen import Screen
 
 from llmd.cli.conversation import Conversation, Turn
 from llmd.cli.saved_conversations import SavedConversations
+from llmd_tui.daemon.access import RefusedError
+from llmd_tui.screens.chat.open_chat import OpenChat
+from llmd_tui.screens.chat.request_body import ROUTE
+from llmd_tui.screens.chat.screen import ChatScreen
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose
 from llmd_tui.screens.chat.widgets.find_bar import FindBar
-from llmd_tui.screens.chat.widgets.help_dialog import HelpDialog
+from llmd_tui.screens.chat.widgets.line import Line
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
-from tests.tui.screens.chat.conftest import Chat, OpenChatScreen
+from llmd_tui.widgets.help_dialog import HelpDialog
+from tests.tui.conftest import MakeTui
+from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, usage, whole
+from tests.tui.scripted_daemon import ScriptedDaemon
 
 
 def settings(chat: Chat) -> Settings:
@@ -26,6 +33,12 @@ def settings(chat: Chat) -> Settings:
 
 def is_open(chat: Chat, dialog: type[Screen[Any]]) -> bool:
     return isinstance(chat.tui.screen, dialog)
+
+
+def note(chat: Chat) -> str:
+    """Return what is said above the prompt."""
+    line = chat.screen.composer.query_one("#note", Line)
+    return str(line.content) if line.display else ""
 
 
 def has_said(chat: Chat, words: str) -> bool:
@@ -142,6 +155,74 @@ async def test_a_file_is_sent_with_the_message(chat: OpenChatScreen, tmp_path: P
         assert shown.screen.composer.attachments == ()
 
 
+def calling(*names: str) -> tuple[dict[str, Any] | None, ...]:
+    """An answer that calls tools."""
+    calls = [
+        {"index": place, "id": f"call_{name}", "function": {"name": name, "arguments": "{}"}}
+        for place, name in enumerate(names)
+    ]
+    return (chunk(tool_calls=calls), chunk("", "tool_calls"), usage(), None)
+
+
+async def test_tools_are_offered_and_their_results_are_typed(chat: OpenChatScreen, tmp_path: Path) -> None:
+    declared = [{"type": "function", "function": {"name": name}} for name in ("weather", "time")]
+    (tmp_path / "tools.json").write_text(json.dumps(declared))
+    async with chat() as shown:
+        await shown.type(f"/tools {tmp_path}/tools.json")
+        await shown.until(partial(has_said, shown, "The model may call weather, time."))
+        shown.daemon.put(ROUTE, *calling("weather", "time"), *whole("Rain at noon."))
+        await shown.type("how is it?")
+        await shown.until(lambda: "The model called weather and 1 more: /result sends" in note(shown))
+        assert shown.bodies[0]["tools"] == declared
+        assert shown.line(-1, "calls") == "⚙ weather\n{}\n⚙ time\n{}"
+        await shown.type("/result rain")
+        await shown.until(lambda: is_open(shown, AskText))  # for the other call
+        await shown.pilot.press(*"noon", "ctrl+s")
+        await shown.until(lambda: shown.texts == ["how is it?", "", "rain", "noon", "Rain at noon."])
+        await shown.settle()
+        assert note(shown) == ""
+        assert [shown.line(place, "head") for place in (2, 3)] == ["Result of weather", "Result of time"]
+        assert [(one["role"], one.get("tool_call_id")) for one in shown.bodies[1]["messages"]] == [
+            ("user", None),
+            ("assistant", None),
+            ("tool", "call_weather"),
+            ("tool", "call_time"),
+        ]
+        kept = await OpenChat.load(shown.screen.store, shown.screen.chat.session.session_id)
+        assert kept.settings.tools == tuple(declared)
+        assert [one.role for one in kept.path] == ["user", "assistant", "tool", "tool", "assistant"]
+
+
+async def test_a_result_without_a_call_is_not_sent(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        await shown.type("/result rain")
+        await shown.until(partial(has_said, shown, "No call of a tool waits for a result."))
+        assert shown.texts == ["one", "answer to one"]
+
+
+async def test_an_edited_result_is_a_branch_that_is_answered_again(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        shown.daemon.put(ROUTE, *calling("weather"), *whole("Rain."), *whole("Sun."))
+        await shown.type("how is it?")
+        await shown.until(lambda: note(shown))
+        await shown.type("/result rain")
+        await shown.until(lambda: shown.texts[-1] == "Rain.")
+        await shown.settle()
+        await shown.pilot.press("escape", "up", "e")
+        await shown.until(lambda: is_open(shown, AskText))
+        await shown.pilot.press("ctrl+u", *"sun", "ctrl+s")
+        await shown.until(lambda: shown.texts == ["how is it?", "", "sun"])
+        await shown.type("", "ctrl+r")
+        await shown.until(lambda: shown.texts == ["how is it?", "", "sun", "Sun."])
+        await shown.settle()
+        assert shown.bodies[-1]["messages"][-1] == {
+            "role": "tool",
+            "content": "sun",
+            "tool_call_id": "call_weather",
+        }
+
+
 async def test_a_chat_is_named_and_left(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
@@ -149,3 +230,31 @@ async def test_a_chat_is_named_and_left(chat: OpenChatScreen) -> None:
         await shown.until(lambda: shown.screen.chat.session.title == "My chat")
         await shown.type("/exit")
         await shown.until(lambda: not shown.tui.is_running)
+
+
+async def test_a_message_without_a_key_says_that_one_is_needed(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    daemon.gets["/v1/models"] = RefusedError("an API key is required")
+    daemon.drop(RefusedError("an API key is required"))
+    async with make_tui(ChatScreen).run_test(size=(120, 40)) as pilot:
+        shown = Chat(pilot, daemon)
+        await shown.until(lambda: shown.screen._is_ready)
+        await shown.type("Hello")
+        await shown.until(lambda: has_said(shown, "an API key is required"))
+        assert has_said(shown, "Set LLMD_API_KEY to a key of this daemon")
+        assert shown.screen.prompt.text == "Hello"
+
+
+async def test_a_daemon_without_models_says_so_and_one_that_has_them_now_offers_them(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    daemon.gets["/v1/models"] = {"data": []}
+    async with make_tui(ChatScreen).run_test(size=(120, 40)) as pilot:
+        shown = Chat(pilot, daemon)
+        await shown.until(lambda: shown.screen._is_ready)
+        await shown.type("/model")
+        await shown.until(lambda: has_said(shown, "The daemon has no model to chat with"))
+        daemon.gets["/v1/models"] = {"data": [{"id": "guide", "max_model_len": 100, "status": "loaded"}]}
+        await shown.type("/model")
+        await shown.until(lambda: is_open(shown, Choose))

@@ -57,3 +57,13 @@ def test_no_file_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(LlmdError, match="cannot be written"):
         export(str(tmp_path / "missing" / "chat.md"), SESSION, PATH, PATH)
     assert (tmp_path / "chat.md").read_text() == "mine"
+
+
+def test_markdown_has_the_results_of_tools() -> None:
+    call = Call("weather", "{}", "call_1")
+    path = (
+        PATH[0],
+        Message(2, 1, "assistant", Content(calls=(call,))),
+        Message(3, 2, "tool", Content("rain", calls=(call,))),
+    )
+    assert "\n\n## Result\n\nweather:\n```\nrain\n```\n" in as_markdown(SESSION, path)

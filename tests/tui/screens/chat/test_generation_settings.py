@@ -79,4 +79,5 @@ def test_reasoning_is_on_off_or_the_models_choice() -> None:
 def test_what_differs_from_the_model_is_listed() -> None:
     settings = Settings(temperature=0.0, thinking=False, schema_file="/a/b.json", schema={})
     assert listed(settings) == "temperature 0.0, reasoning off, schema b.json"
+    assert listed(Settings(tools_file="/a/tools.json", tools=({},))) == "tools tools.json"
     assert listed(Settings()) == ""

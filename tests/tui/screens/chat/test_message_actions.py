@@ -35,6 +35,17 @@ async def test_an_edited_question_becomes_a_branch_and_arrows_go_between_them(ch
         await shown.until(lambda: shown.texts == ["two", "answer to two"])
 
 
+async def test_a_message_without_branches_or_reasoning_says_so(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        await shown.pilot.press("escape", "right", "t")
+        await shown.until(lambda: len(shown.notices) == 2)
+        assert shown.notices == [
+            "There is no other branch here: e and r make one.",
+            "This message has no reasoning.",
+        ]
+
+
 async def test_escape_leaves_an_edit_as_it_was(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")

@@ -4,7 +4,7 @@ import json
 import shlex
 
 from llmd_tui.screens.chat.request_body import as_curl, chat_body, sent, streamed
-from llmd_tui.screens.chat.store.records import Attachment, Content, Message, Settings
+from llmd_tui.screens.chat.store.records import Attachment, Call, Content, Message, Settings
 
 PATH = (
     Message(1, None, "user", Content("one")),
@@ -35,6 +35,36 @@ def test_settings_are_fields_only_if_they_are_set() -> None:
     assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
     assert body["response_format"]["json_schema"] == {"name": "answer", "schema": {"type": "object"}}
     assert "top_p" not in body
+
+
+CALL = Call("weather", '{"city": "Oslo"}', "call_1")
+WITH_CALL = (
+    Message(1, None, "user", Content("how is it?")),
+    Message(2, 1, "assistant", Content(calls=(CALL,))),
+    Message(3, 2, "tool", Content("rain", calls=(CALL,))),
+    Message(4, 3, "assistant", Content(ending="stopped")),
+    Message(5, 4, "user", Content("and now?")),
+)
+
+
+def test_calls_of_tools_and_their_results_are_sent() -> None:
+    tool = {"type": "function", "function": {"name": "weather"}}
+    body = chat_body(Settings(tools=(tool,)), WITH_CALL[:3])
+    function = {"name": "weather", "arguments": '{"city": "Oslo"}'}
+    assert body["tools"] == [tool]
+    assert body["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "rain", "tool_call_id": "call_1"},
+    ]
+
+
+def test_a_question_without_an_answer_is_left_out_with_the_calls_after_it() -> None:
+    assert [one.message_id for one in sent(WITH_CALL)] == [5]
+    assert [one.message_id for one in sent(WITH_CALL[:3])] == [1, 2, 3]
 
 
 def test_questions_without_an_answer_are_not_sent_again() -> None:

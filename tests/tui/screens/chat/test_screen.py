@@ -15,9 +15,10 @@ from llmd_tui.screens.chat.widgets.find_bar import FindBar
 from llmd_tui.screens.chat.widgets.message_view import MessageView
 from llmd_tui.screens.chat.widgets.session_list import SessionList
 from llmd_tui.screens.monitor.screen import MonitorScreen
+from llmd_tui.widgets.help_dialog import HelpDialog
 from tests.tui.conftest import MakeTui
 from tests.tui.pictures import SIZES, THEMES, assert_picture
-from tests.tui.screens.chat.conftest import OpenChatScreen
+from tests.tui.screens.chat.conftest import OpenChatScreen, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model
 
 ANSWER = """Give a *number* with `--slots`:
@@ -79,7 +80,9 @@ async def test_digits_are_typed_in_the_prompt_and_open_screens_from_the_messages
         await pilot.press("2")
         assert isinstance(tui.screen, ChatScreen)
         assert tui.screen.prompt.text == "2"
-        await pilot.press("escape", "2")
+        await pilot.press("escape", "question_mark")
+        await until(lambda: isinstance(tui.screen, HelpDialog))
+        await pilot.press("escape", "2")  # the prompt has not taken the cursor again
         await pilot.pause()
         assert tui.current_mode == "monitor"
 

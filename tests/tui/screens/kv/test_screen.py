@@ -11,6 +11,7 @@ from llmd_tui.screens.kv.block_map import BlockMap
 from llmd_tui.screens.kv.screen import KVScreen
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pictures import THEMES, assert_picture
+from tests.tui.pilots import text, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model
 
 
@@ -38,6 +39,19 @@ async def test_looks_as_pictured(
         tui.screen.begin_fetch()  # type: ignore[attr-defined]
         await settled(pilot)
         await assert_picture(tui, f"kv-{size[0]}x{size[1]}-{theme}")
+
+
+async def test_other_marks_are_shown_at_once(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = make_tui(KVScreen)
+    daemon.snapshot(models=(model("guide"),))
+    answer(daemon, pool())
+    async with tui.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        tui.screen.begin_fetch()  # type: ignore[attr-defined]
+        await until(pilot, lambda: "▓" in text(tui))
+        tui.action_change_marks()
+        await until(pilot, lambda: "uuu" in text(tui))
+        assert "▓" not in text(tui)
 
 
 async def test_models_and_groups_are_chosen_by_keys(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:

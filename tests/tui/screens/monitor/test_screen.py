@@ -13,6 +13,7 @@ from llmd_tui.widgets.table import Table
 from llmd_tui.widgets.verdicts import Verdicts
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pictures import SIZES, THEMES, assert_picture
+from tests.tui.pilots import text, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 WAITS = {"level": "warn", "text": "3 requests wait for KV blocks: raise --kv-memory, or use --kv-dtype int8"}
@@ -132,3 +133,13 @@ async def test_the_id_is_copied(daemon: ScriptedDaemon, make_tui: MakeTui) -> No
         await pilot.press("y")
         await settled(pilot)
         assert (tui.folders.state / "copied.txt").read_text() == "chatcmpl-0001"
+
+
+async def test_a_table_without_requests_says_why(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = monitor(make_tui)
+    daemon.snapshot(models=(model("guide"),))
+    async with tui.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await until(pilot, lambda: "No requests yet." in text(tui))
+        await pilot.press("slash", "q")
+        await until(pilot, lambda: "No request contains this text." in text(tui))

@@ -7,6 +7,20 @@ from typing import Any, Protocol
 
 import msgspec
 
+from llmd.api.errors import LlmdError
+from llmd.client_errors import EXIT_REFUSED
+
+
+class RefusedError(LlmdError):
+    """The daemon answers, but it does not allow this: trying again with the same key does not help."""
+
+    exit_code = EXIT_REFUSED
+
+    def __init__(self, message: str, *, hint: str = "", may_chat: bool = False) -> None:
+        """``may_chat``: only managing the daemon is not allowed."""
+        super().__init__(message, hint=hint)
+        self.may_chat = may_chat
+
 
 class Event(msgspec.Struct, frozen=True):
     """An event of ``GET /llmd/events``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout
 from llmd.api.errors import ContextLengthError, DaemonUnreachableError, LlmdError
 from llmd.client import find_daemon
 from llmd.config import Address, TcpAddress, UnixAddress
-from llmd_tui.daemon.access import Event
+from llmd_tui.daemon.access import Event, RefusedError
 
 DATA = b"data:"
 DONE = b"[DONE]"
@@ -36,6 +37,7 @@ class HttpDaemon:
         self._ca_file = ca_file
         self._address: Address | None = None
         self._session: ClientSession | None = None
+        self._open_requests: Counter[ClientSession] = Counter()
 
     @property
     def address(self) -> str:
@@ -106,6 +108,7 @@ class HttpDaemon:
         query: Mapping[str, str] | None = None,
     ) -> AsyncIterator[ClientResponse]:
         session = await self._opened()
+        self._open_requests[session] += 1
         content = None if body is None else msgspec.json.encode(body)
         sent = {"Content-Type": "application/json", **(headers or {})}
         try:
@@ -116,12 +119,27 @@ class HttpDaemon:
                     raise _refusal(_decoded(await reply.read()))
                 yield reply
         except (aiohttp.ClientError, OSError) as error:
-            if isinstance(error, aiohttp.ClientConnectorError):
-                await self.close()  # the next request looks for a daemon again
+            if isinstance(error, aiohttp.ClientConnectorError) and session is self._session:
+                self._session = None  # the next request looks for a daemon again
+            cut = isinstance(error, aiohttp.ClientPayloadError)
+            reason = "it ended in the middle of a reply" if cut else str(error)
             raise DaemonUnreachableError(
-                f"the connection to the daemon at {self.address} was lost: {error}",
+                f"the connection to the daemon at {self.address} was lost: {reason}",
                 hint="see its log, or start it with `llmd serve`",
             ) from error
+        finally:
+            await self._leave(session)
+
+    async def _leave(self, session: ClientSession) -> None:
+        """End a request; close its session if it was the last one and the session is used no more.
+
+        A session that is closed earlier would leave its other streams without an end.
+        """
+        self._open_requests[session] -= 1
+        if not self._open_requests[session]:
+            del self._open_requests[session]
+            if session is not self._session:
+                await session.close()
 
     async def _opened(self) -> ClientSession:
         """Return the session with the daemon; find one if there is none.
@@ -181,6 +199,9 @@ def _refusal(body: Mapping[str, Any]) -> LlmdError:
     error = body.get("error")
     if isinstance(error, dict) and error.get("code") == "context_length_exceeded":
         return ContextLengthError(int(error.get("n_prompt_tokens", 0)), int(error.get("n_ctx", 0)))
+    if isinstance(error, dict) and error.get("type") in {"authentication_error", "permission_error"}:
+        may_chat = error["type"] == "permission_error"
+        return RefusedError(str(error.get("message")), hint=str(error.get("hint") or ""), may_chat=may_chat)
     if isinstance(error, dict):
         return LlmdError(str(error.get("message", error)), hint=str(error.get("hint") or ""))
     return LlmdError(str(error)) if error else _stranger()

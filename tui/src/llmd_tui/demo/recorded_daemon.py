@@ -70,6 +70,8 @@ class RecordedDaemon:
     ) -> AsyncGenerator[dict[str, Any], None]:
         async for piece in self._pieces(path):
             yield piece
+        if body is None:  # what is followed has no end
+            await asyncio.Event().wait()
 
     async def close(self) -> None:
         """There is nothing to end."""

@@ -140,6 +140,8 @@ class DaemonState:
         self.requests = {one.request_id: one for one in found}
         self._counted = None
         self._report(fields, now)
+        # Of another daemon: it may not know the models that the one before loaded.
+        self.loading = {name: one for name, one in self.loading.items() if name in self.models}
 
     def _report(self, fields: Mapping[str, Any], now: float) -> None:
         models = msgspec.convert(fields.get("models", ()), list[Model])

@@ -8,12 +8,12 @@ from contextlib import aclosing
 from typing import Literal
 
 from llmd.api.errors import LlmdError
-from llmd_tui.daemon.access import Daemon
+from llmd_tui.daemon.access import Daemon, RefusedError
 from llmd_tui.state.daemon_state import DaemonState
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 8.0
-Status = Literal["connecting", "connected", "lost"]
+Status = Literal["connecting", "connected", "lost", "refused"]
 
 
 class Follower:
@@ -24,12 +24,14 @@ class Follower:
         self._clock = clock
         self.state = DaemonState()
         self.status: Status = "connecting"
+        self.refusal: RefusedError | None = None
+        """What the daemon said if it does not allow to follow its events; then ``status`` is ``refused``."""
         self.reason = ""
         """Why the connection was lost, in words; empty while there is one."""
         self.changed = asyncio.Event()
 
     async def follow(self) -> None:
-        """Follow the events until cancelled."""
+        """Follow the events until cancelled, or until the daemon refuses: a key stays what it is."""
         wait_s = FIRST_WAIT_S
         while True:
             try:
@@ -39,6 +41,10 @@ class Follower:
                         self._set("connected", "")
                         self.state.apply(event, self._clock())
                 self._set("lost", "the daemon ended the stream of events")
+            except RefusedError as error:
+                self.refusal = error
+                self._set("refused", str(error))
+                return
             except LlmdError as error:
                 self._set("lost", str(error))
             await asyncio.sleep(wait_s)

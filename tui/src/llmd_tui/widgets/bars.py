@@ -11,6 +11,7 @@ from llmd_tui.widgets.words import share
 
 FULL, EMPTY = "█", "░"
 ASCII_FULL, ASCII_EMPTY = "#", "."
+SMALL_FULL, SMALL_EMPTY = "■", "·"
 
 
 class Piece(NamedTuple):
@@ -29,6 +30,13 @@ def progress(done: float, total: float, width: int, *, ascii_only: bool = False)
     cells = max(width - 5, 1)
     filled = int(reached * cells)
     return f"{full * filled}{empty * (cells - filled)} {share(reached):>4}"
+
+
+def plain_bar(done: float, width: int, *, ascii_only: bool = False) -> str:
+    """Return a bar of ``width`` cells without figures, for a line of text; ``done`` is a share."""
+    full, empty = (ASCII_FULL, ASCII_EMPTY) if ascii_only else (SMALL_FULL, SMALL_EMPTY)
+    filled = round(done * width)
+    return full * filled + empty * (width - filled)
 
 
 def stacked(pieces: Sequence[Piece], total: float, width: int, *, rest: str = "·") -> Text:

@@ -8,8 +8,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
+from llmd_tui.widgets.key_footer import KeyFooter
 from llmd_tui.widgets.plain_text import printable
 
 Answer = TypeVar("Answer")
@@ -62,7 +63,7 @@ class Dialog(ModalScreen[Answer | None]):
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
             yield from self.compose_body()
-            yield Footer(show_command_palette=False, compact=True)
+            yield KeyFooter(show_command_palette=False, compact=True)
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the title and the keys."""

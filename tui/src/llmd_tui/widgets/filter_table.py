@@ -39,6 +39,7 @@ class FilterTable(Vertical):
         }
     }
     """
+    BINDING_GROUP_TITLE = "The table"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter"),
         Binding("s", "sort", "Sort"),

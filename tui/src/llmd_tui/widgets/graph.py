@@ -57,10 +57,11 @@ class Graph(Widget):
         self._top = top
         self._values: Sequence[float | None] = ()
         self._lines: list[Text] = []
+        self._drawn_with = BLOCKS
 
     def show(self, values: Sequence[float | None]) -> None:
         """Show values, oldest first; a gap is None. Only lines that have changed are drawn again."""
-        if values == self._values:
+        if values == self._values and self._drawn_with == self._marks():
             return
         self._values = values
         before, self._lines = self._lines, self._drawn()
@@ -83,11 +84,14 @@ class Graph(Widget):
         width, rows = self.size.width, max(self.size.height - 1, 1)
         known = [value for value in self._values if value is not None]
         newest = self._written(known[-1]) if known else "-"
+        title = Text.assemble((f"{self._title} ", "dim"), (newest, "bold"))
         most = f"  most {self._written(max(known))}" if known and self._top is None else ""
-        title = Text.assemble((f"{self._title} ", "dim"), (newest, "bold"), (most, "dim"))
+        if title.cell_len + len(most) <= width:
+            title.append(most, "dim")
         title.truncate(width, overflow="ellipsis")
         top = self._top or max(known, default=0.0)
-        lines = columns_of(shortened(self._values, width), top, rows, self._marks())
+        self._drawn_with = self._marks()
+        lines = columns_of(shortened(self._values, width), top, rows, self._drawn_with)
         return [title, *(Text(line) for line in lines)]
 
     def _marks(self) -> str:

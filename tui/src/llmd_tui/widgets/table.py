@@ -86,6 +86,7 @@ class Table(ScrollView, can_focus=True):
         self._rows: Sequence[Row] = ()
         self._sorting = Sorting()
         self._cursor = 0
+        self._empty = ""
 
     @property
     def selected(self) -> str | None:
@@ -97,8 +98,11 @@ class Table(ScrollView, can_focus=True):
         """Indices of the columns for which there is room."""
         return tuple(fitting(self.columns, self._room))
 
-    def show(self, rows: Sequence[Row], sorting: Sorting) -> None:
-        """Show these rows in their order; ``sorting`` is marked in the titles."""
+    def show(self, rows: Sequence[Row], sorting: Sorting, *, empty: str = "") -> None:
+        """Show these rows in their order, or the words ``empty``; ``sorting`` is marked in the titles."""
+        if empty != self._empty:
+            self._empty = empty
+            self.refresh()
         if rows == self._rows and sorting == self._sorting:
             return
         drawn = (self._rows, self._sorting, self._cursor, self.scroll_offset)
@@ -151,6 +155,9 @@ class Table(ScrollView, can_focus=True):
                 " ", self._titles(), widths, base + self.get_component_rich_style("table--header")
             )
         place = y - 1 + self.scroll_offset.y
+        if not self._rows and y == 1:
+            words = Segment(f"{'':{MARGIN}}{self._empty}", base + Style(dim=True))
+            return Strip([words]).adjust_cell_length(self._width, base)
         if place >= len(self._rows):
             return Strip.blank(self._width, base)
         row = self._rows[place]

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from llmd.api.errors import ConfigError
+from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
 from llmd.cli.output import show_json
@@ -59,11 +60,14 @@ def errors_of_sources() -> tuple[list[ConfigError], str]:
     """Return the errors of all files and variables, and what was read."""
     from llmd.config import load_settings
     from llmd.config.path_settings import missing_file
+    from llmd.server.models.model_settings import settings_without_effect
 
     errors: list[ConfigError] = []
     settings = load_settings(report=errors.append)
     errors += filter(None, (missing_file(key, origin) for key, origin in settings.origins.items()))
     files = [path for path in (settings.directories.system_config, settings.user_file) if path.exists()]
+    store = build_store(settings.directories)
+    errors += settings_without_effect(settings, store.derived)
     unknown = [ConfigError(f"{one.name} is not a setting", hint=one.hint) for one in settings.unknown]
     variables = [name for name in os.environ if name.startswith("LLMD_")]
     return errors + unknown, ", ".join([*map(str, files), *variables]) or "the defaults: nothing is set"

@@ -9,6 +9,7 @@ import click
 from llmd.cli.completion.names import setting_names
 from llmd.cli.config.change import (
     MODEL,
+    check_has_effect,
     chosen_file,
     file_options,
     setting_key,
@@ -50,6 +51,8 @@ def command(
     key = setting_key(name)
     file = chosen_file(config_file, system=system)
     value = absolute(key, typed_value(key, values), Path.cwd())
+    if model is not None:
+        check_has_effect(key, model)
     change_file(file, lambda text: with_value(text, toml_path(key, model), value), private=not system)
     click.echo(f"{setting_name(key, model)} = {toml_value(value)} in {file}")
     told_of_stronger(key, model, file, config_file)

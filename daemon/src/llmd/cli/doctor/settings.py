@@ -27,7 +27,11 @@ def _faults(around: Surroundings) -> Iterator[Check]:
     for variable in settings.unknown:
         seen = f"a variable that is no setting: {variable.name}"
         yield Check("settings", "warn", seen, f"{variable.hint}; to remove it: `unset {variable.name}`")
+    from llmd.server.models.model_settings import settings_without_effect
+
     store = build_store(settings.directories)
+    for error in settings_without_effect(settings, store.derived):
+        yield Check("settings", "warn", error.message, error.hint)
     for name in sorted(settings.models.keys() - {*store.directories(), *store.derived.names()}):
         seen = f"the configuration names a model that is not installed: {name}"
         yield Check("settings", "warn", seen, f"use a name that `llmd list` shows, or `llmd pull {name}`")

@@ -10,7 +10,7 @@ import click
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli.composition import build_choices, build_names
 from llmd.cli.output import show_json
-from llmd.cli.plugins.notices import choice_note, say
+from llmd.cli.plugins.notices import choice_notes, say
 from llmd.host.names import PluginName, canonical
 
 NEEDED = {"commands": "the commands that you are typing", "native": "what commands ask a running daemon"}
@@ -33,7 +33,7 @@ def choose(name: str, *, enabled: bool, as_json: bool) -> None:
         )
     changed = choices.set_enabled(plugin, enabled=enabled)
     command = f"plugins {'enable' if enabled else 'disable'} {shlex.quote(plugin)}"
-    notes = [note for note in [choice_note(command) if changed else ""] if note]
+    notes = choice_notes(command) if changed else []
     if as_json:
         show_json({"plugin": plugin, "enabled": enabled, "changed": changed, "notes": notes})
         return

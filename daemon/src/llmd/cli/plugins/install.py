@@ -12,7 +12,7 @@ from llmd.cli.composition import build_cache, build_choices, build_installer
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.listing import provided
-from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.plugins.notices import daemon_notes, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.targets import read_target
@@ -58,7 +58,8 @@ def command(*, target: str, upgrade: bool, dry_run: bool, as_json: bool) -> None
         if changes and not dry_run:
             installer.install(plan, accept)
             remember(environment, plan)
-            notes = [note for note in (environment.upgrade_note(wanted.requirement), daemon_note()) if note]
+            upgrade_note = environment.upgrade_note(wanted.requirement)
+            notes = [*([upgrade_note] if upgrade_note else []), *daemon_notes()]
     show_result(changes, accept.reports, notes, as_json=as_json)
 
 

@@ -14,9 +14,7 @@ import click
 from llmd.host.installation.file_changes import FileChanges
 
 if TYPE_CHECKING:
-    from llmd.config import Address
-
-RELOAD = "a daemon is running: `llmd reload` makes it use the change"
+    from llmd.cli.plugins.running_daemons import RunningDaemons
 
 
 def repair_interrupted() -> None:
@@ -33,29 +31,41 @@ def repair_interrupted() -> None:
         )
 
 
-def daemon_note() -> str:
-    """Say how a running daemon notices a change of the environment; empty if none is running."""
-    return RELOAD if _daemon_address() else ""
+def daemon_notes() -> list[str]:
+    """Say how running daemons notice a change of the environment; empty if none is running."""
+    from llmd.cli.plugins.running_daemons import running_daemons
+
+    running = running_daemons()
+    reload = [reload_note(running.reload)] if running.here else []
+    return _elsewhere(running) + reload
 
 
-def choice_note(command: str) -> str:
-    """Say how a running daemon notices a change of ``plugins.json``; empty if none is running.
+def choice_notes(command: str) -> list[str]:
+    """Say how running daemons notice a change of ``plugins.json``; empty if none is running.
 
     ``command`` made the change. The system's service has a file of its own.
     """
+    from llmd.cli.plugins.running_daemons import running_daemons
     from llmd.cli.service.units import SYSTEM_DIRECTORIES
     from llmd.config.directories import Directories
 
-    address = _daemon_address()
-    if address is None:
-        return ""
+    running = running_daemons()
+    if running.here is None:
+        return _elsewhere(running)
     directories = Directories.of(os.environ)
-    is_of_system = str(address) == f"unix:{directories.system_socket}"
+    is_of_system = str(running.here) == f"unix:{directories.system_socket}"
     is_for_service = directories.config == SYSTEM_DIRECTORIES.config
-    return of_service(command) if is_of_system and not is_for_service else RELOAD
+    needs_own = is_of_system and not is_for_service
+    note = of_service(command, running.reload) if needs_own else reload_note(running.reload)
+    return [*_elsewhere(running), note]
 
 
-def of_service(command: str) -> str:
+def reload_note(reload: str) -> str:
+    """Say which command makes the daemon of this machine use a change."""
+    return f"a daemon is running: `{reload}` makes it use the change"
+
+
+def of_service(command: str, reload: str) -> str:
     """Say how the system's service gets the same choice."""
     from llmd.cli.service.units import SYSTEM_ENVIRONMENT
 
@@ -63,18 +73,15 @@ def of_service(command: str) -> str:
     program = shlex.quote(str(Path(sys.prefix) / "bin" / "llmd"))
     return (
         "the service of the system has choices of its own; to change them, run"
-        f" `sudo -u llmd XDG_CONFIG_HOME={config} {program} {command}` and then `llmd reload`"
+        f" `sudo -u llmd XDG_CONFIG_HOME={config} {program} {command}` and then `{reload}`"
     )
 
 
-def _daemon_address() -> Address | None:
-    from llmd.api.errors import LlmdError
-    from llmd.cli.connection import connect
-
-    try:
-        return connect(None, None, None).address
-    except LlmdError:
-        return None
+def _elsewhere(running: RunningDaemons) -> list[str]:
+    if running.elsewhere is None:
+        return []
+    where = f"the daemon at {running.elsewhere} ({running.named_by}) is on another machine"
+    return [f"{where} and does not notice this change; to change its plugins, run the command there"]
 
 
 def say(notes: list[str]) -> None:

@@ -14,7 +14,7 @@ from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.plugins.choosing import plugins_named, unknown_plugin
 from llmd.cli.plugins.install import show_changes
-from llmd.cli.plugins.notices import daemon_note, say
+from llmd.cli.plugins.notices import daemon_notes, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
 from llmd.host.names import CORE_DISTRIBUTION, PluginName, canonical
@@ -38,7 +38,8 @@ def command(*, name: str, as_json: bool) -> None:
     if distribution is not None:
         environment.check_changeable(f"plugins uninstall {shlex.quote(name)}")
         changes.append(build_installer(environment).uninstall(distribution))
-        notes = [note for note in (environment.removal_note(distribution), daemon_note()) if note]
+        removal_note = environment.removal_note(distribution)
+        notes = [*([removal_note] if removal_note else []), *daemon_notes()]
     elif canonical(name) in choices.installed_in(environment.prefix):
         notes = [f"{name} is not installed any more; llmd no longer expects it"]
     else:

@@ -13,9 +13,11 @@ import click
 
 from llmd.api.errors import ConfigError, DaemonUnreachableError
 from llmd.cli.completion.names import model_names
+from llmd.cli.connection import named
 from llmd.cli.examples import examples
 from llmd.cli.service.launcher import launcher, unreachable_folder
 from llmd.cli.service.scope import SYSTEM, check_may_change, is_macos, named_service
+from llmd.cli.service.served_models import check_serves
 from llmd.cli.settings import CONFIG, read_settings
 
 if TYPE_CHECKING:
@@ -68,7 +70,10 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
     if is_macos():
         if is_system:
             raise ConfigError("on macOS, llmd has no service of the system", hint="leave out --system")
-        _install_agent(agent(models, config_file), only_print=only_print)
+        launched = agent(models, config_file)
+        if not only_print:
+            check_serves(models, read_settings(config_file))
+        _install_agent(launched, only_print=only_print)
         return
     from llmd.cli.service.units import SERVICE, SOCKET
 
@@ -83,6 +88,7 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
             f"the service cannot start {plan.command[0]}: other users may not enter {folder}",
             hint="install llmd in a folder for all users, such as /opt/llmd, and run the command from there",
         )
+    check_serves(plan.models, _settings(plan.config_file, is_system=is_system), is_system=is_system)
     if not service.is_installed:
         check_free(plan.addresses)
     service.install(plan)
@@ -107,7 +113,7 @@ def service_plan(models: tuple[str, ...], config_file: Path | None, *, is_system
     return ServicePlan(
         command=launcher(),
         addresses=listening_addresses(settings),
-        models=checked_models(models),
+        models=checked_models(tuple(map(named, models))),
         config_file=file,
         is_system=is_system,
         environment=kept_variables(os.environ),
@@ -125,9 +131,9 @@ def agent(models: tuple[str, ...], config_file: Path | None) -> LaunchAgent:
 
     settings = read_settings(config_file)
     config = ["--config", str(config_file.resolve())] if config_file else []
-    named = ["--", *checked_models(models)] if models else []
+    words = ["--", *checked_models(tuple(map(named, models)))] if models else []
     return LaunchAgent(
-        (*launcher(), "-v", "serve", *config, *named),
+        (*launcher(), "-v", "serve", *config, *words),
         settings.directories.log,
         kept_variables(os.environ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from llmd.api.errors import LlmdError, NotFoundError
+from llmd.cli.service.start_error import start_error
 from llmd.cli.service.system_command import run, succeeds
 from llmd.cli.service.units import (
     SERVICE,
@@ -76,7 +78,8 @@ class SystemdService(Struct, frozen=True):
         """Write the units and listen; replace an earlier installation, after its requests have ended.
 
         Raises:
-            LlmdError: systemd refused; what was written is removed again, unless it replaced something.
+            LlmdError: systemd refused, or the daemon did not start; what was written is removed again, unless
+                it replaced something.
         """
         replaces = self.is_installed
         try:
@@ -91,12 +94,24 @@ class SystemdService(Struct, frozen=True):
                 self._systemctl("disable", SERVICE)
             self._systemctl("enable", "--now", SOCKET)
             if plan.models:
-                self._systemctl("enable", "--now", SERVICE)
+                self._start()
         except LlmdError:
             if not replaces:
                 with suppress(LlmdError):  # the first error says why
                     self._remove()
             raise
+
+    def _start(self) -> None:
+        """Start the daemon, now and with the machine.
+
+        Raises:
+            LlmdError: it did not start; the message is the daemon's own, if it is in the journal.
+        """
+        since_s = time.time()
+        try:
+            self._systemctl("enable", "--now", SERVICE)
+        except LlmdError as error:
+            raise start_error(self._journal, since_s) or error from None
 
     def uninstall(self) -> None:
         """Stop the daemon, after its requests have ended, and remove everything but models and settings.
@@ -149,9 +164,14 @@ class SystemdService(Struct, frozen=True):
             return error
         return None
 
+    @property
+    def _journal(self) -> tuple[str, ...]:
+        """The command that shows the daemon's log."""
+        return ("journalctl", *(() if self.is_system else ("--user",)), "-u", SERVICE)
+
     def _systemctl(self, *arguments: str) -> str:
         user = () if self.is_system else ("--user",)
-        log = " ".join(("journalctl", *user, "-u", SERVICE, "-n", "20"))
+        log = " ".join((*self._journal, "-n", "20"))
         try:
             return run(("systemctl", *user, *arguments), f"the end of `{log}` may say why")
         except LlmdError as error:

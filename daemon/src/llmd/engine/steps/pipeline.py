@@ -33,6 +33,7 @@ class Pipeline:
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes) or ({},) * len(self._stages)
         self._times = times or StepTimes()
+        self._news_s: float | None = None
 
     @property
     def feeds_itself(self) -> bool:
@@ -57,6 +58,14 @@ class Pipeline:
     def computing_s(self, num_rows: int) -> float | None:
         """Return how long a step of ``num_rows`` rows computes at most; None if none was measured."""
         return self._times.computing.expected_s(num_rows)
+
+    def new_computing_s(self, num_rows: int) -> float | None:
+        """Return the same if it has changed since the last call; otherwise None."""
+        expected_s = self.computing_s(num_rows)
+        if expected_s == self._news_s:
+            return None
+        self._news_s = expected_s
+        return expected_s
 
     def block_bytes(self, group: int) -> int:
         """Return the bytes of a block of a KV group in all stages."""

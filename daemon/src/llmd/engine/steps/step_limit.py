@@ -18,8 +18,10 @@ Clock = Callable[[], float]
 class LongestStep:
     """The longest step so far. The first is left out: it may read all weights from a disk."""
 
-    def __init__(self) -> None:
-        self._is_first = True
+    def __init__(self, *, uses_first: bool = False) -> None:
+        """``uses_first``: the first counts until the second has ended."""
+        self._uses_first = uses_first
+        self._num_steps = 0
         self._longest_s: float | None = None
         self._rows = 1
 
@@ -34,9 +36,10 @@ class LongestStep:
 
     def took(self, num_rows: int, seconds: float) -> None:
         """Record a step."""
-        if self._is_first:
-            self._is_first = False
-        elif self._longest_s is None or seconds > self._longest_s:
+        self._num_steps += 1
+        if self._num_steps == 1 and not self._uses_first:
+            return
+        if self._num_steps <= 2 or self._longest_s is None or seconds > self._longest_s:
             self._longest_s, self._rows = seconds, max(num_rows, 1)
 
 
@@ -49,7 +52,7 @@ class StepTimes:
         self.processor_clock = processor_clock
         self.waiting = LongestStep()
         """By the clock."""
-        self.computing = LongestStep()
+        self.computing = LongestStep(uses_first=True)
         """By processor time; a step that computes with several threads does not take longer for it."""
 
     def limit_s(self, num_rows: int) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from llmd.api.messages import FromEngine, Loading
+from llmd.api.messages import Embedded, FromEngine, Loading, Output
 from llmd.api.reports import Blocks, Report
 from llmd.process.limits import TimeLimit, TimeSpent
 
@@ -74,6 +74,9 @@ class HangDetector:
             self._stall = NONE_SPENT
         if isinstance(message, Report):
             self._steps, self._step_s = message.steps, message.step_s
+        elif isinstance(message, Output | Embedded):
+            if message.step_s is not None:
+                self._step_s = message.step_s
         elif isinstance(message, Loading):  # also after a device was lost: the next steps are others
             self._step_s = None
 

@@ -25,6 +25,8 @@ from llmd.server.models.model_settings import parser_choice
 from llmd.server.models.served_model import ServedModel
 from llmd.server.telemetry.metrics import Metrics
 
+KEEP_ALIVE = "server.keep_alive"
+
 
 class ModelLoading:
     """``settings`` and ``host`` may be replaced; models that are loaded later use the new ones."""
@@ -41,6 +43,11 @@ class ModelLoading:
     def keep_alive_s(self, name: str) -> float:
         """Return how long a model stays loaded after its last request."""
         return self.settings.of_model(name).server.models.keep_alive
+
+    def own_keep_alive_s(self, name: str) -> float | None:
+        """Return the keep-alive of the table of settings for a name; None: there is none."""
+        own = self.settings.models.get(name, {}).get(KEEP_ALIVE)
+        return None if own is None else float(own.value)
 
     def loader(
         self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+from llmd.api.errors import ConfigError
 from llmd.api.plugins import Parser
 from llmd.chat.answers.answer_formats import ParserChoice, Reads, check_parser
 from llmd.config import Config, Settings, setting_name
+from llmd.registry.derived import DerivedModels
+
+OWN_OF_DERIVED = frozenset({"server.keep_alive"})
+"""Settings that a derived model may have of its own."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +39,30 @@ def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:
                 check_parser(parsers, reads, origin.value, where)
 
 
-def warn_of_unused(settings: Settings, names: Collection[str]) -> None:
-    """Warn of settings for models that are not among ``names``: a typo, or a model that is not pulled yet."""
+def settings_without_effect(settings: Settings, derived: DerivedModels) -> Iterator[ConfigError]:
+    """Yield an error for each setting of a derived model that its base determines: they share an engine."""
+    for model, origins in settings.models.items():
+        found = derived.find(model)
+        if found is None:
+            continue
+        for key, origin in origins.items():
+            if key not in OWN_OF_DERIVED:
+                error = ConfigError(
+                    f"{setting_name(key, model)} from {origin.place} has no effect: {model} is derived from "
+                    f"{found[1].base} and shares its engine",
+                    hint=f"set it for {found[1].base}; a derived model may have its own keep_alive",
+                )
+                error.line = origin.line
+                yield error
+
+
+def warn_of_unused(settings: Settings, names: Collection[str], derived: DerivedModels) -> None:
+    """Warn of settings for models that are neither among ``names`` nor derived: a typo, or a model that is
+    not pulled yet. Also warn of those of derived models that have no effect.
+    """
+    for error in settings_without_effect(settings, derived):
+        logger.warning("setting_without_effect", extra={"reason": error.message, "hint": error.hint})
+    names = {*names, *derived.names()}
     for model, origins in settings.models.items():
         if model not in names:
             files = ", ".join(sorted({origin.source for origin in origins.values()}))

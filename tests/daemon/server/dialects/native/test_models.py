@@ -51,6 +51,21 @@ def test_derived_models_are_listed_with_the_state_of_their_base(pulling: Running
     assert (rows["pirate"]["base"], rows["pirate"]["state"]) == (MODEL, "loaded")
 
 
+def test_models_given_by_path_are_listed_with_their_copies(pulling: RunningDaemon, tmp_path: Path) -> None:
+    path = write_model(tmp_path / "elsewhere")
+
+    def states() -> dict[str, tuple[str, str]]:
+        rows = send(pulling, "GET", "/llmd/models").json["models"]
+        return {row["name"]: (row["state"], row["base"]) for row in rows if row["name"] != MODEL}
+
+    assert send(pulling, "POST", "/llmd/load", {"model": str(path)}, unix=True).status == 200
+    copy = {"source": "elsewhere", "destination": "copy"}
+    assert send(pulling, "POST", "/api/copy", copy).status == 200
+    assert states() == {"elsewhere": ("loaded", ""), "copy": ("loaded", "elsewhere")}
+    send(pulling, "POST", "/llmd/stop", {"model": "elsewhere"})
+    assert states() == {"elsewhere": ("unloaded", ""), "copy": ("unloaded", "elsewhere")}
+
+
 def test_an_engine_keeps_its_version_when_the_name_gets_a_new_one(
     pulling: RunningDaemon, hub: Hub, tmp_path: Path
 ) -> None:

@@ -44,7 +44,10 @@ def test_digest_changes_with_the_files(tmp_path: Path) -> None:
     first = digest(tmp_path)
     assert len(bytes.fromhex(first)) == 32
     assert digest(tmp_path) == first
-    assert digest(tmp_path, DerivedModel("base", 0.0)) != first
+    assert digest(tmp_path, DerivedModel("base", 5.0)) == first
+    changed = digest(tmp_path, DerivedModel("base", 5.0, system="Be brief."))
+    assert changed != first
+    assert digest(tmp_path, DerivedModel("base", 6.0, system="Be brief.")) == changed
     (tmp_path / "config.json").write_text("{ }")
     assert digest(tmp_path) != first
 

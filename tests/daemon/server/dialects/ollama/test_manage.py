@@ -48,6 +48,18 @@ def test_copy_of_a_derived_model_lives_on_without_it(own: RunningDaemon) -> None
     send(own, "DELETE", "/api/delete", {"model": "luigi"})
 
 
+@pytest.mark.parametrize("source", [MODEL, "mario"])
+def test_a_copy_is_listed_as_its_source_under_another_name(own: RunningDaemon, source: str) -> None:
+    send(own, "POST", "/api/create", {"model": "mario", "from": MODEL, "system": "Be Mario."})
+    send(own, "POST", "/api/copy", {"source": source, "destination": "copy"})
+    listed = {entry["name"]: entry for entry in send(own, "GET", "/api/tags").json["models"]}
+    for name in ("mario", "copy"):
+        send(own, "DELETE", "/api/delete", {"model": name})
+    other = {"name": "copy", "model": "copy", "modified_at": listed["copy"]["modified_at"]}
+    assert listed["copy"] == listed[source] | other
+    assert listed["mario"]["digest"] != listed[MODEL]["digest"]
+
+
 def test_what_cannot_be_copied_or_deleted_is_refused(own: RunningDaemon) -> None:
     body = {"source": "nobody", "destination": "copy"}
     assert send(own, "POST", "/api/copy", body).status == 404

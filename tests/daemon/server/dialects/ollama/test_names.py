@@ -10,8 +10,6 @@ from llmd.registry.store import Store
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.names import (
     NotFoundText,
-    known_model,
-    known_models,
     missing_as,
     read_name,
 )
@@ -26,24 +24,6 @@ def test_model_may_be_called_name() -> None:
     assert read_name(RequestFields({"name": "a", "model": "b"})) == "b"
     with pytest.raises(BadRequestError, match="model is required"):
         read_name(RequestFields({"model": ""}))
-
-
-async def test_usable_models_of_store_path_and_alias_are_known(tmp_path: Path) -> None:
-    write_model(tmp_path / "models" / "stored")
-    outside = write_model(tmp_path / "outside")
-    (tmp_path / "models" / "broken").mkdir()
-    (tmp_path / "models" / "broken" / "config.json").write_text("{")
-    table = ModelTable(Store(tmp_path / "models", {}), {"gpt-4o": "stored", "dead": "gone"}, residents_of())
-    await table.resolve(str(outside), allow_path=True)
-    derived = table.store.derived
-    derived.save("mario", DerivedModel(base="stored", created=5.0))
-    derived.save("orphan", DerivedModel(base="gone", created=5.0))
-    models = known_models(table)
-    assert [model.name for model in models] == ["stored", "outside", "gpt-4o", "mario"]
-    mario = models[-1]
-    assert (mario.stored.name, mario.modified.year) == ("stored", 1970)
-    assert known_model(table, "mario:latest", allow_path=False) == mario
-    assert known_model(table, "gpt-4o", allow_path=False).stored == models[0].stored
 
 
 async def test_a_base_that_is_gone_is_not_called_by_the_name_of_the_derived_model(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.http import send
+from tests.serving.http import chat, send
 from tests.serving.model import CONTEXT_LEN, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
@@ -28,6 +28,29 @@ def test_an_alias_of_a_model_that_is_not_loaded_is_listed(tmp_path: Path, probes
             ("gpt-4o", "unloaded"),
         ]
         assert send(daemon, "GET", "/v1/models/gpt-4o").json["root"].endswith(f"/models/{MODEL}")
+
+
+def test_a_model_given_by_path_is_listed_and_loaded_again_after_it_was_unloaded(
+    tmp_path: Path, probes: Path
+) -> None:
+    path = write_model(tmp_path / "elsewhere" / "mine")
+    directories = directories_below(tmp_path, cache=probes)
+    with running_daemon(directories, models=(str(path),), aliases={"gpt-4o": "mine"}) as daemon:
+        assert send(daemon, "POST", "/api/copy", {"source": "mine", "destination": "copy"}).status == 200
+
+        def listed() -> list[tuple[str, str, str | None]]:
+            entries = send(daemon, "GET", "/v1/models").json["data"]
+            return [(entry["id"], entry["status"], entry["parent"]) for entry in entries]
+
+        names = (("mine", None), ("gpt-4o", None), ("copy", "mine"))
+        loaded = listed()
+        assert loaded == [(name, "loaded", parent) for name, parent in names]
+        send(daemon, "POST", "/llmd/stop", {"model": "mine"})
+        assert listed() == [(name, "unloaded", parent) for name, parent in names]
+        assert send(daemon, "GET", "/v1/models/mine").json["root"] == str(path)
+        assert send(daemon, "GET", f"/v1/models/{path}").json["id"] == "mine"
+        assert chat(daemon, model=str(path)).headers["x-llmd-model"] == "mine"
+        assert listed() == loaded
 
 
 def test_one_entry_serves_every_kind_of_client(daemon: RunningDaemon) -> None:

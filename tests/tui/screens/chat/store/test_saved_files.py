@@ -9,7 +9,7 @@ import pytest
 from llmd.api.errors import LlmdError
 from llmd.cli.conversation import Conversation, Turn
 from llmd.cli.saved_conversations import SavedConversations
-from llmd_tui.screens.chat.store.records import Attachment, Content, Message, Settings
+from llmd_tui.screens.chat.store.records import Attachment, Call, Content, Message, Settings
 from llmd_tui.screens.chat.store.saved_files import SavedFiles
 
 PATH = (
@@ -67,3 +67,15 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 def test_there_are_no_names_without_a_folder(tmp_path: Path) -> None:
     assert SavedFiles(tmp_path / "none").names() == []
+
+
+def test_a_turn_with_calls_of_tools_has_the_answer_at_their_end(tmp_path: Path) -> None:
+    call = Call("weather", "{}", "call_1")
+    path = (
+        Message(1, None, "user", Content("how is it?")),
+        Message(2, 1, "assistant", Content("let me see", calls=(call,))),
+        Message(3, 2, "tool", Content("rain", calls=(call,))),
+        Message(4, 3, "assistant", Content("It rains.")),
+    )
+    SavedFiles(tmp_path).write("trip", Settings(model="guide"), path)
+    assert SavedConversations(tmp_path).load("trip").turns == [Turn("how is it?", "It rains.")]

@@ -11,6 +11,9 @@ from llmd_tui.screens.chat.store.records import Call, Content, Ending, Figures
 CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 """A model must not control the terminal."""
 EMPTY = Content()
+NO_CALL = Call("", "")
+LEAST_S = 0.02
+"""Time from which a rate says something: a busy machine hands over many tokens at once."""
 CUT = "the connection ended before the answer did"
 
 
@@ -27,9 +30,7 @@ class Answer:
         self._model = model
         self._text = [before.text]
         self._reasoning = [before.reasoning]
-        self._calls: dict[int, tuple[str, str]] = {
-            place: (call.name, call.arguments) for place, call in enumerate(before.calls)
-        }
+        self._calls = dict(enumerate(before.calls))
         self._first: float | None = None
         self._last = began
         self._pieces = 0
@@ -80,7 +81,7 @@ class Answer:
         return Content(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            calls=tuple(Call(name, arguments) for name, arguments in self._calls.values()),
+            calls=tuple(self._calls.values()),
             figures=self._figures(),
             ending=self.ending,
             reason=self.reason,
@@ -98,10 +99,11 @@ class Answer:
         for call in calls:
             place = int(call.get("index", len(self._calls)))
             function = call.get("function") or {}
-            name, arguments = self._calls.get(place, ("", ""))
-            self._calls[place] = (
-                name + _clean(function.get("name")),
-                arguments + _clean(function.get("arguments")),
+            known = self._calls.get(place, NO_CALL)
+            self._calls[place] = Call(
+                known.name + _clean(function.get("name")),
+                known.arguments + _clean(function.get("arguments")),
+                known.call_id or _clean(call.get("id")),
             )
         return bool(text or reasoning or calls)
 
@@ -121,7 +123,7 @@ class Answer:
     def _rate(self, tokens: int | None) -> float | None:
         """Return tokens per second after the first; chunks are counted until the usage is known."""
         count = self._pieces if tokens is None else tokens
-        if self._first is None or count < 2 or self._last <= self._first:
+        if self._first is None or count < 2 or self._last - self._first < LEAST_S:
             return None
         return (count - 1) / (self._last - self._first)
 

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from llmd.api.errors import LlmdError
+from llmd_tui.daemon.access import RefusedError
+from llmd_tui.screen import refusal_words
 from llmd_tui.screens.chat import counting
 from llmd_tui.screens.chat.attachments import read_attachment
 from llmd_tui.screens.chat.editor import edited_outside
@@ -17,10 +20,11 @@ from llmd_tui.screens.chat.request_body import as_curl, chat_body
 from llmd_tui.screens.chat.session_actions import rename as rename_session
 from llmd_tui.screens.chat.slash_commands import help_text
 from llmd_tui.screens.chat.store.chats import ChatStore
-from llmd_tui.screens.chat.store.records import Settings
+from llmd_tui.screens.chat.store.records import Content, Settings
+from llmd_tui.screens.chat.tools import tool_names, unanswered, with_tools
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose
-from llmd_tui.screens.chat.widgets.help_dialog import HelpDialog
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
+from llmd_tui.widgets.help_dialog import HelpDialog
 
 if TYPE_CHECKING:
     from llmd_tui.screens.chat.screen import ChatScreen
@@ -30,7 +34,7 @@ Act = Callable[["ChatScreen", str], Awaitable[None]]
 
 async def show_help(screen: ChatScreen, _argument: str = "") -> None:
     """Show the slash commands."""
-    await screen.ask(HelpDialog(help_text()))
+    await screen.ask(HelpDialog("Commands of the chat", help_text()))
 
 
 async def new(screen: ChatScreen, _argument: str = "") -> None:
@@ -45,12 +49,26 @@ async def reset(screen: ChatScreen, _argument: str = "") -> None:
 
 async def model(screen: ChatScreen, name: str = "") -> None:
     """Choose the model."""
+    if not name and not screen.models and (reason := await _why_no_model(screen)):
+        screen.notify(reason, severity="error", timeout=10)
+        return
     chosen = name or await screen.ask(
         Choose("Chat with", list(rows(screen.models)), screen.chat.settings.model)
     )
     if chosen:
         await screen.set_settings(changed(screen.chat.settings, model=chosen))
         screen.tui.prefer(model=chosen)
+
+
+async def _why_no_model(screen: ChatScreen) -> str:
+    """Ask for the models again; return why there is none, or nothing if there is one."""
+    try:
+        await screen.fetch()
+    except RefusedError as error:
+        return refusal_words(error)
+    except LlmdError as error:
+        return str(error)
+    return "" if screen.models else "The daemon has no model to chat with: pull one on the screen Models."
 
 
 async def system(screen: ChatScreen, text: str = "") -> None:
@@ -80,6 +98,35 @@ async def schema(screen: ChatScreen, file: str = "") -> None:
     wanted = await asyncio.to_thread(with_schema, screen.chat.settings, file)
     await screen.set_settings(wanted)
     screen.say("Answers follow the schema." if wanted.schema else "Answers are free.")
+
+
+async def tools(screen: ChatScreen, file: str = "") -> None:
+    """Offer tools to the model."""
+    wanted = await asyncio.to_thread(with_tools, screen.chat.settings, file)
+    await screen.set_settings(wanted)
+    names = tool_names(wanted)
+    screen.say(
+        f"The model may call {names}. You give the results: llmd runs no tool."
+        if names
+        else "No tools are offered."
+    )
+
+
+async def result(screen: ChatScreen, text: str = "") -> None:
+    """Send what the called tools returned; those that ``text`` does not answer are asked for."""
+    chat = screen.chat
+    calls = unanswered(chat.path)
+    if not calls:
+        screen.say("No call of a tool waits for a result.")
+    for call in calls:
+        written = text or await screen.ask(AskText(f"What {call.name} returned for {call.arguments}"))
+        text = ""
+        if written is None:
+            return
+        leaf = (await chat.add("tool", Content(written, calls=(call,)), chat.tree.leaf)).message_id
+        await screen.show_chat()
+        if call is calls[-1]:
+            screen.answer(leaf)
 
 
 async def think(screen: ChatScreen, text: str = "") -> None:
@@ -181,6 +228,8 @@ ACTIONS: Mapping[str, Act] = {
     "system": system,
     "set": settings,
     "schema": schema,
+    "tools": tools,
+    "result": result,
     "think": think,
     "attach": attach,
     "drop": drop,

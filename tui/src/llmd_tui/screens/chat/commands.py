@@ -23,6 +23,7 @@ WITHOUT_ARGUMENT = (
     "find",
     "rename",
     "load",
+    "result",
     "curl",
 )
 """Slash commands that ask for what they need."""
@@ -57,5 +58,5 @@ class ChatCommands(LlmdCommands):
             yield Entry(title, partial(screen.act_on_last, name), words)
         for name, words in SESSION_ACTIONS.items():
             yield Entry(f"Chat: {name} chat", partial(screen.act_on_session, name), words)
-        for name in ("attach", "schema", "think", "save", "export"):
+        for name in ("attach", "schema", "tools", "think", "save", "export"):
             yield Entry(f"Chat: /{name} …", partial(screen.prompt.begin, f"/{name} "), COMMANDS[name].help)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat import counting
 from llmd_tui.screens.chat.generation_settings import listed
+from llmd_tui.screens.chat.tools import unanswered, waiting_words
 
 if TYPE_CHECKING:
     from llmd_tui.screens.chat.screen import ChatScreen
@@ -62,8 +63,11 @@ class Drafting:
         """Show how far the answer is."""
         screen = self._screen
         running = screen.sending.running(screen.chat)
-        words = running.words(screen.tui.state, screen.tui.clock()) if running else ""
+        ascii_only = "-ascii" in screen.app.classes
+        words = running.words(screen.tui.state, screen.tui.clock(), ascii_only=ascii_only) if running else ""
         screen.composer.progress(words)
+        if screen.edited is None:
+            screen.composer.note("" if running else waiting_words(unanswered(screen.chat.path)))
 
     def _run(
         self, step: Callable[[], Coroutine[Any, Any, None]], group: str, *, exclusive: bool = True

@@ -9,7 +9,7 @@ import msgspec
 
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat.store.records import Message, Session
-from llmd_tui.screens.chat.store.sent_text import sent_text
+from llmd_tui.screens.chat.store.sent_text import fenced, sent_text
 from llmd_tui.screens.chat.words import ENDINGS, figures_line
 
 SUFFIXES = (".md", ".json")
@@ -60,6 +60,9 @@ def _parts(session: Session, path: Sequence[Message]) -> Iterator[str]:
         content = message.content
         if message.role == "user":
             yield f"## You\n\n{sent_text(content)}"
+            continue
+        if message.role == "tool":
+            yield f"## Result\n\n{fenced(content.calls[0].name, content.text)}"
             continue
         figures = figures_line(content.figures) if content.figures else ""
         yield f"## {content.figures.model if content.figures else 'Answer'}"

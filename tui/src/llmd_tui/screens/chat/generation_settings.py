@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import LlmdError
+from llmd_tui.screens.chat.json_files import read_json
 from llmd_tui.screens.chat.store.records import Settings
 
-MAX_SCHEMA_BYTES = 1 << 20
 DEFAULT = "default"
 THINKING = {"on": True, "off": False, DEFAULT: None}
 ALIASES = {"temp": "temperature"}
@@ -64,16 +64,9 @@ def with_schema(settings: Settings, file: str) -> Settings:
     if not file.strip():
         return changed(settings, schema_file="", schema=None)
     path = Path(file.strip()).expanduser()
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(MAX_SCHEMA_BYTES + 1)
-        if len(content) > MAX_SCHEMA_BYTES:
-            raise LlmdError(f"{path} is larger than {MAX_SCHEMA_BYTES >> 20} MiB, which is no JSON schema")
-        schema = msgspec.json.decode(content, type=dict[str, Any])
-    except OSError as error:
-        raise LlmdError(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LlmdError(f"{path} is not a JSON schema: {error}", hint="it must be one JSON object") from error
+    schema = read_json(path)
+    if not isinstance(schema, dict):
+        raise LlmdError(f"{path} is not a JSON schema", hint="it must be one JSON object")
     return changed(settings, schema_file=str(path), schema=schema)
 
 
@@ -100,4 +93,6 @@ def listed(settings: Settings) -> str:
         parts.append(f"reasoning {'on' if settings.thinking else 'off'}")
     if settings.schema is not None:
         parts.append(f"schema {Path(settings.schema_file).name}")
+    if settings.tools:
+        parts.append(f"tools {Path(settings.tools_file).name}")
     return ", ".join(parts)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from llmd_tui.screens.chat.code_blocks import code_blocks
 from llmd_tui.screens.chat.editor import edited_outside
-from llmd_tui.screens.chat.store.records import Content, Message
+from llmd_tui.screens.chat.store.records import Message
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose, Confirm
 
 if TYPE_CHECKING:
@@ -41,28 +43,29 @@ async def edit(screen: ChatScreen, message: Message) -> None:
         screen.edited = message
         screen.composer.edit(message.content)
         return
+    what = "result" if message.role == "tool" else "answer"
     text = await screen.ask(
-        AskText("Edit the answer; the present one stays as a branch", message.content.text)
+        AskText(f"Edit the {what}; the present one stays as a branch", message.content.text)
     )
     if text:
-        figures = message.content.figures
-        await screen.chat.add("assistant", Content(text, figures=figures), message.parent)
+        content = msgspec.structs.replace(message.content, text=text, reasoning="", ending="", reason="")
+        await screen.chat.add(message.role, content, message.parent)
         await screen.show_chat()
 
 
 async def regenerate(screen: ChatScreen, message: Message) -> None:
-    """Write another answer next to this one; of a question: another answer to it."""
-    parent = message.message_id if message.role == "user" else message.parent
+    """Write another answer next to this one; of a question or a result: another answer to it."""
+    parent = message.parent if message.role == "assistant" else message.message_id
     if parent is not None:
-        await screen.answer(parent)
+        screen.answer(parent)
 
 
 async def go_on(screen: ChatScreen, message: Message) -> None:
     """Continue an answer where it ended."""
-    if message.role == "user":
-        await screen.answer(message.message_id)
+    if message.role != "assistant":
+        screen.answer(message.message_id)
     elif message.content.text:
-        await screen.answer(message.message_id, continued=message)
+        screen.answer(message.message_id, continued=message)
     else:
         await regenerate(screen, message)
 
@@ -92,6 +95,9 @@ async def next_branch(screen: ChatScreen, message: Message) -> None:
 async def _turn(screen: ChatScreen, message: Message, step: int) -> None:
     chat = screen.chat
     siblings = chat.tree.siblings(message.message_id)
+    if len(siblings) == 1:
+        screen.say("There is no other branch here: e and r make one.")
+        return
     place = siblings.index(message.message_id) + step
     if await chat.turn_to(message.message_id, step):
         await screen.show_chat()

@@ -11,6 +11,7 @@ import msgspec
 from llmd_tui.screens.chat.generation_settings import NUMBERS
 from llmd_tui.screens.chat.store.records import Content, Message, Settings
 from llmd_tui.screens.chat.store.sent_text import sent_text
+from llmd_tui.screens.chat.tools import as_request
 
 ROUTE = "/v1/chat/completions"
 COUNT_ROUTE = f"{ROUTE}/input_tokens"
@@ -28,8 +29,10 @@ def chat_body(
         first: Messages with a lower number were dropped.
         draft: A question to add at the end.
     """
-    messages = [{"role": "system", "content": settings.system}] if settings.system else []
-    messages += [{"role": one.role, "content": sent_text(one.content)} for one in sent(path, first)]
+    messages: list[dict[str, Any]] = []
+    if settings.system:
+        messages.append({"role": "system", "content": settings.system})
+    messages += [_message(one) for one in sent(path, first)]
     if draft is not None:
         messages.append({"role": "user", "content": sent_text(draft)})
     return {"model": settings.model, "messages": messages} | _fields(settings)
@@ -43,9 +46,25 @@ def sent(path: Sequence[Message], first: int | None = None) -> list[Message]:
             continue
         if not one.is_left_out:
             kept.append(one)
-        elif kept and kept[-1].role == "user":
-            kept.pop()
+        else:
+            _drop_turn(kept)
     return kept
+
+
+def _drop_turn(kept: list[Message]) -> None:
+    """Remove a question that got no answer, with the calls of tools since then."""
+    if kept and kept[-1].role != "assistant":
+        while kept and kept.pop().role != "user":
+            pass
+
+
+def _message(one: Message) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": one.role, "content": sent_text(one.content)}
+    if one.role == "tool":
+        message["tool_call_id"] = one.content.calls[0].call_id
+    elif one.content.calls:
+        message["tool_calls"] = [as_request(call) for call in one.content.calls]
+    return message
 
 
 def streamed(body: dict[str, Any]) -> dict[str, Any]:
@@ -75,4 +94,6 @@ def _fields(settings: Settings) -> dict[str, Any]:
     if settings.schema is not None:
         schema = {"name": "answer", "schema": settings.schema}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if settings.tools:
+        fields["tools"] = list(settings.tools)
     return fields

@@ -49,8 +49,8 @@ class ChatScreen(DaemonScreen):
     """One chat is shown; others may go on in the background."""
 
     NAME = "chat"
+    MANAGES = False
     CSS_PATH = "screen.tcss"
-    AUTO_FOCUS = "Prompt"
     FETCH_S = 10.0
     COMMANDS: ClassVar[set[Any]] = {ChatCommands}
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as in its base
@@ -58,7 +58,8 @@ class ChatScreen(DaemonScreen):
         (100, "-wide"),
     ]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Stop or back", id="chat.back"),
+        Binding("escape", "stop_answer", "Stop", id="chat.stop"),
+        Binding("escape", "back", "Back", id="chat.back"),
         Binding("ctrl+n", "obey('new')", "New", id="chat.new"),
         Binding("ctrl+l", "sessions", "Chats", id="chat.sessions"),
         Binding("ctrl+o", "obey('model')", "Model", id="chat.model"),
@@ -84,19 +85,18 @@ class ChatScreen(DaemonScreen):
         yield SessionList(id="sessions")
         with Vertical(id="chat"):
             yield FindBar(id="find")
-            yield Conversation(id="conversation")
+            yield Conversation(self.sending.growing, id="conversation")
             yield Composer(id="composer")
 
     def on_mount(self) -> None:
-        folder = self.tui.folders.data
-        self.store = BackgroundStore(
-            partial(ChatStore.open, folder, time.time), partial(ChatStore.in_memory, time.time)
-        )
+        folder, now = self.tui.folders.data, time.time
+        self.store = BackgroundStore(partial(ChatStore.open, folder, now), partial(ChatStore.in_memory, now))
         self.saved = SavedFiles(folder / "conversations")
         settings = Settings(model=self.tui.preferences.model)
         self.chat = OpenChat(self.store, msgspec.structs.replace(UNSAVED, settings=settings))
         self.run_worker(self.told(self._begin()), group="open")
         self.set_interval(PROGRESS_S, self.drafting.show_progress)
+        self.prompt.focus()
 
     async def on_unmount(self) -> None:
         await self.sending.end()
@@ -117,6 +117,8 @@ class ChatScreen(DaemonScreen):
         if not self._is_ready:
             return
         wanted, self.tui.chat_wanted = self.tui.chat_wanted, ""
+        if wanted:
+            self.prompt.focus()
         if wanted and (wanted != self.chat.settings.model or not self.chat.is_empty):
             self.run_worker(self.told(self.open_new(Settings(model=wanted))), group="open")
         self.drafting.show_progress()
@@ -197,6 +199,8 @@ class ChatScreen(DaemonScreen):
         """End the answer of this chat; return whether one was being written."""
         return self.sending.stop(self.chat.session.session_id)
 
+    action_stop_answer = stop
+
     def cancel(self) -> bool:
         """Copy what is selected in the prompt, or stop the answer: what Ctrl-C does first."""
         if self.prompt.has_focus and self.prompt.selected_text:
@@ -204,9 +208,9 @@ class ChatScreen(DaemonScreen):
             return True
         return self.stop()
 
-    async def answer(self, parent: int, continued: Message | None = None) -> None:
+    def answer(self, parent: int, continued: Message | None = None) -> None:
         """Have a question answered, or an answer continued."""
-        await self.sending.answer(self.chat, parent, continued)
+        self.sending.answer(self.chat, parent, continued)
 
     async def open_new(self, settings: Settings | None = None) -> None:
         """Begin a chat; without settings, with the model of this one."""
@@ -233,9 +237,6 @@ class ChatScreen(DaemonScreen):
         await self.conversation.show(self.chat.tree, self.chat.session.first_sent)
         if isinstance(focused, MessageView) and not focused.is_attached:
             self.conversation.focus_last()
-        running = self.sending.running(self.chat)
-        if running is not None:
-            self.conversation.follow(running.message_id, running.answer.content)
         self.drafting.describe()
         self.drafting.show_progress()
         self.drafting.count()
@@ -245,7 +246,8 @@ class ChatScreen(DaemonScreen):
         if not self.query(Conversation):
             return  # the interface ends
         if running.chat is self.chat:
-            await self.conversation.finish(running.message_id, running.answer.content())
+            if running.message_id is not None:
+                await self.conversation.finish(running.message_id, running.answer.content())
             self.drafting.show_progress()
             self.drafting.count()
             self.begin_fetch()  # the model may have been loaded for this answer, with a window of its own
@@ -277,8 +279,16 @@ class ChatScreen(DaemonScreen):
     def action_act_on_last(self, name: str) -> None:
         self.act_on_last(name)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let Esc stop an answer that is being written, unless it first leaves the search or the chats."""
+        if action != "stop_answer":
+            return super().check_action(action, parameters)
+        searches = any(one.display for one in self.query(FindBar))
+        aside = searches or any(one.has_focus_within for one in self.query(SessionList))
+        return self._is_ready and self.sending.can_stop(self.chat) and not aside
+
     def action_back(self) -> None:
-        """Leave what is open, stop the answer, or go between the prompt and the messages."""
+        """Leave what is open, or go between the prompt and the messages."""
         if self.find_bar.display:
             self.find_bar.display = False
             self.query(MessageView).remove_class("found")
@@ -287,8 +297,6 @@ class ChatScreen(DaemonScreen):
             if self.has_class("-narrow"):
                 self._show_list(shown=False)
             self.prompt.focus()
-        elif self.stop():
-            return
         elif self.edited is not None:
             self.edited = None
             self.composer.clear()

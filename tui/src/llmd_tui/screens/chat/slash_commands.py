@@ -27,6 +27,12 @@ COMMANDS: Mapping[str, SlashCommand] = {
     "set": SlashCommand("change a setting; without NAME, all of them", "[NAME VALUE]"),
     "schema": SlashCommand("bind answers to the JSON schema in a file; without FILE, to none", "[FILE]"),
     "think": SlashCommand("let the model reason before it answers", "on|off|default"),
+    "tools": SlashCommand(
+        "offer the model the tools that a JSON file declares; without FILE, none", "[FILE]"
+    ),
+    "result": SlashCommand(
+        "send what a tool returned that the model called; without TEXT, write it", "[TEXT]"
+    ),
     "attach": SlashCommand("send a text file with the next message", "FILE"),
     "drop": SlashCommand("leave the oldest turns out of later requests, until there is room"),
     "edit": SlashCommand("write the message in $EDITOR"),
@@ -54,7 +60,7 @@ KEYS = {
     "t, x, o": "on a message: show its reasoning, delete it, open it in the editor",
     "/": "on a message: find in this chat",
 }
-FILES = ("attach", "schema", "export")
+FILES = ("attach", "schema", "tools", "export")
 
 
 def parsed(text: str) -> tuple[str, str] | None:

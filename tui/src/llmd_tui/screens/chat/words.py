@@ -18,21 +18,24 @@ ENDINGS = {
     "failed": "the daemon could not answer",
 }
 ADVICE = {
-    "running": "c continues it, r writes another one",
-    "stopped": "c continues it, r writes another one",
-    "max_tokens": "c continues it; raise max_tokens in the settings",
+    "running": "Esc, then c continues it; Ctrl-R writes another one",
+    "stopped": "Esc, then c continues it; Ctrl-R writes another one",
+    "max_tokens": "Esc, then c continues it; raise max_tokens in the settings",
     "context": "drop the oldest turns with /drop, or begin a new chat",
-    "lost": "c continues it, r writes another one",
-    "failed": "r tries again",
+    "lost": "Esc, then c continues it; Ctrl-R writes another one",
+    "failed": "Ctrl-R tries again",
 }
-EMPTY_ADVICE = "r tries again; until then this turn is not sent"
+EMPTY_ADVICE = "Ctrl-R tries again; until then this turn is not sent"
 
 
 def ending_words(content: Content) -> str:
     """Say why an answer is not complete and what to do next; empty if it is complete."""
     if not content.ending:
         return ""
-    words = f"{ENDINGS[content.ending]}: {content.reason}" if content.reason else ENDINGS[content.ending]
+    words = ENDINGS[content.ending]
+    if content.reason:
+        # What is told of a lost connection says that it was lost.
+        words = content.reason if content.ending == "lost" else f"{words}: {content.reason}"
     full = content.ending == "context"
     return f"{words} – {ADVICE[content.ending] if content.text or full else EMPTY_ADVICE}"
 

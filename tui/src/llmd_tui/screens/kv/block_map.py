@@ -29,18 +29,20 @@ class BlockMap(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._group: Group | None = None
+        self._marks = MARKS
 
     def show(self, group: Group | None) -> None:
         """Show a group; None: there is none."""
-        if group != self._group:
-            self._group = group
+        marks = ASCII if "-ascii" in self.app.classes else MARKS
+        if (group, marks) != (self._group, self._marks):
+            self._group, self._marks = group, marks
             self.refresh()
 
     def render(self) -> Text:
         group = self._group
         if group is None:
             return Text("No loaded model has a KV cache.", "dim")
-        marks = ASCII if "-ascii" in self.app.classes else MARKS
+        marks = self._marks
         width, rows = self.size.width, max(self.size.height - 3, 1)
         legend = Text("   ").join(Text(f"{marks[state]} {group.count(state)} {state}") for state in STATES)
         size = blocks_per_cell(group.blocks, width * rows)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import ClassVar
 
 import msgspec
-from textual import on
+from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, RichLog
 
+from llmd.api.errors import LlmdError
 from llmd_tui import actions
+from llmd_tui.daemon.access import RefusedError
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.logs.records import KEPT, Record, Records
+from llmd_tui.state.follower import FIRST_WAIT_S, LONGEST_WAIT_S
 
 OLDER = 500
 """Records from before the screen was opened."""
+LOST = "lost"
+"""The type of what the daemon sends in place of records that this screen was too slow to read."""
 
 
 class LogsScreen(DaemonScreen):
@@ -46,8 +53,10 @@ class LogsScreen(DaemonScreen):
     def __init__(self) -> None:
         super().__init__()
         self._records = Records()
-        self._last = ""
-        """When the newest record was written: those before it are known."""
+        self._received = 0
+        """What all connections have sent: the wait before the next one is short again after each piece."""
+        self._width = 0
+        self._says_why_empty = False
 
     def compose_body(self) -> ComposeResult:
         yield Input(placeholder="Show only lines with this text; Esc shows all", id="find")
@@ -60,17 +69,44 @@ class LogsScreen(DaemonScreen):
         self.query_one(RichLog).focus()
 
     def on_screen_suspend(self) -> None:
-        """End the stream: a screen that is not shown asks for nothing."""
-        self.workers.cancel_group(self, "fetch")
+        """End the stream: a screen that is not shown asks for nothing. Behind a dialog it is shown."""
+        if self.tui.shown is not self:
+            self.workers.cancel_group(self, "fetch")
 
     async def fetch(self) -> None:
+        """Follow the log until cancelled; connect again when the connection is lost."""
+        wait_s = FIRST_WAIT_S
+        while True:
+            before = self._received
+            try:
+                await self._follow()
+            except RefusedError:
+                raise  # trying again with the same key does not help
+            except LlmdError as error:
+                self.tui.show_failure(error)
+            if self._received != before:
+                wait_s = FIRST_WAIT_S
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
+
+    async def _follow(self) -> None:
+        """Show the records of one connection, until it ends."""
         stream = self.daemon.stream("/llmd/logs", lines=str(OLDER), level="debug", follow="1")
+        is_first = True
         async with aclosing(stream) as pieces:
             async for piece in pieces:
-                record = msgspec.convert(piece, Record)
-                if record.time > self._last:
-                    self._last = record.time
-                    self._write(self._records.add([record]))
+                if is_first:
+                    is_first = False
+                    self.tui.forget_failure()
+                self._received += 1
+                if piece.get("type") != LOST:  # then the number of the next record shows the gap
+                    self._show_new(self._records.received(msgspec.convert(piece, Record)))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the lines again where the width has changed: the log keeps them as they were written."""
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.call_after_refresh(self._write_all)
 
     def action_change_level(self) -> None:
         """Show less important records too, down to all of them; then errors alone."""
@@ -109,6 +145,12 @@ class LogsScreen(DaemonScreen):
         field.display = False
         self.query_one(RichLog).focus()
 
+    def _show_new(self, new: Sequence[Record]) -> None:
+        if new and self._says_why_empty:
+            self._write_all()
+        else:
+            self._write(new)
+
     def _write(self, records: Sequence[Record]) -> None:
         log = self.query_one(RichLog)
         follows = log.is_vertical_scroll_end
@@ -117,4 +159,10 @@ class LogsScreen(DaemonScreen):
 
     def _write_all(self) -> None:
         self.query_one(RichLog).clear()
-        self._write(self._records.shown)
+        shown = self._records.shown
+        self._write(shown)
+        self._says_why_empty = not shown
+        if not shown:
+            text = f" contains {self._records.wanted!r}" if self._records.wanted else ""
+            words = f"No line of level {self._records.level} and above{text}; l shows other levels."
+            self.query_one(RichLog).write(Text(words, "dim"))

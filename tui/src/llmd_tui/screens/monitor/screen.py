@@ -82,7 +82,8 @@ class MonitorScreen(DaemonScreen):
         count = WINDOWS[self._window]
         for name, graph in self._graphs.items():
             graph.show(state.history.tail(name, count))
-        self.query_one(Table).show(shown_rows(state, self._wanted), Sorting())
+        empty = "No request contains this text." if self._wanted else "No requests yet."
+        self.query_one(Table).show(shown_rows(state, self._wanted), Sorting(), empty=empty)
 
     def action_cancel_request(self) -> None:
         """End the request under the cursor."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from llmd.api.errors import LlmdError
 from llmd.registry.names import parse_hub_name
-from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
 from llmd.requests.fields import RequestFields
 from llmd.server.dialects.native.reply import reply
 from llmd.server.http.bodies import read_object
 from llmd.server.http.line_stream import LineStream
+from llmd.server.models.known_models import described_models
+from llmd.server.models.model_table import ModelTable
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
@@ -21,12 +24,12 @@ FIRST_LINE_S = 1.0
 
 
 async def models(_request: web.Request, service: Service) -> web.Response:
-    """Return every model in the store with its state, and every running pull with its steps.
+    """Return every model that a request may name with its state, and every running pull with its steps.
 
     A derived model has the state of its base, whose engine answers for it.
     """
     served = {model.name: model for model in service.models.served}
-    stored = await service.in_thread(_stored, service.models.store)
+    stored = await service.in_thread(_stored, service.models)
     rows = [_row(model, served.get(model.base or model.name)) for model in stored]
     pulls = [
         {"name": str(name), "steps": [msgspec.to_builtins(step) for step in steps]}
@@ -54,8 +57,15 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
     return lines.response
 
 
-def _stored(store: Store) -> list[StoredModel]:
-    return [*store.list(), *store.list_derived()]
+def _stored(table: ModelTable) -> list[StoredModel]:
+    return [*described_models(table), *(_derived(model, table) for model in table.store.list_derived())]
+
+
+def _derived(model: StoredModel, table: ModelTable) -> StoredModel:
+    """Return a derived model with the name of its base, which may be stored as a path."""
+    with contextlib.suppress(LlmdError):  # the base is gone
+        return msgspec.structs.replace(model, base=table.locate(model.base, allow_path=True)[0])
+    return model
 
 
 def _row(stored: StoredModel, served: ServedModel | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from llmd.models.config_file import read_config
 from llmd.models.model_path import files_of, is_model_path
 from llmd.registry.derived import DerivedModel
 from llmd.registry.stored_model import SAFETENSORS, StoredModel
-from llmd.server.dialects.ollama.names import KnownModel
+from llmd.server.models.known_models import KnownModel
 
 # Ollama's name of a value, and its key in configurations.
 _INFO = {
@@ -80,19 +80,22 @@ def describe_model(stored: StoredModel) -> Description:
 
 
 def digest(directory: Path, record: DerivedModel | None = None) -> str:
-    """Return 64 hex digits that change with the model's files and with the record of a derived model.
+    """Return 64 hex digits that change with the model's files and with what a derived model changes.
 
-    They are a hash of names, sizes and times: reading gigabytes for every list would be too slow.
+    A copy has those of its source. They are a hash of names, sizes and times: reading gigabytes for every
+    list would be too slow.
     """
     files = files_of(directory) if is_model_path(directory) else []
     known = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    changes = b"" if record is None else msgspec.json.encode(record)
+    changes = b""
+    if record is not None and not record.is_copy:
+        changes = msgspec.json.encode(msgspec.structs.replace(record, created=0.0))
     return hashlib.sha256(repr(known).encode() + changes).hexdigest()
 
 
 def parent_of(model: KnownModel) -> str:
-    """Return the base of a derived model, or an empty string."""
-    return model.record.base if model.record else ""
+    """Return the base of a derived model; empty for other models and for copies, as with Ollama."""
+    return model.record.base if model.record and not model.record.is_copy else ""
 
 
 def human_count(number: int) -> str:

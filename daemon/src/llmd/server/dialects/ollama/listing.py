@@ -12,9 +12,9 @@ from llmd.api.messages import Loaded
 from llmd.chat.capabilities import capability_names, read_capabilities
 from llmd.registry.stored_model import describe
 from llmd.server.dialects.ollama.description import describe_model, digest, parent_of
-from llmd.server.dialects.ollama.names import KnownModel, known_models
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.json_response import json_response
+from llmd.server.models.known_models import KnownModel, known_models
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service

@@ -8,11 +8,12 @@ from typing import Any
 from aiohttp import web
 
 from llmd.server.dialects.ollama.lines import Content
-from llmd.server.dialects.ollama.names import NotFoundText, known_model, missing_as, resolve
+from llmd.server.dialects.ollama.names import NotFoundText, missing_as, resolve
 from llmd.server.dialects.ollama.request import OllamaRequest
 from llmd.server.dialects.ollama.times import rfc3339
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
+from llmd.server.models.known_models import known_model
 from llmd.server.request_record import current_record
 from llmd.server.service import Service
 

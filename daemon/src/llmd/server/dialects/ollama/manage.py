@@ -12,9 +12,10 @@ from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.create import new_name
-from llmd.server.dialects.ollama.names import NotFoundText, known_model, missing_as, read_name
+from llmd.server.dialects.ollama.names import NotFoundText, missing_as, read_name
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
+from llmd.server.models.known_models import known_model
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 

@@ -16,11 +16,12 @@ from llmd.chat.templates.template_files import template_sources
 from llmd.registry.derived import DerivedModel
 from llmd.requests.fields import RequestFields
 from llmd.server.dialects.ollama.description import describe_model, parent_of
-from llmd.server.dialects.ollama.names import KnownModel, NotFoundText, known_model, missing_as, read_name
+from llmd.server.dialects.ollama.names import NotFoundText, missing_as, read_name
 from llmd.server.dialects.ollama.times import rfc3339_of
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
 from llmd.server.http.json_response import json_response
+from llmd.server.models.known_models import KnownModel, known_model
 from llmd.server.service import Service
 
 MAX_LICENSE_BYTES = 1 << 20

@@ -8,10 +8,10 @@ from typing import Any
 from aiohttp import web
 
 from llmd.api.errors import NotFoundError
-from llmd.registry.derived import DerivedModels
+from llmd.registry.name_matching import matching
 from llmd.registry.stored_model import StoredModel
 from llmd.server.http.json_response import json_response
-from llmd.server.models.model_table import matching
+from llmd.server.models.known_models import KnownModel, known_models
 from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 
@@ -19,7 +19,7 @@ OWNER = "llmd"
 
 
 async def list_models(_request: web.Request, service: Service) -> web.Response:
-    """List the loaded models, then the others in the store, with their aliases."""
+    """List the loaded models, then the others that a request may name, with their aliases."""
     data = await entries(service)
     body = {
         "object": "list",
@@ -32,14 +32,15 @@ async def list_models(_request: web.Request, service: Service) -> web.Response:
 
 
 async def show_model(request: web.Request, service: Service) -> web.Response:
-    """Return one model by any name that a request may use. The name may contain slashes, encoded or not.
+    """Return one model by any name that a request may use, or by its path. Slashes may be encoded or not.
 
     Raises:
         NotFoundError: no model has that name.
     """
     name = request.path.partition("/models/")[2].strip("/")
     data = {entry["id"]: entry for entry in await entries(service)}
-    found = matching(name, {}, data)
+    at_path = [entry["id"] for entry in data.values() if entry["root"].strip("/") == name]
+    found = matching(name, {}, data) or at_path[:1]
     if len(found) == 1:
         return json_response(data[found[0]])
     known = ", ".join(data) or "none"
@@ -47,31 +48,27 @@ async def show_model(request: web.Request, service: Service) -> web.Response:
 
 
 async def entries(service: Service) -> list[dict[str, Any]]:
-    """Return the entries of all models, loaded ones first."""
+    """Return the entries of all models that a request may name: loaded ones first, derived ones last."""
     table = service.models
-    served = {name: model for model in table.served for name in table.names_of(model.name)}
-    stored = await service.in_thread(table.store.list)
-    models = [
-        *(_served_entry(name, model) for name, model in served.items()),
-        *(
-            _stored_entry(name, model)
-            for model in stored
-            if model.name not in served and not model.reason
-            for name in table.names_of(model.name)
-        ),
-    ]
-    return [*models, *await service.in_thread(_derived_entries, table.store.derived, models)]
-
-
-def _derived_entries(derived: DerivedModels, models: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return entries of derived models: their base's with another name. Those without a base are left out."""
-    bases = {entry["id"]: entry for entry in models}
-    found = [known for name in derived.names() if (known := derived.find(name)) is not None]
+    served = {model.name: model for model in table.served}
+    known = await service.in_thread(known_models, table)
+    derived = [model for model in known if model.record is not None]
     return [
-        {**bases[model.base], "id": name, "parent": model.base, "display_name": name}
-        for name, model in found
-        if model.base in bases
+        *(_served_entry(name, model) for model in served.values() for name in table.names_of(model.name)),
+        *(
+            _stored_entry(model.name, model.stored)
+            for model in known
+            if model.record is None and model.stored.name not in served
+        ),
+        *(_derived_entry(model, served.get(model.stored.name)) for model in derived),
     ]
+
+
+def _derived_entry(model: KnownModel, base: ServedModel | None) -> dict[str, Any]:
+    """Return the entry of a derived model: that of its base with another name."""
+    name = model.name
+    entry = _served_entry(name, base) if base is not None else _stored_entry(name, model.stored)
+    return entry | {"parent": model.stored.name}
 
 
 def _served_entry(name: str, model: ServedModel) -> dict[str, Any]:

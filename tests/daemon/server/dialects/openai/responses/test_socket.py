@@ -135,7 +135,7 @@ async def test_a_prompt_is_prepared_without_an_answer(daemon: RunningDaemon) -> 
         ("{", "invalid_json"),
         ("[]", "invalid_json"),
         (b"{}", "invalid_json"),
-        ('{"type": "response.steer"}', "unsupported_event"),
+        ('{"type": "response.stop"}', "unsupported_event"),
         ("{}", "unsupported_event"),
         ('{"type": "response.create", "input": "a", "stream_id": "b"}', "unsupported_parameter"),
         ('{"type": "response.create", "input": "a", "background": true}', "unsupported_parameter"),
@@ -155,6 +155,20 @@ async def test_a_wrong_message_is_refused_and_the_connection_stays(
         assert (refused["type"], refused["error"]["code"]) == ("error", code)
         assert refused["status"] == (404 if code == "model_not_found" else 400)
         assert (await connection.ask())["type"] == "response.incomplete"
+
+
+async def test_steering_is_refused_while_the_answer_goes_on(daemon: RunningDaemon) -> None:
+    async with connected(daemon) as connection:
+        await connection.create(input="Hello", max_output_tokens=200, ignore_eos=True)
+        begun = json.loads(await connection.socket.receive_str(timeout=LIMIT_S))
+        steer = {"previous_response_id": begun["response"]["id"], "input": "Be brief."}
+        await connection.socket.send_json({"type": "response.steer", **steer})
+        events = await connection.events()
+    kinds = [event["type"] for event in events]
+    assert kinds.index("response.steer.failed") < kinds.index("response.incomplete")
+    refused = events[kinds.index("response.steer.failed")]
+    assert (refused["error"]["code"], refused["steer"]) == ("steering_not_supported", steer)
+    assert events[-1]["response"]["usage"]["output_tokens"] == 200
 
 
 async def test_closing_ends_the_answer(daemon: RunningDaemon) -> None:

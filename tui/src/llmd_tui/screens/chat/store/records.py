@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-Role = Literal["user", "assistant"]
+Role = Literal["user", "assistant", "tool"]
+"""``tool``: the result of a call, which is the only one in ``Content.calls``."""
 Ending = Literal["", "running", "stopped", "max_tokens", "context", "lost", "failed"]
 
 
@@ -28,6 +29,10 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file that ``schema`` was read from."""
     schema: dict[str, Any] | None = None
     """JSON schema that answers follow."""
+    tools_file: str = ""
+    """The file that ``tools`` were read from."""
+    tools: tuple[dict[str, Any], ...] = ()
+    """Tools that the model may call, in OpenAI's form."""
 
 
 class Attachment(msgspec.Struct, frozen=True):
@@ -42,6 +47,8 @@ class Call(msgspec.Struct, frozen=True):
 
     name: str
     arguments: str
+    call_id: str = ""
+    """What the daemon calls it."""
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -117,7 +117,8 @@ class SavedFiles:
 
 def turns(path: Sequence[Message]) -> list[Turn]:
     """Return the questions of a branch that were answered, with their answers."""
-    pairs = pairwise(path)
+    # A file of `llmd chat` has no calls of tools: it gets the answer at their end.
+    pairs = pairwise(one for one in path if one.role != "tool" and not one.content.calls)
     return [
         Turn(sent_text(one.content), two.content.text)
         for one, two in pairs

@@ -104,8 +104,9 @@ class Composer(Vertical):
 
     def note(self, text: str) -> None:
         """Say above the prompt what its next message is, such as the edit of another one."""
-        self._note = text
-        self.query_one("#note", Line).say(text)
+        if text != self._note:
+            self._note = text
+            self.query_one("#note", Line).say(text)
 
     def progress(self, text: str) -> None:
         """Say how far the answer is."""

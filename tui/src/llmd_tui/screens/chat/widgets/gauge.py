@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from llmd_tui.screens.chat.room import Room, room_words
+from llmd_tui.widgets.bars import plain_bar
 
 BAR = 12
 """Cells of the bar."""
@@ -57,5 +58,4 @@ class Gauge(Widget):
         words = room_words(self._room)
         if self._room.window is None or len(words) + BAR + 1 > self.size.width:
             return words
-        filled = round(self._room.share * BAR)
-        return f"{'■' * filled}{'·' * (BAR - filled)} {words}"
+        return f"{plain_bar(self._room.share, BAR, ascii_only='-ascii' in self.app.classes)} {words}"

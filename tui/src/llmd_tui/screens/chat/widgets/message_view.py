@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -26,7 +27,10 @@ UPDATES_PER_S = 20
 
 
 class MessageView(Vertical, can_focus=True):
-    """A question or an answer. Its keys post `Wanted`; it changes nothing by itself but what is folded."""
+    """A question, an answer, or the result of a tool. Its keys post `Wanted`.
+
+    It changes nothing by itself but what is folded.
+    """
 
     DEFAULT_CSS = """
     MessageView {
@@ -45,6 +49,7 @@ class MessageView(Vertical, can_focus=True):
         .foot { margin-bottom: 1; }
     }
     """
+    BINDING_GROUP_TITLE = "The message"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "want('copy')", "Copy", id="chat.copy"),
         Binding("b", "want('copy_code')", "Copy code", id="chat.copy_code", show=False),
@@ -79,14 +84,16 @@ class MessageView(Vertical, can_focus=True):
     class Grown(Posted):
         """A growing answer shows more than before."""
 
-    def __init__(self, message: Message, place: tuple[int, int]) -> None:
-        """``place`` is that of the message among its siblings, and their number."""
+    def __init__(
+        self, message: Message, place: tuple[int, int], source: Callable[[], Content] | None = None
+    ) -> None:
+        """``place``: of the message among its siblings, and their number. ``source``: as for `follow`."""
         super().__init__()
         self.message = message
         self.place = place
         self._folded = True
         self._stream: MarkdownStream | None = None
-        self._source: Callable[[], Content] | None = None
+        self._source = source
         self._timer: Timer | None = None
         self._shown = ""
 
@@ -103,7 +110,9 @@ class MessageView(Vertical, can_focus=True):
 
     async def on_mount(self) -> None:
         self._show_lines()
-        if self.message.role == "assistant" and self._source is None:
+        if self._source is not None:
+            self.follow(self._source)
+        elif self.message.role == "assistant":
             await self._show_whole()
 
     @property
@@ -136,19 +145,20 @@ class MessageView(Vertical, can_focus=True):
     async def finish(self, content: Content) -> None:
         """Show the answer as it is at its end."""
         await self.end_stream()
-        self._source = None
         self._take(content)
         self._show_lines()
         await self._show_whole()
 
     async def end_stream(self) -> None:
         """Show no more growth."""
+        self._source = None
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if self._stream is not None:
-            await self._stream.stop()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            # The end of a stream is the cancellation of its task, which must not end the caller too.
+            await asyncio.gather(stream.stop(), return_exceptions=True)
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Show the place among the siblings."""
@@ -163,6 +173,9 @@ class MessageView(Vertical, can_focus=True):
 
     def action_fold(self) -> None:
         """Show or hide the reasoning."""
+        if not self.content.reasoning:
+            self.notify("This message has no reasoning.")
+            return
         self._folded = not self._folded
         self._show_lines()
 
@@ -198,8 +211,9 @@ class MessageView(Vertical, can_focus=True):
         self._line("head", self._head())
         self._line("chips", "\n".join(f"+ {chip(one)}" for one in content.attachments))
         self._line("reasoning", reasoning_words(content, folded=self._folded))
-        self._line("calls", "\n".join(call_words(call) for call in content.calls))
-        if self.message.role == "user":
+        if self.message.role == "assistant":
+            self._line("calls", "\n".join(call_words(call) for call in content.calls))
+        else:
             self._line("text", content.text)
         running = self._source is not None
         figures = (
@@ -214,7 +228,9 @@ class MessageView(Vertical, can_focus=True):
     def _head(self) -> str:
         place, number = self.place
         branch = f"  ‹ {place}/{number} ›" if number > 1 else ""
-        return ("You" if self.message.role == "user" else "Answer") + branch
+        heads = {"user": "You", "assistant": "Answer"}
+        head = heads.get(self.message.role) or f"Result of {self.content.calls[0].name}"
+        return head + branch
 
 
 def reasoning_words(content: Content, *, folded: bool) -> str:

@@ -28,6 +28,7 @@ class Prompt(TextArea):
         & .text-area--cursor-line { background: transparent; }
     }
     """
+    BINDING_GROUP_TITLE = "The prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="chat.send"),
         Binding("ctrl+j,shift+enter", "break_line", "New line", id="chat.break", show=False),

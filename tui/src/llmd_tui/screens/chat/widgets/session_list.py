@@ -30,6 +30,7 @@ class SessionList(Vertical):
         OptionList { height: 1fr; background: $background; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
+    BINDING_GROUP_TITLE = "The list of chats"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", id="chat.search"),
         Binding("p", "act('pin')", "Pin", id="chat.pin"),

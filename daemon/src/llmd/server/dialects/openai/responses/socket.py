@@ -4,7 +4,8 @@ Each message ``response.create`` has the fields of ``POST /v1/responses`` and is
 stream, one request after the other. The last response of a connection can be continued, stored or not.
 
 Source: OpenAI's guide "WebSocket mode" and the types ``ResponsesClientEvent`` and ``ResponsesServerEvent`` of
-its Python library. Left out: lanes (``stream_id``) and steering (``response.steer``), which are refused.
+its Python library. Left out: lanes (``stream_id``) and steering (``response.steer``), which are refused: one
+of a waiting request when it is its turn, the other at once, since it is about the answer that is running.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from llmd.api.problem import Problem
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.openai.responses.reply import Reply
 from llmd.server.dialects.openai.responses.routes import Responses
+from llmd.server.dialects.openai.responses.steering import refused_steering
 from llmd.server.dialects.openai.responses.store import Stored
 from llmd.server.http.bodies import decode_object
 from llmd.server.http.error_shapes import error_response
@@ -75,6 +77,7 @@ class Turns:
         self._connection = current_record()
         self._numbers = itertools.count(1)
         self._last: Stored | None = None
+        self._sending = asyncio.Lock()
 
     async def run(self) -> None:
         """Answer messages in their order until the client closes the connection, which ends the answer."""
@@ -82,7 +85,11 @@ class Turns:
         async with asyncio.TaskGroup() as tasks:
             answering = tasks.create_task(self._answer_all(waiting), name="answers of a WebSocket")
             async for message in self._socket:
-                await waiting.put(message)
+                refusal = refused_steering(message)
+                if refusal is None:
+                    await waiting.put(message)
+                else:
+                    await self._refuse(refusal)
             answering.cancel()
 
     async def _answer_all(self, waiting: asyncio.Queue[WSMessage]) -> None:
@@ -90,6 +97,10 @@ class Turns:
             message = await waiting.get()
             with contextlib.suppress(ConnectionError):  # the client is gone, which `run` notices, too
                 await self._turn(message)
+
+    async def _refuse(self, refusal: dict[str, Any]) -> None:
+        with contextlib.suppress(ConnectionError):
+            await self._send(refusal)
 
     async def _turn(self, message: WSMessage) -> None:
         """Answer one message, counted and logged as a request of its own."""
@@ -172,7 +183,8 @@ class Turns:
             self._last = None
 
     async def _send(self, event: Any) -> None:
-        await self._socket.send_str(encode_json(event).decode())
+        async with self._sending:  # an answer and a refusal may be sent at the same time
+            await self._socket.send_str(encode_json(event).decode())
 
 
 def read_event(message: WSMessage) -> tuple[RequestFields, bool]:
