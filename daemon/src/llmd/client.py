@@ -211,6 +211,14 @@ class Client:
         """Return the requests that run or wait, oldest first, with their progress."""
         return list(self._request("GET", "/llmd/requests")["requests"])
 
+    def cancel(self, request_id: str) -> None:
+        """End a request of any client.
+
+        Raises:
+            NotFoundError: no request with this id runs or waits.
+        """
+        self._request("POST", "/llmd/cancel", {"request_id": request_id})
+
     def is_draining(self) -> bool:
         """Return whether the daemon answers its last requests and then ends."""
         connection = self._connection()
