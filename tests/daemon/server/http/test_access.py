@@ -191,3 +191,9 @@ def test_browsers_may_ask_first_without_a_key(guarded: RunningDaemon) -> None:
 def test_dummy_keys_of_clients_are_taken_where_there_are_none(daemon: RunningDaemon) -> None:
     assert chat(daemon).status == 200
     assert send(daemon, "GET", "/v1/models", headers={"x-api-key": "ollama"}).status == 200
+
+
+def test_metrics_need_any_key(guarded: RunningDaemon, file: KeyFile) -> None:
+    assert send(guarded, "GET", "/metrics").status == 401
+    key = {"Authorization": f"Bearer {file.add('prometheus')}"}
+    assert send(guarded, "GET", "/metrics", headers=key).status == 200
