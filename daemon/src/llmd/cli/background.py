@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     directories.state.mkdir(parents=True, exist_ok=True)
     log = directories.log
     with log.open("ab") as stderr:
+        os.fchmod(stderr.fileno(), 0o600)  # it names clients, keys and models
         began = stderr.tell()
         daemon = subprocess.Popen(
             [sys.executable, "-m", "llmd.cli.main", *arguments],

@@ -25,7 +25,7 @@ REASONS = {
 def waits_for(row: Row) -> str:
     """Format what a request waits for; empty if it runs."""
     reason = row.get("waiting_for")
-    return "" if reason is None else REASONS.get(reason, reason)
+    return "" if reason is None else REASONS.get(str(reason), str(reason))
 
 
 def tokens(row: Row) -> str:
