@@ -131,11 +131,13 @@ class RequestHandler:
         if request.method == "OPTIONS":
             return _options(request, found.allowed)
         right = found.route.right if found.route else "use"
-        current_record().key = self._access.admit(peer, request.headers, right)
+        record = current_record()
+        record.key = self._access.admit(peer, request.headers, right)
+        record.may_manage = self._access.may_manage(peer, record.key)
         if found.route is None:
             return self._refusal(request, found.allowed)
         request[PROBE] = found.route.probe
-        current_record().route = found.route.path
+        record.route = found.route.path
         # Read requests are answered during a drain: clients poll readiness and lists until the end.
         reads = found.route.method in {"GET", "HEAD"}
         counted = nullcontext() if reads else self._service.activity.request()

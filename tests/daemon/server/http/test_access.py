@@ -13,7 +13,7 @@ from llmd.server.errors import ForbiddenError, UnauthorizedError
 from llmd.server.http.access import Access
 from llmd.server.http.guards import Peer
 from tests.serving.http import chat, send
-from tests.serving.running import RunningDaemon
+from tests.serving.running import MODEL, RunningDaemon
 
 UNIX, LOOPBACK, REMOTE = Peer(None, None), Peer("127.0.0.1", "127.0.0.1"), Peer("192.0.2.1", "192.0.2.9")
 OPERATOR, USER = "operator", "user"
@@ -197,3 +197,13 @@ def test_metrics_need_any_key(guarded: RunningDaemon, file: KeyFile) -> None:
     assert send(guarded, "GET", "/metrics").status == 401
     key = {"Authorization": f"Bearer {file.add('prometheus')}"}
     assert send(guarded, "GET", "/metrics", headers=key).status == 200
+
+
+def test_only_those_who_may_manage_see_where_models_are(guarded: RunningDaemon, file: KeyFile) -> None:
+    for manages in (False, True):
+        key = {"Authorization": f"Bearer {file.add(f'key-{manages}', manages=manages)}"}
+        (entry,) = [
+            one for one in send(guarded, "GET", "/v1/models", headers=key).json["data"] if one["id"] == MODEL
+        ]
+        shown = send(guarded, "GET", f"/v1/models/{MODEL}", headers=key).json
+        assert ("/" in entry["root"], shown["root"]) == (manages, entry["root"])

@@ -63,7 +63,7 @@ class Access:
         if right == "none":
             return ""
         key = self._given(peer, headers)
-        trusted = peer.is_unix or (peer.is_this_machine and not self._require_key)
+        trusted = self._trusts(peer)
         if key is None and not trusted and not self._no_auth:
             raise UnauthorizedError(
                 "an API key is required",
@@ -73,6 +73,13 @@ class Access:
         if right == "manage" and not trusted and not (key and key.manages):
             raise _may_not_manage(key)
         return key.name if key else ""
+
+    def may_manage(self, peer: Peer, name: str) -> bool:
+        """Return whether an admitted request may manage. ``name`` is that of its key, or empty."""
+        return self._trusts(peer) or any(key.manages and key.name == name for key in self._keys)
+
+    def _trusts(self, peer: Peer) -> bool:
+        return peer.is_unix or (peer.is_this_machine and not self._require_key)
 
     def _follow_file(self) -> None:
         """Use the keys of the file if it was changed: one that was revoked is refused at once."""
