@@ -28,12 +28,12 @@ def flags() -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("flag", "own", "outcome"), list(flags()))
-def test_flags_are_accepted_answered_or_unknown(flag: str, own: str, outcome: str) -> None:
+def test_flags_are_accepted_replaced_or_unknown(flag: str, own: str, outcome: str) -> None:
     own_flags = {code.split()[0] for code in CODE.findall(own) if code.startswith("--")}
     if outcome == "accepted":
         assert own_flags <= ACCEPTED
         assert flag in ACCEPTED
-    elif outcome == "answered":
+    elif outcome == "replaced":
         answer = answer_to_flag(flag)
         assert answer
         assert all(code in answer for code in own_flags)

@@ -56,6 +56,22 @@ def test_environments_are_made_once(workspace: Workspace) -> None:
     assert workspace.steps == ["uv", "environment"]
 
 
+def test_a_distribution_that_was_uninstalled_is_installed_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "llmd-backend-cpu"\n')
+    monkeypatch.setattr(setup, "locked", lambda: [project])
+    setup.make_environment()
+    about = setup.ENVIRONMENT / "lib" / "python3.11" / "site-packages" / "llmd_backend_cpu-0.1.0.dist-info"
+    about.mkdir(parents=True)
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment"]
+    about.rmdir()
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment", "environment"]
+
+
 def test_a_moved_workspace_makes_its_environments_anew(workspace: Workspace, tmp_path: Path) -> None:
     setup.make_environment()
     (tmp_path / "here").rename(tmp_path / "there")
@@ -125,6 +141,18 @@ def test_clients_on_node_are_installed_as_locked_and_once(
     setup.install_node_clients()
     assert len(ran) == 2
     assert workspace.steps == []
+
+
+def test_it_says_what_to_run_next_if_anything_was_done(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
+        monkeypatch.setattr(setup, name, lambda: False)
+    setup.main("run")
+    assert capsys.readouterr().out.splitlines()[-1] == setup.READY
+    setup.main("run")
+    assert capsys.readouterr().out == ""
+    assert workspace.steps == ["uv", "environment"]
 
 
 def test_running_needs_no_clients_and_samples(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,9 @@ def test_a_context_error_names_both_lengths() -> None:
     assert "5000" in error.message
     assert "4096" in error.message
     assert error.param == "messages"
+    assert error.hint == "shorten the prompt, or use a model with a longer context"
+    longer = errors.ContextLengthError(5000, 4096, longer_window="use a larger --max-ctx")
+    assert longer.hint == "shorten the prompt, or use a larger --max-ctx"
 
 
 def test_exit_codes_tell_kinds_apart() -> None:

@@ -23,6 +23,18 @@ def test_the_window_is_what_the_kv_pool_leaves_of_the_context(kv_tokens: int | N
     assert loaded.window == window
 
 
+@pytest.mark.parametrize(
+    ("context_len", "kv_tokens", "hint"),
+    [(512, 64, "more --kv-memory"), (512, 512, "a larger --max-ctx (at most 1024)"), (1024, None, "")],
+)
+def test_hints_at_a_longer_window_are_those_that_can_work(
+    context_len: int, kv_tokens: int | None, hint: str
+) -> None:
+    loaded = Loaded("llama", 10, context_len, 1024, 1, ("f32",), (), kv_tokens=kv_tokens, load_s=0.1)
+    assert loaded.longer_window.endswith(hint)
+    assert bool(loaded.longer_window) == bool(hint)
+
+
 def test_a_stage_takes_its_weights_its_pools_and_a_step() -> None:
     assert StageReport("cpu", "layers 0-3", weight_bytes=100, kv_bytes=10, step_bytes=2).size_bytes == 112
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from llmd.api.errors import ConfigError, DaemonUnreachableError
+from llmd.api.errors import ConfigError, DaemonUnreachableError, NotFoundError
 from llmd.cli.connection import connect, named, reached
 from llmd.client import Client
+from llmd.registry.derived import DerivedModel
 from llmd.registry.locks import locked
+from llmd.registry.store import Store
 from tests.serving.home import Home
 from tests.serving.running import RunningDaemon
 
@@ -103,6 +106,35 @@ def test_a_file_of_settings_names_the_daemon(daemon: RunningDaemon, tmp_path: Pa
     assert connect(None, None, file).version() == daemon.serving.version
 
 
+def test_a_running_daemon_is_used_and_stopped_while_the_file_is_broken(home: Home) -> None:
+    file = home.folder / "config" / "llmd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    with home.serve() as served:
+        file.write_text("[server]\nkeep_alive = 5m\n[engine]\nslots = 0\n")
+        listed = home.llmd("ps", "--json")
+        assert json.loads(listed.stdout)["models"] == []
+        (warning,) = listed.stderr.splitlines()
+        assert warning.startswith(f"llmd: warning: {file}:2 cannot be read: ")
+        assert "(and 1 more)" in warning
+        assert home.llmd("list").returncode == 0
+        refused = home.llmd("reload")
+        assert refused.returncode != 0
+        assert f"{file}:2 cannot be read" in refused.stderr.splitlines()[1]
+        assert home.llmd("stop", "--daemon").returncode == 0
+        assert served.process.wait(20) == 0
+    assert home.llmd("run", "tiny", "hello").returncode == ConfigError.exit_code
+
+
+@pytest.mark.parametrize("line", ["host = box:9000", 'host = "unix:"'])
+def test_a_wrong_address_in_the_file_is_an_error_since_another_daemon_could_answer(
+    tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[client]\n{line}\n")
+    with pytest.raises(ConfigError, match=r"config\.toml:2"):
+        connect(None, None, file)
+
+
 def test_a_client_is_reached_where_something_answers(daemon: RunningDaemon, tmp_path: Path) -> None:
     client = daemon.client()
     assert reached(client) is client
@@ -135,9 +167,24 @@ def test_paths_are_made_absolute_for_the_daemon(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "m.gguf").touch()
     monkeypatch.chdir(tmp_path)
     assert named("m.gguf") == str(tmp_path / "m.gguf")
-    assert named("absent.gguf") == "absent.gguf"
     assert named("./absent") == str(tmp_path / "absent")
     assert named("models/mine") == str(tmp_path / "models" / "mine")
     assert named("guide") == "guide"
     assert named("org/name") == "org/name"
     assert named("caf\udce9") == "caf\ufffd"
+
+
+def test_a_file_that_is_missing_is_not_taken_for_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "emil-q4.gguf").touch()
+    with pytest.raises(
+        NotFoundError, match=r"no such file or directory: emil-q8\.gguf .*there is emil-q4\.gguf"
+    ):
+        named("emil-q8.gguf")
+    with pytest.raises(NotFoundError, match=r"no such file or directory: model\.safetensors"):
+        named("model.safetensors")
+    Store(tmp_path / "data" / "llmd" / "models", {}).derived.save("odd.gguf", DerivedModel("guide", 0.0))
+    assert named("odd.gguf") == "odd.gguf"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from llmd.api.errors import ConfigError
+from llmd.cli.create import check_parameters
+from llmd.registry.modelfile import read_modelfile
 from tests.daemon.registry.test_modelfile import ADAPTED, CHARACTER, CODER, JINJA, SHOTS
 from tests.serving.home import Home
 
@@ -61,3 +65,18 @@ def test_standard_input_and_errors(home: Home) -> None:
     assert missing.returncode == 3
     assert "qwen3 stands for Qwen/Qwen3-4B, which is not on this machine" in missing.stderr
     assert "llmd pull qwen3" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("PARAMETER top_k 5\nPARAMETER top_p 2", "Modelfile:3: PARAMETER top_p must be between 0"),
+        ("PARAMETER temperature hot", "Modelfile:2: PARAMETER temperature must be"),
+        ("PARAMETER stop a", ""),
+        ("PARAMETER num_gpu 99", ""),
+    ],
+)
+def test_a_wrong_parameter_is_named_as_the_modelfile_names_it_with_its_line(text: str, message: str) -> None:
+    modelfile = read_modelfile(f"FROM tiny\n{text}\n", "Modelfile")
+    with pytest.raises(ConfigError, match=message) if message else nullcontext():
+        check_parameters(modelfile, "Modelfile")

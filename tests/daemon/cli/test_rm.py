@@ -16,6 +16,7 @@ from llmd.registry.spools import SpoolHeader, Spools
 from llmd.registry.store import Store
 from tests.serving.home import LLMD, Home
 from tests.serving.model import write_model
+from tests.serving.pulled import install_pulled
 from tests.serving.terminal import terminal
 
 Llmd = Callable[..., Any]
@@ -25,8 +26,8 @@ Llmd = Callable[..., Any]
 def models(tmp_path: Path, llmd: Llmd) -> Path:
     models = tmp_path / "data" / "llmd" / "models"
     write_model(models / "tiny")
-    for name in ("one", "two"):
-        llmd("cp", "tiny", name)
+    install_pulled(models, "one", models / "tiny")
+    llmd("cp", "one", "two")
     return models
 
 
@@ -62,7 +63,8 @@ def test_what_is_no_whole_name_of_a_fetched_model_is_refused(
 
 
 def test_a_loaded_model_is_not_removed(home: Home) -> None:
-    home.llmd("cp", "tiny", "mine")
+    models = home.folder / "data" / "llmd" / "models"
+    install_pulled(models, "mine", models / "tiny")
     with home.serve("mine"):
         done = home.llmd("rm", "mine")
         assert done.returncode == 9

@@ -19,6 +19,12 @@ from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 Llmd = Callable[..., Any]
 
 
+@pytest.fixture(autouse=True)
+def shared_probes(llmd: Llmd, probes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are probed once for all tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(probes))
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return write_model(tmp_path / "data" / "llmd" / "models" / "tiny")

@@ -80,8 +80,8 @@ def test_why_there_is_no_model_at_a_path(tmp_path: Path, monkeypatch: pytest.Mon
         )
     }
     assert [reason.partition(" (")[0] for reason in reasons.values()] == [
-        "./absent does not exist",
-        "absent.gguf does not exist",
+        "no such file or directory: ./absent",
+        "no such file or directory: absent.gguf",
         "notes.txt is not a model: a model is a directory, or a file that ends in .gguf",
         "sha256-a is a GGUF file whose name does not end in .gguf",
         "mmproj-f16.gguf is the projector of a model",
@@ -91,3 +91,12 @@ def test_why_there_is_no_model_at_a_path(tmp_path: Path, monkeypatch: pytest.Mon
     assert f"`ln -s {tmp_path}/sha256-a NAME.gguf`" in reasons["sha256-a"]
     assert path_error("absent") is None
     assert path_error("org/absent") is None
+
+
+def test_a_path_that_does_not_exist_has_the_nearest_models_of_its_folder(tmp_path: Path) -> None:
+    for name in ("emil-q4.gguf", "emil-q4.txt", "other.gguf"):
+        (tmp_path / name).touch()
+    error = str(path_error(str(tmp_path / "emil-q8.gguf")))
+    assert f"in {tmp_path} there is emil-q4.gguf; check the path" in error
+    assert "there is" not in str(path_error(str(tmp_path / "absent" / "emil-q8.gguf")))
+    assert "no such file" in str(path_error("model-00001-of-00002.safetensors"))

@@ -29,26 +29,10 @@ def test_an_adopted_file_is_the_blob_and_cannot_be_written_into(blobs: Blobs) ->
     assert not (blobs.folder.parent / "file").exists()
 
 
-def test_a_directory_is_copied_and_stays_its_owners(blobs: Blobs, tmp_path: Path) -> None:
-    source = tmp_path / "mine"
-    (source / "1_Pooling").mkdir(parents=True)
-    (source / "config.json").write_bytes(b"{}")
-    (source / "1_Pooling" / "config.json").write_bytes(b"[]")
-    (source / ".hidden").write_bytes(b"x")
-    files = blobs.add_model(source)
-    assert [(file.path, file.size_bytes) for file in files] == [
-        ("1_Pooling/config.json", 2),
-        ("config.json", 2),
-    ]
-    (source / "config.json").write_bytes(b"changed")
-    assert blobs.path(files[1].sha256).read_bytes() == b"{}"
-    assert list(blobs.partial.iterdir()) == []
-
-
 def test_what_nobody_needs_is_freed_and_parts_of_pulls_stay(blobs: Blobs) -> None:
     needed, other = add(blobs, b"needed"), add(blobs, b"other!!")
     blobs.partial.mkdir()
-    for name in ("part", "part.lock", "copy-1"):
+    for name in ("part", "part.lock"):
         (blobs.partial / name).touch()
     assert blobs.free({needed}) == len(b"other!!")
     assert blobs.path(needed).exists()

@@ -65,6 +65,7 @@ def test_several_stops_and_texts_of_several_lines() -> None:
     found = read_modelfile(CODER)
     assert found.base == "./coder.Q4_K_M.gguf"
     assert found.parameters == {"stop": ["<|im_start|>", "<|im_end|>"], "top_p": 0.9}
+    assert [CODER.splitlines()[line - 1].split()[1] for line in found.lines.values()] == ["stop", "top_p"]
     assert found.template.startswith("{{ if .System }}<|im_start|>system\n{{ .System }}")
     assert found.template.endswith("<|im_start|>assistant\n")
     assert found.licenses == ["\nApache License\nVersion 2.0\n"]
@@ -99,11 +100,11 @@ def test_jinja_is_no_go_template() -> None:
     ("text", "says"),
     [
         ("", "names no model"),
-        ("FROM a\nSING loud", "line 2: SING is not one of FROM"),
-        ("FROM a\nwords", "line 2: 'words' is no command with a value"),
-        ('FROM a\nSYSTEM """never\nended', 'line 2: the text has no end (end it with """)'),
-        ("FROM a\nPARAMETER temperature", "line 2: the parameter temperature has no value"),
-        ("FROM a\nMESSAGE robot hi", "line 2: a message has a role"),
+        ("FROM a\nSING loud", "Modelfile:2: SING is not one of FROM"),
+        ("FROM a\nwords", "Modelfile:2: 'words' is no command with a value"),
+        ('FROM a\nSYSTEM """never\nended', 'Modelfile:2: the text has no end (end it with """)'),
+        ("FROM a\nPARAMETER temperature", "Modelfile:2: the parameter temperature has no value"),
+        ("FROM a\nMESSAGE robot hi", "Modelfile:2: a message has a role"),
     ],
 )
 def test_what_cannot_be_read_names_its_line(text: str, says: str) -> None:

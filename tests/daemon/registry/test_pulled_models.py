@@ -113,22 +113,11 @@ def test_a_copy_shares_the_version_and_outlives_the_original(library: PulledMode
     assert library.remove("org/b") == 1
 
 
-def test_a_copy_of_a_users_directory_is_a_version_of_its_own(library: PulledModels, tmp_path: Path) -> None:
+def test_only_versions_are_copied(library: PulledModels, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "config.json").write_text("{}")
-    library.copy(tmp_path / "mine", "mine")
-    (tmp_path / "mine" / "config.json").write_text("changed")
-    assert (library.root / "mine" / "config.json").read_text() == "{}"
-
-
-def test_a_copy_of_a_gguf_file_has_all_of_its_parts_and_nothing_beside_them(
-    library: PulledModels, tmp_path: Path
-) -> None:
-    parts = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
-    for name in (*parts, "other.gguf"):
-        (tmp_path / name).write_text(name)
-    library.copy(tmp_path / parts[0], "mine:Q8_0")
-    assert sorted(path.name for path in (library.root / "mine:Q8_0").iterdir()) == parts
+    with pytest.raises(NotFoundError, match="did not download"):
+        library.copy(tmp_path / "mine", "copy")
+    assert not (library.root / "copy").exists()
 
 
 def test_blobs_of_a_pull_under_way_are_not_freed(library: PulledModels) -> None:

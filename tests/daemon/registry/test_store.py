@@ -132,7 +132,7 @@ def test_a_gguf_file_is_a_model_of_its_own(store: Store, tmp_path: Path) -> None
 def test_a_path_that_does_not_exist_is_said_to_be_that(store: Store, name: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         store.find(name, allow_path=True)
-    assert caught.value.message == f"{name} does not exist"
+    assert caught.value.message == f"no such file or directory: {name}"
     assert "`llmd list`" in caught.value.hint
 
 

@@ -29,6 +29,8 @@ LlmdError
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class LlmdError(Exception):
     """Base class of all errors that llmd raises on purpose."""
@@ -49,8 +51,12 @@ class ConfigError(LlmdError):
     """A setting has an unusable value; the message says where it was set."""
 
     exit_code = 2
+    file: Path | None = None
+    """The file that has the value; None if it is from no file."""
     line: int | None = None
-    """Line of the file that has the value, from 1; None if it is from no file."""
+    """Line of the file, from 1; None if it is from no file, or if the whole file is unusable."""
+    setting: str = ""
+    """Bare name of the setting, such as ``slots``, if the error is about one that is known."""
 
 
 class NotFoundError(LlmdError):
@@ -105,13 +111,18 @@ class RequestError(LlmdError):
 
 
 class ContextLengthError(RequestError):
-    """The prompt does not fit the context window; both lengths are in tokens."""
+    """The prompt does not fit the context window; both lengths are in tokens.
 
-    def __init__(self, prompt_len: int, context_len: int, *, param: str = "messages") -> None:
+    ``longer_window`` says how to get a longer window; empty: the model has no longer one.
+    """
+
+    def __init__(
+        self, prompt_len: int, context_len: int, *, param: str = "messages", longer_window: str = ""
+    ) -> None:
         super().__init__(
             f"the prompt has {prompt_len} tokens, the context window holds {context_len}",
             param=param,
-            hint="shorten the prompt, or serve the model with a larger --max-ctx",
+            hint=f"shorten the prompt, or {longer_window or 'use a model with a longer context'}",
         )
         self.prompt_len = prompt_len
         self.context_len = context_len

@@ -100,6 +100,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     them."""
     quant: Format | None = None
     """Format to quantise weights to; None: keep the formats of the checkpoint."""
+    quant_is_default: bool = False
+    """Whether ``quant`` is for all models: then it is ignored if weights are stored quantised. Otherwise that
+    is an error."""
     activations: ActivationDtype | None = None
     """`Program.activations`; None: each device's own choice. A float type is `Program.precision` too."""
     kv_dtype: KVDtype = "f16"
@@ -259,6 +262,15 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     def window(self) -> int:
         """Most tokens of prompt and answer together: the context length, or the KV capacity if less."""
         return self.context_len if self.kv_tokens is None else min(self.context_len, self.kv_tokens)
+
+    @property
+    def longer_window(self) -> str:
+        """What gives the model a longer window, for hints; empty: the checkpoint has no longer one."""
+        if self.kv_tokens is not None and self.kv_tokens < self.context_len:
+            return "serve the model with more --kv-memory"
+        if self.context_len < self.max_context_len:
+            return f"serve the model with a larger --max-ctx (at most {self.max_context_len})"
+        return ""
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.errors import DaemonUnreachableError
-from llmd.cli.settings import read_settings
+from llmd.cli.settings import daemon_settings, read_settings
 from llmd.cli.typed_text import valid
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def connect(
     """
     from llmd.client import Client
 
-    settings = read_settings(config_file, host=host, timeout_s=timeout_s)
+    settings = daemon_settings(config_file, host=host, timeout_s=timeout_s)
     client = Client(host, settings=settings)
     if settings.config.client.host or not start:
         return reached(client)
@@ -57,13 +57,34 @@ def reached(client: Client) -> Client:
 def named(model: str) -> str:
     """Return the model's name for the daemon. Paths become absolute: the daemon has another working
     directory.
+
+    Raises:
+        NotFoundError: it has the ending of a file of weights, and there is no such file.
     """
     from llmd.models.gguf.model_files import is_gguf
-    from llmd.models.model_path import expanded, is_model_path, names_path, resolved
+    from llmd.models.model_path import (
+        expanded,
+        is_model_path,
+        names_file,
+        names_path,
+        path_error,
+        resolved,
+    )
 
     path = expanded(model)
+    if names_file(model) and not is_model_path(path) and not _is_stored(model):
+        error = path_error(model)
+        if error is not None:
+            raise error
     is_path = names_path(model) or (("/" in model or is_gguf(model)) and is_model_path(path))
     return valid(str(resolved(path)) if is_path else model)
+
+
+def _is_stored(model: str) -> bool:
+    from llmd.cli.composition import build_store
+
+    store = build_store(read_settings(None).directories)
+    return model in {*store.directories(), *store.derived.names()}
 
 
 def _reached_or_started(client: Client, config_file: Path | None) -> Client:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from llmd.api.byte_size import format_bytes
 from llmd.cli.completion.names import model_names
@@ -17,11 +18,12 @@ from llmd.cli.composition import build_host, build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.pull_progress import shown
-from llmd.cli.settings import JSON, read_settings
+from llmd.cli.settings import JSON, daemon_settings
 
 if TYPE_CHECKING:
     from llmd.conversion.convert import Progress, Report
     from llmd.registry.store import Store
+    from llmd.registry.stored_model import StoredModel
 
 
 @click.command(
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 def command(*, source: str, target: Path, quant: str | None, force: bool, quiet: bool, as_json: bool) -> None:
     """Convert SOURCE (a name that `llmd list` shows, a directory or a GGUF file) to TARGET.
 
+    Of a derived model, the weights and the template of its base are converted.
+
     If TARGET ends in .gguf, the result is one GGUF file for llama.cpp and others. Otherwise it is a directory
     for transformers, with safetensors weights, the configuration and the tokenizer. A conversion that would
     change what the model computes is refused. Weights keep their format if TARGET supports it; a directory
@@ -51,17 +55,19 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
     """
     from llmd.conversion.convert import convert
 
-    store = build_store(read_settings(None).directories)
-    path = store.find(source, allow_path=True).directory
+    store = build_store(daemon_settings(None).directories)
+    model = store.find(source, allow_path=True)
     reports: list[Report] = []
     with (
         ended_cleanly(),
         contextlib.closing(
-            convert(path, target, build_host().architectures(), quant=quant, force=force)
+            convert(model.directory, target, build_host().architectures(), quant=quant, force=force)
         ) as running,
     ):
         shown(steps(running, target.name, reports), sys.stderr, quiet=quiet or as_json)
     (report,) = reports
+    if model.base:
+        report = msgspec.structs.replace(report, notices=(derived_notice(model), *report.notices))
     if as_json:
         show_json({"converted": report})
     else:
@@ -95,6 +101,11 @@ def steps(
             "total": progress.total,
             "completed": progress.completed,
         }
+
+
+def derived_notice(model: StoredModel) -> str:
+    """Say that what `llmd create` changed is not in the converted model."""
+    return f"{model.name} is {model.base} with a prompt and settings of its own; TARGET has those of {model.base}"
 
 
 def name_of(target: Path, store: Store) -> str:

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import click
 
+from llmd.api.errors import ConfigError, RequestError
 from llmd.cli.completion.names import derived_names
 from llmd.cli.connection import connect, named
 from llmd.cli.examples import examples
 from llmd.cli.settings import client_options
 from llmd.registry.modelfile import Modelfile, is_go_template, read_modelfile
+
+PARAMETER = "PARAMETER "
 
 
 @click.command(epilog=examples("llmd create assistant", "llmd create assistant -f assistant.modelfile"))
@@ -43,6 +46,7 @@ def command(
     """
     modelfile = read_modelfile(_text(file), str(file))
     modelfile.base = _base(modelfile, file)
+    check_parameters(modelfile, str(file))
     if is_go_template(modelfile.template):
         modelfile.template = ""
         click.echo("TEMPLATE is left out: it is a Go template; the model's own template is used", err=True)
@@ -54,6 +58,24 @@ def command(
             err=True,
         )
     click.echo(name)
+
+
+def check_parameters(modelfile: Modelfile, name: str) -> None:
+    """Check the values of parameters, as the daemon does, so that an error can name the line.
+
+    Raises:
+        ConfigError: a value is invalid.
+    """
+    from llmd.requests.fields import RequestFields
+    from llmd.server.dialects.ollama.options import read_options
+
+    try:
+        read_options(RequestFields(modelfile.parameters, PARAMETER), None)
+    except RequestError as error:
+        parameter = (error.param or "").removeprefix(PARAMETER)
+        line = modelfile.lines.get(parameter)
+        place = name if line is None else f"{name}:{line}"
+        raise ConfigError(f"{place}: {error.message}", hint=error.hint) from error
 
 
 def _text(file: Path) -> str:

@@ -11,11 +11,14 @@ from llmd.api.byte_size import format_bytes
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
+from llmd.cli.memory_fit import fit_fields, fit_lines
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
-from llmd.cli.settings import CONFIG, JSON, read_settings
+from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.this_machine import local_settings
 
 if TYPE_CHECKING:
+    from llmd.registry.derived import DerivedModel
     from llmd.registry.stored_model import StoredModel
 
 
@@ -26,30 +29,38 @@ if TYPE_CHECKING:
 @JSON
 @CONFIG
 def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_file: Path | None) -> None:
-    """Show details of a model: architecture, size, context length, files.
+    """Show details of a model: architecture, size, context length, files, and the memory that it needs.
 
-    MODEL is a name that `llmd list` shows, a directory, or a GGUF file.
+    MODEL is a name that `llmd list` shows, a directory, or a GGUF file. Of a derived model, its base and what
+    it changes are shown, too.
     """
     if template and tokens:
         raise click.UsageError("--template and --tokens cannot be combined")
-    stored = build_store(read_settings(config_file).directories).find(model, allow_path=True)
+    settings = local_settings(config_file, "models")
+    store = build_store(settings.directories)
+    stored = store.find(model, allow_path=True)
+    derived = store.record_of(stored)
     if template:
-        text = template_text(stored.directory)
+        text = derived.template if derived and derived.template else template_text(stored.directory)
         show_json({"template": text}) if as_json else click.echo(text)
     elif tokens:
         facts = token_facts(stored.directory)
         show_json({"tokens": facts}) if as_json else click.echo(aligned(token_lines(facts)))
     elif as_json:
         able, files = capabilities_of(stored.directory), file_names(stored.directory)
-        show_json({"model": stored, "capabilities": able, "files": files})
+        memory = fit_fields(stored.directory, stored.base or stored.name, settings)
+        changes = {} if derived is None else {"derived": derived}
+        show_json({"model": stored, "capabilities": able, "files": files, "memory": memory, **changes})
     else:
-        click.echo(aligned(lines_of(stored)))
+        fit = [] if stored.reason else fit_lines(stored.directory, stored.base or stored.name, settings)
+        click.echo(aligned([*lines_of(stored), *fit, *derived_lines(derived)]))
 
 
 def lines_of(model: StoredModel) -> list[list[str]]:
     """Return a model's details as titles and values."""
     return [
         ["name", model.name],
+        *([["derived from", model.base]] if model.base else []),
         ["directory", str(model.directory)],
         *([["source", f"{model.source}@{model.commit}"]] if model.source else []),
         ["architecture", model.architecture or "unknown"],
@@ -61,6 +72,31 @@ def lines_of(model: StoredModel) -> list[list[str]]:
         ["modified", model.modified.isoformat(timespec="seconds")],
         ["state", model.reason or "ok"],
     ]
+
+
+def derived_lines(record: DerivedModel | None) -> list[list[str]]:
+    """Return what a derived model changes as titles and values; nothing for other models."""
+    if record is None:
+        return []
+    parameters = [(name, value) for name, values in record.parameters.items() for value in one_or_all(values)]
+    return [
+        *([["system prompt", one_line(record.system)]] if record.system else []),
+        *(["message", one_line(f"{one['role']}: {one.get('content', '')}")] for one in record.messages),
+        *(["parameter", one_line(f"{name} {value}")] for name, value in parameters),
+        *([["template", "its own; --template prints it"]] if record.template else []),
+        *([["license", one_line(record.license)]] if record.license else []),
+    ]
+
+
+def one_or_all(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else [values]
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without control characters: a file must not control the terminal."""
+    from llmd.cli.answer_writer import CONTROLS
+
+    return " ".join(text.translate(CONTROLS).split())
 
 
 def weights_of(model: StoredModel) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from llmd.api import ActivationDtype, Format, KVDtype
 from llmd.api.messages import Load, Loaded
 from llmd.api.reports import Report
+from llmd.chat.derived_text import derived_text
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.tokenizers.tokenizer import check_vocab_size
@@ -79,7 +80,7 @@ class Engine:
         """Load a model.
 
         Args:
-            path: ``guide``, the name of a stored model, a model directory, or a GGUF file.
+            path: ``guide``, the name of a stored or derived model, a model directory, or a GGUF file.
             device: a name that ``llmd devices`` shows; ``auto`` selects the best usable one.
             max_ctx: context window in tokens; None: the longest that the model supports.
             kv_memory: bytes of the KV cache; None: half of the memory that is free after loading.
@@ -97,7 +98,7 @@ class Engine:
             MemoryBudgetError: the weights or the KV cache do not fit.
         """
         directories = user_directories()
-        stored = find_model(os.fspath(path), directories)
+        stored, derived = find_model(os.fspath(path), directories)
         message = Load(
             directory=str(stored.directory),
             device=device,
@@ -110,6 +111,7 @@ class Engine:
         )
         with ExitStack() as stack:
             text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))
+            text = derived_text(text, derived) if derived else text
             model = load_stored(message, directories)
             stack.callback(model.close)
             check_vocab_size(text.tokenizer, model.loaded.vocab_size)
@@ -208,7 +210,10 @@ class Engine:
             prompt_name=fields.text("prompt_name"),
         )
         check_nested(embedding, request.dimensions)
-        reader = Reader(embedding, self._text.tokenizer, self._loaded.vocab_size, self._loaded.window)
+        loaded = self._loaded
+        reader = Reader(
+            embedding, self._text.tokenizer, loaded.vocab_size, loaded.window, loaded.longer_window
+        )
         found = self._queue.embed([text.tokens for text in to_tokens(reader, request)])
         return to_vectors(found, embedding, request)
 
@@ -246,7 +251,7 @@ class Engine:
         return encode(self._text, prompt, options.get("system"))
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
-        return generate(self._tokens, self._text, self._loaded.window, ids, options)
+        return generate(self._tokens, self._text, self._loaded, ids, options)
 
     @property
     def _tokens(self) -> TokenQueue:

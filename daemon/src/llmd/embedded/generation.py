@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import TokenOutput
+from llmd.api.messages import Loaded, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText
@@ -57,11 +57,9 @@ def token_ids(given: Sequence[int]) -> tuple[int, ...]:
 
 
 def generate(
-    queue: TokenQueue, text: ModelText, window: int, prompt: tuple[int, ...], options: GenerationOptions
+    queue: TokenQueue, text: ModelText, loaded: Loaded, prompt: tuple[int, ...], options: GenerationOptions
 ) -> Generator[GeneratedToken]:
     """Yield the tokens of an answer. Closing the generator cancels the request.
-
-    ``window`` is the number of tokens that prompt and answer may have together.
 
     Raises:
         ContextLengthError: the prompt leaves no room for an answer.
@@ -70,9 +68,10 @@ def generate(
         MemoryBudgetError: the KV pool is too small.
     """
     wanted = read_options(options)
-    room = window - len(prompt)
+    room = loaded.window - len(prompt)
     if room < 1:
-        raise ContextLengthError(len(prompt), window, param="prompt")
+        longer = loaded.longer_window
+        raise ContextLengthError(len(prompt), loaded.window, param="prompt", longer_window=longer)
     if wanted.grammar is not None:
         queue.set_vocabulary(text.grammars.vocabulary)
     answer = AnswerText(

@@ -9,17 +9,20 @@ from llmd.builtin.guide import guide_directory
 from llmd.config import Directories
 from llmd.engine.composition import loader_for
 from llmd.engine.loading import LoadedModel
+from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
 
 
-def find_model(name: str, directories: Directories) -> StoredModel:
-    """Return the model with this name or in this directory.
+def find_model(name: str, directories: Directories) -> tuple[StoredModel, DerivedModel | None]:
+    """Return the model with this name or in this directory, and what it changes if it is a derived one.
 
     Raises:
         NotFoundError: there is no such model; the message suggests similar names.
     """
-    return Store(directories.models, {"guide": guide_directory()}).find(name, allow_path=True)
+    store = Store(directories.models, {"guide": guide_directory()})
+    found = store.find(name, allow_path=True)
+    return found, store.record_of(found)
 
 
 def user_directories() -> Directories:

@@ -133,7 +133,7 @@ class Admission:
                 f"{len(tokens)} prompt tokens and {max_new} new ones do not fit a context of"
                 f" {self._limits.context_len}",
                 param="max_tokens",
-                hint="lower max_tokens, shorten the prompt, or serve with a larger --max-ctx",
+                hint="lower max_tokens or shorten the prompt",
             )
         if min(tokens) < 0 or max(tokens) >= self._limits.vocab_size:
             raise RequestError(

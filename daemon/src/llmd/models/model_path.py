@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 from pathlib import Path
 
 from llmd.api.errors import NotFoundError
 from llmd.models.gguf.model_files import PROJECTOR, SUFFIX, is_gguf, model_name, part_names
 
+CHECK_PATH = "check the path; `llmd list` shows the models of this machine"
+SAFETENSORS = ".safetensors"
 PATH_STARTS = ("/", "./", "../", "~")
 
 
@@ -22,6 +25,11 @@ def is_model_path(path: Path) -> bool:
 def names_path(name: str) -> bool:
     """Whether a name can only be a path."""
     return name in {".", ".."} or name.startswith(PATH_STARTS)
+
+
+def names_file(name: str) -> bool:
+    """Whether a name has the ending of a file of weights."""
+    return is_gguf(name) or name.endswith(SAFETENSORS)
 
 
 def expanded(name: str) -> Path:
@@ -46,11 +54,11 @@ def resolved(path: Path) -> Path:
 def path_error(name: str) -> NotFoundError | None:
     """Return why there is no model at a path; None if ``name`` neither exists nor looks like a path."""
     path = expanded(name)
-    hint = "check the path; `llmd list` shows the models of this machine"
+    hint = CHECK_PATH
     try:
         path.stat()
     except FileNotFoundError:
-        return NotFoundError(f"{name} does not exist", hint=hint) if _is_typed_path(name) else None
+        return _missing(name, path) if _is_typed_path(name) else None
     except (OSError, ValueError) as error:  # not accessible, too long, or with a null byte
         reason = error.strerror if isinstance(error, OSError) else "it has a null byte"
         return NotFoundError(f"{name} cannot be read: {reason}", hint=hint) if _is_typed_path(name) else None
@@ -68,6 +76,17 @@ def path_error(name: str) -> NotFoundError | None:
     )
 
 
+def _missing(name: str, path: Path) -> NotFoundError:
+    """Return the error for a path that does not exist, with similar models in its folder."""
+    try:
+        known = [entry.name for entry in path.parent.iterdir() if is_model_path(entry)]
+    except (OSError, ValueError):
+        known = []
+    nearest = difflib.get_close_matches(path.name, known, n=3)
+    there = f"in {path.parent.absolute()} there is {' and '.join(nearest)}; " if nearest else ""
+    return NotFoundError(f"no such file or directory: {name}", hint=f"{there}{CHECK_PATH}")
+
+
 def _begins_as_gguf(path: Path) -> bool:
     """Whether a file is a GGUF file by its first bytes, such as one in the store of Ollama."""
     from llmd.models.gguf.header import MAGIC
@@ -80,7 +99,7 @@ def _begins_as_gguf(path: Path) -> bool:
 
 
 def _is_typed_path(name: str) -> bool:
-    return names_path(name) or is_gguf(name)
+    return names_path(name) or names_file(name)
 
 
 def path_name(path: Path) -> str:

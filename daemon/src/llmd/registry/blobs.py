@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Collection
 from pathlib import Path
 
-from llmd.models.model_path import files_of
-from llmd.registry.manifest import ManifestFile
-
-READ_BYTES = 1 << 20
 ABANDONED_S = 7 * 24 * 3600.0
 """Age at which an unfinished download counts as abandoned."""
 READ_ONLY = 0o444
@@ -20,7 +15,7 @@ READ_ONLY = 0o444
 
 
 class Blobs:
-    """The ``sha256-…`` files of ``folder``; unfinished downloads and copies are in ``partial``."""
+    """The ``sha256-…`` files of ``folder``; unfinished downloads are in ``partial``."""
 
     def __init__(self, folder: Path, partial: Path) -> None:
         self.folder = folder
@@ -37,16 +32,6 @@ class Blobs:
         file.chmod(READ_ONLY)
         file.replace(self.path(sha256))
 
-    def add_model(self, source: Path) -> tuple[ManifestFile, ...]:
-        """Copy the files of a directory, or a GGUF file and its other parts.
-
-        They are copied because their owner may still change them.
-        """
-        if not source.is_dir():
-            return tuple(self._add(path, path.name) for path in files_of(source))
-        paths = [path for path in sorted(source.rglob("*")) if path.is_file() and path.name[0] != "."]
-        return tuple(self._add(path, path.relative_to(source).as_posix()) for path in paths)
-
     def unfinished(self) -> list[int]:
         """Return the size of each unfinished download, which the next pull resumes."""
         sizes = []
@@ -56,7 +41,7 @@ class Blobs:
         return sizes
 
     def free(self, needed: Collection[str]) -> int:
-        """Remove all other blobs, leftover copies and locks, and abandoned downloads; return the bytes freed.
+        """Remove all other blobs, leftover locks and abandoned downloads; return the bytes freed.
 
         Call this only while no pull is running.
         """
@@ -69,24 +54,9 @@ class Blobs:
             path.unlink()
         return freed
 
-    def _add(self, path: Path, name: str) -> ManifestFile:
-        self.partial.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256()
-        copied = self.partial / f"copy-{os.getpid()}"
-        try:
-            with path.open("rb") as source, copied.open("wb") as target:
-                while chunk := source.read(READ_BYTES):
-                    digest.update(chunk)
-                    target.write(chunk)
-            size_bytes = copied.stat().st_size
-            self.adopt(copied, digest.hexdigest())
-        finally:
-            copied.unlink(missing_ok=True)
-        return ManifestFile(name, size_bytes, digest.hexdigest())
-
 
 def _is_leftover(path: Path) -> bool:
-    return path.name.endswith(".lock") or path.name.startswith("copy-")
+    return path.name.endswith(".lock")
 
 
 def _is_abandoned(path: Path) -> bool:

@@ -22,7 +22,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     files: tuple[ManifestFile, ...]
     source: str = ""
-    """The hub's repository; empty for a copy of a local model."""
+    """The hub's repository."""
     commit: str = ""
     """The commit in that repository."""
 

@@ -37,6 +37,8 @@ class Modelfile(msgspec.Struct):
     adapters: list[str] = []
     requires: str = ""
     """The version of Ollama that it was written for."""
+    lines: dict[str, int] = {}
+    """The line of each parameter; of one that is given several times, the last."""
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -63,9 +65,11 @@ def read_modelfile(text: str, name: str = "the Modelfile") -> Modelfile:
     for number, command, value in _commands(text, name):
         try:
             _take(found, command, value)
+            if command == "parameter":
+                found.lines[value.split(" ")[0]] = number
         except ValueError as error:
             raise ConfigError(
-                f"{name}, line {number}: {error}", hint="see docs/commands.md for its commands"
+                f"{name}:{number}: {error}", hint="`llmd create --help` lists the commands of a Modelfile"
             ) from None
     if not found.base:
         raise ConfigError(f"{name} names no model", hint="begin it with FROM and the name or path of a model")
@@ -86,10 +90,10 @@ def _commands(text: str, name: str) -> Iterator[tuple[int, str, str]]:
         match = _COMMAND.fullmatch(line.rstrip())
         if match is None:
             raise ConfigError(
-                f"{name}, line {number}: {line.strip()[:40]!r} is no command with a value",
+                f"{name}:{number}: {line.strip()[:40]!r} is no command with a value",
                 hint="text of several lines goes between two lines of three quotes",
             )
-        yield number, match[1].lower(), _value(match[2], lines, f"{name}, line {number}")
+        yield number, match[1].lower(), _value(match[2], lines, f"{name}:{number}")
 
 
 def _value(begun: str, lines: Iterator[tuple[int, str]], where: str) -> str:

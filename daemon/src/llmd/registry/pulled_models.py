@@ -1,4 +1,4 @@
-"""The models that llmd downloaded or copied: contents by hash, versions by manifest, names by link.
+"""The models that llmd downloaded, and copies of them: contents by hash, versions by manifest, names by link.
 
 Below the models directory, ``.store/`` holds ``blobs/`` (each content once, by its SHA-256), ``manifests/``
 and ``versions/`` (a plain model directory for each manifest, its files hard links to blobs). A name such as
@@ -18,9 +18,10 @@ import msgspec
 
 from llmd.api.errors import ConflictError, NotFoundError
 from llmd.registry.blobs import Blobs
+from llmd.registry.derived import DerivedModels
 from llmd.registry.locks import FileLock, locked
 from llmd.registry.manifest import Manifest
-from llmd.registry.names import check_model_name
+from llmd.registry.names import DERIVED, check_model_name
 
 STORE = ".store"
 
@@ -90,15 +91,18 @@ class PulledModels:
         return self.root / name
 
     def copy(self, source: Path, name: str) -> None:
-        """Add another name for a model. A version is shared; a user's own directory or GGUF file is copied.
+        """Add another name for the version to which the directory ``source`` leads.
 
         Raises:
+            NotFoundError: it leads to no version.
             ConflictError: the name is taken.
             RequestError: the name is not valid.
         """
         name = check_model_name(name)
         with self.pulling():
-            manifest = self.manifest_of(source) or Manifest(self.blobs.add_model(source))
+            manifest = self.manifest_of(source)
+            if manifest is None:
+                raise NotFoundError(f"llmd did not download {source}", hint="`llmd list` shows every model")
             with self._changing():
                 if os.path.lexists(self.root / name):
                     raise ConflictError(
@@ -170,6 +174,12 @@ class PulledModels:
                 there.
         """
         place = self.root / name
+        derived = DerivedModels(self.root / DERIVED).find(name)
+        if derived is not None:
+            raise ConflictError(
+                f"{name} is a model that was derived from {derived[1].base}",
+                hint=f"choose another name, or remove it with `llmd rm {name}`",
+            )
         if name in self._reserved:
             raise ConflictError(f"{name} is the name of a built-in model", hint="choose another name")
         if os.path.lexists(place) and not (place.is_symlink() and self.version_of(place)):

@@ -50,6 +50,8 @@ class Reader(Struct, frozen=True):
     vocab_size: int
     window: int
     """The most tokens of a text."""
+    longer_window: str = ""
+    """As in `ContextLengthError`."""
 
 
 def read_inputs(fields: RequestFields, name: str = "input") -> tuple[MixedText, ...]:
@@ -132,7 +134,9 @@ def _tokens(reader: Reader, request: EmbeddingRequest, text: MixedText, window: 
             hint="use the tokenizer of this model",
         )
     if len(ids) > window and not request.truncates:
-        raise ContextLengthError(len(ids), window, param=request.param)
+        own = f"raise num_ctx (at most {reader.window})" if window < reader.window else ""
+        longer = own or reader.longer_window
+        raise ContextLengthError(len(ids), window, param=request.param, longer_window=longer)
     ending = 0 if isinstance(text, tuple) else len(reader.tokenizer.vocabulary.suffix_ids)
     return fit_whole(ids, window, ending)
 

@@ -15,6 +15,7 @@ from aiohttp.typedefs import Handler
 from llmd.api.errors import LlmdError
 from llmd.api.out_of_memory import as_memory_error
 from llmd.api.problem import Problem
+from llmd.server.errors import ForbiddenError
 from llmd.server.http import problems
 from llmd.server.http.access import Access
 from llmd.server.http.bodies import BODY_TIMEOUT_S
@@ -27,7 +28,12 @@ from llmd.server.service import Service
 
 logger = logging.getLogger(__name__)
 
+UNIX = "unix"
+"""Stands for a client of the Unix socket, which has no address."""
+
 ID_HEADER = "x-request-id"
+INTERFACE_HEADER = "x-llmd-interface"
+"""Sent by interfaces such as ``llmd tui``, which ask again and again for what they show."""
 MAX_REQUEST_ID_LEN = 128
 
 STARTED = web.RequestKey("started", float)
@@ -82,6 +88,8 @@ class RequestHandler:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
             problem = self._problem(request, error)
             record.error = problem.code or problem.type
+            if isinstance(error, ForbiddenError):
+                record.key = record.key or error.key
             response = error_response(request, problem)
         self._end(request, response)
         return response
@@ -90,13 +98,17 @@ class RequestHandler:
         """Count the request and log it: sizes and times, never texts."""
         record = current_record()
         self._service.metrics.end(record, response.status)
-        if request.get(PROBE, False):  # sent often; a reply of `not ready` is a success, too
+        # Probes are sent often; a reply of `not ready` is a success, too.
+        if request.get(PROBE, False) or _is_look(request, response):
             return
         fields = {
             "request_id": record.request_id,
             "path": request.path,
             "status": response.status,
             "ms": round(_elapsed_ms(request[STARTED]), 1),
+            "client": peer_of(request).remote or UNIX,
+            "key": record.key or None,
+            "error": record.error or None,
         }
         if record.model:
             fields |= record.as_log()
@@ -122,11 +134,13 @@ class RequestHandler:
         if request.method == "OPTIONS":
             return _options(request, found.allowed)
         right = found.route.right if found.route else "use"
-        current_record().key = self._access.admit(peer, request.headers, right)
+        record = current_record()
+        record.key = self._access.admit(peer, request.headers, right)
+        record.may_manage = self._access.may_manage(peer, record.key)
         if found.route is None:
             return self._refusal(request, found.allowed)
         request[PROBE] = found.route.probe
-        current_record().route = found.route.path
+        record.route = found.route.path
         # Read requests are answered during a drain: clients poll readiness and lists until the end.
         reads = found.route.method in {"GET", "HEAD"}
         counted = nullcontext() if reads else self._service.activity.request()
@@ -148,6 +162,12 @@ class RequestHandler:
         origin = request.headers.get("Origin")
         if origin is not None and self._guards.origin_allowed(origin):
             response.headers.update(cors_headers(origin))
+
+
+def _is_look(request: web.Request, response: web.StreamResponse) -> bool:
+    """Whether an interface only looked at something, and got it."""
+    is_reading = request.method == "GET" or request.path.endswith("/input_tokens")
+    return is_reading and response.status < 400 and INTERFACE_HEADER in request.headers
 
 
 def _elapsed_ms(started: float) -> float:

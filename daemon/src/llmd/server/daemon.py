@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
+from llmd.config.listening import added_socket, listening_addresses
 from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.config.service_manager import ServiceManager
 from llmd.host.benchmarks import Benchmarks
@@ -31,13 +32,14 @@ from llmd.server.activity import shutting_down
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.device_check import DeviceCheck
 from llmd.server.engines.engine_starter import EngineStarter
+from llmd.server.errors import ParserMissingError
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
-from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
+from llmd.server.http.listeners import Listener, check_exposure, listen
 from llmd.server.http.origins import allowed_origins
 from llmd.server.http.passed_sockets import own_addresses, passed_listeners
-from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
+from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.memory_budget import MemoryBudget
 from llmd.server.models.model_loading import ModelLoading
 from llmd.server.models.model_manager import ModelManager
@@ -63,8 +65,6 @@ DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
 QUIET_S = 3.0
 """Work that is not urgent after a start waits until no request has run for this long."""
-KEEP_ALIVE_FLAG = "--keep-alive"
-"""Models named on the command line stay loaded, unless this flag or their own table sets a keep-alive."""
 
 
 class Serving(Struct, frozen=True):
@@ -196,14 +196,14 @@ class Daemon:
         for variable in self._settings.unknown:
             logger.warning("unknown_variable", extra={"variable": variable.name, "hint": variable.hint})
         check_exposure(addresses, protected=server.listen.no_auth or self._access.has_keys)
-        check_parsers(self._host.parsers(), self._settings)
+        check_parsers(self._host, self._settings)
         threads = ThreadPoolExecutor(TEXT_THREADS, thread_name_prefix="text")
         with (
             closing(self._traces) if self._traces else nullcontext(),
             threads,
             TemplateRenderer() as renderer,
             GrammarChecker() as checker,
-            listen(self._own_addresses, user_folder=self._settings.directories.user_socket.parent) as own,
+            self._listen() as own,
         ):
             plugins = AsyncPluginHost(self._host, threads)
             manager = ModelManager(
@@ -212,7 +212,9 @@ class Daemon:
                 MemoryBudget(server.models.max_memory, available_bytes),
                 keep_alive_s=self._loading.keep_alive_s,
             )
-            table = ModelTable(self._store, self._aliases, manager)
+            own_keep_alive_s = self._loading.own_keep_alive_s
+            table = ModelTable(self._store, self._aliases, manager, own_keep_alive_s=own_keep_alive_s)
+            kept = KeptModels(table, lambda: self._settings)
             pulls = Pulls(self._pull_command())
             service = Service(
                 server,
@@ -229,12 +231,12 @@ class Daemon:
                 self._log,
             )
             async with AsyncExitStack() as http:
-                work = unless(self._draining, self._load_models(table), "loading models")
+                work = unless(self._draining, self._load_models(kept, table), "loading models")
                 loading = asyncio.Task(work, name="start")
                 try:
                     await asyncio.get_running_loop().run_in_executor(threads, _import_front)
                     front = await self._open_front(http, service, [*self._passed, *own])
-                    self._reloader = self._reload_into(front, service, manager)
+                    self._reloader = self._reload_into(front, service, manager, kept)
                     session = ManagerSession(
                         self._notifier, self._manager, service, self._engines.silence_s, self.shut_down
                     )
@@ -247,6 +249,11 @@ class Daemon:
                     await pulls.close(shutting_down())
                     await manager.close(shutting_down())
 
+    def _listen(self) -> AbstractContextManager[tuple[Listener, ...]]:
+        folder = self._settings.directories.user_socket.parent
+        # Another daemon of the user may have the socket; this one was asked for its other addresses.
+        return listen(self._own_addresses, user_folder=folder, dispensable=added_socket(self._settings))
+
     async def _open_front(self, http: AsyncExitStack, service: Service, listeners: list[Listener]) -> Front:
         from llmd.server.frontend import FrontParts, serve_http
 
@@ -255,7 +262,7 @@ class Daemon:
         return await http.enter_async_context(served)
 
     def _reload_into(
-        self, front: Front, service: Service, manager: ModelManager
+        self, front: Front, service: Service, manager: ModelManager, kept: KeptModels
     ) -> Callable[[], Awaitable[ReloadReport]] | None:
         read = self._read_again
         if read is None:
@@ -264,6 +271,7 @@ class Daemon:
             service,
             self._loading,
             manager,
+            kept,
             self._engines,
             self._access,
             self._addresses,
@@ -282,10 +290,7 @@ class Daemon:
         await loading
         if not self._draining.is_set():
             service.is_serving = self._is_serving = True
-            names = tuple(
-                name for model in service.models.served for name in service.models.names_of(model.name)
-            )
-            serving = Serving(service.version, front.addresses, names)
+            serving = Serving(service.version, front.addresses, self._served_names(service.models))
             announce(serving)
             session.ready()
             logger.info("serving", extra=serving.as_event())
@@ -301,21 +306,19 @@ class Daemon:
         if check is not None:
             check.stop()
 
-    async def _load_models(self, table: ModelTable) -> None:
-        served = [await table.resolve(name, allow_path=True) for name in self._names]
-        for model in served:
-            if not self._says_how_long(model):
-                model.leases.pin()
-        warn_of_unused(self._settings, table.directories())
-        for model in served:
-            await model.ready()
+    def _served_names(self, table: ModelTable) -> tuple[str, ...]:
+        """Return the names of the loaded models, and the derived ones among those of the command line."""
+        derived = [known[0] for name in self._names if (known := table.derived_of(name)) is not None]
+        loaded = [model.name for model in table.served]
+        return tuple(name for model in [*derived, *loaded] for name in table.names_of(model))
 
-    def _says_how_long(self, model: AnsweringModel) -> bool:
-        """Whether the user has set how long a model named at the start stays loaded."""
-        key = "server.keep_alive"
-        name = model.base.name if isinstance(model, DerivedServedModel) else model.name
-        by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
-        return by_flag or key in self._settings.models.get(name, {})
+    async def _load_models(self, kept: KeptModels, table: ModelTable) -> None:
+        begun = await kept.begin(self._names)
+        warn_of_unused(self._settings, table.directories(), self._store.derived)
+        for model in begun:
+            # An error of a parser is logged; requests to the model get it, and other models answer.
+            with model.in_use(), suppress(ParserMissingError):
+                await model.ready()
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
         """Measure devices once no request runs: measurements and requests would slow each other down."""

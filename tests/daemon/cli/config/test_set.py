@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from llmd.registry.derived import DerivedModel
+from llmd.registry.store import Store
+
 Llmd = Callable[..., Any]
 
 
@@ -76,3 +79,27 @@ def test_another_file_may_be_named(llmd: Llmd, tmp_path: Path, file: Path) -> No
     assert llmd("config", "set", "slots", "2", "--config", str(tmp_path / "x.toml")).code == 0
     assert (tmp_path / "x.toml").read_text() == "[engine]\nslots = 2\n"
     assert not file.exists()
+
+
+def test_the_path_of_a_file_is_written_whole(
+    llmd: Llmd, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert llmd("config", "set", "tls_cert", "llmd.pem").code == 0
+    assert file.read_text() == f'[server]\ntls_cert = "{tmp_path}/llmd.pem"\n'
+
+
+def test_a_derived_model_may_have_its_own_keep_alive_but_no_settings_of_its_engine(
+    llmd: Llmd, file: Path, tmp_path: Path
+) -> None:
+    models = tmp_path / "data" / "llmd" / "models"
+    Store(models, {}).derived.save("mario", DerivedModel(base="guide", created=0.0))
+    assert llmd("config", "set", "keep_alive", "1h", "--model", "mario").code == 0
+    written = file.read_text()
+    refused = llmd("config", "set", "max_ctx", "512", "--model", "mario")
+    assert (refused.code, file.read_text()) == (2, written)
+    assert "mario is derived from guide and shares its engine" in refused.err
+    assert "set it for guide" in refused.err
+    file.write_text(written + "slots = 2\n")
+    checked = llmd("config", "check")
+    assert (checked.code, f"models.mario.slots from {file}:3 has no effect" in checked.out) == (8, True)

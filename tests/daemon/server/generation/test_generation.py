@@ -76,8 +76,12 @@ async def test_request_may_narrow_the_window_but_not_widen_it(
     narrow = Generation(structs.replace(request(ignore_eos=True), window=20), text, WINDOW, VOCAB)
     await answers(narrow, supervisor)
     assert narrow.usage.prompt_tokens + narrow.usage.completion_tokens == 20
-    with pytest.raises(ContextLengthError):
-        Generation(structs.replace(request((1,) * WINDOW), window=10 * WINDOW), text, WINDOW, VOCAB)
+    long = request((1,) * WINDOW)
+    with pytest.raises(ContextLengthError) as caught:
+        Generation(structs.replace(long, window=10 * WINDOW), text, WINDOW, VOCAB, longer_window="do more")
+    assert caught.value.hint == "shorten the prompt, or do more"
+    with pytest.raises(ContextLengthError, match=rf"or raise num_ctx \(at most {WINDOW}\)"):
+        Generation(structs.replace(long, window=20), text, WINDOW, VOCAB, longer_window="do more")
 
 
 async def test_timing_tells_when_tokens_came(text: ModelText, supervisor: Supervisor) -> None:

@@ -47,3 +47,23 @@ def test_every_dialect_answers_as_the_derived_model_with_one_engine(tmp_path: Pa
         names = {entry["id"]: entry for entry in send(daemon, "GET", "/v1/models").json["data"]}
         assert names["mario"]["parent"] == MODEL
         assert [row["name"] for row in send(daemon, "GET", "/llmd/ps").json["models"]] == [MODEL]
+
+
+def test_a_derived_model_has_its_own_keep_alive(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    derived = Store(directories.models, {}).derived
+    for name in ("mario", "luigi"):
+        derived.save(name, DerivedModel(base=MODEL, created=0.0))
+    directories.config.mkdir()
+    directories.user_config.write_text('[server]\nkeep_alive = "1h"\n[models.mario]\nkeep_alive = -1\n')
+    with running_daemon(directories, models=()) as daemon:
+
+        def stays_for_ever(name: str) -> bool:
+            assert chat(daemon, model=name).status == 200
+            (row,) = send(daemon, "GET", "/llmd/ps", unix=True).json["models"]
+            return row["expires_at"] is None
+
+        assert [stays_for_ever(name) for name in (MODEL, "mario", "luigi")] == [False, True, False]
+    with running_daemon(directories, models=("mario",)) as daemon:
+        assert stays_for_ever("mario")

@@ -88,6 +88,20 @@ def test_a_pinned_model_stays_until_a_request_says_otherwise() -> None:
     assert watched.expired == 1
 
 
+def test_a_model_that_is_no_longer_pinned_follows_the_settings() -> None:
+    watched = Watched(10)
+    watched.leases.pin()
+    watched.leases.unpin()
+    watched.timers.go_on(9)
+    assert (watched.expired, watched.leases.pinned) == (0, False)
+    watched.timers.go_on(1)
+    assert watched.expired == 1
+    other = Watched(10)
+    other.use(5)
+    other.leases.unpin()
+    assert other.leases.keep_alive_s == 5
+
+
 def test_what_was_ended_does_not_expire() -> None:
     watched = Watched(10)
     watched.use()
@@ -127,3 +141,20 @@ def test_a_new_default_holds_at_once_but_for_what_a_request_has_set() -> None:
         assert busy.expired == 0
     busy.timers.go_on(5)
     assert busy.expired == 1
+
+
+def test_each_name_has_its_own_default_until_a_request_says_otherwise() -> None:
+    watched = Watched(10)
+    for own_s in (3, 10):
+        with watched.leases.use(own_default_s=own_s):
+            pass
+        assert watched.leases.remaining_s == own_s
+    with watched.leases.use(60):
+        pass
+    with watched.leases.use(own_default_s=3):
+        pass
+    assert watched.leases.remaining_s == 60
+    watched.leases.pin()
+    with watched.leases.use(own_default_s=3):
+        pass
+    assert watched.leases.pinned

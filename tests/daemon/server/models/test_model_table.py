@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import NotFoundError, RequestError
+from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
-from llmd.server.models.model_table import ModelTable, matching
+from llmd.server.models.model_table import ModelTable
 from tests.serving.model_managers import bare, residents_of
 
 
@@ -135,24 +136,26 @@ async def test_models_have_their_name_and_their_aliases(table: ModelTable) -> No
     assert table.names_of((await table.resolve("alpha")).name) == ["alpha", "gpt-4o"]
 
 
-def test_an_alias_may_stand_for_many_names() -> None:
-    aliases = {"claude-*": "alpha", "claude-3": "beta", "*": "beta"}
-    assert matching("claude-sonnet-4-5[1m]", aliases, ["alpha", "beta"]) == ["alpha"]
-    assert matching("claude-3", aliases, ["alpha", "beta"]) == ["beta"]
-    assert matching("alpha", aliases, ["alpha", "beta"]) == ["alpha"]
-    assert matching("claude-", {"claude-*": "alpha"}, ["alpha"]) == ["alpha"]
-    assert matching("cl", {"claude-*": "alpha"}, ["alpha"]) == []
-
-
 async def test_an_alias_for_many_names_is_no_name_of_its_model(tmp_path: Path, table: ModelTable) -> None:
     many = ModelTable(table.store, {"claude-*": "alpha"}, residents_of())
     assert many.names_of((await many.resolve("claude-x")).name) == ["alpha"]
 
 
-def test_exact_names_win_over_prefixes() -> None:
-    assert matching("alpha", {}, ["alpha", "alphabet"]) == ["alpha"]
-    assert matching("a", {}, ["alpha", "alphabet"]) == ["alpha", "alphabet"]
-    assert matching("g", {"gpt": "alpha", "gpt-4": "alpha"}, ["alpha"]) == ["alpha"]
+async def test_a_derived_model_is_found_by_every_kind_of_name(table: ModelTable) -> None:
+    table.store.derived.save("mario", DerivedModel(base="alpha", created=0.0))
+    named = ModelTable(table.store, {"hero": "mario", "plumber-*": "mario"}, residents_of())
+    for asked in ("mario", "mario:latest", "mar", "hero", "plumber-2"):
+        assert (await named.resolve(asked)).name == "mario"
+    assert named.names_of("mario") == ["mario", "hero"]
+    assert named.find_served("hero").name == "alpha"
+    await named.unload("mario")
+    assert named.served == ()
+
+
+async def test_prefixes_of_derived_and_other_models_are_not_guessed(table: ModelTable) -> None:
+    table.store.derived.save("org/beta-2", DerivedModel(base="alpha", created=0.0))
+    with pytest.raises(NotFoundError, match="2 models begin with org"):
+        await table.resolve("org")
 
 
 async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_to_others(
@@ -163,8 +166,12 @@ async def test_paths_are_for_the_unix_socket_and_whether_they_exist_is_not_told_
             NotFoundError, match="is a path, and paths may be given only over the Unix socket"
         ):
             await table.resolve(path)
-    for absent, reason in (("absent", "does not exist"), ("x" * 5000, "cannot be read: File name too long")):
-        with pytest.raises(NotFoundError, match=rf"/.*/{absent} {reason}"):
+    reasons = {
+        "absent": "no such file or directory: /.*/absent",
+        "x" * 5000: "cannot be read: File name too long",
+    }
+    for absent, reason in reasons.items():
+        with pytest.raises(NotFoundError, match=reason):
             await table.resolve(str(tmp_path / absent), allow_path=True)
 
 

@@ -22,7 +22,9 @@ async def running(store: BackgroundStore) -> Running:
     question = await chat.add("user", Content("one"), None)
     message = await chat.add("assistant", Content(ending="running"), question.message_id)
     answer = Answer(0.0, model="guide", seed=None, window=100)
-    return Running(chat, message.message_id, answer, {"model": "guide"}, 0.0)
+    one = Running(chat, answer, {"model": "guide"}, 0.0)
+    one.message_id = message.message_id
+    return one
 
 
 async def test_an_answer_is_received_under_its_own_id(store: BackgroundStore, daemon: ScriptedDaemon) -> None:
@@ -77,6 +79,7 @@ async def test_what_has_arrived_is_kept_once_a_second(store: BackgroundStore, da
 
 async def test_a_message_that_was_deleted_is_not_kept(store: BackgroundStore) -> None:
     one = await running(store)
+    assert one.message_id is not None
     await one.chat.remove(one.message_id)
     await one.keep()
     assert len((await OpenChat.load(store, one.chat.session.session_id)).path) == 1

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
 from textual.widgets import Static
 from textual.widgets._footer import FooterKey
 
@@ -11,7 +16,7 @@ from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Content, Settings
 from llmd_tui.screens.chat.widgets.dialogs import Choose, Confirm
 from llmd_tui.screens.chat.widgets.line import Line
-from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, usage, whole
+from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, until, usage, whole
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 
@@ -38,13 +43,13 @@ async def test_a_question_is_answered_with_its_figures_and_both_are_kept(chat: O
 
 
 def escape(shown: Chat) -> str:
-    """Return what the footer says of Esc."""
-    return next(one.description for one in shown.screen.query(FooterKey) if one.key == "escape")
+    """Return what the footer says of Esc; empty if it does nothing."""
+    return next((one.description for one in shown.screen.query(FooterKey) if one.key == "escape"), "")
 
 
 async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:
     async with chat() as shown:
-        await shown.until(lambda: escape(shown) == "Back")
+        await shown.until(lambda: escape(shown) == "")
         await shown.type("hello")
         await shown.until(lambda: escape(shown) == "Stop")
         await shown.pilot.press("ctrl+l")
@@ -52,6 +57,8 @@ async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:
         await shown.pilot.press("escape")
         await shown.until(lambda: escape(shown) == "Stop")
         await shown.pilot.press("escape")
+        await shown.until(lambda: escape(shown) == "")
+        await shown.pilot.press("tab")
         await shown.until(lambda: escape(shown) == "Back")
         await shown.settle()
 
@@ -66,13 +73,89 @@ async def test_escape_stops_the_answer_at_the_daemon_and_c_continues_it(
         await shown.pilot.press("escape")
         await shown.settle()
         assert daemon.left == [ROUTE]
-        assert "✗ stopped – Esc, then c continues it" in shown.line(-1, "foot")
+        assert "✗ stopped – Tab, then c continues it" in shown.line(-1, "foot")
         daemon.put(ROUTE, *whole(" answer"))
-        await shown.pilot.press("escape", "c")
+        await shown.pilot.press("tab", "c")
         await shown.until(lambda: shown.texts == ["go", "half an answer"])
         await shown.settle()
         assert shown.bodies[1]["messages"][-1] == {"role": "assistant", "content": "half an"}
         assert "stopped" not in shown.line(-1, "foot")
+
+
+def is_branch(chat: Chat, place: int) -> bool:
+    return f"‹ {place}/{place} ›" in chat.line(-1, "head")
+
+
+BEGINNING: dict[str, tuple[dict[str, Any], ...]] = {
+    "before the first token": (),
+    "after the role": (chunk(role="assistant"),),
+    "after a token": (chunk("some"),),
+}
+
+
+@pytest.mark.parametrize("arrived", BEGINNING.values(), ids=BEGINNING)
+async def test_an_answer_is_stopped_at_any_stage(
+    chat: OpenChatScreen, daemon: ScriptedDaemon, arrived: tuple[dict[str, Any], ...]
+) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        for again in range(2, 4):
+            daemon.put(ROUTE, *arrived)
+            await shown.pilot.press("ctrl+r")
+            await shown.until(partial(is_branch, shown, again))
+            await shown.pilot.press("escape")
+            await shown.settle()
+            assert "✗ stopped" in shown.line(-1, "foot")
+            assert shown.screen.running_id is None
+            assert not progress(shown.screen.query_one("#progress", Line))
+
+
+async def test_an_answer_is_stopped_however_soon_after_its_beginning(
+    chat: OpenChatScreen, daemon: ScriptedDaemon
+) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        for turns in range(0, 60, 5):
+            daemon.put(ROUTE, chunk("some"))
+            shown.screen.act_on_last("regenerate")
+            await until(lambda: shown.screen.sending.running(shown.screen.chat))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            assert shown.screen.stop()
+            await shown.until(lambda: not shown.screen.stop())
+            assert shown.screen.chat.path[-1].content.ending == "stopped"
+        await shown.settle()
+        assert "✗ stopped" in shown.line(-1, "foot")
+        assert len(shown.texts) == 2
+
+
+async def test_a_question_that_is_stopped_before_it_is_sent_comes_back(
+    chat: OpenChatScreen, daemon: ScriptedDaemon
+) -> None:
+    async with chat() as shown:
+
+        def stopped(_body: object) -> dict[str, Any]:
+            shown.screen.stop()
+            return {"input_tokens": 12}
+
+        await shown.settle()
+        daemon.answers[COUNT_ROUTE] = stopped
+        shown.screen.prompt.write("one")
+        shown.screen.prompt.action_send()
+        await shown.until(lambda: shown.screen.prompt.text == "one")
+        assert (shown.texts, shown.bodies) == ([], [])
+
+
+async def test_two_answers_of_one_chat_are_never_written_at_a_time(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        shown.screen.act_on_last("regenerate")
+        shown.screen.act_on_last("regenerate")
+        await shown.until(lambda: shown.notices == ["An answer is being written. Esc stops it."])
+        shown.daemon.put(ROUTE, *whole("again"))
+        await shown.settle()
+        assert shown.texts == ["one", "again"]
+        assert "‹ 2/2 ›" in shown.line(-1, "head")
 
 
 async def test_a_daemon_that_is_restarted_leaves_what_was_received(
@@ -222,4 +305,4 @@ async def test_an_answer_that_a_crash_cut_off_says_so(chat: OpenChatScreen) -> N
         question = await screen.chat.add("user", Content("one"), None)
         await screen.chat.add("assistant", Content("half", ending="running"), question.message_id)
         await screen.show_chat()
-        assert "llmd tui ended while this was written – Esc, then c continues it" in shown.line(-1, "foot")
+        assert "llmd tui ended while this was written – Tab, then c continues it" in shown.line(-1, "foot")

@@ -8,6 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from llmd_tui.app import LlmdTui
+from llmd_tui.screens.logs.screen import LogsScreen
 from llmd_tui.screens.monitor.screen import MonitorScreen
 from llmd_tui.widgets.table import Table
 from llmd_tui.widgets.verdicts import Verdicts
@@ -183,3 +184,24 @@ async def test_a_table_without_requests_says_why(daemon: ScriptedDaemon, make_tu
         await until(pilot, lambda: "No requests yet." in text(tui))
         await pilot.press("slash", "q")
         await until(pilot, lambda: "No request contains this text." in text(tui))
+
+
+async def test_what_runs_is_at_the_top_when_the_monitor_is_opened_again(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(MonitorScreen, LogsScreen)
+    daemon.snapshot(models=(model(),))
+    for number in range(30):
+        daemon.send("request", **request(f"old-{number}", phase="end", finish="stop"))
+    async with tui.run_test(size=(100, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("end")
+        table = tui.screen.query_one(Table)
+        await until(pilot, lambda: table.scroll_offset.y)
+        await pilot.press("2")
+        daemon.send("request", **request("running"))
+        await settled(pilot)
+        await pilot.press("1")
+        await settled(pilot)
+        assert table.selected == "running"
+        assert table.scroll_offset.y == 0

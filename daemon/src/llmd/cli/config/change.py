@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import structs
 
 from llmd.api.errors import ConfigError
 from llmd.cli.completion.names import model_names
@@ -101,6 +102,31 @@ def typed_value(key: str, texts: Sequence[str]) -> Any:
     if is_byte_size(kind) or is_duration(kind):
         return int(text) if text.strip().lstrip("+-").isdecimal() else text
     return value
+
+
+def told_of_absent(model: str | None) -> None:
+    """Warn if a model that gets settings is not on this machine: it may be pulled later."""
+    from llmd.cli.config.absent_models import absent_models
+
+    if model is not None:
+        for absent in absent_models({model: ()}, lenient_settings(None).directories):
+            click.echo(f"llmd: warning: {absent.message}; {absent.hint}", err=True)
+
+
+def check_has_effect(key: str, model: str) -> None:
+    """Refuse a setting of a derived model that its base determines.
+
+    Raises:
+        ConfigError: the setting would have no effect.
+    """
+    from llmd.cli.composition import build_store
+    from llmd.config import Origin
+    from llmd.server.models.model_settings import settings_without_effect
+
+    settings = lenient_settings(None)
+    typed = structs.replace(settings, models={model: {key: Origin(None, COMMAND_LINE)}})
+    for error in settings_without_effect(typed, build_store(settings.directories).derived):
+        raise error
 
 
 def told_of_stronger(key: str, model: str | None, file: Path, config_file: Path | None) -> None:

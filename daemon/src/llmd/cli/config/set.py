@@ -9,9 +9,11 @@ import click
 from llmd.cli.completion.names import setting_names
 from llmd.cli.config.change import (
     MODEL,
+    check_has_effect,
     chosen_file,
     file_options,
     setting_key,
+    told_of_absent,
     told_of_stronger,
     toml_path,
     typed_value,
@@ -41,6 +43,7 @@ def command(
     settings when it starts.
     """
     from llmd.config.config_change import change_file
+    from llmd.config.path_settings import absolute
     from llmd.config.setting_values import setting_name
     from llmd.config.toml_edit import toml_value, with_value
 
@@ -48,7 +51,10 @@ def command(
         raise click.UsageError(f"there is no option {mistyped[0]}")
     key = setting_key(name)
     file = chosen_file(config_file, system=system)
-    value = typed_value(key, values)
+    value = absolute(key, typed_value(key, values), Path.cwd())
+    if model is not None:
+        check_has_effect(key, model)
     change_file(file, lambda text: with_value(text, toml_path(key, model), value), private=not system)
     click.echo(f"{setting_name(key, model)} = {toml_value(value)} in {file}")
+    told_of_absent(model)
     told_of_stronger(key, model, file, config_file)

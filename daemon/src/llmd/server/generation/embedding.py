@@ -64,7 +64,13 @@ class PreparedEmbedding(Struct, frozen=True):
             load_ns = time.monotonic_ns() - begun
             embedding = embedding_of(self.model.name, ready.loaded)
             check_nested(embedding, self.request.dimensions)
-            reader = Reader(embedding, ready.text.tokenizer, ready.loaded.vocab_size, ready.window)
+            reader = Reader(
+                embedding,
+                ready.text.tokenizer,
+                ready.loaded.vocab_size,
+                ready.window,
+                ready.loaded.longer_window,
+            )
             return embedding, await service.in_thread(to_tokens, reader, self.request)
 
         with self.model.in_use(self.keep_alive_s):

@@ -80,8 +80,17 @@ class Generation:
     Answer ``prompt index * n + i`` is choice ``i`` of a prompt.
     """
 
-    def __init__(self, request: GenerationRequest, text: ModelText, window: int, vocab_size: int) -> None:
-        """``window`` is how many tokens prompt and answer may have together.
+    def __init__(
+        self,
+        request: GenerationRequest,
+        text: ModelText,
+        window: int,
+        vocab_size: int,
+        *,
+        longer_window: str = "",
+    ) -> None:
+        """``window`` is how many tokens prompt and answer may have together, ``longer_window`` as in
+        `ContextLengthError`.
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
@@ -89,9 +98,10 @@ class Generation:
                 vocabulary.
         """
         self.window = min(window, request.window or window)
+        longer = f"raise num_ctx (at most {window})" if self.window < window else longer_window
         for prompt in request.prompts:
             _check_tokens(prompt, vocab_size, request.param)
-            _check_length(request, len(prompt), self.window)
+            _check_length(request, len(prompt), self.window, longer)
         _check_ids(request.sampling, vocab_size)
         self.request = request
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
@@ -264,7 +274,7 @@ def _check_ids(sampling: SamplingChoice, vocab_size: int) -> None:
             )
 
 
-def _check_length(request: GenerationRequest, prompt_len: int, window: int) -> None:
+def _check_length(request: GenerationRequest, prompt_len: int, window: int, longer: str) -> None:
     needed = 0 if request.end.max_tokens == 0 else 1
     if prompt_len + needed > window:
-        raise ContextLengthError(prompt_len, window, param=request.param)
+        raise ContextLengthError(prompt_len, window, param=request.param, longer_window=longer)

@@ -48,7 +48,13 @@ class PreparedRequest(Struct, frozen=True):
         with ExitStack() as held:
             held.enter_context(self.model.in_use(self.keep_alive_s))
             ready, request = await wait_for(self.model, self._request)
-            generation = Generation(request, ready.text, ready.window, ready.loaded.vocab_size)
+            generation = Generation(
+                request,
+                ready.text,
+                ready.window,
+                ready.loaded.vocab_size,
+                longer_window=ready.loaded.longer_window,
+            )
             generation.held.push(held.pop_all())
         return ready, generation
 

@@ -21,6 +21,8 @@ class DerivedServedModel(Struct, frozen=True):
     name: str
     record: DerivedModel
     base: ServedModel
+    keep_alive_s: float | None = None
+    """The keep-alive of the settings for its name; None: that of its base."""
 
     @property
     def directory(self) -> Path:
@@ -36,7 +38,9 @@ class DerivedServedModel(Struct, frozen=True):
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
         """Hold the base model for a request."""
-        return self.base.in_use(keep_alive_s)
+        if self.keep_alive_s is None:
+            return self.base.in_use(keep_alive_s)
+        return self.base.leases.use(keep_alive_s, own_default_s=self.keep_alive_s)
 
     async def text(self) -> ModelText:
         """Wait until prompts can be tokenized.

@@ -41,7 +41,9 @@ def known_models(table: ModelTable) -> list[KnownModel]:
     models = {model.name: model for model in described_models(table)}
     aliases = {alias: models[name] for name in models for alias in table.names_of(name)[1:]}
     usable = {name: model for name, model in (models | aliases).items() if not model.reason}
-    derived = [_derived(table, name) for name in table.store.derived.names()]
+    derived = [
+        _derived(table, name) for known in table.store.derived.names() for name in table.names_of(known)
+    ]
     return [
         *(KnownModel(name, model) for name, model in usable.items()),
         *(model for model in derived if model is not None and not model.stored.reason),
@@ -54,7 +56,7 @@ def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownMode
     Raises:
         NotFoundError: it does not exist.
     """
-    derived = table.store.derived.find(asked)
+    derived = table.derived_of(asked)
     if derived is None:
         stored = _described(table, asked, allow_path=allow_path)
         return KnownModel(stored.name, stored)
@@ -63,9 +65,9 @@ def known_model(table: ModelTable, asked: str, *, allow_path: bool) -> KnownMode
 
 
 def _derived(table: ModelTable, name: str) -> KnownModel | None:
-    """Return a derived model; None if it is damaged or its base is missing."""
+    """Return a derived model under one of its names; None if it is damaged or its base is missing."""
     try:
-        return known_model(table, name, allow_path=True)
+        return structs.replace(known_model(table, name, allow_path=True), name=name)
     except LlmdError:
         return None
 

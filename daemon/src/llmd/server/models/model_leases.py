@@ -45,6 +45,7 @@ class ModelLeases:
     ) -> None:
         self.keep_alive_s = keep_alive_s
         self._default_s = keep_alive_s
+        self._is_default = True
         self.pinned = False
         self.users = 0
         self.waits_for: tuple[str, ...] = ()
@@ -56,12 +57,18 @@ class ModelLeases:
         self._handle: TimerHandle | None = None
 
     @contextlib.contextmanager
-    def use(self, keep_alive_s: float | None = None) -> Iterator[None]:
-        """Hold the model while a request runs or waits. ``keep_alive_s`` replaces the current keep-alive."""
+    def use(self, keep_alive_s: float | None = None, *, own_default_s: float | None = None) -> Iterator[None]:
+        """Hold the model while a request runs or waits. ``keep_alive_s`` replaces the current keep-alive.
+
+        ``own_default_s`` is the keep-alive of the settings for the name that the request used. It applies
+        unless a request or the user has set one.
+        """
         self._stop_clock()
         self.users += 1
         if keep_alive_s is not None:
-            self.keep_alive_s, self.pinned = keep_alive_s, False
+            self.keep_alive_s, self.pinned, self._is_default = keep_alive_s, False, False
+        elif own_default_s is not None and self._is_default and not self.pinned:
+            self.keep_alive_s = own_default_s
         try:
             yield
         finally:
@@ -76,15 +83,28 @@ class ModelLeases:
         self._stop_clock()
         self.keep_alive_s, self.pinned = -1.0, True
 
+    def unpin(self) -> None:
+        """Let a pinned model follow the keep-alive of the settings again."""
+        if self.pinned:
+            self.keep_alive_s, self.pinned, self._is_default = self._default_s, False, True
+            self.last_used = self._clock()
+            if not self.users:
+                self._start_clock()
+
     def set_default(self, keep_alive_s: float) -> None:
         """Change the keep-alive of the settings. One that a request or the user has set stays."""
-        is_default = not self.pinned and self.keep_alive_s == self._default_s
+        is_default = not self.pinned and self._is_default
         self._default_s = keep_alive_s
         if is_default and keep_alive_s != self.keep_alive_s:
             self._stop_clock()
             self.keep_alive_s = keep_alive_s
             if not self.users:
                 self._start_clock()
+
+    @property
+    def default_s(self) -> float:
+        """The keep-alive of the settings for the model's own name."""
+        return self._default_s
 
     def end(self) -> None:
         """Stop the timer for good: the model is unloaded."""

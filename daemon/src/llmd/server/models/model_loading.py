@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
+from llmd.api.messages import Load
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -21,9 +24,11 @@ from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.models.load_message import load_message
 from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.model_manager import Loader, Measure
-from llmd.server.models.model_settings import parser_choice
+from llmd.server.models.model_settings import missing_parser, parser_choice
 from llmd.server.models.served_model import ServedModel
 from llmd.server.telemetry.metrics import Metrics
+
+KEEP_ALIVE = "server.keep_alive"
 
 
 class ModelLoading:
@@ -42,6 +47,11 @@ class ModelLoading:
         """Return how long a model stays loaded after its last request."""
         return self.settings.of_model(name).server.models.keep_alive
 
+    def own_keep_alive_s(self, name: str) -> float | None:
+        """Return the keep-alive of the table of settings for a name; None: there is none."""
+        own = self.settings.models.get(name, {}).get(KEEP_ALIVE)
+        return None if own is None else float(own.value)
+
     def loader(
         self, threads: ThreadPoolExecutor, renderer: TemplateRenderer, checker: GrammarChecker
     ) -> Loader:
@@ -54,19 +64,26 @@ class ModelLoading:
             files = directory if lease is None else directory.resolve()
             supervisor = Supervisor(
                 name,
-                load_message(files, config.engine),
+                self._load_message(name, files),
                 self._engines,
                 buffer_tokens=config.server.queue.buffer_tokens,
                 limits=queue_limits(config),
                 admit=admit,
                 metrics=self._metrics.of_model(name),
             )
-            choice = parser_choice(self.host.parsers(), config)
+            host = self.host
+            choice = msgspec.structs.replace(
+                parser_choice(host.parsers(), config),
+                on_failure=lambda parser, error: host.note_failure("parser", parser, error),
+            )
+            missing = missing_parser(host, name, choice)
 
             async def read_text() -> ModelText:
                 # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
                 # message first.
                 await supervisor.load_sent.wait()
+                if missing is not None:
+                    raise missing
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
 
@@ -79,7 +96,7 @@ class ModelLoading:
         """Return the function that estimates the memory that a model needs."""
 
         async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
-            message = load_message(directory, self.settings.of_model(name).engine)
+            message = self._load_message(name, directory)
             return await plugins.ask(
                 lambda host: memory_need(
                     message, host.architectures(), lambda name: host.choose_device(name).info
@@ -87,6 +104,10 @@ class ModelLoading:
             )
 
         return measure
+
+    def _load_message(self, name: str, directory: Path) -> Load:
+        is_default = not self.settings.is_explicit("engine.quant", name)
+        return load_message(directory, self.settings.of_model(name).engine, quant_is_default=is_default)
 
 
 def queue_limits(config: Config) -> QueueLimits:

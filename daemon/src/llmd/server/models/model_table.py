@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.errors import LlmdError, NotFoundError, RequestError
 from llmd.models.model_path import PATH_STARTS, is_model_path, path_error, path_name, resolved
-from llmd.registry.short_names import short_name, spellings
+from llmd.registry.derived import DerivedModel
+from llmd.registry.name_matching import ANY, matching
+from llmd.registry.short_names import short_name
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.served_model import ServedModel
 
-ANY = "*"
 NEAREST = 3
 
 
 class ModelTable:
     """Models by name and alias. A model in the store is loaded at its first request."""
 
-    def __init__(self, store: Store, aliases: Mapping[str, str], manager: ModelManager) -> None:
+    def __init__(
+        self,
+        store: Store,
+        aliases: Mapping[str, str],
+        manager: ModelManager,
+        *,
+        own_keep_alive_s: Callable[[str], float | None] = lambda _name: None,
+    ) -> None:
+        """``own_keep_alive_s`` returns the keep-alive of the settings for one name; None: they have none."""
         self.store = store
         self.aliases = aliases
         self._manager = manager
+        self._own_keep_alive_s = own_keep_alive_s
         # Models outside the store, by name, so that they are found again after they were unloaded.
         self._elsewhere: dict[str, Path] = {}
 
@@ -35,12 +44,14 @@ class ModelTable:
         """Models that are loaded or being loaded."""
         return tuple(self._manager.served.values())
 
-    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
+    async def resolve(
+        self, asked: str | None, *, allow_path: bool = False, retry: bool = False
+    ) -> AnsweringModel:
         """Return the model that a name means.
 
         Tried in order: derived model, exact name, alias, without ``:latest``, unique prefix, directory.
         Without a name, it is the only loaded model. ``allow_path``: the client may name any directory of
-        this machine.
+        this machine. ``retry``: start it again if it has failed.
 
         Raises:
             NotFoundError: no model matches; the message lists the nearest names.
@@ -48,26 +59,42 @@ class ModelTable:
         """
         if not asked:
             return self._only()
-        derived = self.store.derived.find(asked)
+        derived = self.derived_of(asked)
         if derived is not None:
             name, record = derived
-            return DerivedServedModel(name, record, await self._serve(record.base, allow_path=True))
-        return await self._serve(asked, allow_path=allow_path)
+            base = await self._serve(record.base, allow_path=True, retry=retry)
+            return DerivedServedModel(name, record, base, self._own_keep_alive_s(name))
+        return await self._serve(asked, allow_path=allow_path, retry=retry)
 
-    async def _serve(self, asked: str, *, allow_path: bool) -> ServedModel:
+    def derived_of(self, asked: str) -> tuple[str, DerivedModel] | None:
+        """Return the name and the record of the derived model that ``asked`` means; None if it means none.
+
+        Raises:
+            CheckpointError: the model's file is damaged.
+        """
+        derived = self.store.derived
+        if (exact := derived.find(asked)) is not None:
+            return exact
+        known = derived.names()
+        names = matching(asked, self.aliases, {*known, *self.directories()}) if known else []
+        return derived.find(names[0]) if len(names) == 1 and names[0] in known else None
+
+    async def _serve(self, asked: str, *, allow_path: bool, retry: bool) -> ServedModel:
         name, directory = self.locate(asked, allow_path=allow_path)
         if name not in self._manager.served and self.store.directories().get(name) != directory:
             self._elsewhere[name] = directory
-        return await self._manager.serve(name, directory)
+        return await self._manager.serve(name, directory, retry=retry)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
-        """Return the name and directory of a model, loaded or not. A model's own path is one of its names.
+        """Return the name and directory of a model that is not derived, loaded or not. A model's own path is
+        one of its names.
 
         Raises:
             NotFoundError: no model matches; the message lists the nearest names.
         """
         directories = self.directories()
-        names = matching(asked, self.aliases, directories)
+        derived = self.store.derived.names()
+        names = matching(asked, self.aliases, {*directories, *derived})
         if len(names) == 1 and names[0] in directories:
             return names[0], directories[names[0]]
         for name, known in directories.items():
@@ -77,7 +104,7 @@ class ModelTable:
             return self._name_of(directory, directories), directory
         if asked.startswith(PATH_STARTS):
             raise (path_error(asked) if allow_path else None) or _path_refused(asked)
-        raise _unknown(asked, names, {*directories, *self.aliases})
+        raise _unknown(asked, names, {*directories, *derived, *self.aliases})
 
     def directories(self) -> dict[str, Path]:
         """Every model that a request may name: those in the store, and those given by path."""
@@ -92,7 +119,8 @@ class ModelTable:
         await self._manager.unload(self.find_served(name).name, error)
 
     def find_served(self, asked: str | None) -> ServedModel:
-        """Return a model that is loaded or being loaded; without a name, the only one.
+        """Return a model that is loaded or being loaded; without a name, the only one. For a derived model
+        it is the base.
 
         Raises:
             NotFoundError: it is not loaded.
@@ -101,7 +129,11 @@ class ModelTable:
         if not asked:
             return self._only()
         served = self._manager.served
-        name = next(iter(matching(asked, self.aliases, served)), asked)
+        derived = self.derived_of(asked)
+        if derived is not None:
+            asked = self.locate(derived[1].base, allow_path=True)[0]
+        at_path = [name for name, model in served.items() if str(model.directory) == asked]
+        name = next(iter(matching(asked, self.aliases, served) or at_path), asked)
         if name not in served:
             loaded = ", ".join(served) or "none"
             raise NotFoundError(f"{name} is not loaded; loaded: {loaded}", hint="see `llmd ps`")
@@ -127,23 +159,6 @@ class ModelTable:
             param="model",
             hint="set `model` to a name from GET /v1/models",
         )
-
-
-def matching(asked: str, aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Return the names that ``asked`` may mean; several if it is ambiguous. ``*`` in an alias matches any
-    text.
-    """
-    patterns = {alias: name for alias, name in aliases.items() if ANY in alias}
-    known = {name: name for name in names} | {
-        alias: name for alias, name in aliases.items() if alias not in patterns
-    }
-    for exact in spellings(asked):
-        if exact in known:
-            return [known[exact]]
-    meant = [name for pattern, name in patterns.items() if fnmatchcase(asked, pattern)]
-    if meant:
-        return meant[:1]
-    return sorted({target for name, target in known.items() if name.startswith(asked)})
 
 
 def _directory(asked: str) -> Path | None:

@@ -59,7 +59,7 @@ class ServedModel:
 
     def in_use(self, keep_alive_s: float | None = None) -> AbstractContextManager[None]:
         """Hold the model for a request, so that it is not unloaded. ``keep_alive_s`` applies afterwards."""
-        return self.leases.use(keep_alive_s)
+        return self.leases.use(keep_alive_s, own_default_s=self.leases.default_s)
 
     async def ready(self) -> ReadyModel:
         """Wait until it can answer.

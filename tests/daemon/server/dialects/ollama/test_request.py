@@ -10,23 +10,27 @@ from llmd.api.errors import RequestError, TemplateError
 from llmd.api.messages import Grammar
 from llmd.chat.model_text import ModelText
 from llmd.chat.templates.template_files import ChatTemplate
-from llmd.registry.derived import DerivedModel, DerivedModels
+from llmd.registry.derived import DerivedModel
+from llmd.registry.store import Store
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.request import read_format, read_request, read_template, think_variables
+from llmd.server.models.model_table import ModelTable
+from tests.serving.model_managers import residents_of
 
 THINKING = "{% if enable_thinking %}<think>{% endif %}"
 
 
 @pytest.fixture
-def derived(tmp_path: Path) -> DerivedModels:
-    models = DerivedModels(tmp_path)
+def table(tmp_path: Path) -> ModelTable:
+    store = Store(tmp_path, {})
     parameters = {"temperature": 0.1, "num_predict": 5}
-    models.save("mario", DerivedModel(base="m", created=0.0, parameters=parameters))
-    return models
+    store.derived.save("mario", DerivedModel(base="m", created=0.0, parameters=parameters))
+    return ModelTable(store, {"hero": "mario"}, residents_of())
 
 
-def test_options_of_a_derived_model_hold_where_the_request_has_none(derived: DerivedModels) -> None:
-    asked = read_request(RequestFields({"model": "mario", "options": {"num_predict": 7, "odd": 1}}), derived)
+@pytest.mark.parametrize("name", ["mario", "mario:latest", "hero"])
+def test_options_of_a_derived_model_hold_where_the_request_has_none(table: ModelTable, name: str) -> None:
+    asked = read_request(RequestFields({"model": name, "options": {"num_predict": 7, "odd": 1}}), table)
     assert (asked.options.sampling.temperature, asked.options.end.max_tokens) == (0.1, 7)
     assert asked.ignored == ("options.odd",)
 
@@ -40,9 +44,9 @@ def test_templates_of_go_are_refused_and_those_of_jinja_taken(template: str) -> 
     assert read_template(RequestFields({})) == ""
 
 
-def test_answers_are_streamed_unless_told_otherwise(derived: DerivedModels) -> None:
+def test_answers_are_streamed_unless_told_otherwise(table: ModelTable) -> None:
     body = {"model": "m", "user": "me", "options": {"num_gpu": 1}}
-    asked = read_request(RequestFields(body), derived)
+    asked = read_request(RequestFields(body), table)
     assert (asked.stream, asked.think, asked.grammar, asked.truncate) == (True, None, None, False)
     assert asked.ignored == ("user", "options.num_gpu")
 
@@ -64,9 +68,9 @@ def test_format_is_json_or_a_schema(value: Any, grammar: Grammar | None) -> None
 @pytest.mark.parametrize(
     "body", [{"format": "xml"}, {"format": 5}, {"think": "much"}, {"think": 2}, {"top_logprobs": 2}]
 )
-def test_other_values_are_refused_by_name(derived: DerivedModels, body: dict[str, Any]) -> None:
+def test_other_values_are_refused_by_name(table: ModelTable, body: dict[str, Any]) -> None:
     with pytest.raises(BadRequestError) as caught:
-        read_request(RequestFields({"model": "m", **body}), derived)
+        read_request(RequestFields({"model": "m", **body}), table)
     assert caught.value.param == next(iter(body))
 
 

@@ -55,7 +55,7 @@ async def test_an_answer_is_markdown_with_its_calls_figures_and_end() -> None:
         assert line(view, "calls") == '⚙ search\n{\n  "q": 1\n}'
         assert (
             line(view, "foot")
-            == "✗ stopped – Esc, then c continues it; Ctrl-R writes another one\nguide · seed 7"
+            == "✗ stopped – Tab, then c continues it; Ctrl-R writes another one\nguide · seed 7"
         )
         assert line(view, "reasoning") == "▸ reasoning, 1 words (t shows it)"
 
@@ -99,6 +99,26 @@ async def test_an_answer_grows_and_is_shown_whole_at_its_end(monkeypatch: pytest
         assert updates == [CODE]
         assert "print(1)" in markdown.query_one(MarkdownFence).code
         assert view._timer is None
+
+
+async def test_an_answer_that_ends_as_it_begins_to_grow_is_shown_whole() -> None:
+    view = answer(Content())
+    async with alone(view):
+        view.follow(lambda: Content("a", ending="running"))
+        growth = asyncio.create_task(view.show_growth())  # noqa: TID251 - awaited below
+        await asyncio.sleep(0)  # the task that would show the growth is there, but has not begun
+        await view.finish(Content("ab"))
+        await growth
+        assert view.query_one(Markdown).source == "ab"
+        await view.finish(Content("abc"))
+        assert view.query_one(Markdown).source == "abc"
+
+
+async def test_an_answer_that_is_being_written_has_not_ended() -> None:
+    content = Content(ending="running")
+    view = MessageView(Message(2, 1, "assistant", content), (1, 1), lambda: content)
+    async with alone(view):
+        assert line(view, "foot") == ""
 
 
 async def test_growth_is_shown_at_most_twenty_times_a_second() -> None:

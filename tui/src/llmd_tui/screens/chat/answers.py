@@ -24,43 +24,43 @@ BAR = 20
 
 
 class Running:
-    """An answer that is being written to a message of a chat."""
+    """An answer that is being written to a message of a chat.
 
-    def __init__(
-        self, chat: OpenChat, message_id: int, answer: Answer, body: Mapping[str, Any], began: float
-    ) -> None:
+    It can be stopped at any time, also before it has a message or a request.
+    """
+
+    def __init__(self, chat: OpenChat, answer: Answer, body: Mapping[str, Any], began: float) -> None:
         self.chat = chat
-        self.message_id = message_id
+        self.message_id: int | None = None
+        """The message, once it is in the chat."""
         self.answer = answer
         self.body = body
         self.began = began
         self.request_id = f"tui_{uuid.uuid4().hex}"
-        self.task: asyncio.Task[None] | None = None
-        """What receives it, once it has begun."""
+        self._request: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     async def receive(self, daemon: Daemon, clock: Callable[[], float]) -> None:
-        """Receive the answer to its end; if it is cancelled, the daemon's request ends too."""
-        self.task = asyncio.current_task()
+        """Receive the answer to its end; if it is stopped, the daemon's request ends too."""
+        if self._is_stopped:
+            self.answer.stop()
+            return
+        # Only the request is cancelled by `stop`: what shows the end of the answer still has to run.
+        self._request = asyncio.create_task(self._stream(daemon, clock))  # noqa: TID251 - awaited next
         try:
-            if self._is_stopped:
-                self.answer.stop()
-                return
-            await self._stream(daemon, clock)
+            await self._request
         except asyncio.CancelledError:
             self.answer.stop()
         except LlmdError as error:
             self.answer.fail(error)
         else:
             self.answer.end()
-        finally:
-            self.task = None
 
     def stop(self) -> None:
         """End it now, or before it begins; what has arrived is kept."""
         self._is_stopped = True
-        if self.task is not None:
-            self.task.cancel()
+        if self._request is not None:
+            self._request.cancel()
 
     def words(self, state: DaemonState, now: float, *, ascii_only: bool = False) -> str:
         """Say how far it is."""
@@ -74,7 +74,7 @@ class Running:
 
     async def keep(self) -> None:
         """Keep what has arrived."""
-        if self.message_id in self.chat.tree:
+        if self.message_id is not None and self.message_id in self.chat.tree:
             await self.chat.update(self.message_id, self.answer.content())
 
     async def _stream(self, daemon: Daemon, clock: Callable[[], float]) -> None:

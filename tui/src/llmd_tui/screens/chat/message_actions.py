@@ -57,15 +57,15 @@ async def regenerate(screen: ChatScreen, message: Message) -> None:
     """Write another answer next to this one; of a question or a result: another answer to it."""
     parent = message.parent if message.role == "assistant" else message.message_id
     if parent is not None:
-        await screen.answer(parent)
+        screen.answer(parent)
 
 
 async def go_on(screen: ChatScreen, message: Message) -> None:
     """Continue an answer where it ended."""
     if message.role != "assistant":
-        await screen.answer(message.message_id)
+        screen.answer(message.message_id)
     elif message.content.text:
-        await screen.answer(message.message_id, continued=message)
+        screen.answer(message.message_id, continued=message)
     else:
         await regenerate(screen, message)
 

@@ -85,7 +85,7 @@ class ChatScreen(DaemonScreen):
         yield SessionList(id="sessions")
         with Vertical(id="chat"):
             yield FindBar(id="find")
-            yield Conversation(id="conversation")
+            yield Conversation(self.sending.growing, id="conversation")
             yield Composer(id="composer")
 
     def on_mount(self) -> None:
@@ -208,9 +208,9 @@ class ChatScreen(DaemonScreen):
             return True
         return self.stop()
 
-    async def answer(self, parent: int, continued: Message | None = None) -> None:
+    def answer(self, parent: int, continued: Message | None = None) -> None:
         """Have a question answered, or an answer continued."""
-        await self.sending.answer(self.chat, parent, continued)
+        self.sending.answer(self.chat, parent, continued)
 
     async def open_new(self, settings: Settings | None = None) -> None:
         """Begin a chat; without settings, with the model of this one."""
@@ -237,9 +237,6 @@ class ChatScreen(DaemonScreen):
         await self.conversation.show(self.chat.tree, self.chat.session.first_sent)
         if isinstance(focused, MessageView) and not focused.is_attached:
             self.conversation.focus_last()
-        running = self.sending.running(self.chat)
-        if running is not None:
-            self.conversation.follow(running.message_id, running.answer.content)
         self.drafting.describe()
         self.drafting.show_progress()
         self.drafting.count()
@@ -249,7 +246,8 @@ class ChatScreen(DaemonScreen):
         if not self.query(Conversation):
             return  # the interface ends
         if running.chat is self.chat:
-            await self.conversation.finish(running.message_id, running.answer.content())
+            if running.message_id is not None:
+                await self.conversation.finish(running.message_id, running.answer.content())
             self.drafting.show_progress()
             self.drafting.count()
             self.begin_fetch()  # the model may have been loaded for this answer, with a window of its own
@@ -268,6 +266,7 @@ class ChatScreen(DaemonScreen):
         today = datetime.now(UTC).astimezone().date()
         listed.show(found, today, self.chat.session.session_id)
 
+    @on(Prompt.Left)
     def focus_messages(self) -> None:
         """Put the cursor on the last message; without one, on nothing, so that digits open screens."""
         if self.chat.is_empty:
@@ -283,14 +282,17 @@ class ChatScreen(DaemonScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let Esc stop an answer that is being written, unless it first leaves the search or the chats."""
+        if action == "back" and self._is_ready:
+            return not self.prompt.has_focus or self.find_bar.display or bool(self.edited)
         if action != "stop_answer":
             return super().check_action(action, parameters)
         searches = any(one.display for one in self.query(FindBar))
         aside = searches or any(one.has_focus_within for one in self.query(SessionList))
-        return self._is_ready and self.running_id is not None and not aside
+        return self._is_ready and self.sending.can_stop(self.chat) and not aside
 
     def action_back(self) -> None:
-        """Leave what is open, or go between the prompt and the messages."""
+        """Leave what is open, or go back to the prompt."""
+        # It never leaves the prompt: pressed when an answer has just ended, it would turn words into keys.
         if self.find_bar.display:
             self.find_bar.display = False
             self.query(MessageView).remove_class("found")
@@ -302,8 +304,6 @@ class ChatScreen(DaemonScreen):
         elif self.edited is not None:
             self.edited = None
             self.composer.clear()
-        elif self.prompt.has_focus:
-            self.focus_messages()
         else:
             self.prompt.focus()
 

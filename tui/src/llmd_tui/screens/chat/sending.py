@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ from llmd_tui.screens.chat.widgets.dialogs import Confirm
 if TYPE_CHECKING:
     from llmd_tui.screens.chat.screen import ChatScreen
 
+WRITING = "An answer is being written. Esc stops it."
+
 
 class Sending:
     """A chat that is left while its answer is written goes on."""
@@ -25,7 +29,10 @@ class Sending:
     def __init__(self, screen: ChatScreen) -> None:
         self._screen = screen
         self._running: list[Running] = []
-        self._is_sending = False
+        self._sent_from: OpenChat | None = None
+        """The chat whose question is being sent."""
+        self._stop_wanted = asyncio.Event()
+        """Set if a person wants to stop the question that is being sent."""
 
     def running(self, chat: OpenChat) -> Running | None:
         """Return the answer that is being written in a chat."""
@@ -35,53 +42,67 @@ class Sending:
         """Return the chat of that session if its answer is being written."""
         return next((one.chat for one in self._running if one.chat.session.session_id == session_id), None)
 
+    def growing(self, message_id: int) -> Callable[[], Content] | None:
+        """Return what says how far the answer in a message is; None if it is not being written."""
+        return next((one.answer.content for one in self._running if one.message_id == message_id), None)
+
     async def send(self, content: Content, parent: int | None) -> bool:
         """Add a question to the shown chat and have it answered; return whether that was possible."""
         screen, chat = self._screen, self._screen.chat
-        if self._is_sending or self.running(chat):
-            screen.say("An answer is being written. Esc stops it.")
+        if self._sent_from is not None or self.running(chat):
+            screen.say(WRITING)
             return False
-        self._is_sending = True
+        self._sent_from = chat
+        self._stop_wanted.clear()
+        screen.refresh_bindings()
         try:
             if not chat.settings.model:
                 await choose_model(screen)
             if not chat.settings.model or not await self._fits(chat, content):
                 return False
+            if self._stop_wanted.is_set():
+                return False
             question = await chat.add("user", content, parent)
             screen.composer.clear_attachments()
             await chat.change(draft="")
+            self.answer(chat, question.message_id)
+            if self._stop_wanted.is_set():
+                self.stop(chat.session.session_id)
         finally:
-            self._is_sending = False
-        await self.answer(chat, question.message_id)
+            self._sent_from = None
+            screen.refresh_bindings()
         return True
 
-    async def answer(self, chat: OpenChat, parent: int, continued: Message | None = None) -> None:
+    def answer(self, chat: OpenChat, parent: int, continued: Message | None = None) -> None:
         """Have the branch that ends with ``parent`` answered, in a new message or at the end of an answer."""
-        screen = self._screen
+        screen, settings = self._screen, chat.settings
         if self.running(chat):
-            screen.say("An answer is being written. Esc stops it.")
+            screen.say(WRITING)
             return
-        settings, path = chat.settings, chat.tree.path(parent)
-        body = streamed(chat_body(settings, path, first=chat.session.first_sent))
+        body = streamed(chat_body(settings, chat.tree.path(parent), first=chat.session.first_sent))
         before = continued.content if continued else Content()
-        message = continued or await chat.add("assistant", Content(ending="running"), parent)
         now = screen.tui.clock()
         answer = Answer(now, model=settings.model, seed=settings.seed, window=screen.window, before=before)
-        running = Running(chat, message.message_id, answer, body, now)
+        running = Running(chat, answer, body, now)
+        # From now on it can be stopped, and no other answer can begin.
         self._running.append(running)
-        screen.refresh_bindings()  # Esc stops it
-        await screen.show_chat()  # first, so that an answer that comes at once finds its place
-        screen.conversation.go_to_end()
-        receive = partial(self._receive, running)
-        screen.run_worker(receive, group="answers")  # type: ignore[arg-type] # mypy infers Never
-        await screen.list_sessions()
+        screen.refresh_bindings()
+        write = partial(self._write, running, parent, continued)
+        screen.run_worker(write, group="answers")  # type: ignore[arg-type] # mypy infers Never
+
+    def can_stop(self, chat: OpenChat) -> bool:
+        """Return whether a question of a chat is being sent or its answer written."""
+        return self._sent_from is chat or self.running(chat) is not None
 
     def stop(self, session_id: int) -> bool:
-        """End the answer of a chat; return whether one was being written."""
+        """End the answer of a chat; return whether one was being written or a question was being sent."""
         found = [one for one in self._running if one.chat.session.session_id == session_id]
         for running in found:
             running.stop()
-        return bool(found)
+        is_sending = self._sent_from is not None and self._sent_from.session.session_id == session_id
+        if is_sending:
+            self._stop_wanted.set()
+        return bool(found) or is_sending
 
     async def end(self) -> None:
         """End all requests and keep what has arrived."""
@@ -90,17 +111,25 @@ class Sending:
             running.answer.stop()
             await running.keep()
 
-    async def _receive(self, running: Running) -> None:
-        screen = self._screen
-        await running.receive(screen.daemon, screen.tui.clock)
-        self._running.remove(running)
-        screen.refresh_bindings()
+    async def _write(self, running: Running, parent: int, continued: Message | None) -> None:
+        """Show an answer from its beginning to its end."""
+        screen, chat = self._screen, running.chat
         try:
+            message = continued or await chat.add("assistant", Content(ending="running"), parent)
+            running.message_id = message.message_id
+            if chat is screen.chat:
+                await screen.show_chat()  # first, so that an answer that comes at once finds its place
+                screen.conversation.go_to_end()
+            await screen.list_sessions()
+            await running.receive(screen.daemon, screen.tui.clock)
             await running.keep()
-            if screen.is_running:
-                await screen.show_end(running)
         except LlmdError as error:
             screen.tui.show_failure(error)
+        finally:
+            self._running.remove(running)
+            screen.refresh_bindings()
+        if screen.is_running:
+            await screen.told(screen.show_end(running))
 
     async def _fits(self, chat: OpenChat, content: Content) -> bool:
         """Return whether there is room for the question; offer to drop the oldest turns if there is not."""

@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
-from llmd_tui.screens.monitor.request_rows import COLUMNS, shown_rows
+from llmd_tui.screens.monitor.request_rows import COLUMNS, LEGEND, shown_rows
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.graph import Graph
 from llmd_tui.widgets.table import Table
@@ -41,6 +41,7 @@ class MonitorScreen(DaemonScreen):
 
     CSS_PATH = "monitor.tcss"
     NAME = "monitor"
+    LEGEND = LEGEND
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x,delete", "cancel_request", "Cancel request"),
         Binding("w", "change_window", "Time span"),
@@ -70,7 +71,9 @@ class MonitorScreen(DaemonScreen):
         self.query_one("#filter").display = False
 
     def on_screen_resume(self) -> None:
-        self.query_one(Table).focus()
+        table = self.query_one(Table)
+        table.focus()
+        self.call_later(table.show_first)  # once the state is shown: what runs and waits is at the top
 
     def on_resize(self, event: events.Resize) -> None:
         """Show taller graphs where there is room."""

@@ -30,7 +30,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     """Answer a conversation; without messages, load or unload the model."""
     fields = RequestFields(await read_object(request))
     prompt = read_prompt(fields)
-    asked = read_request(fields, service.models.store.derived)
+    asked = read_request(fields, service.models)
     if not prompt.messages:
         return await load_or_unload(request, service, asked, said_in_chat)
     model = await resolve(request, service, asked.name)

@@ -63,7 +63,7 @@ def read_record(
         raise BadRequestError(
             "from is required: name the model to derive the new one from", code="invalid_value", param="from"
         )
-    derived = table.store.derived.find(source)
+    derived = table.derived_of(source)
     before = derived[1] if derived else DerivedModel(_base(table, source, allow_path=allow_path), 0.0)
     return DerivedModel(
         base=before.base,

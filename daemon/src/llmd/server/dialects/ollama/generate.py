@@ -47,7 +47,7 @@ async def answer(request: web.Request, service: Service) -> web.StreamResponse:
     body = await read_object(request)
     fields = RequestFields(body)
     question = read_generate(fields)
-    asked = read_request(fields, service.models.store.derived)
+    asked = read_request(fields, service.models)
     if not question.prompt and not question.continues:
         return await load_or_unload(request, service, asked, said_in_generate)
     model = await resolve(request, service, asked.name)

@@ -13,13 +13,13 @@ from llmd.chat.model_text import ChatPrompt, ModelText
 from llmd.chat.truncation import Fitted, prompt_room
 from llmd.grammar.closed_objects import close_objects
 from llmd.grammar.json_schema import schema_grammar
-from llmd.registry.derived import DerivedModels
 from llmd.registry.modelfile import is_go_template
 from llmd.requests.fields import BadRequestError, RequestFields
 from llmd.server.dialects.ollama.names import read_name
 from llmd.server.dialects.ollama.options import Options, read_options, with_fallbacks
 from llmd.server.generation.generation import GenerationRequest
 from llmd.server.models.keep_alive import read_keep_alive
+from llmd.server.models.model_table import ModelTable
 from llmd.server.models.served_model import ReadyModel
 
 MAX_TOP_LOGPROBS = 20
@@ -63,7 +63,7 @@ class OllamaRequest(Struct, frozen=True):
         )
 
 
-def read_request(fields: RequestFields, derived: DerivedModels) -> OllamaRequest:
+def read_request(fields: RequestFields, table: ModelTable) -> OllamaRequest:
     """Read the common fields. Read all other fields first, so that ``ignored`` is complete.
 
     Options of a derived model apply if the request does not set them.
@@ -72,7 +72,7 @@ def read_request(fields: RequestFields, derived: DerivedModels) -> OllamaRequest
         BadRequestError: a field has an invalid value.
     """
     name = read_name(fields)
-    options = _with_parameters(fields.nested("options"), name, derived)
+    options = _with_parameters(fields.nested("options"), name, table)
     read = read_options(options, read_logprobs(fields))
     return OllamaRequest(
         name=name,
@@ -86,8 +86,8 @@ def read_request(fields: RequestFields, derived: DerivedModels) -> OllamaRequest
     )
 
 
-def _with_parameters(options: RequestFields, name: str, derived: DerivedModels) -> RequestFields:
-    found = derived.find(name)
+def _with_parameters(options: RequestFields, name: str, table: ModelTable) -> RequestFields:
+    found = table.derived_of(name)
     if found is None:
         return options
     given = {name: options.value(name) for name in options.names}

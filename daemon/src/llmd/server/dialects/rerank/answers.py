@@ -33,7 +33,10 @@ class Answers(Struct, frozen=True):
             LlmdError: the engine failed on one of them; the others are cancelled.
         """
         found = [0.0] * len(self.request.prompts)
-        async with Generation(self.request, ready.text, ready.window, ready.loaded.vocab_size) as generation:
+        loaded = ready.loaded
+        async with Generation(
+            self.request, ready.text, ready.window, loaded.vocab_size, longer_window=loaded.longer_window
+        ) as generation:
             async for index, piece in generation.pieces(ready.supervisor):
                 (token,) = piece.tokens
                 found[index] = relevance([answer.logprob for answer in token.top])

@@ -63,5 +63,6 @@ def join_pairs(ready: ReadyModel, function: ScoreFunction, request: RerankReques
     pairs = tuple(tokenizer.encode_pair(request.query, document) for document in documents.texts)
     longest = max(len(pair.ids) for pair in pairs)
     if longest > ready.window:
-        raise ContextLengthError(longest, ready.window, param="documents")
+        longer = ready.loaded.longer_window
+        raise ContextLengthError(longest, ready.window, param="documents", longer_window=longer)
     return Pairs(pairs, function, documents.truncated_tokens, request.prompt_fields)

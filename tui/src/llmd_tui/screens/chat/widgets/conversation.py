@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +17,13 @@ from llmd_tui.screens.chat.tree import Tree
 from llmd_tui.screens.chat.widgets.line import Line
 from llmd_tui.screens.chat.widgets.message_view import MessageView
 
+Growing = Callable[[int], Callable[[], Content] | None]
+"""Returns what says how far the answer in a message is; None if it is not being written."""
 SHOWN = 40
 """Messages that are shown at first: each takes time to lay out. The key ``up`` at the first shows more."""
 EMPTY = (
     "Write a message and press Enter. A line that begins with / is a command: /help lists them.\n"
-    "Esc goes to the messages, where digits open other screens; Ctrl-P lists everything."
+    "Tab leaves the prompt, so that digits open other screens; Ctrl-P lists everything."
 )
 
 
@@ -38,8 +41,10 @@ class Conversation(Vertical):
     class Left(Posted):
         """The cursor went down from the last message."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, growing: Growing = lambda _: None, **options: Any) -> None:
         super().__init__(**options)
+        self._growing = growing
+        self._changing = asyncio.Lock()  # two changes at a time would both add what is missing
         self._tree = Tree()
         self._first_sent: int | None = None
         self._limit = SHOWN
@@ -64,29 +69,19 @@ class Conversation(Vertical):
         if tree is not self._tree:
             self._limit = SHOWN
         self._tree, self._first_sent = tree, first_sent
-        path = tree.path()[-self._limit :]
-        await self._replace(path)
-        for view in self.views:
-            view.show_place(tree.place(view.message.message_id))
-            dropped = first_sent is not None and view.message.message_id < first_sent
-            view.set_class(dropped, "dropped")
-        self._show_notes(len(tree.path()) - len(path))
+        async with self._changing:
+            await self._show_branch()
 
     def view(self, message_id: int) -> MessageView | None:
         """Return what shows a message; None if it is not shown."""
         return next((one for one in self.views if one.message.message_id == message_id), None)
 
-    def follow(self, message_id: int, source: Callable[[], Content]) -> None:
-        """Show an answer as it grows."""
-        view = self.view(message_id)
-        if view is not None:
-            view.follow(source)
-
     async def finish(self, message_id: int, content: Content) -> None:
         """Show an answer as it is at its end."""
-        view = self.view(message_id)
-        if view is not None:
-            await view.finish(content)
+        async with self._changing:
+            view = self.view(message_id)
+            if view is not None:
+                await view.finish(content)
 
     def go_to_end(self) -> None:
         """Show the end, and keep showing it as it moves."""
@@ -140,7 +135,11 @@ class Conversation(Vertical):
             self.go_to_end()
 
     def on_mount(self) -> None:
-        self.watch(self._messages, "scroll_y", self._look_later)
+        for moved in ("scroll_y", "virtual_size"):
+            self.watch(self._messages, moved, self._look_later)
+
+    def on_resize(self) -> None:
+        self._look_later()
 
     @property
     def _messages(self) -> VerticalScroll:
@@ -162,16 +161,33 @@ class Conversation(Vertical):
         self.query_one("#empty").display = not len(self._tree)
         self.query_one("#earlier", Line).say(f"↑ {hidden} earlier messages" if hidden else "")
 
+    async def _show_branch(self) -> None:
+        """Show the branch as it is now: it may have changed while an earlier change was shown."""
+        tree, first_sent = self._tree, self._first_sent
+        path = tree.path()[-self._limit :]
+        await self._replace(path)
+        for view in self.views:
+            view.show_place(tree.place(view.message.message_id))
+            dropped = first_sent is not None and view.message.message_id < first_sent
+            view.set_class(dropped, "dropped")
+        self._show_notes(len(tree.path()) - len(path))
+
     async def _replace(self, path: Sequence[Message]) -> None:
         """Keep the views that the path begins with, remove the others, and add those that are missing."""
         views = self.views
         kept = _alike(views, path)
+        for view in views[:kept]:
+            if source := self._growing(view.message.message_id):
+                view.follow(source)
         for view in views[kept:]:
             await view.end_stream()
         with self.app.batch_update():
             await self._messages.remove_children(views[kept:])
-            added = [MessageView(one, self._tree.place(one.message_id)) for one in path[kept:]]
-            await self._messages.mount_all(added)
+            await self._messages.mount_all([self._made(one) for one in path[kept:]])
+
+    def _made(self, message: Message) -> MessageView:
+        place = self._tree.place(message.message_id)
+        return MessageView(message, place, self._growing(message.message_id))
 
 
 def _alike(views: Sequence[MessageView], path: Sequence[Message]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -83,14 +84,16 @@ class MessageView(Vertical, can_focus=True):
     class Grown(Posted):
         """A growing answer shows more than before."""
 
-    def __init__(self, message: Message, place: tuple[int, int]) -> None:
-        """``place`` is that of the message among its siblings, and their number."""
+    def __init__(
+        self, message: Message, place: tuple[int, int], source: Callable[[], Content] | None = None
+    ) -> None:
+        """``place``: of the message among its siblings, and their number. ``source``: as for `follow`."""
         super().__init__()
         self.message = message
         self.place = place
         self._folded = True
         self._stream: MarkdownStream | None = None
-        self._source: Callable[[], Content] | None = None
+        self._source = source
         self._timer: Timer | None = None
         self._shown = ""
 
@@ -107,7 +110,9 @@ class MessageView(Vertical, can_focus=True):
 
     async def on_mount(self) -> None:
         self._show_lines()
-        if self.message.role == "assistant" and self._source is None:
+        if self._source is not None:
+            self.follow(self._source)
+        elif self.message.role == "assistant":
             await self._show_whole()
 
     @property
@@ -140,19 +145,20 @@ class MessageView(Vertical, can_focus=True):
     async def finish(self, content: Content) -> None:
         """Show the answer as it is at its end."""
         await self.end_stream()
-        self._source = None
         self._take(content)
         self._show_lines()
         await self._show_whole()
 
     async def end_stream(self) -> None:
         """Show no more growth."""
+        self._source = None
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        if self._stream is not None:
-            await self._stream.stop()
-            self._stream = None
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            # The end of a stream is the cancellation of its task, which must not end the caller too.
+            await asyncio.gather(stream.stop(), return_exceptions=True)
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Show the place among the siblings."""

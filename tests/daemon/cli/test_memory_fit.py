@@ -1,0 +1,83 @@
+"""What loading takes is said before anything is loaded, and is what the engine then takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmd.api.messages import Load
+from llmd.embedded.opening import load_stored, user_directories
+from tests.serving.model import write_embedding_model, write_model
+
+Llmd = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def shared_probes(llmd: Llmd, probes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices are probed once for all tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(probes))
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LLMD_DEVICE", "reference")
+    return write_model(tmp_path / "data" / "llmd" / "models" / "tiny")
+
+
+def told(llmd: Llmd, *arguments: str) -> dict[str, str]:
+    lines = [line.split("  ", 1) for line in llmd("show", *arguments).out.splitlines()]
+    return {line[0]: line[-1].strip() for line in lines}
+
+
+def test_the_estimate_is_what_the_engine_takes(
+    llmd: Llmd, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLMD_KV_MEMORY", "1MiB")
+    monkeypatch.setenv("LLMD_SLOTS", "2")
+    (fit,) = json.loads(llmd("show", "tiny", "--json").out)["memory"]
+    load = Load(str(directory), device="reference", slots=2, kv_memory=1 << 20)
+    model = load_stored(load, user_directories())
+    (stage,) = model.loaded.stages
+    model.close()
+    assert (fit["weight_bytes"], fit["most_kv_bytes"]) == (stage.weight_bytes, stage.kv_bytes)
+    assert fit["step_bytes"] == stage.step_bytes
+    assert (fit["devices"], fit["slots"], fit["fits"]) == (["reference"], 2, True)
+
+
+def test_settings_of_the_model_change_what_it_needs(llmd: Llmd, directory: Path, tmp_path: Path) -> None:
+    def most_kv_bytes() -> int:
+        (fit,) = json.loads(llmd("show", "tiny", "--json").out)["memory"]
+        return int(fit["most_kv_bytes"])
+
+    before = most_kv_bytes()
+    assert llmd("config", "set", "kv_dtype", "f32", "--model", "tiny").code == 0
+    assert most_kv_bytes() == 2 * before
+    assert llmd("config", "set", "max_ctx", "256", "--model", "tiny").code == 0
+    assert most_kv_bytes() == before
+
+
+def test_whether_it_fits_is_said_with_the_numbers(
+    llmd: Llmd, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(llmd, "tiny")["fits here"].startswith("yes: at most ")
+    assert (
+        "of KV cache (most: 8 sequences at the full context) on reference" in told(llmd, "tiny")["to load it"]
+    )
+    (fit,) = json.loads(llmd("show", "tiny", "--json").out)["memory"]
+    least = fit["weight_bytes"] + fit["step_bytes"] + fit["least_kv_bytes"]
+    monkeypatch.setenv("LLMD_MAX_MEMORY", str(least))
+    assert told(llmd, "tiny")["fits here"].startswith("yes, with a smaller KV cache: ")
+    monkeypatch.setenv("LLMD_MAX_MEMORY", str(least - 1))
+    assert told(llmd, "tiny")["fits here"].startswith("no: at least ")
+    monkeypatch.setenv("LLMD_DEVICE", "absent")
+    assert "absent" in told(llmd, "tiny")["to load it"]
+    assert json.loads(llmd("show", "tiny", "--json").out)["memory"] == []
+
+
+def test_an_embedding_model_needs_no_cache_for_sequences(llmd: Llmd, directory: Path, tmp_path: Path) -> None:
+    embedder = write_embedding_model(tmp_path / "embedder")
+    assert told(llmd, str(embedder))["fits here"].startswith("yes: ")
