@@ -41,19 +41,20 @@ class Site:
             target = self.folder / path.relative_to(sources)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(path.read_text())
-        return self._announce(settings["name"], settings["version"], settings["entry-points"]["llmd"])
+        return self.announce(settings["name"], settings["version"], settings["entry-points"]["llmd"])
 
     def write(self, name: str, source: str, *, version: str = "1.0") -> PluginName:
         """Install a plugin of one module, whose text is given. The distribution is called ``made-NAME``."""
         module = f"made_{name}"
         (self.folder / f"{module}.py").write_text(source)
-        plugins = self._announce(f"made-{name}", version, {name: module})
+        plugins = self.announce(f"made-{name}", version, {name: module})
         return next(plugin for plugin in plugins if plugin.name == name)
 
     def plugins(self) -> list[PluginName]:
         return [plugin for plugin in discover() if plugin.distribution in self.installed]
 
-    def _announce(self, distribution: str, version: str, points: dict[str, str]) -> list[PluginName]:
+    def announce(self, distribution: str, version: str, points: dict[str, str]) -> list[PluginName]:
+        """Write the metadata of a distribution."""
         metadata = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         metadata.mkdir(exist_ok=True)
         (metadata / "METADATA").write_text(

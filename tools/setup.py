@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from tools.samples import JSON_SCHEMA_SUITE, LLAMA_CPP, Samples
@@ -59,6 +60,8 @@ def make_environment() -> bool:
     python = f"{sys.version} {sys.base_prefix}"
     native = ROOT / "plugins" / "backend_cpu"
     has_new_uv = Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
+    if not has_own_distributions():  # `llmd plugins uninstall` removes them, too
+        Stamps(ENVIRONMENT).forget("environment")
     has_synced = Stamps(ENVIRONMENT).run(
         "environment",
         [*locked(), native / "CMakeLists.txt", native / "csrc"],
@@ -123,6 +126,13 @@ def install_packages(folder: Path) -> None:
 def locked() -> list[Path]:
     """Return the files that determine which distributions are installed."""
     return [ROOT / "uv.lock", *(ROOT / name / "pyproject.toml" for name in DISTRIBUTIONS)]
+
+
+def has_own_distributions() -> bool:
+    """Whether every distribution of this workspace is installed in ``.venv``."""
+    projects = [path for path in locked() if path.name == "pyproject.toml"]
+    names = [tomllib.loads(path.read_text())["project"]["name"].replace("-", "_") for path in projects]
+    return all(any(ENVIRONMENT.glob(f"lib/python*/site-packages/{name}-*.dist-info")) for name in names)
 
 
 def install_uv() -> None:

@@ -44,6 +44,10 @@ class Stamps:
         stamp.write_text(digest)
         return True
 
+    def forget(self, step: str) -> None:
+        """Let a step run again."""
+        (self.folder / f".{step}.stamp").unlink(missing_ok=True)
+
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:

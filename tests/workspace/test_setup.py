@@ -56,6 +56,22 @@ def test_environments_are_made_once(workspace: Workspace) -> None:
     assert workspace.steps == ["uv", "environment"]
 
 
+def test_a_distribution_that_was_uninstalled_is_installed_again(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "llmd-backend-cpu"\n')
+    monkeypatch.setattr(setup, "locked", lambda: [project])
+    setup.make_environment()
+    about = setup.ENVIRONMENT / "lib" / "python3.11" / "site-packages" / "llmd_backend_cpu-0.1.0.dist-info"
+    about.mkdir(parents=True)
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment"]
+    about.rmdir()
+    setup.make_environment()
+    assert workspace.steps == ["uv", "environment", "environment"]
+
+
 def test_a_moved_workspace_makes_its_environments_anew(workspace: Workspace, tmp_path: Path) -> None:
     setup.make_environment()
     (tmp_path / "here").rename(tmp_path / "there")

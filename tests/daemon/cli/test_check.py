@@ -6,6 +6,7 @@ import io
 import json
 import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,13 @@ from tests.serving.terminal import terminal
 
 Llmd = Callable[..., Any]
 
+PARSER = """
+from llmd.api import Parser, hookimpl
+LLMD_API = 2
+@hookimpl
+def llmd_parsers():
+    return [Parser("loud", "reasoning", matches=lambda template: 0, load=print)]
+"""
 GOOD = CheckedCase("linear/f32", ok=True, nmse=1e-12, problem="")
 BAD = CheckedCase("rope exact", ok=False, nmse=None, problem="3 rows differ")
 
@@ -140,3 +148,18 @@ def test_the_devices_of_a_plugin_are_checked_with_it(monkeypatch: pytest.MonkeyP
     suite = check.run_suite("my-try", DeviceOptions(), CheckProgress(io.StringIO()))
     names = [case.name for case in suite.cases if case.ok]
     assert {"description", "imports only llmd.api", "norm/rms"} <= set(names)
+
+
+def test_a_plugin_is_also_found_by_its_distribution_and_by_what_it_provides(site: Site) -> None:
+    site.write("shout", PARSER)
+    for name in ("shout", "made-shout", "loud"):
+        cases = list(check.run_suite(name, DeviceOptions(), CheckProgress(io.StringIO())).cases)
+        assert [case.name for case in cases if "loud" in case.name], name
+
+
+def test_what_is_not_installed_is_to_be_installed_first(llmd: Llmd, tmp_path: Path) -> None:
+    done = llmd("check", "shout")
+    assert (done.code, "there is no device and no plugin 'shout'" in done.err) == (3, True)
+    assert "llmd plugins install PATH" in done.err
+    done = llmd("check", str(tmp_path))
+    assert (done.code, f"llmd plugins install {tmp_path}" in done.err) == (2, True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+from llmd.cli.reload import plugin_lines
 from tests.daemon.cli.conftest import Llmd
 from tests.serving.home import Home
 
@@ -37,3 +38,18 @@ def test_a_bad_value_is_named_and_nothing_changes(home: Home) -> None:
 
 def test_without_a_daemon_there_is_nothing_to_reload(llmd: Llmd, home: Home) -> None:
     assert home.llmd("reload").returncode == 6
+
+
+def test_a_changed_plugin_has_a_line_that_says_when_it_is_used() -> None:
+    plugin = {"plugin": "shout (made-shout 2.0)", "applies": "restart", "reason": "", "fix": ""}
+    lines = ["plugin changed: shout (made-shout 2.0) is used after a restart of the daemon"]
+    assert plugin_lines(plugin) == lines
+    broken = {**plugin, "reason": "importing made_shout raised E", "fix": "repair it"}
+    assert plugin_lines(broken) == [
+        (
+            "plugin changed: shout (made-shout 2.0) cannot be used: importing made_shout raised E;"
+            " until a restart, the daemon uses the code that it has loaded"
+        ),
+        "  fix: repair it",
+    ]
+    assert "restart" not in plugin_lines({**broken, "applies": "next_load"})[0]

@@ -91,7 +91,8 @@ def test_an_older_contract_asks_for_a_newer_plugin(site: Site) -> None:
     assert failure is not None
     assert failure.reason == "made-old 1.0 is built for plugin contract 1, but this llmd has 2"
     assert (
-        failure.fix == "run `llmd plugins install --upgrade made-old`, or `llmd plugins uninstall made-old`"
+        failure.fix
+        == "run `llmd plugins install --upgrade made-old`, or run `llmd plugins uninstall made-old`"
     )
 
 

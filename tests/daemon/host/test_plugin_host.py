@@ -120,7 +120,7 @@ def test_a_plugin_of_the_first_contract_is_refused_by_name_and_the_others_run(
         plugins.choose_device("old")
     assert (
         caught.value.hint
-        == "run `llmd plugins install --upgrade made-old`, or `llmd plugins uninstall made-old`"
+        == "run `llmd plugins install --upgrade made-old`, or run `llmd plugins uninstall made-old`"
     )
 
 

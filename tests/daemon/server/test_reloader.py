@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import ConfigError, LlmdError
+from llmd.host.code_changes import ChangedPlugin
 from llmd.server.reloader import ReloadReport
 from tests.plugin_sites import Site
 from tests.serving.http import chat, open_stream, send
@@ -148,3 +149,61 @@ def content(events: bytes) -> str:
     ]
     choices = [choice for line in data for choice in json.loads(line)["choices"]]
     return "".join(choice["delta"].get("content") or "" for choice in choices)
+
+
+def test_new_code_of_what_the_daemon_imported_needs_a_restart(home: Path, probes: Path, site: Site) -> None:
+    site.write("hello", DIALECT)
+    with running_daemon(directories_below(home, probes), models=()) as daemon:
+        assert daemon.reload() == ReloadReport()
+        (site.folder / "made_hello-1.0.dist-info").rename(site.folder / "gone")
+        site.write("hello", DIALECT.replace('"there"', '"again"'), version="2.0")
+        for _ in range(2):  # until the restart, each reload says so
+            report = daemon.reload()
+            assert (report.new_plugins, report.lost_plugins) == ((), ())
+            assert report.changed_plugins == (ChangedPlugin("hello (made-hello 2.0)", "restart"),)
+            assert send(daemon, "GET", "/hello").json == {"hello": "there"}
+
+
+def test_an_edit_that_breaks_a_plugin_is_reported_and_the_old_code_goes_on(
+    home: Path, probes: Path, site: Site
+) -> None:
+    site.write("hello", DIALECT)
+    with running_daemon(directories_below(home, probes), models=()) as daemon:
+        module = site.folder / "made_hello.py"
+        module.write_text("import no_such_module\n" + DIALECT)
+        (changed,) = daemon.reload().changed_plugins
+        assert (changed.plugin, changed.applies) == ("hello (made-hello 1.0)", "restart")
+        assert "No module named 'no_such_module'" in changed.reason
+        assert send(daemon, "GET", "/hello").json == {"hello": "there"}
+
+
+def test_a_plugin_that_is_repaired_is_used_at_once(home: Path, probes: Path, site: Site) -> None:
+    site.write("hello", "import no_such_module\n" + DIALECT)
+    with running_daemon(directories_below(home, probes), models=()) as daemon:
+        assert send(daemon, "GET", "/hello").status == 404
+        (site.folder / "made_hello.py").write_text(DIALECT)
+        assert daemon.reload().changed_plugins == (ChangedPlugin("hello (made-hello 1.0)", "now"),)
+        assert send(daemon, "GET", "/hello").json == {"hello": "there"}
+
+
+def test_a_plugin_that_returns_with_other_code_needs_a_restart(home: Path, probes: Path, site: Site) -> None:
+    site.write("hello", DIALECT)
+    with running_daemon(directories_below(home, probes), models=()) as daemon:
+        points = site.folder / "made_hello-1.0.dist-info" / "entry_points.txt"
+        text = points.read_text()
+        points.unlink()
+        assert daemon.reload().lost_plugins == ("hello (made-hello 1.0)",)
+        points.write_text(text)
+        (site.folder / "made_hello.py").write_text(DIALECT.replace('"there"', '"once more"'))
+        report = daemon.reload()
+        assert report.new_plugins == ()
+        assert [change.applies for change in report.changed_plugins] == ["restart"]
+
+
+def test_new_engines_get_new_code_of_devices(home: Path, probes: Path, site: Site, example: Path) -> None:
+    site.install_project(example)
+    with running_daemon(directories_below(home, probes), models=()) as daemon:
+        (site.folder / "llmd_backend_example" / "more.py").write_text("")
+        (change,) = daemon.reload().changed_plugins
+        assert (change.applies, change.reason) == ("next_load", "")
+        assert daemon.reload() == ReloadReport()

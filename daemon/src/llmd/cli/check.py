@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,13 +13,14 @@ import msgspec
 
 from llmd.api import INTEGER_FORMATS
 from llmd.api.device import DeviceOptions
-from llmd.api.errors import NotFoundError
+from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli.check_progress import CheckProgress
 from llmd.cli.completion.names import device_and_plugin_names
 from llmd.cli.composition import build_host, build_names
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.output import show_json
+from llmd.cli.plugins.choosing import plugins_named
 from llmd.cli.settings import JSON, THREADS, read_settings
 
 if TYPE_CHECKING:
@@ -59,9 +62,9 @@ def command(ctx: click.Context, /, *, name: str, threads: int | None, as_json: b
 
     NAME is a device that `llmd devices` shows: the conformance suite runs every op, every part, whole models,
     and checks row exactness, with the ops, KV dtypes and integer formats that the device claims. Or NAME is a
-    plugin that `llmd plugins list` shows: everything that it provides is checked, its devices too. The last
-    line lists what was not tested. On a terminal, a line shows the progress and the estimated time left.
-    Exits with 8 if a case fails.
+    plugin that `llmd plugins list` shows, its distribution, or something that it provides: everything that it
+    provides is checked, its devices too. The last line lists what was not tested. On a terminal, a line shows
+    the progress and the estimated time left. Exits with 8 if a case fails.
     """
     cases = []
     options = DeviceOptions(read_settings(None, threads=threads).config.engine.threads)
@@ -87,17 +90,48 @@ def run_suite(name: str, options: DeviceOptions, progress: CheckProgress) -> Sui
     Raises:
         NotFoundError: there is no device and no plugin of that name.
         PluginError: the device cannot be used.
+        ConfigError: it is a path.
     """
+    refuse_path(name)
     host = build_host()
-    plugin = next((one for one in build_names() if one.name == name), None)
+    plugin = next(iter(plugins_named(name, build_names())), None)
     if plugin is None or "backend" in provided_by(host, plugin):
         try:
             return device_suite(host, host.find_device(name), options, progress)
-        except NotFoundError:
+        except NotFoundError as error:
+            plugin = plugin or providing(host, name)
             if plugin is None:
-                raise
+                raise NotFoundError(
+                    f"there is no device and no plugin {name!r}",
+                    hint=f"{error.hint} and `llmd plugins list`. A plugin that is not installed cannot be checked:"
+                    " run `llmd plugins install PATH` first",
+                ) from error
     skipped: list[NotTested] = []
     return Suite(_plugin_results(host, plugin, options, progress, skipped), skipped=skipped)
+
+
+def refuse_path(name: str) -> None:
+    """Refuse a folder or a wheel, which is no name.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if ("/" in name or name.startswith((".", "~")) or name.endswith(".whl")) and Path(
+        name
+    ).expanduser().exists():
+        raise ConfigError(
+            f"{name} is a path, and only what is installed can be checked",
+            hint=f"install it first: `llmd plugins install {shlex.quote(name)}`, then run `llmd check` with the"
+            " name that is printed",
+        )
+
+
+def providing(host: PluginHost, name: str) -> PluginName | None:
+    """Return the plugin that provides something of that name, such as a parser; None if there is none."""
+    return next(
+        (one for one in host.names if any(name in names for names in host.summary(one).provides.values())),
+        None,
+    )
 
 
 def device_suite(

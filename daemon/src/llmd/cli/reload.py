@@ -16,6 +16,11 @@ WHEN = {
     "next_load": "in force when a model is loaded next",
     "restart": "needs a restart of the daemon",
 }
+USED = {
+    "now": "is used from now on",
+    "next_load": "is used by models that are loaded from now on",
+    "restart": "is used after a restart of the daemon",
+}
 
 
 @click.command("reload")
@@ -46,7 +51,20 @@ def lines_of(report: dict[str, Any]) -> list[str]:
     ]
     lines += [f"plugin removed: {name}" for name in report["lost_plugins"]]
     lines += [f"plugin added: {name}" for name in report["new_plugins"]]
+    lines += [line for plugin in report.get("changed_plugins", ()) for line in plugin_lines(plugin)]
     return lines or ["nothing has changed"]
+
+
+def plugin_lines(changed: dict[str, Any]) -> list[str]:
+    """Return the lines for a plugin whose code changed: when it is used, or why not and what to do."""
+    plugin, reason = changed["plugin"], changed["reason"]
+    if not reason:
+        return [f"plugin changed: {plugin} {USED[changed['applies']]}"]
+    until = "; until a restart, the daemon uses the code that it has loaded"
+    return [
+        f"plugin changed: {plugin} cannot be used: {reason}{until if changed['applies'] == 'restart' else ''}",
+        f"  fix: {changed['fix']}",
+    ]
 
 
 def _text(change: dict[str, Any], which: str, setting_text: Any) -> str:

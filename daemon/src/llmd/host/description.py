@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
+import shlex
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -13,8 +15,10 @@ import pluggy
 from llmd.api import hooks
 from llmd.api.errors import PluginError
 from llmd.api.plugins import API_VERSION, Architecture, Backend, Command, Dialect, Parser, Transport
+from llmd.host.installation.own import how_to_restore, own_distribution
 from llmd.host.kinds import KINDS, Kind
 from llmd.host.names import CORE_DISTRIBUTION, PluginName
+from llmd.host.source import source_of
 from llmd.host.states import Failure, Summary
 
 log = logging.getLogger(__name__)
@@ -61,15 +65,25 @@ def summarize(plugin: PluginName) -> Summary:
 
 
 def _import(plugin: PluginName) -> ModuleType:
+    known = set(sys.modules)
     try:
         return importlib.import_module(plugin.module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # plugin code may raise anything, even SystemExit
+        _forget_modules(plugin, known)
         log.warning("plugin_import_failed", exc_info=True, extra={"plugin": plugin.name})
         raise PluginError(
             f"importing {plugin.module} raised {_shown(error)}", hint=replacement(plugin)
         ) from error
+
+
+def _forget_modules(plugin: PluginName, known: set[str]) -> None:
+    """Drop the modules that a failed import left, all but ``known``: a repaired plugin is imported whole."""
+    package = plugin.module.rpartition(".")[0] or plugin.module
+    for name in set(sys.modules) - known:
+        if f"{name}.".startswith(f"{package}.") and not plugin.built_in:
+            del sys.modules[name]
 
 
 def _check_contract(plugin: PluginName, module: ModuleType) -> None:
@@ -86,7 +100,7 @@ def _check_contract(plugin: PluginName, module: ModuleType) -> None:
         f"{name} {plugin.version} is built for plugin contract {stated}, but this llmd has {API_VERSION}",
         hint=f"upgrade {CORE_DISTRIBUTION}, or run `llmd plugins install {name}==VERSION` with an older version"
         if stated > API_VERSION
-        else f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`",
+        else f"run `llmd plugins install --upgrade {name}`, or run `llmd plugins uninstall {name}`",
     )
 
 
@@ -126,7 +140,19 @@ def replacement(plugin: PluginName) -> str:
     name = plugin.distribution
     if plugin.built_in:
         return f"reinstall {name} with the program that installed it, or run `llmd plugins disable {plugin.name}`"
-    return f"run `llmd plugins install --upgrade {name}`, or `llmd plugins uninstall {name}`"
+    return f"{_repair(name)}, or run `llmd plugins uninstall {name}`"
+
+
+def _repair(distribution: str) -> str:
+    """Return how a distribution gets other code: from its folder or wheel, the clone of llmd, or an index."""
+    if own := own_distribution(distribution):
+        return how_to_restore(own)
+    source = source_of(distribution)
+    if source is None:
+        return f"run `llmd plugins install --upgrade {distribution}`"
+    if source.editable:
+        return f"repair its sources in {source.place}"
+    return f"repair it and run `llmd plugins install {shlex.quote(source.place)}`"
 
 
 def _documentation() -> str:

@@ -23,8 +23,13 @@ DEVICE_NODES = ("/dev/dri", "/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd")
 
 def plugin_fingerprint(plugin: PluginName) -> str:
     """Return a digest that changes with the plugin, the files of its package, the core and Python."""
-    files = (f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in _stats(plugin.module))
-    return _digest([repr(plugin), metadata.version(CORE_DISTRIBUTION), sys.version, *files])
+    core = metadata.version(CORE_DISTRIBUTION)
+    return _digest([repr(plugin), core, sys.version, *_file_states(plugin.module)])
+
+
+def files_fingerprint(module: str) -> str:
+    """Return a digest that changes with the files of a module's package."""
+    return _digest(_file_states(module))
 
 
 def machine_fingerprint() -> str:
@@ -51,8 +56,10 @@ def benchmark_fingerprint(plugin: PluginName, machine: str, hardware: str) -> st
     return _digest([plugin_fingerprint(plugin), machine, hardware])
 
 
-def _stats(module: str) -> Iterable[tuple[Path, os.stat_result]]:
-    return ((path, path.stat()) for path in module_files(module))
+def _file_states(module: str) -> Iterable[str]:
+    """Yield each file of a module's package with its size and the time of its last change."""
+    stats = ((path, path.stat()) for path in module_files(module))
+    return (f"{path}:{stat.st_size}:{stat.st_mtime_ns}" for path, stat in stats)
 
 
 def _cpu_model() -> list[str]:

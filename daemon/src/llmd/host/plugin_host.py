@@ -12,6 +12,8 @@ from llmd.api.plugins import Architecture, Backend, Dialect, Parser, Transport
 from llmd.host.cache import Cache
 from llmd.host.catalog import Catalog
 from llmd.host.claims import settle
+from llmd.host.code_changes import IN_DAEMON
+from llmd.host.description import replacement
 from llmd.host.devices import DeviceState, FailedBackend, best
 from llmd.host.listing import disabled_summary
 from llmd.host.names import PluginName
@@ -45,9 +47,12 @@ class PluginHost:
         self._catalog = Catalog(cache)
         self._names = tuple(plugins)
         self._user_disabled = frozenset(disabled)
-        self._probes = Probes(Prober(cache, trial=trial), self._names)
+        self._prober = Prober(cache, trial=trial)
+        self._probes = Probes(self._prober, self._names)
         self._settled: dict[PluginName, Summary] | None = None
         self._late: dict[PluginName, Failure] = {}
+        self._in_use: dict[PluginName, Failure] = {}
+        self._apart: dict[PluginName, Summary] = {}
         self._isolated = ""
 
     @property
@@ -60,6 +65,37 @@ class PluginHost:
         return tuple(
             state_of(plugin, summary, self._verdict(plugin)) for plugin, summary in self._summaries().items()
         )
+
+    def describe_apart(self, plugin: PluginName, last: Summary) -> Failure | None:
+        """Describe a plugin in a child process, since this process has imported older code of it; return its
+        failure.
+
+        ``last`` is the summary of that older code. If the new code fails, this process goes on with the older
+        one where it runs here; devices and architectures are disabled, since engines would run the new one.
+        """
+        failure = self._probes.run([plugin]).get(plugin)
+        self._apart[plugin] = last if failure else self._probes.summary(plugin)
+        if failure and not IN_DAEMON & set(last.provides):
+            self._disable(plugin, failure)
+        return failure
+
+    def note_failure(self, kind: str, name: str, error: Exception) -> None:
+        """Note that something that a plugin provides, other than a device, raised an error while it was used.
+
+        The plugin is listed as failed, also by other processes, but stays in use for what is loaded later.
+        """
+        for plugin, summary in self._summaries().items():
+            if name in summary.provides.get(kind, ()) and not summary.failure:
+                reason = f"its {kind} {name} raised {type(error).__name__}: {error}"
+                fix = f"{replacement(plugin)}; the traceback is in the daemon's log"
+                failure = self._in_use[plugin] = Failure("open", reason, fix)
+                self._log(plugin, failure)
+                if "backend" not in summary.provides:  # devices are probed, and their reports mean more
+                    self._prober.store_failure(plugin, summary, failure)
+
+    def summary(self, plugin: PluginName) -> Summary:
+        """Return what a plugin provides, or its failure."""
+        return self._summaries().get(plugin) or Summary()
 
     def backends(self) -> dict[str, Backend]:
         return {one.name: one for one in self._all("backend")}
@@ -182,7 +218,9 @@ class PluginHost:
     def _settle(self, summarize: Callable[[PluginName], Summary]) -> dict[PluginName, Summary]:
         """Summarize all plugins except those that the user disabled, which are not imported."""
         return settle(
-            (plugin, disabled_summary(plugin) if plugin.name in self._user_disabled else summarize(plugin))
+            (plugin, disabled_summary(plugin))
+            if plugin.name in self._user_disabled
+            else (plugin, self._apart.get(plugin) or summarize(plugin))
             for plugin in self._names
         )
 
@@ -234,8 +272,8 @@ class PluginHost:
         log.warning("plugin_set_aside", extra=fields)
 
     def _verdict(self, plugin: PluginName) -> Verdict | None:
-        if plugin in self._late:
-            return Verdict(self._late[plugin])
+        if failure := self._late.get(plugin) or self._in_use.get(plugin):
+            return Verdict(failure)
         return Verdict() if plugin in self._probes else None
 
     def _isolate(self, backend: str) -> None:
@@ -256,6 +294,18 @@ class PluginHost:
         hint = f"usable devices: {usable}; see `llmd devices`"
         backend, _, _ = name.partition(":")
         raise self._blamed("backend", backend) or NotFoundError(f"there is no device {name!r}", hint=hint)
+
+    def why_absent(self, kind: str, name: str) -> PluginError | None:
+        """Return why something is not there: its plugin failed, or the user disabled it. None: no plugin
+        provides it.
+        """
+        if failed := self._blamed(kind, name):
+            return failed
+        for plugin in self._names:
+            known = self._catalog.known(plugin) if plugin.name in self._user_disabled else None
+            if known and name in known.provides.get(kind, ()):
+                return Failure.disabled(plugin).error(plugin)
+        return None
 
     def _blamed(self, kind: str, name: str) -> PluginError | None:
         """Return the failure of a plugin that has or provides a name: it is more helpful than "not found"."""

@@ -81,6 +81,12 @@ class Prober:
             self._cache.put(DESCRIPTION, plugin.key, plugin_fingerprint(plugin), report.summary)
         return report
 
+    def store_failure(self, plugin: PluginName, summary: Summary, failure: Failure) -> None:
+        """Store the failure of a plugin that was in use, so that other processes show it."""
+        fingerprint = probe_fingerprint(plugin, self._machine, self._trial)
+        report = ProbeReport(summary, failure=failure, taken_at=self._clock())
+        self._cache.put(PROBE, plugin.key, fingerprint, report)
+
     def _holds(self, report: ProbeReport, trust: Trust) -> bool:
         if report.passed:
             return trust != "nothing"
@@ -116,6 +122,10 @@ class Probes:
     def device(self, name: str) -> DeviceState | None:
         """Return the device of that name, or None."""
         return named(name, self.devices())
+
+    def summary(self, plugin: PluginName) -> Summary:
+        """Return the summary of a plugin that was probed."""
+        return self._reports[plugin].summary
 
     def __contains__(self, plugin: object) -> bool:
         return plugin in self._reports

@@ -14,6 +14,10 @@ class UnavailableError(LlmdError):
         self.retry_after_s = retry_after_s
 
 
+class ParserMissingError(UnavailableError):
+    """The model needs a parser of a plugin that failed or is disabled."""
+
+
 class BusyError(LlmdError):
     """The server is at capacity. ``code`` names the limit; ``retry_after_s`` estimates when there is room."""
 
@@ -41,6 +45,8 @@ class ForbiddenError(LlmdError):
     """The client may not do this; ``code`` names the check that refused it."""
 
     exit_code = 4
+    key = ""
+    """The name of the API key that it sent; empty if it sent none."""
 
     def __init__(self, message: str, *, code: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -10,11 +10,13 @@ from msgspec import Struct, structs
 
 from llmd.config import Address, Settings
 from llmd.config.changes import Change, changes, without_restart
+from llmd.host.code_changes import ChangedPlugin
 from llmd.host.plugin_host import PluginHost
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.http.access import Access
 from llmd.server.http.listeners import check_exposure
 from llmd.server.http.origins import allowed_origins
+from llmd.server.loaded_plugins import LoadedPlugins, PluginChanges
 from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.model_loading import ModelLoading, queue_limits
 from llmd.server.models.model_manager import ModelManager
@@ -43,6 +45,8 @@ class ReloadReport(Struct, frozen=True):
     changed: tuple[Change, ...] = ()
     new_plugins: tuple[str, ...] = ()
     lost_plugins: tuple[str, ...] = ()
+    changed_plugins: tuple[ChangedPlugin, ...] = ()
+    """Plugins with another version or other files than before."""
 
 
 class Reloader:
@@ -67,6 +71,7 @@ class Reloader:
         self._access = access
         self._addresses = addresses
         self._use_log_level = use_log_level
+        self._plugins = LoadedPlugins(loading.host)
 
     async def apply(self, front: Front, read: Callable[[], Inputs]) -> ReloadReport:
         """Read the inputs again; use all of them, or raise and change nothing.
@@ -74,7 +79,7 @@ class Reloader:
         Raises:
             LlmdError: the inputs cannot be read, or a value cannot be used.
         """
-        inputs, parts = await self._service.in_thread(self._checked, read)
+        inputs, parts, plugins = await self._service.in_thread(self._checked, read)
         old = self._loading.settings
         settings = without_restart(old, inputs.settings)
         check_exposure(
@@ -83,28 +88,30 @@ class Reloader:
         )
         # From here on nothing fails.
         report = ReloadReport(
-            tuple(changes(old, inputs.settings)), *_plugins(self._loading.host, inputs.host)
+            tuple(changes(old, inputs.settings)), plugins.new, plugins.lost, plugins.changed
         )
         self._use(front, parts, settings, inputs)
+        self._plugins.use(plugins)
         await self._kept.begin(inputs.models)
-        if report.new_plugins or report.lost_plugins:
+        if report.new_plugins or report.lost_plugins or report.changed_plugins:
             await self._engines.replace_spare()
         for change in report.changed:
             logger.info("setting_changed", extra={"setting": change.setting, "applies": change.applies})
         return report
 
-    def _checked(self, read: Callable[[], Inputs]) -> tuple[Inputs, FrontParts]:
+    def _checked(self, read: Callable[[], Inputs]) -> tuple[Inputs, FrontParts, PluginChanges]:
         """Read and check everything. Runs in a thread, because plugins that are new are imported."""
         from llmd.server.frontend import FrontParts
 
         inputs = read()
-        if inputs.host.names == self._loading.host.names:  # it knows what it has probed
+        plugins = self._plugins.changes(self._loading.host, inputs.host)
+        if not plugins:  # the old host knows what it has probed
             inputs = structs.replace(inputs, host=self._loading.host)
         settings = inputs.settings
-        check_parsers(inputs.host.parsers(), settings)
+        check_parsers(inputs.host, settings)
         server = settings.config.server
         origins = allowed_origins(server.listen.allow_origin, settings.origins["server.allow_origin"].source)
-        return inputs, FrontParts(server, inputs.host.dialects().values(), origins)
+        return inputs, FrontParts(server, inputs.host.dialects().values(), origins), plugins
 
     def _use(self, front: Front, parts: FrontParts, settings: Settings, inputs: Inputs) -> None:
         server = settings.config.server
@@ -119,9 +126,3 @@ class Reloader:
             model.supervisor.admission.limits = queue_limits(config)
             model.supervisor.buffer_tokens = config.server.queue.buffer_tokens
         self._use_log_level(server.log_level)
-
-
-def _plugins(old: PluginHost, new: PluginHost) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the plugins that have come and those that have gone; an upgraded one counts as both."""
-    before, after = set(old.names), set(new.names)
-    return tuple(sorted(map(str, after - before))), tuple(sorted(map(str, before - after)))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from llmd.api.device import DeviceInfo
+from llmd.cli.composition import build_host
 from llmd.cli.doctor.plugins import device_checks, plugin_checks
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
@@ -19,6 +20,13 @@ from tests.plugin_sites import Site
 Llmd = Callable[..., Any]
 
 PLUGIN = PluginName("made", "made", "made-made", "1.0")
+SHAKY = """
+from llmd.api import Parser, hookimpl
+LLMD_API = 2
+@hookimpl
+def llmd_parsers():
+    return [Parser("shaky", "calls", matches=lambda template: 0, load=print)]
+"""
 NO_DRIVER = """
 from llmd.api import Backend, DeviceInfo, hookimpl
 LLMD_API = 2
@@ -116,3 +124,11 @@ def test_no_usable_device_is_a_failure() -> None:
     (check,) = device_checks([])
     assert (check.id, check.status) == ("devices", "fail")
     assert check.fix
+
+
+def test_an_error_of_a_parser_in_use_is_known_to_the_doctor(llmd: Llmd, site: Site) -> None:
+    site.write("shaky", SHAKY)
+    build_host().note_failure("parser", "shaky", RuntimeError("it cannot read"))
+    checks = {check["id"]: check for check in json.loads(llmd("doctor", "plugins", "--json").out)["checks"]}
+    assert checks["plugin:shaky"]["status"] == "fail"
+    assert "its parser shaky raised RuntimeError: it cannot read" in checks["plugin:shaky"]["seen"]

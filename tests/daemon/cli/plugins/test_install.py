@@ -12,7 +12,7 @@ import pytest
 
 from llmd.api.device import DeviceInfo
 from llmd.cli.composition import build_choices
-from llmd.cli.plugins.install import described, remember, show_changes, show_result
+from llmd.cli.plugins.install import described, import_notes, remember, show_changes, show_result
 from llmd.host.devices import DeviceState
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.installer import Change, Plan
@@ -21,6 +21,7 @@ from llmd.host.names import PluginName
 from llmd.host.probing import ProbeReport
 from llmd.host.states import Summary
 from tests.packaging.made_wheels import make_plugin
+from tests.plugin_sites import Site
 
 Llmd = Callable[..., Any]
 
@@ -99,3 +100,14 @@ def test_what_was_installed_is_remembered(llmd: Llmd, tmp_path: Path) -> None:
     }
     build_choices().add_installed(Path(sys.prefix), "made-gone", "made-gone")
     assert "missing" in llmd("plugins", "list").out
+
+
+def test_a_plugin_that_imports_more_than_the_contract_is_warned_of(site: Site) -> None:
+    good = site.write("good", "from llmd.api import hookimpl\n")
+    bad = site.write("bad", "import json\nfrom llmd.server.service import Service\n")
+    odd = site.write("odd", "this is no Python\n")
+    (note,) = import_notes([good, odd, bad])
+    assert note.startswith(
+        "bad may stop working with another version of llmd: made_bad.py:2 imports llmd.server"
+    )
+    assert note.endswith("`llmd check bad` shows all")

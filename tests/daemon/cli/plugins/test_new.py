@@ -72,3 +72,12 @@ def test_the_tests_of_a_new_project_pass(llmd: Llmd, tmp_path: Path, kind: str) 
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("command", "run"), ("tool-parser", "hermes"), ("backend", "cpu")]
+)
+def test_a_name_of_llmd_is_refused(llmd: Llmd, tmp_path: Path, kind: str, name: str) -> None:
+    done = llmd("plugins", "new", kind, name, "--path", str(tmp_path / "there"))
+    assert (done.code, "choose another name" in done.err) == (9, True)
+    assert not (tmp_path / "there").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_choices
-from llmd.cli.plugins.uninstall import distribution_of
+from llmd.cli.plugins.uninstall import confirm_if_own, distribution_of
 from llmd.host.names import CORE_DISTRIBUTION, PluginName
 
 Llmd = Callable[..., Any]
@@ -60,3 +62,23 @@ def test_a_missing_plugin_is_forgotten(llmd: Llmd) -> None:
     assert document["changes"] == []
     assert "no longer expects it" in document["notes"][0]
     assert build_choices().installed_in(Path(sys.prefix)) == {}
+
+
+def test_a_part_of_llmd_is_not_removed_without_yes() -> None:
+    with pytest.raises(ConfigError, match="llmd-backend-cpu is a part of llmd") as caught:
+        confirm_if_own("LLMD_backend_cpu", sure=False, may_ask=True)  # these tests have no terminal
+    assert "`llmd plugins disable cpu` leaves it installed" in caught.value.hint
+    assert "--yes removes it" in caught.value.hint
+    assert "installs" in confirm_if_own("llmd-backend-cpu", sure=True, may_ask=False)
+    assert confirm_if_own("made-one", sure=False, may_ask=False) == ""
+
+
+def test_on_a_terminal_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = io.StringIO("n\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    with pytest.raises(click.Abort):
+        confirm_if_own("llmd-tui", sure=False, may_ask=True)
+    assert "`llmd plugins disable tui`" in capsys.readouterr().err

@@ -6,14 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import PluginError
 from llmd.host.cache import Cache
-from llmd.host.installation.acceptance import Acceptance, Installed
+from llmd.host.devices import DeviceState
+from llmd.host.installation.acceptance import Acceptance, Installed, faulty_devices
 from llmd.host.installation.distributions import plugins_in
 from llmd.host.listing import known_states
-from llmd.host.names import DEVICE_TRIAL
+from llmd.host.names import DEVICE_TRIAL, PluginName
+from llmd.host.probing import ProbeReport
 from llmd.host.states import DESCRIPTION, Summary
+from tests.packaging.made_wheels import PLUGIN
 from tests.plugin_sites import Site
+
+TOY = PluginName("toy", "toy", "made-toy", "1.0")
 
 
 @pytest.fixture
@@ -66,3 +72,41 @@ def test_a_new_version_may_have_the_names_of_the_old_one(site: Site, elsewhere: 
     assert cache.get(DESCRIPTION, installed.key, "", Summary) is None
     elsewhere.install("twin_one")
     Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
+
+
+def test_a_backend_that_computes_wrongly_is_refused(elsewhere: Site, cache: Cache, example: Path) -> None:
+    elsewhere.install_project(example)
+    linear = elsewhere.folder / "llmd_backend_example" / "kernels" / "linear.py"
+    linear.write_text(linear.read_text().replace("x @ self._matrix.T", "x @ (self._matrix.T * 1.01)"))
+    with pytest.raises(PluginError, match=r"was not installed: device example: linear/f32: NMSE") as caught:
+        Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
+    assert "`llmd check example` then shows each case" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("devices", "faulty"),
+    [
+        ([("one", 5, False)], ["one"]),
+        ([("one", 5, False), ("two", 1, True)], []),
+        ([("absent", 0, False)], []),
+        ([("absent", 0, False), ("one", 5, False)], ["one"]),
+        ([], []),
+    ],
+)
+def test_one_device_must_work_if_the_hardware_is_there(
+    devices: list[tuple[str, int, bool]], faulty: list[str]
+) -> None:
+    states = tuple(
+        DeviceState(DeviceInfo(name, "toy", score, 1, (), (), ()), "toys", TOY, ok=ok)
+        for name, score, ok in devices
+    )
+    assert [one.info.name for one in faulty_devices(ProbeReport(Summary(), states))] == faulty
+
+
+def test_a_command_of_llmd_is_no_name_for_a_plugin(elsewhere: Site, cache: Cache) -> None:
+    plugin = elsewhere.folder / "made_mine.py"
+    elsewhere.announce("made-mine", "1.0", {"mine": "made_mine"})
+    plugin.write_text(PLUGIN.format(command="run"))
+    with pytest.raises(PluginError, match="claims the command 'run', which llmd-daemon") as caught:
+        Acceptance(cache)(plugins_in([elsewhere.folder]), (str(elsewhere.folder),))
+    assert caught.value.hint == "nothing was changed; the name belongs to llmd; give the plugin another one"

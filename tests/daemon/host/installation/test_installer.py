@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import ConfigError, NotFoundError, PluginError
+from llmd.api.errors import ConfigError, ConflictError, NotFoundError, PluginError
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.installer import Change, Installer
 from llmd.host.installation.pip import Pip
 from llmd.host.installation.targets import Target
+from tests.packaging.made_wheels import make_plugin
 from tests.plugin_sites import Site
 
 
@@ -59,3 +60,18 @@ def test_the_core_is_not_installed_as_a_plugin(installer: Installer) -> None:
         installer.plan(Target("Click>=1", is_file=False), upgrade=True),
     ):
         pass
+
+
+def test_a_plugin_with_the_name_of_a_part_of_llmd_does_not_replace_it(
+    site: Site, installer: Installer, tmp_path: Path
+) -> None:
+    site.announce("llmd-backend-cpu", "0.1.0", {"cpu": "made_cpu"})
+    wheel = make_plugin(tmp_path, "llmd-backend-cpu", "0.1.0")
+    with (
+        pytest.raises(ConflictError, match="is not newer"),
+        installer.plan(Target(str(wheel), is_file=True), upgrade=False),
+    ):
+        pass
+    newer = make_plugin(tmp_path, "llmd-backend-cpu", "0.2.0")
+    with installer.plan(Target(str(newer), is_file=True), upgrade=False) as plan:
+        assert plan.changes == [Change("llmd-backend-cpu", "0.1.0", "0.2.0")]

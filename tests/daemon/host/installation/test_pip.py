@@ -49,6 +49,16 @@ def test_a_conflict_with_the_core_is_a_sentence() -> None:
     assert error.hint.startswith("nothing was changed")
 
 
+def test_all_requirements_of_the_distribution_in_conflict_are_named() -> None:
+    several = CONFLICT.replace(
+        "    made-plugin 1.0 depends on click<1\n",
+        "    made-plugin 1.0 depends on click>=0.1\n"
+        "    made-plugin 1.0 depends on click>=9\n"
+        "    made-plugin 1.0 depends on numpy>=1\n",
+    )
+    assert "it needs click>=0.1 and click>=9, but llmd runs with click 8.5.1" in failure(several, "").message
+
+
 def test_another_failure_shows_the_last_errors_of_pip() -> None:
     error = failure("Collecting a\n", "WARNING: old\nERROR: first\nERROR: second\nERROR: third\n")
     assert error.message == "the plugin cannot be installed: second\nthird"
@@ -65,6 +75,13 @@ def test_what_no_index_has_leads_to_the_search_or_to_a_folder(
     (tmp_path / "llmd-backend-gpu").mkdir()
     error = failure("", "ERROR: No matching distribution found for llmd-backend-gpu\n")
     assert error.hint.endswith("write ./llmd-backend-gpu")
+
+
+@pytest.mark.parametrize("name", ["cpu", "llmd-backend-cpu"])
+def test_for_a_part_of_llmd_the_hint_says_where_it_is_from(name: str) -> None:
+    hint = failure("", f"ERROR: No matching distribution found for {name}\n").hint
+    assert "llmd-backend-cpu is a part of llmd, which is in no package index" in hint
+    assert "make" in hint
 
 
 def test_resolves_and_unpacks_without_touching_this_environment(tmp_path: Path, offline: Pip) -> None:

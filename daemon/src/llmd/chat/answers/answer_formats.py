@@ -12,6 +12,7 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError
 from llmd.api.parsing import CallFormat, ReasoningMarks
 from llmd.api.plugins import Parser
+from llmd.chat.answers.guarded_calls import OnFailure, guarded
 from llmd.chat.tools.call_ids import demands_short_ids
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ class ParserChoice(Struct, frozen=True):
     """All parsers by name."""
     calls: str = AUTO
     reasoning: str = AUTO
+    on_failure: OnFailure = lambda _parser, _error: None
+    """Called when a parser of calls raises an error while it reads an answer."""
 
 
 Reads = Literal["calls", "reasoning"]
@@ -60,7 +63,7 @@ def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerForm
     source = "\n".join(templates)
     calls = _chosen(choice, "calls", choice.calls, source)
     if calls is None and choice.calls == AUTO:
-        calls = _loaded(choice.parsers.get(FALLBACK))
+        calls = _loaded(choice.parsers.get(FALLBACK), choice.on_failure)
     reasoning = _chosen(choice, "reasoning", choice.reasoning, source)
     assert calls is None or isinstance(calls, CallFormat)
     assert reasoning is None or isinstance(reasoning, ReasoningMarks)
@@ -82,9 +85,10 @@ def _chosen(
     if asked == AUTO:
         scores = {name: _score(parser, source) for name, parser in parsers.items()}
         best = max(scores, key=lambda name: scores[name], default=None)
-        return _loaded(parsers[best]) if best is not None and scores[best] > 0 else None
+        found = parsers[best] if best is not None and scores[best] > 0 else None
+        return _loaded(found, choice.on_failure)
     check_parser(choice.parsers, reads, asked, "tool_parser" if reads == "calls" else "reasoning_parser")
-    return _loaded(parsers[asked])
+    return _loaded(parsers[asked], choice.on_failure)
 
 
 def check_parser(parsers: Mapping[str, Parser], reads: Reads, asked: str, setting: str) -> None:
@@ -113,7 +117,7 @@ def _score(parser: Parser, source: str) -> int:
         return 0
 
 
-def _loaded(parser: Parser | None) -> CallFormat | ReasoningMarks | None:
+def _loaded(parser: Parser | None, on_failure: OnFailure) -> CallFormat | ReasoningMarks | None:
     """Load a parser. None if it fails: answers are then plain text."""
     if parser is None:
         return None
@@ -129,4 +133,4 @@ def _loaded(parser: Parser | None) -> CallFormat | ReasoningMarks | None:
             extra={"parser": parser.name, "reason": f"load() did not return a {wanted.__name__}"},
         )
         return None
-    return loaded
+    return guarded(loaded, parser.name, on_failure) if isinstance(loaded, CallFormat) else loaded

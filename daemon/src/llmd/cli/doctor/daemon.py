@@ -11,7 +11,8 @@ from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.cli.doctor.check import Check, Surroundings, quoted
 from llmd.cli.doctor.listening_process import Listening, on_port, on_socket
 from llmd.cli.doctor.patience import ANSWER_LIMIT_S, is_refusal, patient_client
-from llmd.client import EXIT_TIMEOUT, Client
+from llmd.client import Client
+from llmd.client_connection import EXIT_TIMEOUT
 from llmd.config import Address, UnixAddress
 
 LARGE_LOG_BYTES = 100 << 20
@@ -25,7 +26,10 @@ def checks(around: Surroundings) -> Iterator[Check]:
         yield Check("daemon", "fail", error.message, error.hint)
     else:
         key = origin.removal("client.api_key") if origin.value else ""
-        yield daemon_check(client, version("llmd-daemon"), key)
+        daemon = daemon_check(client, version("llmd-daemon"), key)
+        yield daemon
+        if daemon.status == "ok":
+            yield from failed_models(client)
     yield log_check(around.directories.log)
 
 
@@ -43,6 +47,18 @@ def daemon_check(client: Client, mine: str, key_removal: str) -> Check:
         seen = f"version {its} runs at {address}, this is {mine}"
         return Check("daemon", "warn", seen, "stop it; commands start a new one: `llmd stop --daemon`")
     return Check("daemon", "ok", f"version {its} at {address}")
+
+
+def failed_models(client: Client) -> Iterator[Check]:
+    """Report the models of a running daemon that have failed."""
+    try:
+        rows = client.ps()
+    except LlmdError:  # no daemon runs, or the key may not ask
+        return
+    for row in rows:
+        if row["status"] == "failed":
+            name = row["name"]
+            yield Check(f"loaded:{name}", "fail", row["error"], f"start it again: `llmd load {quoted(name)}`")
 
 
 def _unanswered(error: LlmdError, address: Address, key_removal: str) -> Check:

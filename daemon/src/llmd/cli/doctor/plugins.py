@@ -6,15 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from llmd.cli.composition import build_host, build_names
 from llmd.cli.doctor.check import Check, Surroundings
-from llmd.cli.plugins.listing import missing_plugins
+from llmd.cli.plugins.listing import all_states, missing_plugins
 from llmd.host.devices import DeviceState, best
 from llmd.host.states import PluginState
 
 
 def checks(_around: Surroundings) -> Iterator[Check]:
     host = build_host()
-    yield from plugin_checks((*host.examine(), *missing_plugins(build_names())))
+    in_use = {key_of(state): state for state in all_states() if state.phase == "open"}
+    states = [in_use.get(key_of(state), state) for state in host.examine()]
+    yield from plugin_checks((*states, *missing_plugins(build_names())))
     yield from device_checks(host.devices())
+
+
+def key_of(state: PluginState) -> tuple[str, str]:
+    """Identify a plugin. A daemon stores what failed while it was in use, which no examination finds."""
+    return state.distribution, state.name
 
 
 def plugin_checks(states: Sequence[PluginState]) -> Iterator[Check]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,7 @@ from llmd.cli.plugins.listing import provided
 from llmd.cli.plugins.notices import daemon_notes, say
 from llmd.cli.settings import JSON
 from llmd.host.installation.environment import Environment
+from llmd.host.installation.own import own_distribution
 from llmd.host.installation.targets import read_target
 
 if TYPE_CHECKING:
@@ -53,13 +56,17 @@ def command(*, target: str, upgrade: bool, dry_run: bool, as_json: bool) -> None
     notes: list[str] = []
     with installer.plan(wanted, upgrade=upgrade) as plan:
         changes = plan.changes
-        if not as_json:
-            show_changes(changes, upgrade=upgrade)
         if changes and not dry_run:
             installer.install(plan, accept)
             remember(environment, plan)
-            upgrade_note = environment.upgrade_note(wanted.requirement)
-            notes = [*([upgrade_note] if upgrade_note else []), *daemon_notes()]
+            every = (
+                environment.upgrade_note(wanted.requirement),
+                *import_notes(accept.reports),
+                *daemon_notes(),
+            )
+            notes = [note for note in every if note]
+        if not as_json:
+            show_changes(changes, upgrade=upgrade)
     show_result(changes, accept.reports, notes, as_json=as_json)
 
 
@@ -87,6 +94,22 @@ def show_changes(changes: list[Change], *, upgrade: bool = False) -> None:
         sign = "+" if not change.before else "-" if not change.after else "~"
         versions = " → ".join(dict.fromkeys(filter(None, (change.before, change.after))))
         click.echo(f"{sign} {change.distribution} {versions}")
+
+
+def import_notes(plugins: Iterable[PluginName]) -> list[str]:
+    """Warn of plugins of others that import more of llmd than its contract, which any version may change."""
+    from llmd.testing.plugins.plugin_checks import foreign_imports
+
+    notes = []
+    for plugin in plugins:
+        with contextlib.suppress(SyntaxError, ValueError):  # of a file that the plugin does not import
+            found = [] if own_distribution(plugin.distribution) else foreign_imports(plugin)
+            if found:
+                notes.append(
+                    f"{plugin.name} may stop working with another version of llmd: {found[0]},"
+                    f" which is not in llmd.api; `llmd check {shlex.quote(plugin.name)}` shows all"
+                )
+    return notes
 
 
 def described(plugin: PluginName, report: ProbeReport) -> str:

@@ -6,6 +6,7 @@ import importlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -23,9 +24,11 @@ from llmd.host.installation.distributions import (
 )
 from llmd.host.installation.environment import Environment
 from llmd.host.installation.file_changes import FileChanges, files_below
+from llmd.host.installation.own import check_replacement
 from llmd.host.installation.pip import UNCHANGED, Pip, Resolved
 from llmd.host.installation.targets import Target
 from llmd.host.names import PluginName, canonical
+from llmd.host.source import record_source
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -70,6 +73,7 @@ class Installer:
 
         Raises:
             PluginError: it cannot be installed, or only with other versions of llmd's dependencies.
+            ConflictError: it would replace a part of llmd that is not older.
         """
         with tempfile.TemporaryDirectory(prefix="llmd-plugins-") as folder:
             constraints, wheels = Path(folder) / "constraints.txt", Path(folder) / "wheels"
@@ -81,6 +85,8 @@ class Installer:
             # pip skips a wheel whose version is installed, but its files may differ.
             resolved = {built.name: built} if built else {}
             _refuse_core(built.name if built else target.name, kept)
+            if built:
+                check_replacement(built.name, built.version, installed_version(built.name))
             found = self._pip.resolve(
                 str(wheel) if wheel else target.requirement, constraints, upgrade=upgrade
             )
@@ -101,6 +107,8 @@ class Installer:
         with self._files.open():
             self._pip.unpack(plan.resolved, self._files.staged, plan.wheels if plan.built else None)
             folders = self._staged_modules()
+            if plan.built:
+                _record_source(folders, plan)
             plugins = plugins_in(folders)
             if not plugins:
                 raise PluginError(
@@ -191,6 +199,16 @@ def _refuse_core(name: str, kept: dict[str, str]) -> None:
             f"{core[0]} {kept[core[0]]} is part of llmd and is not changed as a plugin",
             hint="upgrade llmd with the program that installed it",
         )
+
+
+def _record_source(folders: Sequence[Path], plan: Plan) -> None:
+    """Write down where the built distribution is from, for errors that say how to install it again."""
+    for one in metadata.distributions(path=list(map(str, folders))):
+        if canonical(one.name) == plan.built:
+            (files,) = {
+                file.parts[0] for file in one.files or () if file.name == "METADATA" and len(file.parts) == 2
+            }
+            record_source(Path(str(one.locate_file(files))), plan.target.requirement)
 
 
 def _named(resolved: Sequence[Resolved]) -> str:

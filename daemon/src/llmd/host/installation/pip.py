@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from llmd.api.errors import PluginError
+from llmd.host.installation.own import how_to_restore, own_distribution
 from llmd.host.names import canonical, project_of
 
 UNCHANGED = "nothing was changed"
@@ -136,20 +137,27 @@ def pip_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def failure(stdout: str, stderr: str) -> PluginError:
     """Return the error of a pip that failed: a conflict with llmd in words, else what pip printed."""
     kept = dict(KEPT.findall(stdout))
-    for dependent, wanted in DEPENDS.findall(stdout):
+    found = dict.fromkeys(DEPENDS.findall(stdout))
+    for dependent, wanted in found:
         name = project_of(wanted)
-        if name in kept:
-            return _conflict(dependent, wanted, f"{name} {kept[name]}")
+        if name in kept:  # pip does not say which of several requirements is not met
+            every = [other for one, other in found if one == dependent and project_of(other) == name]
+            return _conflict(dependent, " and ".join(every), f"{name} {kept[name]}")
     if absent := ABSENT.search(stderr):
-        return PluginError(
-            f"no package index has {absent[1]} for this Python",
-            hint=f"{UNCHANGED}; to install the folder of that name, write ./{absent[1]}"
-            if Path(absent[1]).is_dir()
-            else f"{UNCHANGED}; check the name, or run `llmd plugins search` for known plugins",
-        )
+        return _absent(absent[1])
     faults = FAULT.findall(stderr)
     shown = "\n".join(faults[-2:]) if faults else (stdout + stderr).strip()
     return PluginError(f"the plugin cannot be installed: {shown}", hint=UNCHANGED)
+
+
+def _absent(name: str) -> PluginError:
+    if own := own_distribution(project_of(name)):
+        fix = f"{own} is a part of llmd, which is in no package index; {how_to_restore(own)}"
+    elif Path(name).is_dir():
+        fix = f"to install the folder of that name, write ./{name}"
+    else:
+        fix = "check the name, or run `llmd plugins search` for known plugins"
+    return PluginError(f"no package index has {name} for this Python", hint=f"{UNCHANGED}; {fix}")
 
 
 def _conflict(dependent: str, wanted: str, installed: str) -> PluginError:

@@ -180,6 +180,19 @@ class Supervision:
                 return self._on_failed(message)
         return []
 
+    def usable(self) -> Loaded:
+        """Return what the engine reported when it had loaded the model.
+
+        Raises:
+            LlmdError: it could not be loaded, was closed before, or has failed since.
+        """
+        if self.loaded is None:
+            assert self.error is not None
+            raise self.error
+        if self.error is not None and self.phase is Phase.FAILED:
+            raise self._refusal(self.error)
+        return self.loaded
+
     def died(self, how: str) -> list[Command]:
         """Handle the end of the engine process; ``how`` describes it to people."""
         if self.phase in {Phase.FAILED, Phase.CLOSED}:
@@ -308,9 +321,13 @@ class Supervision:
     def _crashed(self, how: str) -> EngineCrashedError:
         when = "while it loaded" if self.loaded is None else f"{self._strikes + 1} times without a token"
         return EngineCrashedError(
-            f"the engine of {self._model} died {when} ({how})",
-            hint="see its last output in the daemon's log; run `llmd doctor` to check the devices",
+            f"the engine of {self._model}{self._where()} died {when} ({how})",
+            hint="see its last output in the daemon's log, and run `llmd doctor` to check the devices;"
+            f" `llmd load {self._model}` starts it again",
         )
+
+    def _where(self) -> str:
+        return f" on {' and '.join(self.loaded.devices)}" if self.loaded else ""
 
     def _refusal(self, error: LlmdError) -> LlmdError:
         if self.phase is Phase.CLOSED:

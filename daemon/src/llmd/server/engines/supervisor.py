@@ -162,13 +162,10 @@ class Supervisor:
         """Wait until the model has been loaded for the first time.
 
         Raises:
-            LlmdError: it could not be loaded, or was closed before.
+            LlmdError: it could not be loaded, was closed before, or has failed since.
         """
         await self._settled.wait()
-        if self._state.loaded is None:
-            assert self._state.error is not None
-            raise self._state.error
-        return self._state.loaded
+        return self._state.usable()
 
     def set_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Set the vocabulary, before the first request with a grammar."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
 from llmd.api.messages import Load
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
@@ -22,7 +24,7 @@ from llmd.server.engines.supervisor import Admit, Supervisor
 from llmd.server.models.load_message import load_message
 from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.model_manager import Loader, Measure
-from llmd.server.models.model_settings import parser_choice
+from llmd.server.models.model_settings import missing_parser, parser_choice
 from llmd.server.models.served_model import ServedModel
 from llmd.server.telemetry.metrics import Metrics
 
@@ -69,12 +71,19 @@ class ModelLoading:
                 admit=admit,
                 metrics=self._metrics.of_model(name),
             )
-            choice = parser_choice(self.host.parsers(), config)
+            host = self.host
+            choice = msgspec.structs.replace(
+                parser_choice(host.parsers(), config),
+                on_failure=lambda parser, error: host.note_failure("parser", parser, error),
+            )
+            missing = missing_parser(host, name, choice)
 
             async def read_text() -> ModelText:
                 # Reading a large vocabulary holds the GIL for tenths of a second, so the engine gets its load
                 # message first.
                 await supervisor.load_sent.wait()
+                if missing is not None:
+                    raise missing
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(threads, load_model_text, files, renderer, choice, checker)
 

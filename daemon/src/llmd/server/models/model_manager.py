@@ -78,14 +78,20 @@ class ModelManager:
         for name, model in self._served.items():
             model.leases.set_default(self._keep_alive_s(name))
 
-    async def serve(self, name: str, directory: Path) -> ServedModel:
-        """Return the model of a name. Start to load it if needed, also if an earlier load has failed."""
+    async def serve(self, name: str, directory: Path, *, retry: bool = False) -> ServedModel:
+        """Return the model of a name. Start to load it if needed, also if an earlier load has failed.
+
+        ``retry``: also start a model again whose engine died repeatedly.
+        """
         served = self._served.get(name)
-        if served is not None and served.never_loaded:
+        pinned = served is not None and served.leases.pinned
+        if served is not None and (served.never_loaded or (retry and served.error is not None)):
             await self.unload(name)
         # Looked up again: while this request waited, another one may have started the load.
         if name not in self._served:
             self._served[name] = self._begin(name, directory)
+            if pinned:
+                self._served[name].leases.pin()
         return self._served[name]
 
     async def unload(self, name: str, error: LlmdError | None = None) -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from llmd.api.errors import ConfigError
 from llmd.api.plugins import Parser
-from llmd.chat.answers.answer_formats import ParserChoice, Reads, check_parser
+from llmd.chat.answers.answer_formats import AUTO, NONE, ParserChoice, Reads, check_parser
 from llmd.config import Config, Settings, setting_name
 from llmd.registry.derived import DerivedModels
+from llmd.server.errors import ParserMissingError
+
+if TYPE_CHECKING:
+    from llmd.host.plugin_host import PluginHost
 
 OWN_OF_DERIVED = frozenset({"server.keep_alive"})
 """Settings that a derived model may have of its own."""
@@ -25,18 +30,39 @@ def parser_choice(parsers: Mapping[str, Parser], config: Config) -> ParserChoice
     return ParserChoice(parsers, config.server.models.tool_parser, config.server.models.reasoning_parser)
 
 
-def check_parsers(parsers: Mapping[str, Parser], settings: Settings) -> None:
+def check_parsers(host: PluginHost, settings: Settings) -> None:
     """Check the configured parser names before any model is loaded.
+
+    A parser whose plugin failed or is disabled is no error here: only the models that need it are refused
+    (`missing_parser`).
 
     Raises:
         ConfigError: no parser has that name; the message says where it was set and lists the parsers.
     """
+    parsers = host.parsers()
     for model, origins in [(None, settings.origins), *settings.models.items()]:
         for key, reads in PARSERS.items():
             if key in origins:
                 origin = origins[key]
                 where = f"{setting_name(key, model)} from {origin.source}"
-                check_parser(parsers, reads, origin.value, where)
+                missing = None if origin.value in parsers else host.why_absent("parser", origin.value)
+                if missing is None:
+                    check_parser(parsers, reads, origin.value, where)
+                else:
+                    logger.warning("parser_missing", extra={"setting": where, "reason": missing.message})
+
+
+def missing_parser(host: PluginHost, model: str, choice: ParserChoice) -> ParserMissingError | None:
+    """Return the error for requests to a model whose parser is of a plugin that failed or is disabled."""
+    for name in (choice.calls, choice.reasoning):
+        why = None if name in (AUTO, NONE, *choice.parsers) else host.why_absent("parser", name)
+        if why is not None:
+            return ParserMissingError(
+                f"{model} needs the parser {name}, but {why.message}",
+                code="model_failed",
+                hint=f"{why.hint} and `llmd reload`, or change the setting tool_parser or reasoning_parser",
+            )
+    return None
 
 
 def settings_without_effect(settings: Settings, derived: DerivedModels) -> Iterator[ConfigError]:

@@ -44,12 +44,14 @@ class ModelTable:
         """Models that are loaded or being loaded."""
         return tuple(self._manager.served.values())
 
-    async def resolve(self, asked: str | None, *, allow_path: bool = False) -> AnsweringModel:
+    async def resolve(
+        self, asked: str | None, *, allow_path: bool = False, retry: bool = False
+    ) -> AnsweringModel:
         """Return the model that a name means.
 
         Tried in order: derived model, exact name, alias, without ``:latest``, unique prefix, directory.
         Without a name, it is the only loaded model. ``allow_path``: the client may name any directory of
-        this machine.
+        this machine. ``retry``: start it again if it has failed.
 
         Raises:
             NotFoundError: no model matches; the message lists the nearest names.
@@ -60,9 +62,9 @@ class ModelTable:
         derived = self.derived_of(asked)
         if derived is not None:
             name, record = derived
-            base = await self._serve(record.base, allow_path=True)
+            base = await self._serve(record.base, allow_path=True, retry=retry)
             return DerivedServedModel(name, record, base, self._own_keep_alive_s(name))
-        return await self._serve(asked, allow_path=allow_path)
+        return await self._serve(asked, allow_path=allow_path, retry=retry)
 
     def derived_of(self, asked: str) -> tuple[str, DerivedModel] | None:
         """Return the name and the record of the derived model that ``asked`` means; None if it means none.
@@ -77,11 +79,11 @@ class ModelTable:
         names = matching(asked, self.aliases, {*known, *self.directories()}) if known else []
         return derived.find(names[0]) if len(names) == 1 and names[0] in known else None
 
-    async def _serve(self, asked: str, *, allow_path: bool) -> ServedModel:
+    async def _serve(self, asked: str, *, allow_path: bool, retry: bool) -> ServedModel:
         name, directory = self.locate(asked, allow_path=allow_path)
         if name not in self._manager.served and self.store.directories().get(name) != directory:
             self._elsewhere[name] = directory
-        return await self._manager.serve(name, directory)
+        return await self._manager.serve(name, directory, retry=retry)
 
     def locate(self, asked: str, *, allow_path: bool = False) -> tuple[str, Path]:
         """Return the name and directory of a model that is not derived, loaded or not. A model's own path is

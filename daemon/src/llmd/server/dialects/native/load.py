@@ -36,7 +36,7 @@ class Step(Struct, frozen=True):
 async def load(request: web.Request, service: Service) -> web.StreamResponse:
     """Load ``model``. Streams a line of JSON for each step, and at the end one with the result.
 
-    ``keep_alive`` is how long it stays loaded without requests.
+    ``keep_alive`` is how long it stays loaded without requests. A model that has failed is started again.
 
     Raises:
         BadRequestError: no model is named.
@@ -45,7 +45,7 @@ async def load(request: web.Request, service: Service) -> web.StreamResponse:
     """
     fields = RequestFields(await read_object(request))
     asked, keep_alive_s = fields.required_text("model"), read_keep_alive(fields)
-    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix)
+    model = await service.models.resolve(asked, allow_path=peer_of(request).is_unix, retry=True)
     async with LineStream(request, {}, FIRST_LINE_S) as lines:
         with model.in_use(keep_alive_s):
             async with current_record().in_time():
