@@ -7,13 +7,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from llmd.api.errors import LlmdError
+from llmd.api.errors import NotPermittedError
 
 
-class RefusedError(LlmdError):
+class RefusedError(NotPermittedError):
     """The daemon answers, but it does not allow this: trying again with the same key does not help."""
-
-    exit_code = 4  # as of all commands that the daemon refuses
 
     def __init__(self, message: str, *, hint: str = "", may_chat: bool = False) -> None:
         """``may_chat``: only managing the daemon is not allowed."""
