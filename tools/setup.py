@@ -23,6 +23,7 @@ UV = "uv==0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 ENVIRONMENT = ROOT / ".venv"
+READY = 'llmd is ready: .venv/bin/llmd run guide "How do I see my devices?"'
 SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet")
 
 
@@ -34,14 +35,14 @@ def main(use: str) -> None:
     os.environ.pop("VIRTUAL_ENV", None)
     with one_at_a_time(ROOT / ".setup.lock"):
         try:
-            make_environment()
-            compile_sources()
-            fill_wheelhouse()
+            has_changed = any([make_environment(), compile_sources(), fill_wheelhouse()])
             if use == "test":
                 install_node_clients()
                 fetch_samples()
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
+    if has_changed and use == "run":
+        print(READY)
 
 
 def explain(error: subprocess.CalledProcessError) -> str:
@@ -54,41 +55,44 @@ def explain(error: subprocess.CalledProcessError) -> str:
     )
 
 
-def make_environment() -> None:
-    """Install uv, then create ``.venv`` with it."""
+def make_environment() -> bool:
+    """Install uv, then create ``.venv`` with it; return whether anything has changed."""
     python = f"{sys.version} {sys.base_prefix}"
     native = ROOT / "plugins" / "backend_cpu"
-    Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
+    has_new_uv = Stamps(TOOLS).run("uv", [], install_uv, facts=f"{python} {UV} {TOOLS}")
     if not has_own_distributions():  # `llmd plugins uninstall` removes them, too
         Stamps(ENVIRONMENT).forget("environment")
-    Stamps(ENVIRONMENT).run(
+    has_synced = Stamps(ENVIRONMENT).run(
         "environment",
         [*locked(), native / "CMakeLists.txt", native / "csrc"],
         sync,
         facts=f"{python} {' '.join(SYNC)}",
         note=" (downloads packages and compiles the CPU backend; takes some minutes)",
     )
+    return has_new_uv or has_synced
 
 
-def compile_sources() -> None:
+def compile_sources() -> bool:
     """Compile our own modules to bytecode; uv does so only for packages in ``.venv``, not for editable
     sources.
 
     A user who cannot write next to the sources (another user, a read-only container) would compile them at
-    each start.
+    each start. Returns whether any was compiled.
     """
     sources = [ROOT / name / "src" for name in DISTRIBUTIONS]
-    Stamps(ENVIRONMENT).run("bytecode", sources, functools.partial(compile_below, sources))
+    return Stamps(ENVIRONMENT).run("bytecode", sources, functools.partial(compile_below, sources))
 
 
-def fill_wheelhouse() -> None:
-    """Download and build the wheels for installation tests."""
+def fill_wheelhouse() -> bool:
+    """Download and build the wheels for other environments; return whether any has changed."""
     wheels = Wheelhouse(ROOT, TOOLS / "bin" / "uv", TOOLS / "bin" / "pip", ENVIRONMENT / "bin" / "python")
     stamps = Stamps(wheels.folder)
-    stamps.run("wheelhouse", locked(), wheels.download, facts=sys.version)
+    has_changed = stamps.run("wheelhouse", locked(), wheels.download, facts=sys.version)
     for name in DISTRIBUTIONS:
         build = functools.partial(wheels.build, name)
-        stamps.run(f"wheel of {Path(name).name}", [ROOT / name, *locked()], build, facts=sys.version)
+        step = f"wheel of {Path(name).name}"
+        has_changed |= stamps.run(step, [ROOT / name, *locked()], build, facts=sys.version)
+    return has_changed
 
 
 def install_node_clients() -> None:

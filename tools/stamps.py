@@ -27,20 +27,22 @@ class Stamps:
         *,
         facts: str = "",
         note: str = "",
-    ) -> None:
-        """Run ``action`` unless it has already finished with the same ``inputs`` and ``facts``. ``note`` is
-        printed after the name of the step.
+    ) -> bool:
+        """Run ``action`` unless it has already finished with the same ``inputs`` and ``facts``.
+
+        Returns whether it ran. ``note`` is printed after the name of the step.
 
         A folder in ``inputs`` stands for every file below it.
         """
         stamp = self.folder / f".{step}.stamp"
         digest = digest_files(inputs, facts)
         if stamp.exists() and stamp.read_text() == digest:
-            return
+            return False
         print(f"setup: {step}{note}", flush=True)
         stamp.unlink(missing_ok=True)
         action()
         stamp.write_text(digest)
+        return True
 
     def forget(self, step: str) -> None:
         """Let a step run again."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gguf import GGMLQuantizationType
+
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.llama import llama
 from tests.golden.models.tiny import TinyModel
@@ -16,9 +18,15 @@ EXTRA = "\u0100\u0100"
 KINDS = [1] * 256 + [3] * len(SPECIALS) + [1]
 
 
-def write_gguf_model(path: Path, *, seed: int = 3, changes: Mapping[str, Any] | None = None) -> Path:
+def write_gguf_model(
+    path: Path,
+    *,
+    seed: int = 3,
+    kind: GGMLQuantizationType | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Path:
     """Write what `write_model` writes with one extra special token; returns the file.
-    ``changes`` as in `write_gguf`.
+    ``kind`` and ``changes`` as in `write_gguf`.
     """
     tokens = [*byte_signs(), *SPECIALS, EXTRA]
     config = llama(vocab_size=len(tokens), max_position_embeddings=CONTEXT_LEN, eos_token_id=TURN_END)
@@ -32,4 +40,4 @@ def write_gguf_model(path: Path, *, seed: int = 3, changes: Mapping[str, Any] | 
         "tokenizer.ggml.eos_token_id": TURN_END,
         "tokenizer.chat_template": TEMPLATE,
     }
-    return write_gguf(TinyModel("served", config, seed=seed), path, changes=keys | dict(changes or {}))
+    return write_gguf(TinyModel("served", config, seed=seed), path, kind, changes=keys | dict(changes or {}))

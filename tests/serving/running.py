@@ -122,17 +122,25 @@ def _run(
         settings = read()
         store = Store(settings.directories.models, {})
 
+        def kept(settings: Settings) -> tuple[str, ...]:
+            return settings.config.server.models.load or models
+
         def read_again() -> Inputs:
             settings = read()
             named = (alias.partition("=") for alias in settings.config.server.models.alias)
             known = {**aliases, **{name: model for name, _, model in named}}
-            return Inputs(settings, known, make_host(settings.directories.cache))
+            return Inputs(
+                settings,
+                known,
+                make_host(settings.directories.cache),
+                settings.config.server.models.load or models,
+            )
 
         daemon = Daemon(
             settings,
             host=make_host(settings.directories.cache),
             store=store,
-            models=models,
+            models=kept(settings),
             aliases=aliases,
             manager=manager,
             read_again=read_again,

@@ -89,8 +89,8 @@ def send(terminal: Tmux, text: str) -> None:
 
 
 def leave_prompt(terminal: Tmux) -> None:
-    """Press Esc, so that the next keys are no text."""
-    terminal.press("Escape")
+    """Press Tab, so that the next keys are no text."""
+    terminal.press("Tab")
     terminal.wait_until(lambda shown: "⏎ Send" not in shown, "the prompt is left")
 
 

@@ -129,6 +129,16 @@ async def test_a_lost_daemon_is_said_and_followed_again(
         assert daemon.connected_after == [None, None]  # another daemon counts from one again
 
 
+async def test_notices_stay_with_their_screen(make_tui: MakeTui) -> None:
+    tui = make_tui(First, Second)
+    async with tui.run_test() as pilot:
+        tui.notify("about the first screen", timeout=60)
+        await pilot.press("2")
+        await settled(pilot)
+        assert isinstance(tui.screen, Second)
+        assert not list(tui._notifications)
+
+
 async def test_a_failed_fetch_is_said_until_one_succeeds(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
     tui = make_tui(First, Second)
     daemon.snapshot()

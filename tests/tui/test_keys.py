@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from textual.widgets import Static
+
 from llmd_tui.keys import keys_text
+from llmd_tui.widgets.help_dialog import HelpDialog
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.widgets.test_key_footer import real_screen
 
@@ -36,3 +39,17 @@ async def test_keys_that_do_nothing_now_are_left_out(make_tui: MakeTui) -> None:
         await pilot.press("slash")
         await settled(pilot)
         assert "Show all" in keys_text(tui.screen).plain
+
+
+async def test_the_help_says_what_titles_mean(make_tui: MakeTui) -> None:
+    tui = make_tui(real_screen("monitor"))
+    async with tui.run_test() as pilot:
+        await settled(pilot)
+        await pilot.press("question_mark")
+        await settled(pilot)
+        assert isinstance(tui.screen, HelpDialog)
+        shown = str(tui.screen.query_one("VerticalScroll Static", Static).content)
+        assert "What the titles mean" in shown
+        assert "time to the first token" in shown
+        await pilot.press("escape")
+        assert not isinstance(tui.screen, HelpDialog)

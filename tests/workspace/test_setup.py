@@ -143,6 +143,18 @@ def test_clients_on_node_are_installed_as_locked_and_once(
     assert workspace.steps == []
 
 
+def test_it_says_what_to_run_next_if_anything_was_done(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
+        monkeypatch.setattr(setup, name, lambda: False)
+    setup.main("run")
+    assert capsys.readouterr().out.splitlines()[-1] == setup.READY
+    setup.main("run")
+    assert capsys.readouterr().out == ""
+    assert workspace.steps == ["uv", "environment"]
+
+
 def test_running_needs_no_clients_and_samples(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
         monkeypatch.setattr(setup, name, functools.partial(workspace.steps.append, name))

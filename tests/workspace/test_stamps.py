@@ -46,6 +46,11 @@ def test_step_is_passed_over_while_nothing_has_changed(step: Step, inputs: Path)
     assert [run(step, inputs), run(step, inputs)] == [1, 1]
 
 
+def test_it_says_whether_the_step_ran(step: Step, inputs: Path) -> None:
+    stamps = Stamps(step.folder)
+    assert [stamps.run("step", [inputs], step) for _ in range(2)] == [True, False]
+
+
 def test_step_runs_again_when_a_file_changes(step: Step, inputs: Path) -> None:
     run(step, inputs)
     (inputs / "a").write_text("2")

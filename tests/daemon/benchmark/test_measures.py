@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from llmd.benchmark.measures import (
     errors,
     figures,
     most_at_once,
-    most_outputs_in_a_second,
+    peak_tokens_per_s,
     samples_ms,
     statistics_of,
 )
@@ -78,10 +79,20 @@ def test_statistics_of_nothing_are_zero() -> None:
     assert (found.completed, found.max_output_tokens_per_s, found.max_concurrent_requests) == (0, 0.0, 0)
 
 
-def test_outputs_are_counted_in_seconds_from_the_first_request() -> None:
+def test_the_peak_is_that_of_any_second() -> None:
     # At 0.5 0.6 0.8 1.1, at 1.2 2.0, at 3.0.
-    assert most_outputs_in_a_second([FIRST, SECOND, THIRD]) == 3.0
-    assert most_outputs_in_a_second([THIRD]) == 1.0
+    assert peak_tokens_per_s([FIRST, SECOND, THIRD], 4.0) == 5.0
+    assert peak_tokens_per_s([THIRD], 4.0) == 1.0
+
+
+def test_a_chunk_with_several_tokens_counts_as_often() -> None:
+    twice = structs.replace(FIRST, output_len=8)
+    assert peak_tokens_per_s([twice, SECOND], 4.0) == 9.0
+
+
+def test_the_peak_is_never_below_the_throughput() -> None:
+    found = figures([THIRD], 0.5, {})
+    assert found.max_output_tokens_per_s == found.output_throughput == 2.0
 
 
 def test_a_request_that_begins_as_another_ends_runs_after_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -103,6 +104,35 @@ def test_a_file_of_settings_names_the_daemon(daemon: RunningDaemon, tmp_path: Pa
     file = tmp_path / "config.toml"
     file.write_text(f'[client]\nhost = "unix:{daemon.socket}"\n')
     assert connect(None, None, file).version() == daemon.serving.version
+
+
+def test_a_running_daemon_is_used_and_stopped_while_the_file_is_broken(home: Home) -> None:
+    file = home.folder / "config" / "llmd" / "config.toml"
+    file.parent.mkdir(parents=True)
+    with home.serve() as served:
+        file.write_text("[server]\nkeep_alive = 5m\n[engine]\nslots = 0\n")
+        listed = home.llmd("ps", "--json")
+        assert json.loads(listed.stdout)["models"] == []
+        (warning,) = listed.stderr.splitlines()
+        assert warning.startswith(f"llmd: warning: {file}:2 cannot be read: ")
+        assert "(and 1 more)" in warning
+        assert home.llmd("list").returncode == 0
+        refused = home.llmd("reload")
+        assert refused.returncode != 0
+        assert f"{file}:2 cannot be read" in refused.stderr.splitlines()[1]
+        assert home.llmd("stop", "--daemon").returncode == 0
+        assert served.process.wait(20) == 0
+    assert home.llmd("run", "tiny", "hello").returncode == ConfigError.exit_code
+
+
+@pytest.mark.parametrize("line", ["host = box:9000", 'host = "unix:"'])
+def test_a_wrong_address_in_the_file_is_an_error_since_another_daemon_could_answer(
+    tmp_path: Path, line: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"[client]\n{line}\n")
+    with pytest.raises(ConfigError, match=r"config\.toml:2"):
+        connect(None, None, file)
 
 
 def test_a_client_is_reached_where_something_answers(daemon: RunningDaemon, tmp_path: Path) -> None:

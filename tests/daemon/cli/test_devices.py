@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from llmd.api.machine import total_bytes
 from llmd.cli.devices import DeviceRow, described_state, in_giga, memory, prefill, row_of
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
@@ -41,7 +42,7 @@ class Device:
         pass
 """
 RATES = 'return DeviceProfile(25e9, {"f32": 20e9, "q8": 12e9}, 150e9)'
-ROW = DeviceRow("cpu", "cpu", "", 4 << 30, 1 << 30, 25e9, {}, 150e9, "cpu", "ok", "", "")
+ROW = DeviceRow("cpu", "cpu", "", 2 << 30, 1 << 30, 25e9, {}, 150e9, "cpu", "ok", "", "", 4 << 30)
 
 
 def rows(site: Site, cache: Cache, benchmark: str) -> list[DeviceRow]:
@@ -56,6 +57,7 @@ def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
     assert (first.state, first.read_bytes_per_s, first.prefill_flops_per_s) == ("ok", 25e9, 150e9)
     assert first.decode_bytes_per_s == {"f32": 20e9, "q8": 12e9}
     assert first.free_bytes
+    assert (first.total_bytes, second.total_bytes) == (total_bytes(), 0)
     assert second.free_bytes is None, "only main memory is counted here"
     assert (second.state, second.read_bytes_per_s, second.reason) == ("unused", None, "its driver is too old")
     assert capsys.readouterr() == ("", "measuring toy:0 …\n")
@@ -87,7 +89,7 @@ def test_a_backend_whose_probe_failed_stays_in_the_list_with_its_reason(llmd: Ll
     assert "SIGSEGV" in failed["reason"]
     assert failed["fix"] == failed["mend"] != ""
     assert "built for another driver" in devices["raises"]["reason"]
-    shown = llmd("devices", "--sort", "MEM").out
+    shown = llmd("devices", "--sort", "FREE/TOTAL").out
     assert "failed: it crashed with SIGSEGV" in next(
         line for line in shown.splitlines() if line.startswith("segfaults")
     )

@@ -15,8 +15,8 @@ import pytest
 
 from llmd.api.errors import ConfigError, NotFoundError, RequestError
 from llmd.cli import serve as module
-from llmd.cli.serve import named_models, read_aliases, typed_arguments
-from llmd.config import Settings
+from llmd.cli.serve import kept_models, named_models, read_aliases, typed_arguments
+from llmd.config import Settings, load_settings
 from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
@@ -92,7 +92,7 @@ def run(coroutine):
     coroutine.close()
     print([os.environ[name] for name in {VARIABLES}], "numpy" in sys.modules)
 asyncio.run = run
-serve.serve(None, ())
+serve.serve(None)
 """
     for name in VARIABLES:
         monkeypatch.setenv(name, "8")
@@ -251,6 +251,20 @@ def test_aliases_mean_what_is_served_or_stored(
     store: Store, texts: list[str], served: list[str], aliases: Mapping[str, str]
 ) -> None:
     assert read_aliases(texts, served, store) == aliases
+
+
+def test_the_setting_names_models_and_its_place_is_told(store: Store, tmp_path: Path) -> None:
+    def settings(text: str, models: tuple[str, ...] = ()) -> Settings:
+        file = tmp_path / "c.toml"
+        file.write_text(text)
+        return load_settings({"load": models or None}, environ={}, file=file)
+
+    assert kept_models(settings('[server]\nload = ["one", "tw"]'), store) == {"one": "one", "two": "two"}
+    assert kept_models(settings('[server]\nload = ["one"]', ("two",)), store) == {"two": "two"}
+    with pytest.raises(NotFoundError, match=r"^server.load from .*c.toml:2: there is no model 'four'"):
+        kept_models(settings('[server]\nload = "four"'), store)
+    with pytest.raises(NotFoundError, match=r"^there is no model 'four'"):
+        kept_models(settings("", ("four",)), store)
 
 
 def test_an_alias_must_say_which_model_it_means(store: Store) -> None:

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.cli.settings import client_options, read_settings, serving_options
+from llmd.cli.settings import client_options, daemon_settings, read_settings, serving_options
 from llmd.config.schema import ClientConfig, EngineConfig
 from llmd.config.setting_values import setting_fields
 
@@ -102,3 +102,20 @@ def test_commands_that_read_settings_twice_warn_once(
         read_settings(None)
         read_settings(None)
     assert capsys.readouterr().err.count("LLMD_SLOT is not a setting") == 1
+
+
+def test_only_errors_in_files_are_ignored_to_find_a_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text("[engine]\nslots = 3\n[client]\ntimeout_s = 0\n")
+    assert daemon_settings(file).config.engine.slots == 3
+    assert capsys.readouterr().err == (
+        f"llmd: warning: client.timeout_s from {file}:4 is 0, expected a number above 0 and at most 86400;"
+        " it is ignored; `llmd config check` shows every error\n"
+    )
+    with pytest.raises(ConfigError, match="does not exist"):
+        daemon_settings(tmp_path / "none.toml")
+    monkeypatch.setenv("LLMD_SLOTS", "0")
+    with pytest.raises(ConfigError, match="LLMD_SLOTS"):
+        daemon_settings(file)

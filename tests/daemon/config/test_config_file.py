@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from llmd.api.errors import ConfigError
 from llmd.config.config_file import values_of_file, values_of_text
 from llmd.config.sources import raise_error
@@ -56,3 +58,19 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     assert not list(values_of_file(tmp_path / "none", errors.append, required=True))
     assert not list(values_of_file(tmp_path, errors.append, required=False))
     assert [error.message.rpartition(" ")[2] for error in errors] == ["exist", f"'{tmp_path}'"]
+
+
+def test_a_faulty_header_is_the_only_error_of_its_table() -> None:
+    errors: list[ConfigError] = []
+    text = '[server\nkeep_alive = "5m"\nslot = 3\n[engine]\nslots = 4\n'
+    found = list(values_of_text(Path("c.toml"), text, errors.append))
+    assert [error.line for error in errors] == [1]
+    assert [one.key for one in found] == ["engine.slots"]
+
+
+@pytest.mark.parametrize("text", ["keep_alive = '5m'", "[engine]\nkeep_alive = '5m'"])
+def test_a_setting_in_another_table_is_told_where_it_belongs(text: str) -> None:
+    errors: list[ConfigError] = []
+    assert not list(values_of_text(Path("c.toml"), text, errors.append))
+    (error,) = errors
+    assert (error.hint, error.setting) == ("put it below `[server]`", "")

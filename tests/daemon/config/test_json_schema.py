@@ -42,6 +42,8 @@ def test_it_is_a_schema_with_every_setting() -> None:
         ("[server]\naddr = ['127.0.0.1:1']\nkeep_alive = '1h30m'\nno_auth = true\ndrain_s = 0.5", True),
         ("[server]\naddr = '127.0.0.1:1,unix:/x'\nkeep_alive = -1", True),
         ("[models.'org/a']\nslots = 3\ntool_parser = 'none'", True),
+        ("[models.a]\nquant = 'q4_g64'", True),
+        ("[engine]\nquant = 'q4_0'", False),
         ("[engine]\nslots = 0", False),
         ("[engine]\nslot = 3", False),
         ("[engin]\nslots = 3", False),

@@ -61,6 +61,29 @@ def test_a_model_has_settings_of_every_section_beside_those_of_all(directories: 
     assert (found.server.models.tool_parser, found.server.models.reasoning_parser) == ("none", "auto")
 
 
+@pytest.mark.parametrize(
+    ("text", "flags", "is_explicit"),
+    [
+        ("", {}, False),
+        ("[engine]\nquant = 'q4'", {}, False),
+        ("[models.guide]\nquant = 'q4'", {}, True),
+        ("[models.other]\nquant = 'q4'", {}, False),
+        ("[models.guide]\nquant = 'q4'", {"quant": "q8"}, True),
+        ("", {"quant": "q8"}, True),
+    ],
+)
+def test_a_setting_is_explicit_for_a_model_if_it_was_set_for_it_or_with_a_flag(
+    directories: Directories, text: str, flags: dict[str, str], *, is_explicit: bool
+) -> None:
+    write(directories.user_config, text)
+    settings = load_settings(flags, environ={}, directories=directories)
+    assert settings.is_explicit("engine.quant", "guide") == is_explicit
+    environ = {"LLMD_QUANT": "q3"}
+    if not flags:
+        settings = load_settings(environ=environ, directories=directories)
+        assert not settings.is_explicit("engine.quant", "guide")
+
+
 def test_every_setting_has_an_origin_and_a_name_of_its_own(directories: Directories) -> None:
     origins = load_settings(environ={}, directories=directories).origins
     names = Counter(key.partition(".")[2] for key in origins)

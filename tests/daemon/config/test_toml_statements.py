@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from llmd.config.toml_statements import dotted, line_numbers, statements
 
 TEXT = """\
@@ -52,3 +54,32 @@ def test_a_text_may_end_without_a_line_break() -> None:
 
 def test_paths_are_quoted_where_they_must_be() -> None:
     assert dotted(("models", "org/m-2.5", "slots")) == 'models."org/m-2.5".slots'
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("keep_alive = 5m", 'texts need quotes: keep_alive = "5m"'),
+        ("host = unix:/x y  # mine", 'texts need quotes: host = "unix:/x y"'),
+        ('keep_alive = "10s', 'the text has a quote at one end only; write keep_alive = "10s"'),
+        ("keep_alive = 10s'  # q", 'the text has a quote at one end only; write keep_alive = "10s"'),
+        ("a.b = '", 'the text has a quote at one end only; write a.b = ""'),
+        ("no_auth = True", "switches have no capitals: no_auth = true"),
+    ],
+)
+def test_errors_are_told_to_people_who_do_not_know_toml(line: str, error: str) -> None:
+    (only,) = statements(line)
+    assert only.error == error
+
+
+@pytest.mark.parametrize("line", ["slots = = 3", "slots =", "slots = 3 4", "addr = [1", "[server"])
+def test_other_errors_are_in_the_words_of_the_parser(line: str) -> None:
+    (only,) = statements(line)
+    assert only.error
+    assert "quote" not in only.error
+
+
+def test_what_follows_a_faulty_header_is_stray_until_the_next_header() -> None:
+    found = statements("a = 1\n[t\nb = 2\nc = [\n3]\n[u]\nd = 4\n")
+    assert [one.line for one in found if one.is_stray] == [2, 3, 4]
+    assert [number for one in found if one.is_stray for number in one.lines] == [2, 3, 4, 5]

@@ -4,7 +4,7 @@ import pytest
 from msgspec import Struct, inspect
 
 from llmd.config.schema import ClientConfig, EngineConfig, LimitsConfig, ListenConfig, ModelsConfig
-from llmd.config.values import decode, expected_form
+from llmd.config.values import decode, expected_form, expected_instead
 
 
 def kind_of(section: type[Struct], name: str) -> inspect.Type:
@@ -50,6 +50,22 @@ def test_reads_lists_from_comma_separated_text() -> None:
 def test_reads_numbers_and_booleans_from_text() -> None:
     assert decoded(EngineConfig, "slots", "3") == 3
     assert decoded(ListenConfig, "no_auth", "true") is True
+
+
+def test_reads_one_of_many_names() -> None:
+    assert decoded(EngineConfig, "quant", "q4_g64") == "q4_g64"
+    with pytest.raises(ValueError, match="q4_0"):
+        decoded(EngineConfig, "quant", "q4_0")
+
+
+@pytest.mark.parametrize(
+    ("raw", "near"),
+    [("q4_0", "q4, q4_g64, q4_g32, q4_g128"), ("fp16", "q8, q8_g32, q8_g128, q8_row"), (4, "q4")],
+)
+def test_says_which_of_many_names_are_nearest(raw: object, near: str) -> None:
+    form = expected_instead(kind_of(EngineConfig, "quant"), raw)
+    assert f" names; the nearest are {near}" in form
+    assert expected_instead(kind_of(EngineConfig, "slots"), raw) == "an integer of at least 1"
 
 
 @pytest.mark.parametrize(

@@ -243,8 +243,8 @@ def test_a_window_beyond_what_the_model_was_made_for_is_refused(load: MakeModel)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quant": "q7"}, "--quant q7: weights cannot be quantised to this format"),
-        ({"quant": "f16"}, "--quant f16"),
+        ({"quant": "q7"}, "quant q7: weights cannot be quantised to this format"),
+        ({"quant": "f16"}, "quant f16"),
         ({"threads": 0}, "--threads 0: at least one thread is needed"),
         ({"context_len": 0}, "--max-ctx 0: the context window needs at least one token"),
     ],

@@ -18,6 +18,7 @@ from llmd.models.weight_formats import (
     format_policy,
     nearest_format,
     quantized_format,
+    stored_integers,
     weight_bytes,
 )
 from tests.golden.checkpoint import Tensors, write_safetensors
@@ -153,7 +154,7 @@ def test_a_format_that_is_none_of_ours_is_refused_with_those_that_are(
     checkpoint: Checkpoint, name: str
 ) -> None:
     with pytest.raises(
-        ConfigError, match=f"--quant {name}: weights cannot be quantised to this format"
+        ConfigError, match=f"quant {name}: weights cannot be quantised to this format"
     ) as caught:
         format_policy(checkpoint, device(*ALL), name)
     assert "q8_g32" in caught.value.hint
@@ -162,7 +163,8 @@ def test_a_format_that_is_none_of_ours_is_refused_with_those_that_are(
 def test_what_is_quantised_is_not_quantised_again(quantized: Checkpoint) -> None:
     with pytest.raises(ConfigError, match=r"m.gguf are stored quantised already, as q8_0") as caught:
         format_policy(quantized, device(*ALL, "q8_0"), "q8")
-    assert caught.value.hint
+    assert 'quant = "none"' in caught.value.hint
+    assert stored_integers(quantized) == ["q8_0"]
 
 
 def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:

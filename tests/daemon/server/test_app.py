@@ -52,6 +52,24 @@ def test_each_request_is_logged_with_its_id_and_never_its_text(
     assert not any("secret" in str(vars(record)) for record in caplog.records)
 
 
+def test_what_an_interface_only_looks_at_is_not_logged(
+    daemon: RunningDaemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    interface = {"x-llmd-interface": "tui"}
+    count = f"{CHAT}/input_tokens"
+    send(daemon, "GET", "/v1/models", None, {**interface, "x-request-id": "look-1"})
+    send(daemon, "POST", count, BODY, {**interface, "x-request-id": "look-2"})
+    send(daemon, "GET", "/v1/models/none", None, {**interface, "x-request-id": "refused"})
+    send(daemon, "GET", "/v1/models", None, {"x-request-id": "other"})
+    post(daemon, {**interface, "x-request-id": "asked"})
+    assert records_of(caplog, daemon, "refused")
+    assert records_of(caplog, daemon, "other")
+    assert records_of(caplog, daemon, "asked")
+    logged = {vars(record).get("request_id") for record in caplog.records}
+    assert not logged & {"look-1", "look-2"}
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon, *, stream: bool) -> None:
     headers = send(daemon, "POST", CHAT, {**BODY, "stream": stream}).headers

@@ -207,6 +207,7 @@ async def test_a_key_is_sent() -> None:
 
     async def version(request: web.Request) -> web.StreamResponse:
         keys.put_nowait(request.headers.get("Authorization"))
+        assert request.headers["x-llmd-interface"] == "tui"
         return web.json_response({})
 
     async with served(web.TCPSite, version, host="127.0.0.1", port=0) as runner:

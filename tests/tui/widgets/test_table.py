@@ -52,6 +52,18 @@ async def test_titles_cells_and_cursor_are_drawn_in_their_columns() -> None:
         ]
 
 
+async def test_the_first_rows_stay_in_view_in_a_table_of_another_height() -> None:
+    app, table = watched()
+    async with app.run_test(size=(30, 6)) as pilot:
+        table.show(numbered(4), Sorting())
+        await pilot.pause()
+        table.show([*rows(*"abcdefgh"), *numbered(4)], Sorting())  # the row under the cursor goes out of view
+        await pilot.pause()
+        await pilot.resize_terminal(30, 5)
+        await pilot.pause()
+        assert "a" in lines(app)[1]
+
+
 async def test_the_first_rows_stay_in_view_when_others_come() -> None:
     app, table = watched()
     async with app.run_test(size=(30, 6)) as pilot:

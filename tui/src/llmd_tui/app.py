@@ -146,6 +146,7 @@ class LlmdTui(App[None]):
     def open_screen(self, name: str) -> None:
         """Open a screen by name."""
         if name in self._screens and self.current_mode != name:
+            self.clear_notifications()  # they are about the screen that is left
             self.switch_mode(name)
             self.prefer(screen=name)
 
@@ -181,8 +182,9 @@ class LlmdTui(App[None]):
             self.shown.begin_fetch()
 
     def action_help(self) -> None:
-        """Show the keys of the focused part, of the screen, and of every screen."""
-        self.push_screen(HelpDialog("Keys", keys_text(self.screen)))
+        """Show what the screen says, and the keys of the focused part, of the screen and of every screen."""
+        legend = self.screen.LEGEND if isinstance(self.screen, DaemonScreen) else {}
+        self.push_screen(HelpDialog("Keys", keys_text(self.screen, legend)))
 
     def action_copy_or_quit(self) -> None:
         """Copy the selected text; without one, cancel what the screen does, or quit if pressed twice."""

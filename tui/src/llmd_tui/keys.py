@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -15,6 +15,7 @@ from textual.screen import Screen
 from llmd_tui.widgets.filter_table import FilterTable
 
 EVERYWHERE = "On every screen"
+MEANING = "What the titles mean"
 MOVING = "To move and to edit"
 
 
@@ -25,8 +26,8 @@ def rank(owner: DOMNode | None) -> int:
     return 1 if isinstance(owner, FilterTable) else 0
 
 
-def keys_text(screen: Screen[Any]) -> Text:
-    """Return the keys of a screen and of what is focused on it, under headings."""
+def keys_text(screen: Screen[Any], legend: Mapping[str, str] | None = None) -> Text:
+    """Return the keys of a screen and of what is focused on it, under headings, then its ``legend``."""
     groups: dict[tuple[int, str], dict[str, list[Binding]]] = {}
     for owner, binding, enabled, _ in screen.active_bindings.values():
         if enabled and binding.description and not binding.system:
@@ -36,6 +37,8 @@ def keys_text(screen: Screen[Any]) -> Text:
         heading: [_row(screen.app, bindings) for bindings in groups[place, heading].values()]
         for place, heading in sorted(groups, key=lambda one: one[0])
     }
+    if legend:
+        rows[MEANING] = list(legend.items())
     width = max((cell_len(keys) for some in rows.values() for keys, _ in some), default=0)
     shown = Text()
     for heading, some in rows.items():

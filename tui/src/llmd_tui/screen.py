@@ -6,7 +6,7 @@ group ``llmd_tui``. Its name there is what ``llmd tui NAME`` opens.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -66,6 +66,8 @@ class DaemonScreen(Screen[None]):
     """
     NAME: ClassVar[str] = ""
     """Name of the entry point."""
+    LEGEND: ClassVar[Mapping[str, str]] = {}
+    """What titles on the screen mean, for its help."""
     MANAGES: ClassVar[bool] = True
     """Whether it needs a key that may manage the daemon; without one, it says so in place of its body."""
     FETCH_S: ClassVar[float | None] = None

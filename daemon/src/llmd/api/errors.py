@@ -29,6 +29,8 @@ LlmdError
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class LlmdError(Exception):
     """Base class of all errors that llmd raises on purpose."""
@@ -49,8 +51,12 @@ class ConfigError(LlmdError):
     """A setting has an unusable value; the message says where it was set."""
 
     exit_code = 2
+    file: Path | None = None
+    """The file that has the value; None if it is from no file."""
     line: int | None = None
-    """Line of the file that has the value, from 1; None if it is from no file."""
+    """Line of the file, from 1; None if it is from no file, or if the whole file is unusable."""
+    setting: str = ""
+    """Bare name of the setting, such as ``slots``, if the error is about one that is known."""
 
 
 class NotFoundError(LlmdError):

@@ -100,6 +100,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     them."""
     quant: Format | None = None
     """Format to quantise weights to; None: keep the formats of the checkpoint."""
+    quant_is_default: bool = False
+    """Whether ``quant`` is for all models: then it is ignored if weights are stored quantised. Otherwise that
+    is an error."""
     activations: ActivationDtype | None = None
     """`Program.activations`; None: each device's own choice. A float type is `Program.precision` too."""
     kv_dtype: KVDtype = "f16"

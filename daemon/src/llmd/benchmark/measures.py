@@ -2,11 +2,11 @@
 
 TTFT is the time to the first output, ITL the times between outputs, E2EL the time to the end of the answer.
 TPOT is (E2EL - TTFT) / (tokens - 1); an answer with one token has no TPOT. Failed requests are only counted.
+The peak of the throughput is measured more exactly than there (`peak_tokens_per_s`).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -57,7 +57,7 @@ def figures(outcomes: Sequence[Outcome], duration_s: float, goals_ms: Mapping[st
         request_goodput=num_good / duration_s if goals_ms else None,
         output_throughput=num_output / duration_s,
         total_token_throughput=(num_input + num_output) / duration_s,
-        max_output_tokens_per_s=most_outputs_in_a_second(done),
+        max_output_tokens_per_s=peak_tokens_per_s(done, duration_s),
         max_concurrent_requests=most_at_once(done),
     )
 
@@ -107,14 +107,24 @@ def statistics_of(name: str, times_ms: Sequence[float], percentiles: Sequence[fl
     return {f"{word}_{name}_ms": float(value) for word, value in named.items()}
 
 
-def most_outputs_in_a_second(outcomes: Sequence[Outcome]) -> float:
-    """Return the most outputs in one of the seconds counted from the first request."""
-    seconds: Counter[int] = Counter()
-    began_s = min((outcome.start_s for outcome in outcomes), default=0.0)
-    for outcome in outcomes:
-        gaps = (outcome.start_s - began_s + outcome.ttft_s, *outcome.itls_s)
-        seconds.update(math.floor(time_s) for time_s in np.cumsum(gaps))
-    return float(max(seconds.values(), default=0))
+def peak_tokens_per_s(outcomes: Sequence[Outcome], duration_s: float) -> float:
+    """Return the most output tokens that arrived in any one second, or the rate of the whole measurement if
+    that is higher, as in a measurement of less than a second.
+
+    The tokens of an answer are spread over its chunks, since one chunk may have several.
+    """
+    arrivals = [np.cumsum((one.start_s + one.ttft_s, *one.itls_s)) for one in outcomes]
+    if not arrivals:
+        return 0.0
+    shares = [
+        np.full(len(at_s), (one.output_len or 0) / len(at_s))
+        for one, at_s in zip(outcomes, arrivals, strict=True)
+    ]
+    at_s, tokens = np.concatenate(arrivals), np.concatenate(shares)
+    order = np.argsort(at_s)
+    at_s, before = at_s[order], np.concatenate([[0.0], np.cumsum(tokens[order])])
+    in_a_second = before[np.searchsorted(at_s, at_s + 1.0)] - before[:-1]
+    return max(float(in_a_second.max()), float(before[-1]) / duration_s)
 
 
 def most_at_once(outcomes: Iterable[Outcome]) -> int:

@@ -22,7 +22,7 @@ from llmd.cli.line_reader import HISTORY_NAME, confirmed, editing, read_message
 from llmd.cli.loading_progress import with_loading_progress
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.saved_conversations import SavedConversations
-from llmd.cli.settings import client_options, read_settings
+from llmd.cli.settings import client_options, daemon_settings
 from llmd.cli.slash_commands import completions, obey
 from llmd.cli.streaming import WINDOW_FULL, Printed, cut_note, print_answer, stats_line
 from llmd.cli.terminal import terminal_width
@@ -65,7 +65,7 @@ def command(
     model = named(model) if model else default_model(client)
 
     conversation = Conversation(model, system, given(sampling))
-    directories = read_settings(config_file).directories
+    directories = daemon_settings(config_file).directories
     saved = SavedConversations(directories.conversations)
     access = DaemonModel(client, model, shows_stats=stats)
     session = ChatSession(conversation, access, saved, _to_stderr, _agrees)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.errors import DaemonUnreachableError
-from llmd.cli.settings import read_settings
+from llmd.cli.settings import daemon_settings, read_settings
 from llmd.cli.typed_text import valid
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def connect(
     """
     from llmd.client import Client
 
-    settings = read_settings(config_file, host=host, timeout_s=timeout_s)
+    settings = daemon_settings(config_file, host=host, timeout_s=timeout_s)
     client = Client(host, settings=settings)
     if settings.config.client.host or not start:
         return reached(client)

@@ -18,7 +18,7 @@ from llmd.cli.composition import build_host, build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
 from llmd.cli.pull_progress import shown
-from llmd.cli.settings import JSON, read_settings
+from llmd.cli.settings import JSON, daemon_settings
 
 if TYPE_CHECKING:
     from llmd.conversion.convert import Progress, Report
@@ -55,7 +55,7 @@ def command(*, source: str, target: Path, quant: str | None, force: bool, quiet:
     """
     from llmd.conversion.convert import convert
 
-    store = build_store(read_settings(None).directories)
+    store = build_store(daemon_settings(None).directories)
     model = store.find(source, allow_path=True)
     reports: list[Report] = []
     with (

@@ -10,7 +10,7 @@ import msgspec
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY, DeviceProfile
 from llmd.api.errors import PluginError
-from llmd.api.machine import available_bytes
+from llmd.api.machine import available_bytes, total_bytes
 from llmd.cli.composition import build_benchmarks, build_cache, build_host
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.host.benchmarks import Benchmarks
@@ -35,18 +35,16 @@ class DeviceRow(msgspec.Struct, frozen=True):
     state: str
     reason: str
     fix: str
+    total_bytes: int | None = None
+    """Size of the memory in which it computes; devices may share it. None if the probe failed."""
 
 
 def memory(row: DeviceRow) -> str:
-    """Format free and usable memory."""
-    if row.memory_bytes is None:
+    """Format the free and the whole memory, or only the latter if it is not known how much is free."""
+    if row.total_bytes is None:
         return ""
-    total = format_bytes(row.memory_bytes)
-    return (
-        total
-        if row.free_bytes is None
-        else f"{format_bytes(min(row.free_bytes, row.memory_bytes))} / {total}"
-    )
+    total = format_bytes(row.total_bytes)
+    return total if row.free_bytes is None else f"{format_bytes(row.free_bytes)} / {total}"
 
 
 def described_state(row: DeviceRow) -> str:
@@ -67,7 +65,7 @@ def prefill(row: DeviceRow) -> str:
 COLUMNS = (
     Column[DeviceRow]("NAME", lambda row: row.name),
     Column[DeviceRow]("KIND", lambda row: row.kind),
-    Column[DeviceRow]("MEM", memory, lambda row: row.memory_bytes or 0),
+    Column[DeviceRow]("FREE/TOTAL", memory, lambda row: row.total_bytes or 0),
     Column[DeviceRow](
         "GB/S", lambda row: in_giga(row.read_bytes_per_s), lambda row: row.read_bytes_per_s or 0
     ),
@@ -80,7 +78,9 @@ COLUMNS = (
 @click.command()
 @listing_options
 def command(**view: Any) -> None:
-    """List devices, their speed, and why any are not used.
+    """List devices, their free and whole memory, their speed, and why any are not used.
+
+    Devices that compute in main memory share it.
 
     Speeds are measured once and cached until the hardware, its driver or its plugin changes.
     """
@@ -107,6 +107,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         state="ok" if device.ok else "unused",
         reason=device.reason or trouble,
         fix=device.fix,
+        total_bytes=total_bytes() if device.info.memory_id == HOST_MEMORY else device.info.memory_bytes,
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llmd.api.errors import ConfigError
+from llmd.api.errors import ConfigError, NotFoundError
 from llmd.api.out_of_memory import check_address_space
+from llmd.cli.background import failure_told, start_daemon
 from llmd.cli.completion.names import model_names
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
@@ -75,26 +76,28 @@ def command(
     """
     if detach and exit_on_eof:
         raise click.UsageError("--detach leaves the daemon without standard input: drop --exit-on-eof")
-    typed = {"addr": typed_addresses(addr, host, port), **flags}
-    settings = build_settings(config_file, **typed)
+    typed = {"addr": typed_addresses(addr, host, port), "load": models, **flags}
     if detach:
-        warn_of_unknown(settings)
-        from llmd.cli.background import start_daemon
-
-        root = ctx.find_root().params
-        logged = ["--verbose"] * root.get("verbose", 0) + ["--log-format", root.get("log_format", "text")]
-        arguments = [*logged, "serve", *typed_arguments(ctx, without="detach")]
-        click.echo(start_daemon(settings.directories, arguments))
+        click.echo(_detached(ctx, build_settings(config_file, **typed)))
         return
-    repair_interrupted()
-    with ended_by_signals():
-        serve(
-            settings,
-            models,
-            read_again=lambda: build_settings(config_file, **typed),
-            exit_on_eof=exit_on_eof,
-            verbosity=ctx.find_root().params.get("verbose", 0),
-        )
+    with failure_told():
+        settings = build_settings(config_file, **typed)
+        repair_interrupted()
+        with ended_by_signals():
+            serve(
+                settings,
+                read_again=lambda: build_settings(config_file, **typed),
+                exit_on_eof=exit_on_eof,
+                verbosity=ctx.find_root().params.get("verbose", 0),
+            )
+
+
+def _detached(ctx: click.Context, settings: Settings) -> str:
+    """Start the daemon in the background with the flags of this command; return its line."""
+    warn_of_unknown(settings)
+    root = ctx.find_root().params
+    logged = ["--verbose"] * root.get("verbose", 0) + ["--log-format", root.get("log_format", "text")]
+    return start_daemon(settings.directories, [*logged, "serve", *typed_arguments(ctx, without="detach")])
 
 
 @contextmanager
@@ -107,7 +110,6 @@ def ended_by_signals() -> Iterator[None]:
 
 def serve(
     settings: Settings,
-    models: Sequence[str],
     *,
     read_again: Callable[[], Settings] | None = None,
     exit_on_eof: bool = False,
@@ -131,14 +133,13 @@ def serve(
     gc.disable()
     try:
         read = read_again or (lambda: settings)
-        asyncio.run(_serve(settings, models, read, verbosity, exit_on_eof=exit_on_eof))
+        asyncio.run(_serve(settings, read, verbosity, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 
 
 async def _serve(
     settings: Settings,
-    models: Sequence[str],
     read_again: Callable[[], Settings],
     verbosity: int,
     *,
@@ -163,19 +164,19 @@ async def _serve(
         from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
-        names = named_models(models, store)
         cache = build_cache()
 
         def inputs(settings: Settings) -> Inputs:
+            names = kept_models(settings, store)
             aliases = read_aliases(settings.config.server.models.alias, tuple(names), store)
-            return Inputs(settings, aliases, build_host(cache))
+            return Inputs(settings, aliases, build_host(cache), tuple(names.values()))
 
         first = inputs(settings)
         daemon = Daemon(
             settings,
             host=first.host,
             store=store,
-            models=list(names.values()),
+            models=first.models,
             aliases=first.aliases,
             benchmarks=build_benchmarks(cache),
             engines=engines,
@@ -186,6 +187,21 @@ async def _serve(
         )
         with end_with_input(daemon.shut_down) if exit_on_eof else nullcontext():
             await run_until_signal(daemon, lambda serving: click.echo(str(serving)))
+
+
+def kept_models(settings: Settings, store: Store) -> dict[str, str]:
+    """Return what the command or the setting ``load`` names, like `named_models`.
+
+    Raises:
+        NotFoundError: there is no such model; the message says where the setting is.
+    """
+    origin = settings.origins["server.load"]
+    try:
+        return named_models(origin.value, store)
+    except NotFoundError as error:
+        if not origin.source.startswith("--"):  # else it was typed as an argument
+            error.message = f"server.load from {origin.place}: {error.message}"
+        raise
 
 
 def named_models(models: Sequence[str], store: Store) -> dict[str, str]:

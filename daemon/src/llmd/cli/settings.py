@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,11 +12,14 @@ from llmd.cli.completion.names import device_names
 from llmd.cli.setting_option import setting_option
 
 if TYPE_CHECKING:
+    from llmd.api.errors import ConfigError
     from llmd.config import Settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 WARNED = "llmd.warned"
 """Key in the click context's ``meta``: the command has warned of unknown variables."""
+FIND_DAEMON = frozenset({"addr", "host"})
+"""The settings that say where the daemon is."""
 
 CONFIG = click.option(
     "--config",
@@ -214,19 +217,49 @@ def read_settings(config_file: Path | None, **flags: Any) -> Settings:
     return settings
 
 
+def daemon_settings(config_file: Path | None, **flags: Any) -> Settings:
+    """Build the configuration for a command that only speaks to a daemon, or only needs llmd's folders.
+
+    An error in a file is a warning, so that a running daemon can be used and stopped: only what is wrong with
+    the settings that say where the daemon is must be corrected first.
+
+    Raises:
+        ConfigError: a flag or a variable is invalid, a named file does not exist, or the daemon's address in
+        a file is invalid.
+    """
+    from llmd.config import load_settings
+
+    errors: list[ConfigError] = []
+    settings = load_settings(_typed(flags), file=config_file, report=errors.append)
+    for error in errors:
+        if error.file is None or error.setting in FIND_DAEMON:
+            raise error
+    warn_of_unknown(settings, errors)
+    return settings
+
+
 def build_settings(config_file: Path | None, **flags: Any) -> Settings:
     """Build the configuration without warnings; raises like `read_settings`."""
     from llmd.config import load_settings
 
-    typed = {name: None if value == () else value for name, value in flags.items()}
-    return load_settings(typed, file=config_file)
+    return load_settings(_typed(flags), file=config_file)
 
 
-def warn_of_unknown(settings: Settings) -> None:
-    """Print a warning for each variable that is not a setting, once per command."""
+def _typed(flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if value == () else value for name, value in flags.items()}
+
+
+def warn_of_unknown(settings: Settings, ignored: Sequence[ConfigError] = ()) -> None:
+    """Print a warning for each variable that is not a setting, and one for errors in files that are ignored;
+    once per command.
+    """
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.setdefault(WARNED, settings) is not settings:
         return  # a command that starts a daemon reads the settings twice
+    if ignored:
+        more = f" (and {len(ignored) - 1} more)" if len(ignored) > 1 else ""
+        hint = "it is ignored; `llmd config check` shows every error"
+        click.echo(f"llmd: warning: {ignored[0].message}{more}; {hint}", err=True)
     for variable in settings.unknown:
         click.echo(f"llmd: warning: {variable.name} is not a setting; {variable.hint}", err=True)
 

@@ -24,6 +24,7 @@ NOW = frozenset(
         "headers_timeout_s",
         "idle_timeout_s",
         "keep_alive",
+        "load",
         "log_level",
         "max_queue",
         "max_queue_per_key",

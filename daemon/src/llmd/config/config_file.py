@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmd.api.errors import ConfigError
+from llmd.config.other_tools import answer_to_setting
 from llmd.config.schema import PER_MODEL, Config
 from llmd.config.setting_values import (
     MODELS,
@@ -41,12 +42,15 @@ def values_of_text(path: Path, text: str, report: Report) -> Iterator[SettingVal
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        faulty = [one for one in statements(text) if one.error][:MAX_SYNTAX_ERRORS]
+        found = statements(text)
+        faulty = [one for one in found if one.error][:MAX_SYNTAX_ERRORS]
         for one in faulty:
-            report(_placed(_unreadable(f"{path}:{one.line}", one.error), one.line))
-        text, tables = _without_lines(
-            text, {one.line for one in faulty}, lambda rest: report(_unreadable(str(path), rest))
-        )
+            report(_unreadable(path, one.error, one.line, setting=_begun_setting(one.text)))
+        # What follows a header with an error would be in another table, and look wrong there.
+        left_out = {
+            number for one in (*faulty, *(one for one in found if one.is_stray)) for number in one.lines
+        }
+        text, tables = _without_lines(text, left_out, lambda rest: report(_unreadable(path, rest)))
     yield from _File(path, text, report).values(tables)
 
 
@@ -92,8 +96,10 @@ class _File:
         try:
             return known_key(name, keys, f"{table}{self._place(path)}")
         except ConfigError as error:
-            error.line = self._line(path)
-            self._report(error)
+            place = keys_by_name().get(path[-1])
+            if place is not None and not answer_to_setting(path[-1]):
+                error.hint = f"put it below `[{place.partition('.')[0]}]`"
+            self._report(_placed(error, self._path, self._line(path)))
             return None
 
     def _table(self, value: Any, path: Sequence[str]) -> dict[str, Any]:
@@ -104,7 +110,8 @@ class _File:
         return {}
 
     def _error(self, path: Sequence[str], message: str, hint: str) -> ConfigError:
-        return _placed(ConfigError(f"{self._place(path)}: {message}", hint=hint), self._line(path))
+        error = ConfigError(f"{self._place(path)}: {message}", hint=hint)
+        return _placed(error, self._path, self._line(path))
 
     def _origin(self, value: Any, path: Sequence[str]) -> Origin:
         return Origin(value, str(self._path), self._line(path))
@@ -129,7 +136,7 @@ def _read(path: Path, report: Report, *, required: bool) -> str:
         if required:
             report(ConfigError(f"{path} does not exist", hint="check --config and LLMD_CONFIG"))
     except (OSError, UnicodeDecodeError) as error:
-        report(_unreadable(str(path), str(error)))
+        report(_unreadable(path, str(error)))
     return ""
 
 
@@ -149,12 +156,20 @@ def _without_lines(
         return "", {}
 
 
-def _unreadable(place: str, reason: str) -> ConfigError:
-    return ConfigError(
-        f"{place} cannot be read: {reason}", hint="correct it with `llmd config edit`, or move the file away"
+def _begun_setting(text: str) -> str:
+    """Return the bare name of the setting that a line with an error begins with; empty if there is none."""
+    name = text.partition("=")[0].strip().rpartition(".")[2]
+    return name if name in keys_by_name() else ""
+
+
+def _unreadable(path: Path, reason: str, line: int | None = None, *, setting: str = "") -> ConfigError:
+    error = ConfigError(
+        f"{Origin(None, str(path), line).place} cannot be read: {reason}",
+        hint="correct it with `llmd config edit`, or move the file away",
     )
+    return _placed(error, path, line, setting)
 
 
-def _placed(error: ConfigError, line: int | None) -> ConfigError:
-    error.line = line
+def _placed(error: ConfigError, path: Path, line: int | None, setting: str = "") -> ConfigError:
+    error.file, error.line, error.setting = path, line, setting
     return error

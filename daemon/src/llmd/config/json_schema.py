@@ -9,7 +9,7 @@ from msgspec import inspect
 from llmd.config.schema import PER_MODEL, Config
 from llmd.config.setting_docs import setting_docs
 from llmd.config.setting_values import MODELS, keys_by_name, setting_fields
-from llmd.config.values import is_byte_size, is_duration
+from llmd.config.values import choices_of, is_byte_size, is_duration
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """The newest one that the TOML extensions of common editors know."""
@@ -58,6 +58,8 @@ def _kind(kind: inspect.Type) -> dict[str, Any]:
         return {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": BYTE_SIZE}]}
     if is_duration(kind):
         return {"anyOf": [{"type": "number"}, {"type": "string", "pattern": DURATION}]}
+    if choices := choices_of(kind):
+        return {"enum": list(choices)}
     match kind:
         case inspect.UnionType(types=types):
             (only,) = (one for one in types if not isinstance(one, inspect.NoneType))

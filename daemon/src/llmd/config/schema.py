@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from llmd.api.integer_formats import OWN_FORMATS
+
 Seconds = Annotated[float, Meta(ge=0)]
 PositiveSeconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -18,6 +20,9 @@ ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
 """Written as an integer or with a unit: ``8GiB``, ``500MB``."""
 Duration = Annotated[float, Meta(le=1e9, extra={"unit": "duration"})]
 """Seconds, written as a number or as ``90s``, ``10m``, ``1h30m``."""
+AS_STORED = "none"
+QuantFormat = Annotated[str, Meta(extra={"choices": (*OWN_FORMATS, AS_STORED)})]
+"""One of many names. Backends need not have it: they take the next of their own, so no plugin adds a name."""
 
 
 class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,10 +88,13 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The names of models, how long they stay loaded, and how their answers are read."""
 
+    load: tuple[str, ...] = ()
+    """Models that are loaded at the start and stay loaded; those that ``llmd serve`` names replace them."""
     alias: tuple[str, ...] = ()
     """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
     keep_alive: Duration = 300.0
-    """How long a model stays loaded after its last request; negative: forever."""
+    """How long a model stays loaded after its last request; negative: forever. A model that is loaded at the
+    start stays loaded, unless the flag ``--keep-alive`` or its own table says how long."""
     max_memory: ByteSize | None = None
     """Main memory for weights, KV pools and step buffers of all models together; None: what is available at
     startup. The memory of other devices is limited by its size."""
@@ -127,8 +135,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Sequences that run at a time."""
     prefill_chunk: Count = 256
     """Most prompt tokens in one step."""
-    quant: str | None = None
-    """Format that weights are quantised to; None: as they are stored."""
+    quant: QuantFormat | None = None
+    """Format that weights are quantised to, or ``none``: as they are stored. Set for all models in a file or
+    variable, it does not apply to models whose weights are stored quantised."""
     activations: Literal["int8", "f32", "f16", "bf16"] | None = None
     """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to
     quantised weights only."""

@@ -28,7 +28,7 @@ from llmd.config.setting_values import (
     unknown_variables,
     values_of_environment,
 )
-from llmd.config.values import decode, expected_form
+from llmd.config.values import decode, expected_instead
 
 ADDRESSES = frozenset({"server.addr", "client.host"})
 
@@ -50,6 +50,14 @@ class Settings(Struct, frozen=True):
     def of_model(self, name: str) -> Config:
         """Return the configuration for one model."""
         return _build({**self.origins, **self.models.get(name, {})})
+
+    def is_explicit(self, key: str, name: str) -> bool:
+        """Whether a setting was set for this one model, or with a flag: then it is no default that may not
+        apply.
+        """
+        common = self.origins[key]
+        origin = self.models.get(name, {}).get(key, common)
+        return origin != common or origin.source.startswith("--")
 
 
 def raise_error(error: ConfigError) -> None:
@@ -142,25 +150,31 @@ def converted(given: SettingValue) -> Origin:
     except (msgspec.ValidationError, ValueError) as error:
         called = setting_name(given.key, given.model)
         refused = ConfigError(
-            f"{called} from {given.origin.place} is {value!r}, expected {expected_form(field.type)}",
+            f"{called} from {given.origin.place} is {value!r}, expected {expected_instead(field.type, value)}",
             hint="correct it there, or remove it to use the default"
             + (f": `{removal}`" if (removal := given.origin.removal(given.key, given.model)) else ""),
         )
-        refused.line = given.origin.line
-        raise refused from error
+        raise _placed(refused, given) from error
     origin = msgspec.structs.replace(given.origin, value=getattr(part, name))
     if given.key in ADDRESSES:
-        _check_addresses(given.key, origin)
+        try:
+            _check_addresses(given.key, origin)
+        except ConfigError as refused:
+            raise _placed(refused, given) from None
     return origin
 
 
 def _check_addresses(key: str, origin: Origin) -> None:
     for text in (origin.value,) if isinstance(origin.value, str) else origin.value or ():
-        try:
-            parse_address(text, f"{key} from {origin.place}")
-        except ConfigError as error:
-            error.line = origin.line
-            raise
+        parse_address(text, f"{key} from {origin.place}")
+
+
+def _placed(error: ConfigError, given: SettingValue) -> ConfigError:
+    """Return an error with the setting that it is about, and the place in a file that sets it."""
+    error.setting = given.key.partition(".")[2]
+    if given.origin.line is not None:
+        error.file, error.line = Path(given.origin.source), given.origin.line
+    return error
 
 
 def _owner(section: type[Struct], name: str) -> type[Struct]:

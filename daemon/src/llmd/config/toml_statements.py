@@ -12,9 +12,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ASSIGNMENT = re.compile(r"(?P<key>[\w.\"'-]+)\s*=\s*(?P<value>[^=#\s]|[^=#\s][^=#]*[^=#\s])\s*(#.*)?")
+_UNQUOTED = re.compile(r"[^\[\]{}\"']*[^\W\d_][^\[\]{}\"']*")
+"""A value with a letter that is neither quoted nor a list."""
+_QUOTES = ('"', "'")
 MAX_LINES = 100
 """Most lines of a statement that cannot be parsed: a mistake must not make the rest of a long file slow."""
 
@@ -33,6 +37,13 @@ class Statement(Struct, frozen=True):
     is_header: bool = False
     error: str = ""
     """What is wrong with it; then it is one line."""
+    is_stray: bool = False
+    """Whether the header of its table has an error, so that ``table`` is another one."""
+
+    @property
+    def lines(self) -> range:
+        """The numbers of its lines."""
+        return range(self.line, self.line + (self.text.count("\n") or 1))
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -47,10 +58,12 @@ def statements(text: str) -> list[Statement]:
     lines = text.splitlines(keepends=True)
     found: list[Statement] = []
     table: tuple[str, ...] = ()
-    start = 0
+    start, is_stray = 0, False
     while start < len(lines):
         statement = _statement(lines, start, table)
-        found.append(statement)
+        if statement.text.lstrip().startswith("["):
+            is_stray = bool(statement.error)
+        found.append(structs.replace(statement, is_stray=is_stray))
         table = statement.table
         start += statement.text.count("\n") or 1
     return found
@@ -79,12 +92,26 @@ def _statement(lines: list[str], start: int, table: tuple[str, ...]) -> Statemen
         try:
             parsed = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            first_error = first_error or _without_place(error)
+            first_error = first_error or _explained(lines[start]) or _without_place(error)
             continue
         if text.lstrip().startswith("["):  # no key begins with a bracket
             return Statement(start + 1, text, _only_path(parsed), is_header=True)
         return Statement(start + 1, text, table, _only_path(parsed))
     return Statement(start + 1, lines[start], table, error=first_error)
+
+
+def _explained(line: str) -> str:
+    """Say what is wrong with a line to people who do not know TOML; empty if the parser's words do."""
+    match = _ASSIGNMENT.fullmatch(line.strip())
+    if match is None:
+        return ""
+    key, value = match["key"], match["value"]
+    bare = value.strip("\"'")
+    if (value[0] in _QUOTES) != (value[-1] in _QUOTES) or value in _QUOTES:
+        return f'the text has a quote at one end only; write {key} = "{bare}"'
+    if value.lower() in {"true", "false"}:
+        return f"switches have no capitals: {key} = {value.lower()}"
+    return f'texts need quotes: {key} = "{value}"' if _UNQUOTED.fullmatch(value) else ""
 
 
 def _only_path(parsed: Mapping[str, Any]) -> tuple[str, ...]:

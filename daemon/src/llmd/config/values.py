@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +17,8 @@ UNITS = {"": 1, "B": 1} | {
     for power, letter in enumerate("KMGT")
     for suffix, base in (("B", 1000), ("iB", 1024), ("", 1024))
 }
+
+MAX_NEAREST = 4
 
 
 def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> Struct:
@@ -30,6 +34,8 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
         raw = parse_bytes(raw)
     elif is_duration(kind) and isinstance(raw, str):
         raw = parse_duration(raw)
+    if raw not in (choices := choices_of(kind)) and choices:
+        raise ValueError(raw)
     return msgspec.convert({name: raw}, section, strict=False)
 
 
@@ -41,6 +47,13 @@ def is_byte_size(kind: inspect.Type) -> bool:
 def is_duration(kind: inspect.Type) -> bool:
     """Whether the type is a duration."""
     return _has_unit(kind, "duration")
+
+
+def choices_of(kind: inspect.Type) -> Sequence[str]:
+    """Return the names that a setting with many of them may have; empty for other types."""
+    if isinstance(kind, inspect.UnionType):
+        return next(filter(None, map(choices_of, kind.types)), ())
+    return (kind.extra or {}).get("choices", ()) if isinstance(kind, inspect.Metadata) else ()
 
 
 def _has_unit(kind: inspect.Type, unit: str) -> bool:
@@ -61,6 +74,15 @@ def parse_bytes(text: str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
+def expected_instead(kind: inspect.Type, raw: Any) -> str:
+    """Describe the expected form of a value to someone who gave another one: of many names, the nearest."""
+    choices = choices_of(kind)
+    if not choices:
+        return expected_form(kind)
+    near = difflib.get_close_matches(str(raw), choices, n=MAX_NEAREST, cutoff=0.4) or choices[:MAX_NEAREST]
+    return f"one of {len(choices)} names; the nearest are {', '.join(near)}"
+
+
 def expected_form(kind: inspect.Type) -> str:
     """Describe the expected form of a value."""
     match kind:
@@ -77,6 +99,8 @@ def expected_form(kind: inspect.Type) -> str:
             form = "one of " + ", ".join(map(str, choices))
         case inspect.VarTupleType():
             form = "a list or comma-separated values"
+        case inspect.Metadata(extra={"choices": choices}):
+            form = "one of " + ", ".join(choices)
         case inspect.Metadata(extra={"unit": "duration"}):
             form = "seconds or a duration such as 1h30m"
         case inspect.Metadata():

@@ -25,6 +25,7 @@ from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_spool import KVSpool
 from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.building import build_stages
+from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_use import MemoryUse
 from llmd.engine.placement.placement import PlacedStage, Placement
 from llmd.engine.placement.placer import Have, Placer, UsableDevices
@@ -118,6 +119,7 @@ def load_model(
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
+        load, model = with_default_quant(load, model)
         _check_context(model.plan)
         load_weights = partial(_load_weights, load, model, report, packed_files)
         stages = place_parts(load, model.plan)

@@ -57,7 +57,7 @@ def format_policy(
 def _check_quant(quant: Format | None) -> None:
     if quant is not None and quant not in OWN_FORMATS:
         raise ConfigError(
-            f"--quant {quant}: weights cannot be quantised to this format",
+            f"quant {quant}: weights cannot be quantised to this format",
             hint=f"choose one of {', '.join(OWN_FORMATS)}, or leave it out to keep the checkpoint's formats",
         )
 
@@ -83,12 +83,16 @@ def quantized_format(quant: Format, device_formats: Sequence[Format], row_len: i
 
 
 def _refuse_quantizing_again(checkpoint: Checkpoint, quant: Format | None) -> None:
-    quantized = sorted(stored_formats(checkpoint) & INTEGER_FORMATS.keys())
-    if quant is not None and quantized:
+    if quant is not None and (quantized := stored_integers(checkpoint)):
         raise ConfigError(
-            f"--quant {quant}: the weights of {checkpoint.file} are stored quantised already, as {', '.join(quantized)}",
-            hint="leave it out, or quantise the model in a plain format",
+            f"quant {quant}: the weights of {checkpoint.file} are stored quantised already, as {', '.join(quantized)}",
+            hint='leave it out, set `quant = "none"` for this model, or quantise the model in a plain format',
         )
+
+
+def stored_integers(checkpoint: Checkpoint) -> list[Format]:
+    """Return the integer formats among those in which weights of the checkpoint are stored."""
+    return sorted(stored_formats(checkpoint) & INTEGER_FORMATS.keys())
 
 
 def stored_formats(checkpoint: Checkpoint) -> set[Format]:

@@ -28,6 +28,8 @@ from llmd.server.service import Service
 logger = logging.getLogger(__name__)
 
 ID_HEADER = "x-request-id"
+INTERFACE_HEADER = "x-llmd-interface"
+"""Sent by interfaces such as ``llmd tui``, which ask again and again for what they show."""
 MAX_REQUEST_ID_LEN = 128
 
 STARTED = web.RequestKey("started", float)
@@ -90,7 +92,8 @@ class RequestHandler:
         """Count the request and log it: sizes and times, never texts."""
         record = current_record()
         self._service.metrics.end(record, response.status)
-        if request.get(PROBE, False):  # sent often; a reply of `not ready` is a success, too
+        # Probes are sent often; a reply of `not ready` is a success, too.
+        if request.get(PROBE, False) or _is_look(request, response):
             return
         fields = {
             "request_id": record.request_id,
@@ -148,6 +151,12 @@ class RequestHandler:
         origin = request.headers.get("Origin")
         if origin is not None and self._guards.origin_allowed(origin):
             response.headers.update(cors_headers(origin))
+
+
+def _is_look(request: web.Request, response: web.StreamResponse) -> bool:
+    """Whether an interface only looked at something, and got it."""
+    is_reading = request.method == "GET" or request.path.endswith("/input_tokens")
+    return is_reading and response.status < 400 and INTERFACE_HEADER in request.headers
 
 
 def _elapsed_ms(started: float) -> float:

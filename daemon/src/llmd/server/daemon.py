@@ -38,7 +38,7 @@ from llmd.server.http.certificate import certificate_for
 from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
 from llmd.server.http.origins import allowed_origins
 from llmd.server.http.passed_sockets import own_addresses, passed_listeners
-from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
+from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.memory_budget import MemoryBudget
 from llmd.server.models.model_loading import ModelLoading
 from llmd.server.models.model_manager import ModelManager
@@ -64,8 +64,6 @@ DISTRIBUTION = "llmd-daemon"
 TEXT_THREADS = 4
 QUIET_S = 3.0
 """Work that is not urgent after a start waits until no request has run for this long."""
-KEEP_ALIVE_FLAG = "--keep-alive"
-"""Models named on the command line stay loaded, unless this flag or their own table sets a keep-alive."""
 
 
 class Serving(Struct, frozen=True):
@@ -215,6 +213,7 @@ class Daemon:
             )
             own_keep_alive_s = self._loading.own_keep_alive_s
             table = ModelTable(self._store, self._aliases, manager, own_keep_alive_s=own_keep_alive_s)
+            kept = KeptModels(table, lambda: self._settings)
             pulls = Pulls(self._pull_command())
             service = Service(
                 server,
@@ -231,12 +230,12 @@ class Daemon:
                 self._log,
             )
             async with AsyncExitStack() as http:
-                work = unless(self._draining, self._load_models(table), "loading models")
+                work = unless(self._draining, self._load_models(kept, table), "loading models")
                 loading = asyncio.Task(work, name="start")
                 try:
                     await asyncio.get_running_loop().run_in_executor(threads, _import_front)
                     front = await self._open_front(http, service, [*self._passed, *own])
-                    self._reloader = self._reload_into(front, service, manager)
+                    self._reloader = self._reload_into(front, service, manager, kept)
                     session = ManagerSession(
                         self._notifier, self._manager, service, self._engines.silence_s, self.shut_down
                     )
@@ -257,7 +256,7 @@ class Daemon:
         return await http.enter_async_context(served)
 
     def _reload_into(
-        self, front: Front, service: Service, manager: ModelManager
+        self, front: Front, service: Service, manager: ModelManager, kept: KeptModels
     ) -> Callable[[], Awaitable[ReloadReport]] | None:
         read = self._read_again
         if read is None:
@@ -266,6 +265,7 @@ class Daemon:
             service,
             self._loading,
             manager,
+            kept,
             self._engines,
             self._access,
             self._addresses,
@@ -306,23 +306,13 @@ class Daemon:
         loaded = [model.name for model in table.served]
         return tuple(name for model in [*derived, *loaded] for name in table.names_of(model))
 
-    async def _load_models(self, table: ModelTable) -> None:
-        served = [await table.resolve(name, allow_path=True) for name in self._names]
-        for model in served:
-            if not self._says_how_long(model):
-                model.leases.pin()
+    async def _load_models(self, kept: KeptModels, table: ModelTable) -> None:
+        begun = await kept.begin(self._names)
         warn_of_unused(self._settings, table.directories(), self._store.derived)
-        for model in served:
+        for model in begun:
             # An error of a parser is logged; requests to the model get it, and other models answer.
             with model.in_use(), suppress(ParserMissingError):
                 await model.ready()
-
-    def _says_how_long(self, model: AnsweringModel) -> bool:
-        """Whether the user has set how long a model named at the start stays loaded."""
-        key = "server.keep_alive"
-        base = [model.base.name] if isinstance(model, DerivedServedModel) else []
-        by_flag = self._settings.origins[key].source == KEEP_ALIVE_FLAG
-        return by_flag or any(key in self._settings.models.get(name, {}) for name in [model.name, *base])
 
     async def _check_devices(self, service: Service) -> DeviceCheck | None:
         """Measure devices once no request runs: measurements and requests would slow each other down."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.config import Address, Settings
 from llmd.config.changes import Change, changes, without_restart
@@ -17,6 +17,7 @@ from llmd.server.http.access import Access
 from llmd.server.http.listeners import check_exposure
 from llmd.server.http.origins import allowed_origins
 from llmd.server.loaded_plugins import LoadedPlugins, PluginChanges
+from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.model_loading import ModelLoading, queue_limits
 from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.model_settings import check_parsers
@@ -34,6 +35,8 @@ class Inputs(Struct, frozen=True):
     settings: Settings
     aliases: Mapping[str, str]
     host: PluginHost
+    models: tuple[str, ...]
+    """The models that stay loaded."""
 
 
 class ReloadReport(Struct, frozen=True):
@@ -54,6 +57,7 @@ class Reloader:
         service: Service,
         loading: ModelLoading,
         manager: ModelManager,
+        kept: KeptModels,
         engines: EngineStarter,
         access: Access,
         addresses: tuple[Address, ...],
@@ -62,6 +66,7 @@ class Reloader:
         self._service = service
         self._loading = loading
         self._manager = manager
+        self._kept = kept
         self._engines = engines
         self._access = access
         self._addresses = addresses
@@ -87,6 +92,7 @@ class Reloader:
         )
         self._use(front, parts, settings, inputs)
         self._plugins.use(plugins)
+        await self._kept.begin(inputs.models)
         if report.new_plugins or report.lost_plugins or report.changed_plugins:
             await self._engines.replace_spare()
         for change in report.changed:
@@ -100,7 +106,7 @@ class Reloader:
         inputs = read()
         plugins = self._plugins.changes(self._loading.host, inputs.host)
         if not plugins:  # the old host knows what it has probed
-            inputs = Inputs(inputs.settings, inputs.aliases, self._loading.host)
+            inputs = structs.replace(inputs, host=self._loading.host)
         settings = inputs.settings
         check_parsers(inputs.host, settings)
         server = settings.config.server

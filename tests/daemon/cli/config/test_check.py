@@ -24,6 +24,16 @@ def test_every_error_of_a_file_is_printed_with_its_line(llmd: Llmd, tmp_path: Pa
     assert llmd("config", "check", str(tmp_path / "none")).code == 2
 
 
+def test_a_format_that_no_backend_has_is_an_error_with_the_nearest_names(llmd: Llmd, file: Path) -> None:
+    assert llmd("config", "set", "quant", "q5").code == 2
+    assert not file.exists()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[engine]\nquant = "q5"\n')
+    for refused in (llmd("config", "check").out, llmd("serve", "guide").err):
+        assert f"engine.quant from {file}:2 is 'q5', expected one of" in refused
+        assert "the nearest are q8, q4, q3, q2" in refused
+
+
 def test_without_a_file_everything_that_llmd_reads_is_checked(
     llmd: Llmd, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,13 @@ def test_symbols_stand_next_to_the_words_and_problems_alone_may_be_shown(
     assert [line.split("\t")[0] for line in shown] == ["CHECK", "settings"]
 
 
+def test_without_problems_a_sentence_says_so_and_programs_get_an_empty_table(llmd: Llmd) -> None:
+    done = llmd("doctor", "settings", "--problems")
+    assert (done.code, done.out) == (0, "no problems found\n")
+    assert llmd("doctor", "settings", "--problems", "--plain").out.startswith("CHECK\t")
+    assert json.loads(llmd("doctor", "settings", "--problems", "--json").out)["checks"] == []
+
+
 def test_an_unknown_topic_is_refused(llmd: Llmd) -> None:
     assert llmd("doctor", "weather").code == 2
 

@@ -56,6 +56,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
         program = made.folder / name
         program.write_text(SCRIPT.format(calls=made.folder / "calls", folder=made.folder))
         program.chmod(0o755)
+    monkeypatch.setattr("llmd.cli.service.system_command.BOOTED", made.folder)
     # A daemon of whoever runs the tests may listen at the default address.
     monkeypatch.setenv("LLMD_ADDR", f"unix:{tmp_path}/run/llmd/llmd.sock,127.0.0.1:1")
     monkeypatch.setenv("PATH", f"{made.folder}:/usr/bin:/bin")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.service.install import agent, kept_variables
+from llmd.api.errors import ConfigError
+from llmd.cli.service.install import agent, check_reachable, kept_variables
 from llmd.cli.service.launcher import launcher
 from tests.daemon.cli.conftest import Llmd
 from tests.daemon.cli.service.conftest import Manager
@@ -91,6 +92,28 @@ def test_without_systemd_the_error_says_what_to_do(llmd: Llmd, monkeypatch: pyte
     done = llmd("service", "install")
     assert "systemctl is not installed" in done.err
     assert "start `llmd serve` with the service manager of this machine" in done.err
+
+
+def test_where_systemd_does_not_run_nothing_is_written_and_the_error_says_what_to_do(
+    llmd: Llmd, manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmd.cli.service.system_command.BOOTED", tmp_path / "none")
+    for arguments in ([], ["--system"]):
+        done = llmd("service", "install", *arguments)
+        assert done.code == 2
+        assert "systemd is not running on this machine" in done.err
+        assert "`llmd serve --detach`" in done.err
+    assert llmd("service", "install", "--print").code == 0
+    assert not (tmp_path / "config").exists()
+
+
+def test_a_program_that_other_users_cannot_reach_is_named(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    program = closed / "llmd"
+    program.touch()
+    with pytest.raises(ConfigError, match=f"the service needs {program}, but other users may not enter"):
+        check_reachable(str(program))
 
 
 def test_the_agent_runs_this_installation_and_logs_to_the_file_that_rotates(

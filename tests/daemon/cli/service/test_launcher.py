@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.cli.service.launcher import launcher, unreachable_folder
+from llmd.cli.service.launcher import launcher, unreachable_program
 
 
 def installed(folder: Path, record: str) -> PathDistribution:
@@ -49,11 +49,12 @@ def test_this_environment_has_its_script() -> None:
     assert Path(launcher()[0]).parent == Path(sys.executable).parent
 
 
-def test_a_folder_that_others_may_not_enter_is_named(tmp_path: Path) -> None:
-    assert unreachable_folder(("/usr/bin/env",)) is None
+def test_a_program_in_a_folder_that_others_may_not_enter_is_named_with_the_folder(tmp_path: Path) -> None:
+    assert unreachable_program(("/usr/bin/env",)) is None
     path = script(tmp_path / "private" / "bin" / "llmd")
     (tmp_path / "private").chmod(0o700)
-    found = unreachable_folder(("/usr/bin/env", str(path)))
+    found = unreachable_program(("/usr/bin/env", str(path)))
     assert found is not None
-    assert found in path.parents  # a folder above that of the test may be private, too
-    assert not found.stat().st_mode & 0o001
+    assert found[0] == path
+    assert found[1] in path.parents  # a folder above that of the test may be private, too
+    assert not found[1].stat().st_mode & 0o001

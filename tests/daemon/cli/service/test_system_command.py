@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from llmd.api.errors import ConfigError, LlmdError
-from llmd.cli.service.system_command import run, succeeds, systemd_version
+from llmd.cli.service.system_command import check_systemd_runs, run, succeeds, systemd_version
 from tests.daemon.cli.service.conftest import Manager
 
 
@@ -24,3 +26,12 @@ def test_the_version_is_a_number(manager: Manager, monkeypatch: pytest.MonkeyPat
     assert systemd_version() == 255
     monkeypatch.setenv("PATH", "/nowhere")
     assert systemd_version() == 0
+
+
+def test_systemd_that_is_installed_need_not_run(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_systemd_runs()
+    monkeypatch.setattr("llmd.cli.service.system_command.BOOTED", tmp_path / "none")
+    with pytest.raises(ConfigError, match="systemd is not running"):
+        check_systemd_runs()

@@ -45,7 +45,7 @@ def test_an_installation_that_fails_leaves_nothing(service: SystemdService, mana
     with pytest.raises(LlmdError, match="Failed to do that"):
         service.install(PLAN)
     assert not service.is_installed
-    assert list(service.folder.iterdir()) == []
+    assert not service.folder.parent.exists()
 
 
 def test_the_error_of_an_installation_is_the_first_one(service: SystemdService, manager: Manager) -> None:
@@ -53,7 +53,7 @@ def test_the_error_of_an_installation_is_the_first_one(service: SystemdService, 
     with pytest.raises(LlmdError, match="daemon-reload") as refused:
         service.install(PLAN)
     assert refused.value.hint == "the end of `journalctl --user -u llmd.service -n 20` may say why"
-    assert list(service.folder.iterdir()) == []
+    assert not service.folder.parent.exists()
 
 
 def test_a_daemon_that_does_not_start_says_why(service: SystemdService, manager: Manager) -> None:
@@ -88,9 +88,18 @@ def test_uninstalling_removes_what_was_installed(service: SystemdService, manage
         "systemctl --user daemon-reload",
         "systemctl --user reset-failed llmd.service llmd.socket",
     ]
-    assert list(service.folder.iterdir()) == []
+    assert not service.folder.parent.exists()
     with pytest.raises(NotFoundError, match="the service of your user is not installed"):
         service.uninstall()
+
+
+def test_units_of_others_stay(service: SystemdService, manager: Manager) -> None:
+    service.install(PLAN)
+    other = service.folder / "other.service"
+    other.symlink_to("/dev/null")  # a unit that is masked
+    service.uninstall()
+    assert manager.calls
+    assert list(service.folder.iterdir()) == [other]
 
 
 def test_files_go_even_where_systemd_refuses_and_the_error_is_told(

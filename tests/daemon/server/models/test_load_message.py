@@ -42,6 +42,11 @@ def test_every_engine_setting_reaches_the_engine() -> None:
     )
 
 
+def test_weights_stay_as_stored_if_the_setting_says_so() -> None:
+    assert load_message(Path("/m"), EngineConfig(quant="none")).quant is None
+    assert load_message(Path("/m"), EngineConfig(quant="q8"), quant_is_default=True).quant_is_default
+
+
 def test_device_names_may_hold_colons_and_spaces_may_stand_after_commas() -> None:
     stages = (StageSpec("cuda:0", "0", "1"), StageSpec("cuda:1", "2", "3"))
     assert parse_split("0-1=cuda:0, 2-3=cuda:1") == stages

@@ -88,6 +88,20 @@ def test_a_pinned_model_stays_until_a_request_says_otherwise() -> None:
     assert watched.expired == 1
 
 
+def test_a_model_that_is_no_longer_pinned_follows_the_settings() -> None:
+    watched = Watched(10)
+    watched.leases.pin()
+    watched.leases.unpin()
+    watched.timers.go_on(9)
+    assert (watched.expired, watched.leases.pinned) == (0, False)
+    watched.timers.go_on(1)
+    assert watched.expired == 1
+    other = Watched(10)
+    other.use(5)
+    other.leases.unpin()
+    assert other.leases.keep_alive_s == 5
+
+
 def test_what_was_ended_does_not_expire() -> None:
     watched = Watched(10)
     watched.use()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from llmd_tui.app import LlmdTui
 from llmd_tui.screens.chat.request_body import COUNT_ROUTE, ROUTE
@@ -20,7 +21,7 @@ from llmd_tui.screens.chat.store.background import BackgroundStore
 from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.widgets.line import Line
 from llmd_tui.screens.chat.widgets.message_view import MessageView
-from tests.tui.conftest import MakeTui
+from tests.tui.conftest import MakeTui, turns
 from tests.tui.scripted_daemon import ScriptedDaemon
 
 TRIES = 300
@@ -71,11 +72,23 @@ async def until(condition: Callable[[], object]) -> None:
     raise AssertionError("not so after many tries")
 
 
+class PatientPilot(Pilot[None]):
+    """Waits after each key for the focus or the dialog that it asks for.
+
+    Textual takes a process for idle that uses no processor time, as one on a busy machine does too.
+    """
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await super().press(key)
+            await turns()
+
+
 class Chat:
     """The chat screen of a running interface."""
 
     def __init__(self, pilot: Pilot[None], daemon: ScriptedDaemon) -> None:
-        self.pilot = pilot
+        self.pilot = PatientPilot(pilot.app)
         self.daemon = daemon
 
     @property
@@ -112,6 +125,20 @@ class Chat:
             await self.pilot.pause()
         raise AssertionError(f"not so after {TRIES} tries; messages {self.texts}, notices {self.notices}")
 
+    async def until_open(self, dialog: type[Screen[Any]]) -> None:
+        """Wait until a dialog of that kind takes keys."""
+
+        def is_open() -> bool:
+            screen = self.tui.screen
+            is_ready = isinstance(screen, dialog) and screen.is_mounted
+            return is_ready and (screen.focused is not None or not screen.focus_chain)
+
+        await self.until(is_open)
+
+    async def until_closed(self) -> None:
+        """Wait until no dialog covers the chat."""
+        await self.until(lambda: self.tui.screen is self.screen)
+
     async def settle(self) -> None:
         """Wait until no answer is being written and everything is shown."""
         groups = {"answers", "obey", "send", "open", "draft", "keep"}
@@ -122,8 +149,9 @@ class Chat:
 
     async def type(self, text: str, *keys: str) -> None:
         """Write into the prompt and press keys, once no dialog covers it."""
-        await self.until(lambda: self.tui.screen is self.screen)
+        await self.until_closed()
         self.screen.prompt.focus()
+        await self.until(lambda: self.screen.prompt.has_focus)
         self.screen.prompt.write(text)
         await self.pilot.press(*(keys or ("enter",)))
 

@@ -54,7 +54,7 @@ def test_a_whole_answer_has_its_figures() -> None:
 
 def test_tokens_that_arrive_at_once_have_no_rate() -> None:
     answer = Answer(10.0, model="guide", seed=None, window=None)
-    for now in (10.0, 10.001, 10.002):
+    for now in (10.0, 10.001, 10.09):
         answer.feed(chunk(content="a"), now)
     figures = answer.content().figures
     assert figures is not None

@@ -209,7 +209,7 @@ async def test_an_edited_result_is_a_branch_that_is_answered_again(chat: OpenCha
         await shown.type("/result rain")
         await shown.until(lambda: shown.texts[-1] == "Rain.")
         await shown.settle()
-        await shown.pilot.press("escape", "up", "e")
+        await shown.pilot.press("tab", "up", "e")
         await shown.until(lambda: is_open(shown, AskText))
         await shown.pilot.press("ctrl+u", *"sun", "ctrl+s")
         await shown.until(lambda: shown.texts == ["how is it?", "", "sun"])

@@ -23,13 +23,13 @@ def more_than(chat: Chat, asked: int) -> bool:
 async def test_an_edited_question_becomes_a_branch_and_arrows_go_between_them(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape", "up", "e")
+        await shown.pilot.press("tab", "up", "e")
         await shown.until(lambda: shown.screen.prompt.text == "one")
         await shown.ask("two")
         assert shown.texts == ["two", "answer to two"]
         assert shown.bodies[1]["messages"] == [{"role": "user", "content": "two"}]
         await shown.until(lambda: "‹ 2/2 ›" in shown.line(0, "head"))
-        await shown.pilot.press("escape", "up", "left")
+        await shown.pilot.press("tab", "up", "left")
         await shown.until(lambda: shown.texts == ["one", "answer to one"])
         await shown.pilot.press("right")
         await shown.until(lambda: shown.texts == ["two", "answer to two"])
@@ -38,7 +38,7 @@ async def test_an_edited_question_becomes_a_branch_and_arrows_go_between_them(ch
 async def test_a_message_without_branches_or_reasoning_says_so(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape", "right", "t")
+        await shown.pilot.press("tab", "right", "t")
         await shown.until(lambda: len(shown.notices) == 2)
         assert shown.notices == [
             "There is no other branch here: e and r make one.",
@@ -49,7 +49,7 @@ async def test_a_message_without_branches_or_reasoning_says_so(chat: OpenChatScr
 async def test_escape_leaves_an_edit_as_it_was(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape", "up", "e")
+        await shown.pilot.press("tab", "up", "e")
         await shown.until(lambda: shown.screen.edited)
         note = shown.screen.query_one("#note", Line)
         assert "Editing a message" in str(note.content)
@@ -60,7 +60,7 @@ async def test_escape_leaves_an_edit_as_it_was(chat: OpenChatScreen) -> None:
 async def test_an_edited_answer_is_a_branch_without_a_request(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape", "e")
+        await shown.pilot.press("tab", "e")
         await shown.until(lambda: isinstance(shown.tui.screen, AskText))
         await shown.pilot.press("X", "ctrl+s")
         await shown.until(lambda: shown.texts == ["one", "answer to oneX"])
@@ -72,7 +72,7 @@ async def test_a_branch_is_deleted_after_a_question(chat: OpenChatScreen) -> Non
     async with chat() as shown:
         await shown.ask("one")
         await shown.ask("two")
-        await shown.pilot.press("escape", "up", "x")
+        await shown.pilot.press("tab", "up", "x")
         await shown.until(lambda: isinstance(shown.tui.screen, Confirm))
         await shown.pilot.press("n")
         assert len(shown.texts) == 4
@@ -87,7 +87,7 @@ async def test_a_branch_is_deleted_after_a_question(chat: OpenChatScreen) -> Non
 async def test_a_message_and_its_code_are_copied(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one", "Try\n```\nls\n```\nor\n```\ncd\n```\n")
-        await shown.pilot.press("escape", "y")
+        await shown.pilot.press("tab", "y")
         await shown.until(lambda: shown.notices)
         assert copied(shown).startswith("Try")
         await shown.pilot.press("b")
@@ -101,7 +101,7 @@ async def test_a_message_and_its_code_are_copied(chat: OpenChatScreen) -> None:
 async def test_a_question_can_be_answered_again_and_again(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape", "up")
+        await shown.pilot.press("tab", "up")
         for place, key in enumerate("rc", start=2):
             asked = len(shown.bodies)
             shown.daemon.put("/v1/chat/completions", {"choices": [{"delta": {"content": key}}]}, None)

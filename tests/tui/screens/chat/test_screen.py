@@ -62,7 +62,7 @@ async def test_looks_as_it_should(
     daemon.snapshot(models=(model(),))
     async with chat(size) as shown:
         shown.tui.theme = theme
-        await shown.pilot.press("escape")  # the cursor of the prompt blinks
+        await shown.pilot.press("tab")  # the cursor of the prompt blinks
         await shown.until(lambda: "12/100" in shown.screen.composer.gauge.render().plain)
         for _ in range(5):
             await shown.pilot.pause()
@@ -80,7 +80,7 @@ async def test_digits_are_typed_in_the_prompt_and_open_screens_from_the_messages
         await pilot.press("2")
         assert isinstance(tui.screen, ChatScreen)
         assert tui.screen.prompt.text == "2"
-        await pilot.press("escape", "question_mark")
+        await pilot.press("tab", "question_mark")
         await until(lambda: isinstance(tui.screen, HelpDialog))
         await pilot.press("escape", "2")  # the prompt has not taken the cursor again
         await pilot.pause()
@@ -111,19 +111,32 @@ async def test_wide_terminals_hide_the_list_on_a_key(chat: OpenChatScreen) -> No
 async def test_the_cursor_goes_from_the_prompt_over_the_messages_and_back(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         await shown.ask("one")
-        await shown.pilot.press("escape")
+        await shown.pilot.press("tab")
         assert shown.view(-1).has_focus
+        assert shown.screen.prompt.border_subtitle == "Esc: write here"
         await shown.pilot.press("up")
         assert shown.view(0).has_focus
         await shown.pilot.press("down", "down")
         await shown.until(lambda: shown.screen.prompt.has_focus)
 
 
+async def test_escape_never_leaves_the_prompt(chat: OpenChatScreen) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        await shown.pilot.press("escape", *"or5", "escape", "x")
+        assert shown.screen.prompt.has_focus
+        assert shown.screen.prompt.text == "or5x"
+        assert shown.screen.prompt.border_subtitle == ""
+        await shown.pilot.press("tab", "escape", "y")
+        assert shown.screen.prompt.text == "or5xy"
+        assert len(shown.bodies) == 1
+
+
 async def test_words_are_found_in_the_chat(chat: OpenChatScreen) -> None:
     async with chat() as shown:
         for text in ("zebra", "horse", "another zebra"):
             await shown.ask(text, "yes")
-        await shown.pilot.press("escape", "slash")
+        await shown.pilot.press("tab", "slash")
         await shown.until(lambda: shown.screen.query_one(FindBar).display)
         await shown.pilot.press(*"zebra", "enter")
         await shown.until(lambda: shown.view(4).has_class("found"))

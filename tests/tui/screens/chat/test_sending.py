@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,13 +43,13 @@ async def test_a_question_is_answered_with_its_figures_and_both_are_kept(chat: O
 
 
 def escape(shown: Chat) -> str:
-    """Return what the footer says of Esc."""
-    return next(one.description for one in shown.screen.query(FooterKey) if one.key == "escape")
+    """Return what the footer says of Esc; empty if it does nothing."""
+    return next((one.description for one in shown.screen.query(FooterKey) if one.key == "escape"), "")
 
 
 async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:
     async with chat() as shown:
-        await shown.until(lambda: escape(shown) == "Back")
+        await shown.until(lambda: escape(shown) == "")
         await shown.type("hello")
         await shown.until(lambda: escape(shown) == "Stop")
         await shown.pilot.press("ctrl+l")
@@ -56,6 +57,8 @@ async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:
         await shown.pilot.press("escape")
         await shown.until(lambda: escape(shown) == "Stop")
         await shown.pilot.press("escape")
+        await shown.until(lambda: escape(shown) == "")
+        await shown.pilot.press("tab")
         await shown.until(lambda: escape(shown) == "Back")
         await shown.settle()
 
@@ -70,13 +73,17 @@ async def test_escape_stops_the_answer_at_the_daemon_and_c_continues_it(
         await shown.pilot.press("escape")
         await shown.settle()
         assert daemon.left == [ROUTE]
-        assert "✗ stopped – Esc, then c continues it" in shown.line(-1, "foot")
+        assert "✗ stopped – Tab, then c continues it" in shown.line(-1, "foot")
         daemon.put(ROUTE, *whole(" answer"))
-        await shown.pilot.press("escape", "c")
+        await shown.pilot.press("tab", "c")
         await shown.until(lambda: shown.texts == ["go", "half an answer"])
         await shown.settle()
         assert shown.bodies[1]["messages"][-1] == {"role": "assistant", "content": "half an"}
         assert "stopped" not in shown.line(-1, "foot")
+
+
+def is_branch(chat: Chat, place: int) -> bool:
+    return f"‹ {place}/{place} ›" in chat.line(-1, "head")
 
 
 BEGINNING: dict[str, tuple[dict[str, Any], ...]] = {
@@ -95,7 +102,7 @@ async def test_an_answer_is_stopped_at_any_stage(
         for again in range(2, 4):
             daemon.put(ROUTE, *arrived)
             await shown.pilot.press("ctrl+r")
-            await shown.until(lambda place=again: f"‹ {place}/{place} ›" in shown.line(-1, "head"))
+            await shown.until(partial(is_branch, shown, again))
             await shown.pilot.press("escape")
             await shown.settle()
             assert "✗ stopped" in shown.line(-1, "foot")
@@ -298,4 +305,4 @@ async def test_an_answer_that_a_crash_cut_off_says_so(chat: OpenChatScreen) -> N
         question = await screen.chat.add("user", Content("one"), None)
         await screen.chat.add("assistant", Content("half", ending="running"), question.message_id)
         await screen.show_chat()
-        assert "llmd tui ended while this was written – Esc, then c continues it" in shown.line(-1, "foot")
+        assert "llmd tui ended while this was written – Tab, then c continues it" in shown.line(-1, "foot")

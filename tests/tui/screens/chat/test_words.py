@@ -76,17 +76,17 @@ def test_loading_comes_first() -> None:
     ("content", "words"),
     [
         (Content("all"), ""),
-        (Content("half", ending="stopped"), "stopped – Esc, then c continues it; Ctrl-R writes another one"),
+        (Content("half", ending="stopped"), "stopped – Tab, then c continues it; Ctrl-R writes another one"),
         (
             Content("half", ending="lost", reason="reset"),
-            "reset – Esc, then c continues it; Ctrl-R writes",
+            "reset – Tab, then c continues it; Ctrl-R writes",
         ),
         (
             Content("", ending="failed", reason="no model"),
             "no model – Ctrl-R tries again; until then this turn is not sent",
         ),
         (Content("", ending="context", reason="too long"), "too long – drop the oldest turns with /drop"),
-        (Content("half", ending="max_tokens"), "cut: max_tokens is reached – Esc, then c continues it"),
+        (Content("half", ending="max_tokens"), "cut: max_tokens is reached – Tab, then c continues it"),
     ],
 )
 def test_an_answer_that_is_not_whole_says_why_and_what_to_do(content: Content, words: str) -> None:

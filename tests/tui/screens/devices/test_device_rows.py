@@ -23,7 +23,7 @@ def test_a_row_has_a_cell_and_a_sort_key_for_each_column() -> None:
         "cpu",
         "● ok",
         "██████▓▓▓▒░░············",
-        "6.0 GiB / 16.0 GiB",
+        "9.0 GiB / 16.0 GiB",
         "42.0",
         "1200.0",
         "cpu",

@@ -35,7 +35,7 @@ async def test_devices_and_the_layers_on_them_are_shown(tui: LlmdTui) -> None:
         await settled(pilot)
         shown = text(tui)
         assert "› cpu" in shown
-        assert "9.1 GiB / 32.0 GiB" in shown
+        assert "20.9 GiB / 32.0 GiB" in shown
         assert "✗ not used: the driver" in shown
         assert "embedding C  layers CCCCCCRRRR RR  head R" in shown
         assert f"! {VERDICT['text']}" in shown

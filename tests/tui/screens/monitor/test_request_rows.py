@@ -45,6 +45,13 @@ def test_rows_have_a_cell_for_each_column() -> None:
     assert (cells["TOK/S"], cells["FIRST"], cells["CLIENT"]) == ("-", "-", "-")
 
 
+def test_tokens_that_come_at_once_have_no_rate() -> None:
+    place = [column.title for column in COLUMNS].index("TOK/S")
+    fast = made(state="ended", completion_tokens=21, ttft_ms=50.0, ms=66.0)
+    slow = made(state="ended", completion_tokens=21, ttft_ms=50.0, ms=250.0)
+    assert [row_of(one).cells[place] for one in (fast, slow)] == ["-", "100"]
+
+
 def test_narrow_terminals_keep_the_columns_that_matter_most() -> None:
     assert [COLUMNS[place].title for place in fitting(COLUMNS, 60)] == ["REQUEST", "STATE", "OUT"]
     assert list(fitting(COLUMNS, 200)) == list(range(len(COLUMNS)))

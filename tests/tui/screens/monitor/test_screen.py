@@ -8,12 +8,13 @@ import pytest
 from textual.widgets import Input
 
 from llmd_tui.app import LlmdTui
+from llmd_tui.screens.logs.screen import LogsScreen
 from llmd_tui.screens.monitor.screen import MonitorScreen
 from llmd_tui.widgets.table import Table
 from llmd_tui.widgets.verdicts import Verdicts
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pictures import SIZES, THEMES, assert_picture
-from tests.tui.pilots import text, until
+from tests.tui.pilots import lines, notices, text, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
 WAITS = {"level": "warn", "text": "3 requests wait for KV blocks: raise --kv-memory, or use --kv-dtype int8"}
@@ -82,6 +83,46 @@ async def test_a_request_is_cancelled_under_the_cursor(daemon: ScriptedDaemon, m
         assert len(daemon.asked) == 1
 
 
+async def test_the_cursor_goes_to_a_live_request_only_from_the_top_of_ended_ones(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = monitor(make_tui)
+    daemon.snapshot(models=(model("guide"),))
+    daemon.send("request", **request("old", phase="end", finish="stop"))
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        table = tui.screen.query_one(Table)
+        assert table.selected == "old"
+        await pilot.press("x")
+        assert notices(tui)[-1] == "The request under the cursor has ended. None runs or waits."
+        for name in ("first", "second"):
+            daemon.send("request", **request(name, phase="begin"))
+        await settled(pilot)
+        assert table.selected == "first"
+        daemon.send("request", **request("first", phase="end", finish="stop"))
+        await settled(pilot)
+        assert table.selected == "first"  # else x might end another request than the one that was meant
+        await pilot.press("x")
+        assert notices(tui)[-1].endswith("has ended. Home goes to the first that has not.")
+        await pilot.press("home")
+        assert table.selected == "second"
+
+
+async def test_one_number_of_waiting_requests_is_shown(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
+    tui = monitor(make_tui)
+    daemon.snapshot(models=(model("guide"),), requests=(request("r1", state="waiting"),))
+    daemon.send("report", models=(model("guide"),), processes={})
+    daemon.send("request", **request("r2", state="waiting"))  # the next report has it
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        assert "1 waiting" in lines(tui)[0]
+        assert "waiting 1" in text(tui)
+        daemon.send("report", models=(model("guide"),), processes={})
+        await settled(pilot)
+        assert "2 waiting" in lines(tui)[0]
+        assert "waiting 2" in text(tui)
+
+
 async def test_filter_shows_some_and_escape_shows_all(daemon: ScriptedDaemon, make_tui: MakeTui) -> None:
     tui = monitor(make_tui)
     busy(daemon)
@@ -143,3 +184,24 @@ async def test_a_table_without_requests_says_why(daemon: ScriptedDaemon, make_tu
         await until(pilot, lambda: "No requests yet." in text(tui))
         await pilot.press("slash", "q")
         await until(pilot, lambda: "No request contains this text." in text(tui))
+
+
+async def test_what_runs_is_at_the_top_when_the_monitor_is_opened_again(
+    daemon: ScriptedDaemon, make_tui: MakeTui
+) -> None:
+    tui = make_tui(MonitorScreen, LogsScreen)
+    daemon.snapshot(models=(model(),))
+    for number in range(30):
+        daemon.send("request", **request(f"old-{number}", phase="end", finish="stop"))
+    async with tui.run_test(size=(100, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("end")
+        table = tui.screen.query_one(Table)
+        await until(pilot, lambda: table.scroll_offset.y)
+        await pilot.press("2")
+        daemon.send("request", **request("running"))
+        await settled(pilot)
+        await pilot.press("1")
+        await settled(pilot)
+        assert table.selected == "running"
+        assert table.scroll_offset.y == 0

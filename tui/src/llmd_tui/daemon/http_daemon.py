@@ -20,6 +20,8 @@ from llmd_tui.daemon.access import Event, RefusedError
 
 DATA = b"data:"
 DONE = b"[DONE]"
+INTERFACE = {"x-llmd-interface": "tui"}
+"""What an interface only looks at is not in the log."""
 CONNECT_S = 5.0
 MAX_LINE_BYTES = 4 << 20
 """A longer line is not one of a daemon's."""
@@ -33,7 +35,7 @@ class HttpDaemon:
     ) -> None:
         """``addresses`` are from `llmd.client.candidates`; ``ca_file`` is a certificate to trust."""
         self._addresses = addresses
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = INTERFACE | ({"Authorization": f"Bearer {key}"} if key else {})
         self._ca_file = ca_file
         self._address: Address | None = None
         self._session: ClientSession | None = None

@@ -134,6 +134,12 @@ class DaemonState:
         """Requests that do not run yet."""
         return sum(one.is_waiting for one in self.requests.values())
 
+    @property
+    def waiting_last(self) -> int:
+        """Requests that did not run at the last report, as the graph shows; now, if there was none yet."""
+        last = self.history.last("waiting")
+        return self.waiting if last is None else round(last)
+
     def _snapshot(self, fields: Mapping[str, Any], now: float) -> None:
         self.version = str(fields.get("version", ""))
         found = [_request(one) for one in fields.get("requests", ())]

@@ -100,8 +100,8 @@ class StatusLine(Widget):
 def _figures(state: DaemonState) -> tuple[str, ...]:
     """Return the figures in the order in which they are kept where there is little room."""
     found = [f"{state.tokens_per_s:.0f} tok/s"]
-    if state.waiting:
-        found.append(f"{state.waiting} waiting")
+    if waiting := state.waiting_last:
+        found.append(f"{waiting} waiting")
     if state.kv_usage is not None:
         found.append(f"KV {share(state.kv_usage)}")
     return tuple(found)

@@ -86,12 +86,18 @@ class Table(ScrollView, can_focus=True):
         self._rows: Sequence[Row] = ()
         self._sorting = Sorting()
         self._cursor = 0
+        self._height = 0
         self._empty = ""
 
     @property
     def selected(self) -> str | None:
         """The key of the row under the cursor."""
         return self._rows[self._cursor].key if self._rows else None
+
+    @property
+    def is_at_first(self) -> bool:
+        """Whether the cursor is on the first row."""
+        return self._cursor == 0
 
     @property
     def shown_columns(self) -> tuple[int, ...]:
@@ -131,6 +137,11 @@ class Table(ScrollView, can_focus=True):
         self._keep_cursor_visible()
         self.refresh()
 
+    def show_first(self) -> None:
+        """Move the cursor to the first row, and show it."""
+        self.move_to(0)
+        self.scroll_to(y=0, animate=False, force=True, immediate=True)
+
     def go_to(self, key: str) -> None:
         """Move the cursor to the row of this key, if it is shown."""
         place = next((place for place, row in enumerate(self._rows) if row.key == key), None)
@@ -167,8 +178,11 @@ class Table(ScrollView, can_focus=True):
         return self._line(CURSOR if place == self._cursor else " ", row.cells, widths, style)
 
     def on_resize(self) -> None:
+        was_visible = self._is_visible(self._cursor)
+        self._height = self.size.height
         self._fit()
-        self._keep_cursor_visible()
+        if was_visible:  # else the row under the cursor went down, and the person looks at the first rows
+            self._keep_cursor_visible()
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:
@@ -201,6 +215,11 @@ class Table(ScrollView, can_focus=True):
 
     def _fit(self) -> None:
         self.virtual_size = Size(self._width, len(self._rows) + 1)
+
+    def _is_visible(self, place: int) -> bool:
+        """Whether a row was in view at the last size."""
+        top = self.scroll_offset.y
+        return top <= place < top + max(self._height - 1, 1)
 
     def _keep_cursor_visible(self) -> None:
         top, visible = self.scroll_offset.y, max(self.size.height - 1, 1)

@@ -104,6 +104,15 @@ def typed_value(key: str, texts: Sequence[str]) -> Any:
     return value
 
 
+def told_of_absent(model: str | None) -> None:
+    """Warn if a model that gets settings is not on this machine: it may be pulled later."""
+    from llmd.cli.config.absent_models import absent_models
+
+    if model is not None:
+        for absent in absent_models({model: ()}, lenient_settings(None).directories):
+            click.echo(f"llmd: warning: {absent.message}; {absent.hint}", err=True)
+
+
 def check_has_effect(key: str, model: str) -> None:
     """Refuse a setting of a derived model that its base determines.
 

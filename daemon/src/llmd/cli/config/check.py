@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
+from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_store
+from llmd.cli.config.absent_models import absent_models, models_of_file
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
 from llmd.cli.output import show_json
@@ -22,37 +25,52 @@ from llmd.cli.settings import JSON
 def command(ctx: click.Context, /, *, file: Path | None, as_json: bool) -> None:
     """Check FILE, or the files and variables that llmd uses; print every error with its line.
 
-    Exits with 8 if there is an error.
+    Exits with 8 if there is an error. Settings of a model that is not on this machine are only a warning.
     """
-    errors, checked = errors_of_file(file) if file else errors_of_sources()
+    found = findings_of_file(file) if file else findings_of_sources()
     if as_json:
-        show_json(
-            {"errors": [{"message": one.message, "hint": one.hint, "line": one.line} for one in errors]}
-        )
+        show_json({"errors": _rows(found.errors), "warnings": _rows(found.warnings)})
     else:
-        for error in errors:
+        for error in found.errors:
             click.echo(failure_text(error))
-        if not errors:
-            click.echo(f"no errors in {checked}")
-    ctx.exit(EXIT_CHECK_FAILED if errors else 0)
+        for warning in found.warnings:
+            click.echo(f"warning: {failure_text(warning)}")
+        if not found.errors:
+            click.echo(f"no errors in {found.checked}")
+    ctx.exit(EXIT_CHECK_FAILED if found.errors else 0)
 
 
-def errors_of_file(file: Path) -> tuple[list[ConfigError], str]:
-    """Return the errors of one file, and its name.
+class Findings(Struct, frozen=True):
+    """What is wrong with settings."""
+
+    errors: list[ConfigError]
+    warnings: list[ConfigError]
+    checked: str
+    """What was read."""
+
+
+def _rows(errors: list[ConfigError]) -> list[dict[str, Any]]:
+    return [{"message": one.message, "hint": one.hint, "line": one.line} for one in errors]
+
+
+def findings_of_file(file: Path) -> Findings:
+    """Return what is wrong with one file.
 
     Raises:
         ConfigError: it cannot be read.
     """
+    from llmd.config import Directories
     from llmd.config.config_change import errors_of_text, read_text
 
     text, mode = read_text(file)
     if mode is None:
         raise ConfigError(f"{file} does not exist", hint="`llmd config paths` shows the files that llmd uses")
-    return errors_of_text(file, text), str(file)
+    warnings = absent_models(models_of_file(file, text), Directories.of(os.environ))
+    return Findings(errors_of_text(file, text), warnings, str(file))
 
 
-def errors_of_sources() -> tuple[list[ConfigError], str]:
-    """Return the errors of all files and variables, and what was read."""
+def findings_of_sources() -> Findings:
+    """Return what is wrong with all files and variables."""
     from llmd.config import load_settings
     from llmd.server.models.model_settings import settings_without_effect
 
@@ -63,4 +81,9 @@ def errors_of_sources() -> tuple[list[ConfigError], str]:
     errors += settings_without_effect(settings, store.derived)
     unknown = [ConfigError(f"{one.name} is not a setting", hint=one.hint) for one in settings.unknown]
     variables = [name for name in os.environ if name.startswith("LLMD_")]
-    return errors + unknown, ", ".join([*map(str, files), *variables]) or "the defaults: nothing is set"
+    models = {name: own.values() for name, own in settings.models.items()}
+    return Findings(
+        errors + unknown,
+        absent_models(models, settings.directories),
+        ", ".join([*map(str, files), *variables]) or "the defaults: nothing is set",
+    )

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from llmd.cli.output import Column, View, listing_options, show
-from llmd.cli.settings import CONFIG, read_settings
+from llmd.cli.settings import CONFIG, daemon_settings
 
 
 class PathRow(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ COLUMNS = (
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
     """Show the files and folders that llmd uses, and whether each exists."""
-    settings = read_settings(config_file)
+    settings = daemon_settings(config_file)
     directories = settings.directories
     places = {
         "config": settings.user_file,

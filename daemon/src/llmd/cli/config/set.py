@@ -13,6 +13,7 @@ from llmd.cli.config.change import (
     chosen_file,
     file_options,
     setting_key,
+    told_of_absent,
     told_of_stronger,
     toml_path,
     typed_value,
@@ -54,4 +55,5 @@ def command(
         check_has_effect(key, model)
     change_file(file, lambda text: with_value(text, toml_path(key, model), value), private=not system)
     click.echo(f"{setting_name(key, model)} = {toml_value(value)} in {file}")
+    told_of_absent(model)
     told_of_stronger(key, model, file, config_file)

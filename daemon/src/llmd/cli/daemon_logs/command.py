@@ -18,7 +18,7 @@ from llmd.cli.daemon_logs.line_filter import LineFilter
 from llmd.cli.daemon_logs.log_files import last_lines, new_lines
 from llmd.cli.daemon_logs.options import LogView, log_options
 from llmd.cli.examples import examples
-from llmd.cli.settings import client_options, read_settings
+from llmd.cli.settings import client_options, daemon_settings
 from llmd.config import TcpAddress
 from llmd.config.directories import LOG_NAME
 from llmd.config.log_place import LogPlace
@@ -37,7 +37,7 @@ def command(*, view: LogView, host: str | None, timeout_s: float | None, config_
     They are in the journal if systemd runs the daemon, and in `daemon.log` if it runs in the background.
     Without a daemon, it is the log of the last one in the background.
     """
-    settings = read_settings(config_file, host=host, timeout_s=timeout_s)
+    settings = daemon_settings(config_file, host=host, timeout_s=timeout_s)
     show_log(find_log(settings), view)
 
 

@@ -58,7 +58,11 @@ def command(ctx: click.Context, /, *, topics: tuple[str, ...], only_problems: bo
     around = surroundings()
     checks = [check for topic in topics or TOPICS for check in checks_of(topic, around)]
     shown = [check for check in checks if check.status != "ok"] if only_problems else checks
-    show(View(**view), "checks", shown, COLUMNS, with_old_keys)
+    chosen = View(**view)
+    if shown or chosen.as_json or chosen.plain:
+        show(chosen, "checks", shown, COLUMNS, with_old_keys)
+    else:
+        click.echo("no problems found")
     ctx.exit(EXIT_CHECK_FAILED if any(check.status == "fail" for check in checks) else 0)
 
 

@@ -1,10 +1,11 @@
-"""The setting variables and files: an invalid value makes every other command fail."""
+"""The setting variables and files: an invalid value keeps a daemon from starting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from llmd.cli.composition import build_store
+from llmd.cli.config.absent_models import absent_models
 from llmd.cli.doctor.check import Check, Surroundings, worst
 
 
@@ -29,12 +30,11 @@ def _faults(around: Surroundings) -> Iterator[Check]:
         yield Check("settings", "warn", seen, f"{variable.hint}; to remove it: `unset {variable.name}`")
     from llmd.server.models.model_settings import settings_without_effect
 
-    store = build_store(settings.directories)
-    for error in settings_without_effect(settings, store.derived):
+    for error in settings_without_effect(settings, build_store(settings.directories).derived):
         yield Check("settings", "warn", error.message, error.hint)
-    for name in sorted(settings.models.keys() - {*store.directories(), *store.derived.names()}):
-        seen = f"the configuration names a model that is not installed: {name}"
-        yield Check("settings", "warn", seen, f"use a name that `llmd list` shows, or `llmd pull {name}`")
+    models = {name: own.values() for name, own in settings.models.items()}
+    for absent in absent_models(models, settings.directories):
+        yield Check("settings", "warn", absent.message, absent.hint)
 
 
 def _numbered(checks: Iterator[Check]) -> Iterator[Check]:

@@ -10,7 +10,7 @@ import click
 from llmd.api.errors import ConfigError
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
-from llmd.cli.settings import CONFIG, JSON, read_settings
+from llmd.cli.settings import CONFIG, JSON, daemon_settings
 from llmd.config.keys import MAX_LEN, MIN_DIFFERENT, MIN_LEN, KeyFile
 
 STDIN = "-"
@@ -42,7 +42,7 @@ def command(
     Only its digest is stored: the key cannot be shown again. A running daemon accepts it at once.
     """
     chosen = None if key_file is None else read_key(key_file)
-    settings = read_settings(config_file)
+    settings = daemon_settings(config_file)
     key = KeyFile(settings.directories.keys).add(name, manages=manage, secret=chosen)
     made = {} if chosen is not None else {"key": key}
     if as_json:

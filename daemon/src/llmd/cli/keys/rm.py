@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from llmd.cli.settings import CONFIG, read_settings
+from llmd.cli.settings import CONFIG, daemon_settings
 from llmd.config.keys import KeyFile
 
 
@@ -15,5 +15,5 @@ from llmd.config.keys import KeyFile
 @CONFIG
 def command(*, name: str, config_file: Path | None) -> None:
     """Revoke a key. A running daemon refuses it at once; its running requests continue."""
-    settings = read_settings(config_file)
+    settings = daemon_settings(config_file)
     KeyFile(settings.directories.keys).remove(name)

@@ -15,7 +15,7 @@ from llmd.api.errors import ConfigError, DaemonUnreachableError
 from llmd.cli.completion.names import model_names
 from llmd.cli.connection import named
 from llmd.cli.examples import examples
-from llmd.cli.service.launcher import launcher, unreachable_folder
+from llmd.cli.service.launcher import launcher, unreachable_program
 from llmd.cli.service.scope import SYSTEM, check_may_change, is_macos, named_service
 from llmd.cli.service.served_models import check_serves
 from llmd.cli.settings import CONFIG, read_settings
@@ -75,19 +75,17 @@ def command(*, is_system: bool, models: tuple[str, ...], only_print: bool, confi
             check_serves(models, read_settings(config_file))
         _install_agent(launched, only_print=only_print)
         return
+    from llmd.cli.service.system_command import check_systemd_runs
     from llmd.cli.service.units import SERVICE, SOCKET
 
     service, plan = named_service(is_system=is_system), service_plan(models, config_file, is_system=is_system)
     if only_print:
         _print({path: text.encode() for path, text in service.files(plan).items()})
         return
+    check_systemd_runs()
     check_may_change(service)
-    folder = unreachable_folder((*plan.command[:1], sys.executable)) if is_system else None
-    if folder is not None:
-        raise ConfigError(
-            f"the service cannot start {plan.command[0]}: other users may not enter {folder}",
-            hint="install llmd in a folder for all users, such as /opt/llmd, and run the command from there",
-        )
+    if is_system:
+        check_reachable(plan.command[0])
     check_serves(plan.models, _settings(plan.config_file, is_system=is_system), is_system=is_system)
     if not service.is_installed:
         check_free(plan.addresses)
@@ -137,6 +135,17 @@ def agent(models: tuple[str, ...], config_file: Path | None) -> LaunchAgent:
         settings.directories.log,
         kept_variables(os.environ),
     )
+
+
+def check_reachable(program: str) -> None:
+    """Raises `ConfigError` if other users cannot run llmd, or the Python that runs it."""
+    if found := unreachable_program((program, sys.executable)):
+        file, folder = found
+        raise ConfigError(
+            f"the service needs {file}, but other users may not enter {folder}",
+            hint="install llmd in a folder for all users, such as /opt/llmd, with a Python that all users may run,"
+            " such as /usr/bin/python3",
+        )
 
 
 def check_free(addresses: Sequence[Address]) -> None:

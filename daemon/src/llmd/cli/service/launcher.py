@@ -29,7 +29,10 @@ def launcher(installed: Distribution | None = None) -> tuple[str, ...]:
     return (sys.executable, "-m", "llmd.cli.main")
 
 
-def unreachable_folder(programs: Sequence[str]) -> Path | None:
-    """Return the first folder above the programs that other users may not enter; None if there is none."""
-    parents = [parent for one in programs for parent in reversed(Path(one).resolve().parents)]
-    return next((parent for parent in parents if not parent.stat().st_mode & 0o001), None)
+def unreachable_program(programs: Sequence[str]) -> tuple[Path, Path] | None:
+    """Return the first program that other users cannot reach (links are followed), and the first folder above
+    it that they may not enter; None if there is none.
+    """
+    files = [Path(one).resolve() for one in programs]
+    parents = [(file, parent) for file in files for parent in reversed(file.parents)]
+    return next((found for found in parents if not found[1].stat().st_mode & 0o001), None)

@@ -6,8 +6,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from llmd.api.errors import ConfigError, LlmdError
+
+BOOTED = Path("/run/systemd/system")
+"""Exists where systemd is the first process (sd_booted(3))."""
 
 
 def run(command: Sequence[str], hint: str = "") -> str:
@@ -40,6 +44,16 @@ def succeeds(command: Sequence[str]) -> bool:
     except LlmdError:
         return False
     return True
+
+
+def check_systemd_runs() -> None:
+    """Raises `ConfigError` if this machine was not started by systemd, like most containers."""
+    if shutil.which("systemctl") is not None and not BOOTED.is_dir():
+        raise ConfigError(
+            "systemd is not running on this machine, so it cannot run llmd as a service",
+            hint="`llmd serve --detach` starts the daemon in the background; `llmd service install --print` shows the"
+            " units",
+        )
 
 
 def systemd_version() -> int:

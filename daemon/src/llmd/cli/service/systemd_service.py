@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from llmd.api.errors import LlmdError, NotFoundError
 from llmd.cli.service.start_error import start_error
-from llmd.cli.service.system_command import run, succeeds
+from llmd.cli.service.system_command import check_systemd_runs, run, succeeds
 from llmd.cli.service.units import (
     SERVICE,
     SOCKET,
@@ -78,9 +78,11 @@ class SystemdService(Struct, frozen=True):
         """Write the units and listen; replace an earlier installation, after its requests have ended.
 
         Raises:
+            ConfigError: systemd does not run.
             LlmdError: systemd refused, or the daemon did not start; what was written is removed again, unless
                 it replaced something.
         """
+        check_systemd_runs()
         replaces = self.is_installed
         try:
             for path, text in self.files(plan).items():
@@ -148,6 +150,10 @@ class SystemdService(Struct, frozen=True):
             (self.folder / name).unlink(missing_ok=True)
         errors += [error for error in [self._try("daemon-reload")] if error]
         self._try("reset-failed", SERVICE, SOCKET)  # fails where there is nothing to reset
+        if not self.is_system:  # `install` has made them, unless they were there
+            for folder in (self.folder, self.folder.parent):
+                with suppress(OSError):  # there are other units in it, perhaps only links
+                    folder.rmdir()
         if self.is_system:
             USERS.unlink(missing_ok=True)
             if succeeds(("getent", "passwd", USER)):
@@ -170,6 +176,7 @@ class SystemdService(Struct, frozen=True):
         return ("journalctl", *(() if self.is_system else ("--user",)), "-u", SERVICE)
 
     def _systemctl(self, *arguments: str) -> str:
+        check_systemd_runs()
         user = () if self.is_system else ("--user",)
         log = " ".join((*self._journal, "-n", "20"))
         try:

@@ -13,6 +13,7 @@ from llmd.api.messages import Load
 from llmd.api.plugins import Architecture
 from llmd.api.step_buffers import step_buffer_bytes
 from llmd.engine.limits import EmbeddingLimits
+from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, place_parts, stage_limits
@@ -63,6 +64,7 @@ def memory_need(
     """
     model = open_model(Path(load.directory), architectures, load.context_len)
     try:
+        load, model = with_default_quant(load, model)
         specs = place_parts(load, model.plan)
         infos = [device(spec.device) for spec in specs]
         limits = stage_limits(load, model, infos)

@@ -8,13 +8,16 @@ from pathlib import Path
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig
+from llmd.config.schema import AS_STORED
 
 _PART = r"embed|head|\d+(?:\.(?:mixer|ffn))?"
 _STAGE = re.compile(rf"({_PART})(?:-({_PART}))?=(.+)")
 
 
-def load_message(directory: Path, config: EngineConfig) -> Load:
+def load_message(directory: Path, config: EngineConfig, *, quant_is_default: bool = False) -> Load:
     """Return the message that loads the model in ``directory``.
+
+    ``quant_is_default``: nobody has asked to quantise this model; `Load.quant_is_default` says what follows.
 
     Raises:
         ConfigError: ``split`` is malformed.
@@ -26,7 +29,8 @@ def load_message(directory: Path, config: EngineConfig) -> Load:
         context_len=config.max_ctx,
         slots=config.slots,
         chunk_len=config.prefill_chunk,
-        quant=config.quant,
+        quant=None if config.quant == AS_STORED else config.quant,
+        quant_is_default=quant_is_default,
         activations=config.activations,
         kv_dtype=config.kv_dtype,
         kv_memory=config.kv_memory,

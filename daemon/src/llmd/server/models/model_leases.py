@@ -83,6 +83,14 @@ class ModelLeases:
         self._stop_clock()
         self.keep_alive_s, self.pinned = -1.0, True
 
+    def unpin(self) -> None:
+        """Let a pinned model follow the keep-alive of the settings again."""
+        if self.pinned:
+            self.keep_alive_s, self.pinned, self._is_default = self._default_s, False, True
+            self.last_used = self._clock()
+            if not self.users:
+                self._start_clock()
+
     def set_default(self, keep_alive_s: float) -> None:
         """Change the keep-alive of the settings. One that a request or the user has set stays."""
         is_default = not self.pinned and self._is_default

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.messages import Load
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -63,7 +64,7 @@ class ModelLoading:
             files = directory if lease is None else directory.resolve()
             supervisor = Supervisor(
                 name,
-                load_message(files, config.engine),
+                self._load_message(name, files),
                 self._engines,
                 buffer_tokens=config.server.queue.buffer_tokens,
                 limits=queue_limits(config),
@@ -95,7 +96,7 @@ class ModelLoading:
         """Return the function that estimates the memory that a model needs."""
 
         async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
-            message = load_message(directory, self.settings.of_model(name).engine)
+            message = self._load_message(name, directory)
             return await plugins.ask(
                 lambda host: memory_need(
                     message, host.architectures(), lambda name: host.choose_device(name).info
@@ -103,6 +104,10 @@ class ModelLoading:
             )
 
         return measure
+
+    def _load_message(self, name: str, directory: Path) -> Load:
+        is_default = not self.settings.is_explicit("engine.quant", name)
+        return load_message(directory, self.settings.of_model(name).engine, quant_is_default=is_default)
 
 
 def queue_limits(config: Config) -> QueueLimits:

@@ -36,6 +36,25 @@ async def test_nothing_is_below_what_is_in_view_as_a_whole() -> None:
         assert not marked(conversation)
 
 
+async def test_growth_is_no_longer_marked_once_all_fits() -> None:
+    conversation = Conversation()
+    async with alone(conversation, (60, 12)) as (pilot, _):
+        await conversation.show(long_tree(20), None)
+        conversation.go_to_end()
+        await pilot.pause()
+        scroll = conversation.query_one(VerticalScroll)
+        scroll.scroll_to(y=0, animate=False, force=True)
+        scroll.release_anchor()
+        conversation.views[-1].post_message(MessageView.Grown())
+        await pilot.pause()
+        await pilot.pause()
+        assert marked(conversation)
+        await pilot.resize_terminal(60, 200)
+        await pilot.pause()
+        await pilot.pause()
+        assert not marked(conversation)
+
+
 async def test_the_end_is_followed_until_the_person_scrolls_up() -> None:
     conversation = Conversation()
     async with alone(conversation, (60, 12)) as (pilot, _):

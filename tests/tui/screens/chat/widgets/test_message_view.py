@@ -55,7 +55,7 @@ async def test_an_answer_is_markdown_with_its_calls_figures_and_end() -> None:
         assert line(view, "calls") == '⚙ search\n{\n  "q": 1\n}'
         assert (
             line(view, "foot")
-            == "✗ stopped – Esc, then c continues it; Ctrl-R writes another one\nguide · seed 7"
+            == "✗ stopped – Tab, then c continues it; Ctrl-R writes another one\nguide · seed 7"
         )
         assert line(view, "reasoning") == "▸ reasoning, 1 words (t shows it)"
 

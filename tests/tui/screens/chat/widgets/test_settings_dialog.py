@@ -4,6 +4,7 @@ from pathlib import Path
 
 from textual.widgets import Input, Static
 
+from llmd_tui.screens.chat.model_settings import Range
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.screens.chat.widgets.settings_dialog import SettingsDialog
 from tests.tui.screens.chat.widgets.shown_widget import alone
@@ -26,6 +27,21 @@ async def test_all_settings_are_shown_and_changed_at_once(tmp_path: Path) -> Non
     assert answers == [
         Settings("guide", temperature=0.5, top_k=5, thinking=True, schema_file=str(schema), schema={})
     ]
+
+
+async def test_the_models_values_are_shown_and_ranges_checked() -> None:
+    answers: list[Settings | None] = []
+    async with alone(Static()) as (pilot, app):
+        dialog = SettingsDialog(Settings(), {"temperature": Range(maximum=2)}, {"top_p": "0.9"})
+        await app.push_screen(dialog, answers.append)
+        await pilot.pause()
+        assert app.screen.query_one("#top_p", Input).placeholder == "the model's default: 0.9"
+        await pilot.press("3", "enter")
+        await pilot.pause()
+        assert "must be at most 2, not 3" in str(app.screen.query_one(".wrong", Static).content)
+        await pilot.press("escape")
+        await pilot.pause()
+    assert answers == [None]
 
 
 async def test_a_wrong_value_is_said_and_nothing_is_lost() -> None:

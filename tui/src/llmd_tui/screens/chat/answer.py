@@ -12,7 +12,7 @@ CONTROLS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(cod
 """A model must not control the terminal."""
 EMPTY = Content()
 NO_CALL = Call("", "")
-LEAST_S = 0.02
+LEAST_S = 0.1
 """Time from which a rate says something: a busy machine hands over many tokens at once."""
 CUT = "the connection ended before the answer did"
 

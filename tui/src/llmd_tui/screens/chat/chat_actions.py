@@ -13,8 +13,9 @@ from llmd_tui.screens.chat import counting
 from llmd_tui.screens.chat.attachments import read_attachment
 from llmd_tui.screens.chat.editor import edited_outside
 from llmd_tui.screens.chat.export import export as write_export
-from llmd_tui.screens.chat.generation_settings import changed, listed, with_number, with_schema, with_thinking
+from llmd_tui.screens.chat.generation_settings import changed, with_number, with_schema, with_thinking
 from llmd_tui.screens.chat.model_list import rows
+from llmd_tui.screens.chat.model_settings import accepted_ranges, applied, checked, model_values
 from llmd_tui.screens.chat.open_chat import OpenChat
 from llmd_tui.screens.chat.request_body import as_curl, chat_body
 from llmd_tui.screens.chat.session_actions import rename as rename_session
@@ -83,14 +84,15 @@ async def system(screen: ChatScreen, text: str = "") -> None:
 async def settings(screen: ChatScreen, text: str = "") -> None:
     """Change a setting, or all of them in a panel."""
     name, _, value = text.partition(" ")
-    present = screen.chat.settings
+    present, daemon = screen.chat.settings, screen.daemon
+    ranges, models = await accepted_ranges(daemon), await model_values(daemon, present.model)
     if name:
-        wanted: Settings | None = with_number(present, name, value)
+        wanted: Settings | None = checked(with_number(present, name, value), ranges)
     else:
-        wanted = await screen.ask(SettingsDialog(present))
+        wanted = await screen.ask(SettingsDialog(present, ranges, models))
     if wanted is not None:
         await screen.set_settings(wanted)
-        screen.say(listed(wanted) or "Every setting has the model's default.")
+        screen.say(applied(wanted, models))
 
 
 async def schema(screen: ChatScreen, file: str = "") -> None:

@@ -266,6 +266,7 @@ class ChatScreen(DaemonScreen):
         today = datetime.now(UTC).astimezone().date()
         listed.show(found, today, self.chat.session.session_id)
 
+    @on(Prompt.Left)
     def focus_messages(self) -> None:
         """Put the cursor on the last message; without one, on nothing, so that digits open screens."""
         if self.chat.is_empty:
@@ -281,6 +282,8 @@ class ChatScreen(DaemonScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let Esc stop an answer that is being written, unless it first leaves the search or the chats."""
+        if action == "back" and self._is_ready:
+            return not self.prompt.has_focus or self.find_bar.display or bool(self.edited)
         if action != "stop_answer":
             return super().check_action(action, parameters)
         searches = any(one.display for one in self.query(FindBar))
@@ -288,7 +291,8 @@ class ChatScreen(DaemonScreen):
         return self._is_ready and self.sending.can_stop(self.chat) and not aside
 
     def action_back(self) -> None:
-        """Leave what is open, or go between the prompt and the messages."""
+        """Leave what is open, or go back to the prompt."""
+        # It never leaves the prompt: pressed when an answer has just ended, it would turn words into keys.
         if self.find_bar.display:
             self.find_bar.display = False
             self.query(MessageView).remove_class("found")
@@ -300,8 +304,6 @@ class ChatScreen(DaemonScreen):
         elif self.edited is not None:
             self.edited = None
             self.composer.clear()
-        elif self.prompt.has_focus:
-            self.focus_messages()
         else:
             self.prompt.focus()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,8 +31,8 @@ class Sending:
         self._running: list[Running] = []
         self._sent_from: OpenChat | None = None
         """The chat whose question is being sent."""
-        self._is_stopped = False
-        """Whether a person wants to stop the question that is being sent."""
+        self._stop_wanted = asyncio.Event()
+        """Set if a person wants to stop the question that is being sent."""
 
     def running(self, chat: OpenChat) -> Running | None:
         """Return the answer that is being written in a chat."""
@@ -51,18 +52,21 @@ class Sending:
         if self._sent_from is not None or self.running(chat):
             screen.say(WRITING)
             return False
-        self._sent_from, self._is_stopped = chat, False
+        self._sent_from = chat
+        self._stop_wanted.clear()
         screen.refresh_bindings()
         try:
             if not chat.settings.model:
                 await choose_model(screen)
-            if not chat.settings.model or not await self._fits(chat, content) or self._is_stopped:
+            if not chat.settings.model or not await self._fits(chat, content):
+                return False
+            if self._stop_wanted.is_set():
                 return False
             question = await chat.add("user", content, parent)
             screen.composer.clear_attachments()
             await chat.change(draft="")
             self.answer(chat, question.message_id)
-            if self._is_stopped:
+            if self._stop_wanted.is_set():
                 self.stop(chat.session.session_id)
         finally:
             self._sent_from = None
@@ -96,7 +100,8 @@ class Sending:
         for running in found:
             running.stop()
         is_sending = self._sent_from is not None and self._sent_from.session.session_id == session_id
-        self._is_stopped = self._is_stopped or is_sending
+        if is_sending:
+            self._stop_wanted.set()
         return bool(found) or is_sending
 
     async def end(self) -> None:

@@ -48,9 +48,9 @@ ALIASES = {"clear": "reset", "?": "help", "quit": "exit", "bye": "exit"}
 KEYS = {
     "Enter": "send the message",
     "Ctrl-J, Shift-Enter": "break the line",
-    "Tab": "complete a command, a name or a path",
+    "Tab": "go to the messages; in a command: complete it, a name or a path",
     "↑ ↓": "at the edges of the prompt: earlier messages",
-    "Esc": "stop the answer; else go between the prompt and the messages",
+    "Esc": "stop the answer; from the messages: go back to the prompt",
     "Ctrl-R": "write another answer",
     "Ctrl-G": "write the message in $EDITOR",
     "Ctrl-L": "the list of chats",

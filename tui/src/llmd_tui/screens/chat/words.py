@@ -18,11 +18,11 @@ ENDINGS = {
     "failed": "the daemon could not answer",
 }
 ADVICE = {
-    "running": "Esc, then c continues it; Ctrl-R writes another one",
-    "stopped": "Esc, then c continues it; Ctrl-R writes another one",
-    "max_tokens": "Esc, then c continues it; raise max_tokens in the settings",
+    "running": "Tab, then c continues it; Ctrl-R writes another one",
+    "stopped": "Tab, then c continues it; Ctrl-R writes another one",
+    "max_tokens": "Tab, then c continues it; raise max_tokens in the settings",
     "context": "drop the oldest turns with /drop, or begin a new chat",
-    "lost": "Esc, then c continues it; Ctrl-R writes another one",
+    "lost": "Tab, then c continues it; Ctrl-R writes another one",
     "failed": "Ctrl-R tries again",
 }
 EMPTY_ADVICE = "Ctrl-R tries again; until then this turn is not sent"

@@ -19,7 +19,7 @@ COLUMNS: Sequence[Column] = (
     Column("NAME", 14),
     Column("STATE", 0),
     Column("MEMORY", BAR_WIDTH),
-    Column("USED BY LLMD", 19, is_number=True),
+    Column("FREE/TOTAL", 19, is_number=True),
     Column("GB/S", 7, 90, is_number=True),
     Column("GFLOP/S", 8, 100, is_number=True),
     Column("KIND", 10, 120),
@@ -42,12 +42,12 @@ def row_of(device: Mapping[str, Any], use: Use | None, *, ascii_only: bool = Fal
             name,
             state,
             memory_bar(use, BAR_WIDTH, ascii_only=ascii_only) if use else "-",
-            f"{format_bytes(use.ours)} / {format_bytes(use.total)}" if use else "-",
+            f"{format_bytes(use.free)} / {format_bytes(use.total)}" if use else "-",
             *("-" if rate is None else f"{rate / GIGA:.1f}" for rate in rates),
             kind or "-",
             plugin or "-",
         ),
-        (name.casefold(), state, use and use.ours / use.total, use and use.ours, *rates, kind, plugin),
+        (name.casefold(), state, use and use.ours / use.total, use and use.free, *rates, kind, plugin),
         "" if device.get("ok") else "dim",
     )
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from llmd_tui.state.daemon_state import DaemonState, Request
 from llmd_tui.widgets.table_rows import Column, Row
 from llmd_tui.widgets.words import seconds, share, waiting_reason
 
 ENDED_SHOWN = 20
+LEAST_MS = 100.0
+"""Time between tokens from which a rate says something: several may be handed over at once."""
+LEGEND: Mapping[str, str] = {
+    "PROMPT": "tokens of the prompt; while it is read, how many of them are",
+    "CACHED": "share of the prompt that the prefix cache had",
+    "OUT": "tokens of the answer",
+    "TOK/S": "tokens per second of this request, from its first token to its last",
+    "FIRST": "time to the first token",
+    "AGE": "time since the request came; of one that has ended, how long it took",
+    "KV": "blocks of the KV cache that it uses",
+    "CLIENT": "name of the key",
+    "output": "tokens per second of all requests together, over each second",
+    "per token": "time from one token of a request to its next",
+}
+"""What the columns and the graphs say, where their titles do not."""
 
 
 COLUMNS: Sequence[Column] = (
@@ -34,7 +49,7 @@ def row_of(request: Request) -> Row:
     if done is not None and request.state in {"waiting", "prefill"}:
         prompt = f"{done}/{request.prompt_tokens}"
     cached = share(request.cached_tokens / request.prompt_tokens) if request.prompt_tokens else "-"
-    speed = request.tokens_per_s
+    speed = request.tokens_per_s if request.ms - (request.ttft_ms or 0.0) >= LEAST_MS else None
     cells = (
         short_id(request.request_id),
         request.model,

@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from llmd_tui import actions
 from llmd_tui.screen import DaemonScreen
-from llmd_tui.screens.monitor.request_rows import COLUMNS, shown_rows
+from llmd_tui.screens.monitor.request_rows import COLUMNS, LEGEND, shown_rows
 from llmd_tui.state.daemon_state import DaemonState
 from llmd_tui.widgets.graph import Graph
 from llmd_tui.widgets.table import Table
@@ -41,6 +41,7 @@ class MonitorScreen(DaemonScreen):
 
     CSS_PATH = "monitor.tcss"
     NAME = "monitor"
+    LEGEND = LEGEND
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x,delete", "cancel_request", "Cancel request"),
         Binding("w", "change_window", "Time span"),
@@ -55,6 +56,7 @@ class MonitorScreen(DaemonScreen):
         self._window = next(iter(WINDOWS))
         self._frozen = False
         self._wanted = ""
+        self._had_live = False
 
     def compose_body(self) -> ComposeResult:
         yield Verdicts()
@@ -69,7 +71,9 @@ class MonitorScreen(DaemonScreen):
         self.query_one("#filter").display = False
 
     def on_screen_resume(self) -> None:
-        self.query_one(Table).focus()
+        table = self.query_one(Table)
+        table.focus()
+        self.call_later(table.show_first)  # once the state is shown: what runs and waits is at the top
 
     def on_resize(self, event: events.Resize) -> None:
         """Show taller graphs where there is room."""
@@ -83,13 +87,24 @@ class MonitorScreen(DaemonScreen):
         for name, graph in self._graphs.items():
             graph.show(state.history.tail(name, count))
         empty = "No request contains this text." if self._wanted else "No requests yet."
-        self.query_one(Table).show(shown_rows(state, self._wanted), Sorting(), empty=empty)
+        table = self.query_one(Table)
+        # Where all had ended, nobody chose the first row: the cursor goes to the first live request. It never
+        # goes from one live request to another by itself, since x would then end the wrong one.
+        goes_to_first = table.is_at_first and not self._had_live
+        self._had_live = bool(state.requests)
+        table.show(shown_rows(state, self._wanted), Sorting(), empty=empty)
+        if goes_to_first and state.requests:
+            table.move_to(0)
 
     def action_cancel_request(self) -> None:
         """End the request under the cursor."""
         selected = self.query_one(Table).selected
         if selected is None or selected not in self.tui.state.requests:
-            self.notify("No running request is selected.", severity="warning")
+            live = (
+                "Home goes to the first that has not." if self.tui.state.requests else "None runs or waits."
+            )
+            has_ended = "" if selected is None else "The request under the cursor has ended. "
+            self.notify(f"{has_ended}{live}", severity="warning")
             return
         self.post_message(actions.CancelRequest(selected))
 

@@ -23,7 +23,7 @@ SHOWN = 40
 """Messages that are shown at first: each takes time to lay out. The key ``up`` at the first shows more."""
 EMPTY = (
     "Write a message and press Enter. A line that begins with / is a command: /help lists them.\n"
-    "Esc goes to the messages, where digits open other screens; Ctrl-P lists everything."
+    "Tab leaves the prompt, so that digits open other screens; Ctrl-P lists everything."
 )
 
 
@@ -135,7 +135,11 @@ class Conversation(Vertical):
             self.go_to_end()
 
     def on_mount(self) -> None:
-        self.watch(self._messages, "scroll_y", self._look_later)
+        for moved in ("scroll_y", "virtual_size"):
+            self.watch(self._messages, moved, self._look_later)
+
+    def on_resize(self) -> None:
+        self._look_later()
 
     @property
     def _messages(self) -> VerticalScroll:

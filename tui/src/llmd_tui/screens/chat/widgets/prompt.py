@@ -12,6 +12,9 @@ from textual.widgets import TextArea
 from llmd_tui.screens.chat.attachments import LONG_PASTE
 from llmd_tui.screens.chat.prompt_history import PromptHistory
 
+BLURRED = "Esc: write here"
+"""Says that what is typed is not text now."""
+
 
 class Prompt(TextArea):
     """Grows with its text up to a limit. Enter sends; up and down at the edges show earlier messages."""
@@ -32,7 +35,7 @@ class Prompt(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="chat.send"),
         Binding("ctrl+j,shift+enter", "break_line", "New line", id="chat.break", show=False),
-        Binding("tab", "complete", "Complete", id="chat.complete", show=False),
+        Binding("tab", "complete", "Go to the messages; complete a command", id="chat.complete", show=False),
     ]
 
     class Sent(Message):
@@ -44,6 +47,9 @@ class Prompt(TextArea):
 
     class CompletionWanted(Message):
         """Tab was pressed in a command."""
+
+    class Left(Message):
+        """Tab was pressed where there is no command to complete."""
 
     class Emptied(Message):
         """Backspace was pressed in an empty prompt."""
@@ -82,6 +88,12 @@ class Prompt(TextArea):
         """Take a text back that could not be sent."""
         self.write(f"{text}\n{self.text}" if self.text else text)
 
+    def on_focus(self) -> None:
+        self.border_subtitle = ""
+
+    def on_blur(self) -> None:
+        self.border_subtitle = BLURRED
+
     def action_break_line(self) -> None:
         self.insert("\n")
 
@@ -89,7 +101,7 @@ class Prompt(TextArea):
         if self.text.startswith("/"):
             self.post_message(self.CompletionWanted())
         else:
-            self.screen.focus_next()
+            self.post_message(self.Left())
 
     def action_delete_left(self) -> None:
         if self.text:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,6 +20,7 @@ from llmd_tui.screens.chat.generation_settings import (
     with_schema,
     with_thinking,
 )
+from llmd_tui.screens.chat.model_settings import Ranges, checked
 from llmd_tui.screens.chat.store.records import Settings
 from llmd_tui.widgets.dialog import Dialog
 
@@ -32,6 +33,7 @@ HINTS = {
     SCHEMA: "a file with a JSON schema",
 }
 MODEL_CHOICE = "the model's default"
+NOTHING: Mapping[str, Any] = {}
 
 
 class SettingsDialog(Dialog[Settings]):
@@ -51,16 +53,21 @@ class SettingsDialog(Dialog[Settings]):
         Binding("up", "app.focus_previous", "Previous", show=False, priority=True),
     ]
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, ranges: Ranges = NOTHING, model_values: Mapping[str, str] = NOTHING
+    ) -> None:
+        """``ranges`` are what the daemon accepts, ``model_values`` what applies to an empty line."""
         super().__init__("Settings of this chat")
         self._settings = settings
+        self._ranges = ranges
+        self._model_values = model_values
 
     def compose_body(self) -> ComposeResult:
         with VerticalScroll(can_focus=False):
             for name, value in self._lines():
                 with Horizontal():
                     yield Label(name)
-                    yield Input(value, id=name, placeholder=HINTS.get(name, MODEL_CHOICE), compact=True)
+                    yield Input(value, id=name, placeholder=self._hint(name), compact=True)
         yield Static(classes="wrong", markup=False)
 
     def action_take(self) -> None:
@@ -69,6 +76,7 @@ class SettingsDialog(Dialog[Settings]):
         try:
             for name in NUMBERS:
                 settings = with_number(settings, name, values[name])
+            settings = checked(settings, self._ranges)
             settings = with_thinking(settings, values[REASONING] or DEFAULT)
             if values[SCHEMA] != self._settings.schema_file:
                 settings = with_schema(settings, values[SCHEMA])
@@ -84,6 +92,10 @@ class SettingsDialog(Dialog[Settings]):
     @on(Input.Changed)
     def forget_wrong(self) -> None:
         self.query_one(".wrong", Static).update("")
+
+    def _hint(self, name: str) -> str:
+        value = self._model_values.get(name)
+        return HINTS.get(name, MODEL_CHOICE) if value is None else f"{MODEL_CHOICE}: {value}"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         settings = self._settings

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from llmd.cli.config.absent_models import absent_models, models_of_file
+from llmd.config.directories import Directories
+
+Llmd = Callable[..., Any]
+
+TEXT = "[models.guide]\nslots = 2\n[models.guid]\nslots = 3\nslot = 3\n[models.'org/a']\nmax_ctx = 3\n"
+
+
+def test_models_that_are_not_on_this_machine_are_named_with_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    directories = Directories.of({"XDG_DATA_HOME": str(tmp_path)})
+    first, second = absent_models(models_of_file(file, TEXT), directories)
+    assert first.message == f"{file}:4: settings for guid, but there is no such model on this machine"
+    assert first.hint.startswith("the nearest name is guide; ")
+    assert (second.line, "`llmd pull org/a`" in second.hint) == (7, True)
+
+
+def test_settings_of_an_absent_model_are_written_with_a_warning(llmd: Llmd, file: Path) -> None:
+    done = llmd("config", "set", "max_ctx", "99", "--model", "nosuch")
+    assert (done.code, done.out) == (0, f"models.nosuch.max_ctx = 99 in {file}\n")
+    assert done.err.startswith("llmd: warning: settings for nosuch, but there is no such model")
+    assert llmd("config", "set", "max_ctx", "99", "--model", "guide").err == ""
+
+
+def test_a_check_warns_of_settings_of_an_absent_model(llmd: Llmd, file: Path) -> None:
+    llmd("config", "set", "max_ctx", "99", "--model", "nosuch")
+    for done in (llmd("config", "check"), llmd("config", "check", str(file))):
+        assert done.code == 0
+        assert done.out.startswith(f"warning: {file}:2: settings for nosuch, but there is no such model")
+    answer = json.loads(llmd("config", "check", "--json").out)
+    assert (answer["errors"], [warning["line"] for warning in answer["warnings"]]) == ([], [2])
