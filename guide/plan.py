@@ -51,9 +51,9 @@ CONTINUED = Plan(
     log="training-log-continued.csv",
     checkpoint="continued.pt",
     first_block=2_000_000,
-    steps=7000,
+    steps=3500,
     warmup=40,
-    decay=0.35,
+    decay=0.7,
     tools_share=0.08,
 )
 

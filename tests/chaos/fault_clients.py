@@ -18,7 +18,8 @@ from typing import Any
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
-from llmd.client import Client, connected
+from llmd.client import Client
+from llmd.client_connection import connected
 from llmd.config import Address
 
 MODEL = "long"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from tests.serving.engine_state import report
 from tests.serving.http import LIMIT_S, send
 from tests.serving.model import write_embedding_model

@@ -188,7 +188,7 @@ def test_what_the_daemon_does_not_allow_ends_commands_with_four(settings: Settin
     with socket.create_server(("127.0.0.1", 0)) as server:
         refusing = threading.Thread(target=answer, args=(server, reply), name="refusing daemon")
         refusing.start()
-        with pytest.raises(LlmdError, match="not from there") as caught:
+        with pytest.raises(LlmdError, match="may manage") as caught:
             Client(f"127.0.0.1:{server.getsockname()[1]}", settings=settings).ps()
         refusing.join()
     assert caught.value.exit_code == EXIT_REFUSED

@@ -40,6 +40,26 @@ def test_a_refusal_has_its_exit_code() -> None:
     assert error_of({"error": {"message": "no", "type": "permission_error"}}).exit_code == EXIT_REFUSED
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "m", "code": "missing_api_key"}}, "an API key is required"),
+        ({"error": {"message": "m", "code": "invalid_api_key"}}, "unknown"),
+        ({"error": {"message": "m", "code": "key_lacks_right"}}, "may not manage"),
+        ({"error": {"message": "m", "code": "local_only"}}, "may manage it without a key"),
+        ({"error": "an API key is required"}, "an API key is required"),
+        ({"error": "this API key is unknown"}, "unknown"),
+    ],
+)
+def test_a_refused_key_is_to_be_had_from_the_servers_owner(body: dict[str, Any], message: str) -> None:
+    error = error_of(body, 401)
+    assert message in error.message
+    assert error.hint.startswith(
+        "set LLMD_API_KEY, or api_key in config.toml, to a key from the server's owner"
+    )
+    assert error.exit_code == EXIT_REFUSED
+
+
 @pytest.mark.parametrize("body", [{}, {"error": 7}])
 def test_other_servers_are_recognised(body: dict[str, Any]) -> None:
     assert str(error_of(body)) == str(not_llmd())

@@ -99,6 +99,10 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         ],
         SERVICE,
     ),
+    "how-to/serve-on-the-network.md": dict.fromkeys(
+        ["server {", "llm.example.org {", "scrape_configs:"],
+        "needs nginx, Caddy or Prometheus, and a public name",
+    ),
 }
 """Commands, and first lines of other blocks, that are not tried here, with the reason."""
 

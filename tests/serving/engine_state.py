@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.config import Address, UnixAddress
 from tests.serving.http import send
 from tests.serving.running import MODEL, RunningDaemon

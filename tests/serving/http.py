@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.config import Address, UnixAddress
 from tests.serving.running import MODEL, RunningDaemon
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
+from llmd.client_connection import Connection, connected, lost
 from llmd.client_errors import error_of, not_llmd
 from llmd.config import Address, Settings, TcpAddress, UnixAddress, load_settings, parse_address
-from llmd.config.addresses import DEFAULT_TCP
+from llmd.config.listening import listening_addresses
 
-CONNECT_LIMIT_S = 5.0
-EXIT_TIMEOUT = 7
+POLL_S = 0.1
 DATA = b"data: "
 DONE = b"[DONE]"
 
@@ -57,7 +57,7 @@ class Client:
         self._key = settings.config.client.api_key
         self._ca_file = settings.config.client.ca_file
         self._address: Address | None = None
-        self._connections: set[_Connection] = set()
+        self._connections: set[Connection] = set()
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -186,6 +186,46 @@ class Client:
         """Make the daemon finish its running requests and exit."""
         self._request("POST", "/llmd/stop", {"daemon": True})
 
+    def stopping(self) -> Generator[int, None, None]:
+        """Stop the daemon like `stop_daemon`; yield how many requests it still answers, until it ends.
+
+        It has ended when it closes the connection. No other is opened: a service manager would start the next
+        daemon for it. Closing the iterator changes nothing: the daemon goes on answering and then ends.
+
+        Raises:
+            LlmdError: the daemon refused.
+        """
+        connection = self._connection()
+        with self._open(connection):
+            status, body = self._exchange(connection, "POST", "/llmd/stop", {"daemon": True})
+            if status >= http.client.BAD_REQUEST and not _is_shutting_down(body):
+                raise error_of(body, status)
+            connection.auto_open = 0
+            with contextlib.suppress(DaemonUnreachableError):
+                while True:
+                    _, body = self._exchange(connection, "GET", "/llmd/requests")
+                    yield len(body.get("requests", ()))
+                    time.sleep(POLL_S)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests that run or wait, oldest first, with their progress."""
+        return list(self._request("GET", "/llmd/requests")["requests"])
+
+    def cancel(self, request_id: str) -> None:
+        """End a request of any client.
+
+        Raises:
+            NotFoundError: no request with this id runs or waits.
+        """
+        self._request("POST", "/llmd/cancel", {"request_id": request_id})
+
+    def is_draining(self) -> bool:
+        """Return whether the daemon answers its last requests and then ends."""
+        connection = self._connection()
+        with self._open(connection):
+            _, body = self._exchange(connection, "GET", "/ready")
+        return body.get("status") == "draining"
+
     def daemon(self) -> dict[str, Any]:
         """Return the daemon's ``version``, ``pid`` and ``log``: where its log goes."""
         return {name: value for name, value in self._request("GET", "/llmd/ps").items() if name != "models"}
@@ -227,28 +267,46 @@ class Client:
     def _reply(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> Iterator[http.client.HTTPResponse]:
-        self._check_open()
-        connection = _Connection(self.address, self._timeout_s, self._ca_file)
-        headers = {"Content-Type": "application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        content = None if body is None else msgspec.json.encode(body)
+        connection = self._connection()
         with self._open(connection):
             try:
-                connection.request(method, path, content, headers)
-                reply = connection.getresponse()
+                reply = self._begun(connection, method, path, body)
             except (OSError, http.client.HTTPException) as error:
-                raise _lost(self.address, error) from error
+                raise lost(self.address, error) from error
             with reply:
                 if reply.status >= http.client.BAD_REQUEST:
                     raise error_of(_decoded(reply.read()), reply.status)
                 try:
                     yield reply
                 except (OSError, http.client.HTTPException) as error:
-                    raise _lost(self.address, error) from error
+                    raise lost(self.address, error) from error
+
+    def _connection(self) -> Connection:
+        self._check_open()
+        return Connection(self.address, self._timeout_s, self._ca_file)
+
+    def _begun(
+        self, connection: Connection, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> http.client.HTTPResponse:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        content = None if body is None else msgspec.json.encode(body)
+        connection.request(method, path, content, headers)
+        return connection.getresponse()
+
+    def _exchange(
+        self, connection: Connection, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Send one of several requests of a connection; return the status and the body."""
+        try:
+            reply = self._begun(connection, method, path, body)
+            return reply.status, _decoded(reply.read())
+        except (OSError, http.client.HTTPException) as error:
+            raise lost(self.address, error) from error
 
     @contextlib.contextmanager
-    def _open(self, connection: _Connection) -> Iterator[None]:
+    def _open(self, connection: Connection) -> Iterator[None]:
         """Close the connection after the block, or when the client is closed."""
         self._connections.add(connection)
         try:
@@ -260,33 +318,6 @@ class Client:
     def _check_open(self) -> None:
         if self._closed:
             raise LlmdError("the client is closed", hint="create a new client")
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a Unix socket or TCP, with TLS if the address requires it."""
-
-    def __init__(self, address: Address, timeout_s: float, ca_file: str | None) -> None:
-        host = "llmd" if isinstance(address, UnixAddress) else address.host
-        super().__init__(host, timeout=timeout_s)
-        self._address = address
-        self._ca_file = ca_file
-
-    def connect(self) -> None:
-        self.sock = connected(self._address)
-        if isinstance(self._address, TcpAddress) and self._address.tls:
-            self.sock = _encrypted(self.sock, self._address.host, self._ca_file)
-        self.sock.settimeout(self.timeout)
-
-
-def _encrypted(plain: socket.socket, host: str, ca_file: str | None) -> socket.socket:
-    """Start TLS on a connection; raises `OSError` if it fails or the certificate is not trusted."""
-    import ssl
-
-    try:
-        return ssl.create_default_context(cafile=ca_file).wrap_socket(plain, server_hostname=host)
-    except OSError:
-        plain.close()
-        raise
 
 
 def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
@@ -302,9 +333,7 @@ def candidates(settings: Settings, host: str | None) -> tuple[Address, ...]:
 
 def own_addresses(settings: Settings) -> tuple[Address, ...]:
     """Return the addresses where a daemon of this machine may listen, likeliest first."""
-    source = settings.origins["server.addr"].source
-    given = [parse_address(text, source) for text in settings.config.server.listen.addr]
-    listening = given or [UnixAddress(settings.directories.user_socket), DEFAULT_TCP]
+    listening = listening_addresses(settings)
     return (
         *(address for address in listening if isinstance(address, UnixAddress)),
         UnixAddress(settings.directories.system_socket),
@@ -331,24 +360,6 @@ def find_daemon(addresses: Sequence[Address]) -> Address:
     )
 
 
-def connected(address: Address) -> socket.socket:
-    """Return a connected socket.
-
-    Raises:
-        OSError: the connection failed.
-    """
-    if not isinstance(address, UnixAddress):
-        return socket.create_connection((address.host, address.port), CONNECT_LIMIT_S)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(CONNECT_LIMIT_S)
-        connection.connect(str(address.path))
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
 def _answer(body: Mapping[str, Any]) -> Answer:
     """Return the first choice of a response or a chunk."""
     usage = body.get("usage")
@@ -365,21 +376,13 @@ def _answer(body: Mapping[str, Any]) -> Answer:
     )
 
 
+def _is_shutting_down(body: Mapping[str, Any]) -> bool:
+    error = body.get("error")
+    return isinstance(error, dict) and error.get("code") == "shutting_down"
+
+
 def _decoded(content: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(content, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise not_llmd() from error
-
-
-def _lost(address: Address, error: Exception) -> DaemonUnreachableError:
-    if isinstance(error, TimeoutError):
-        late = DaemonUnreachableError(
-            f"the daemon at {address} did not answer in time", hint="raise --timeout"
-        )
-        late.exit_code = EXIT_TIMEOUT
-        return late
-    return DaemonUnreachableError(
-        f"the connection to the daemon at {address} was lost: {error}",
-        hint="see its log, or start it with `llmd serve`",
-    )

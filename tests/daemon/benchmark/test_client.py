@@ -16,6 +16,7 @@ from llmd.benchmark.client import BenchmarkClient, ServedName
 from llmd.benchmark.load import Sample
 from llmd.benchmark.target import CHAT, COMPLETIONS, PATHS, Endpoint, Target
 from llmd.benchmark.timeline import Outcome
+from llmd.client_errors import EXIT_REFUSED
 from tests.serving.certificates.pairs import FIRST, SECOND
 from tests.serving.other_server import Handler, served
 from tests.serving.running import MODEL, RunningDaemon
@@ -144,3 +145,14 @@ async def test_a_connection_that_breaks_is_a_failure_with_what_had_come(tmp_path
         outcome = await asked(target)
     assert outcome.text == "a"
     assert outcome.error
+
+
+@pytest.mark.parametrize("name", [None, MODEL])
+async def test_a_refused_key_is_named_as_the_reason(tmp_path: Path, name: str | None) -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": "an API key is required"}}, status=401)
+
+    async with other_server(tmp_path, refuse) as target, BenchmarkClient(target) as client:
+        with pytest.raises(LlmdError, match="401: an API key is required") as caught:
+            await client.model(name)
+    assert (caught.value.exit_code, "LLMD_API_KEY" in caught.value.hint) == (EXIT_REFUSED, True)

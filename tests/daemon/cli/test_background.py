@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_detached_it_outlives_the_command_and_gets_every_flag(home: Home) -> Non
         assert (row["context_len"], row["aliases"]) == (64, ["other"])
         assert row["loaded"]["stages"][0]["device"] == "reference"
         log = (home.state / LOG_NAME).read_text()
+        assert stat.S_IMODE((home.state / LOG_NAME).stat().st_mode) == 0o600
         assert f" info serving version={version('llmd-daemon')} " in log
         assert f"addresses=unix:{home.socket} models=tiny,other\n" in log
         assert " info model_loaded model=tiny " in log

@@ -7,9 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from llmd.cli import ps
+from tests.serving.engine_state import asked as asked_of
+from tests.serving.engine_state import wait_until
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, directories_below, running_daemon
 
 Llmd = Callable[..., Any]
 
@@ -115,3 +122,21 @@ heavy = {"numpy", "aiohttp", "asyncio", "rich", "tokenizers", "pluggy"} & set(sy
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
+def test_requests_are_shown_with_what_they_wait_for(
+    llmd: Llmd, tmp_path: Path, probes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL, context_len=1 << 15)
+    long = {"max_tokens": 1 << 14, "ignore_eos": True}
+    with running_daemon(directories, slots=1) as busy:
+        monkeypatch.setenv("LLMD_HOST", f"unix:{busy.socket}")
+        with asked_of(busy, long, headers={"x-request-id": "first"}):
+            wait_until(busy, running=1)
+            with asked_of(busy, long, headers={"x-request-id": "second"}):
+                wait_until(busy, waiting=1)
+                shown = llmd("ps", "--requests", "--plain", "--columns", "ID,MODEL,WAITS FOR").out
+                as_json = json.loads(llmd("ps", "--requests", "--json").out)
+    assert shown.splitlines()[1:] == ["first\ttiny\t–", "second\ttiny\ta slot"]
+    assert [one["waiting_for"] for one in as_json["requests"]] == [None, "slots"]

@@ -16,6 +16,7 @@ import pytest
 from llmd.api.errors import ConfigError, NotFoundError, RequestError
 from llmd.cli import serve as module
 from llmd.cli.serve import kept_models, named_models, read_aliases, typed_arguments
+from llmd.client_errors import EXIT_REFUSED
 from llmd.config import Settings, load_settings
 from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
@@ -54,6 +55,16 @@ def test_prints_one_line_when_ready_and_ends_with_zero_on_sigterm(home: Home) ->
         assert served.process.stdout is not None
         assert served.process.stdout.read() == ""
     assert not (home.folder / "mine.sock").exists()
+
+
+def test_the_owner_keeps_the_socket_when_a_tcp_address_requires_a_key(home: Home) -> None:
+    with home.serve("--addr", "127.0.0.1:0", "--require-key") as served:
+        assert f"unix:{home.socket}" in served.line
+        assert home.json("ps")["models"] == []
+        assert home.llmd("ps", "--host", served.url).returncode == EXIT_REFUSED
+    with home.serve("--addr", "127.0.0.1:0", "--no-user-socket") as served:
+        assert "unix:" not in served.line
+        assert not home.socket.exists()
 
 
 def test_a_daemon_that_was_asked_to_ends_with_its_standard_input(home: Home) -> None:

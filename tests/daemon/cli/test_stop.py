@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import DaemonUnreachableError, NotFoundError
+from tests.serving.http import open_stream
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, directories_below, running_daemon
 
@@ -39,3 +40,16 @@ def test_says_what_to_name_where_it_is_unclear(asked: Llmd, arguments: list[str]
     done = asked("stop", *arguments)
     assert done.code == 2
     assert "name a model" in done.err
+
+
+def test_without_waiting_it_returns_while_requests_run(llmd: Llmd, tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL, context_len=1 << 15)
+    long = {"max_tokens": 1 << 14, "ignore_eos": True}
+    with running_daemon(directories, drain_s=60.0) as daemon, open_stream(daemon, long) as stream:
+        stream.readline()
+        assert llmd("stop", "--daemon", "--no-wait", "--host", f"unix:{daemon.socket}").code == 0
+        while not daemon.client().is_draining():
+            pass
+        assert stream.readline()
+    assert llmd("stop", MODEL, "--no-wait").code == 2

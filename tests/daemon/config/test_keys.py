@@ -50,7 +50,7 @@ def test_names_are_given_once_and_can_be_printed(file: KeyFile) -> None:
     with pytest.raises(ConfigError, match="already a key ann") as caught:
         file.add("ann")
     assert caught.value.exit_code == 9
-    for name in ("", " ", "a\nb"):
+    for name in ("", " ", "a\nb", "bad name", "bad/"):
         with pytest.raises(ConfigError, match="not a valid name"):
             file.add(name)
 

@@ -70,6 +70,19 @@ def test_what_an_interface_only_looks_at_is_not_logged(
     assert not logged & {"look-1", "look-2"}
 
 
+def test_a_refused_request_is_logged_with_client_and_reason(
+    daemon: RunningDaemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    send(daemon, "GET", "/v1/models", headers={"x-request-id": "mine-3", "Host": "evil.example"})
+    (record,) = records_of(caplog, daemon, "mine-3")
+    assert (record["status"], record["client"], record["key"]) == (403, "127.0.0.1", None)
+    assert record["error"] == "host_not_allowed"
+    send(daemon, "GET", "/v1/models", headers={"x-request-id": "mine-4"}, unix=True)
+    (record,) = records_of(caplog, daemon, "mine-4")
+    assert (record["client"], record["error"]) == ("unix", None)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_replies_say_who_answers_and_how_long_it_took(daemon: RunningDaemon, *, stream: bool) -> None:
     headers = send(daemon, "POST", CHAT, {**BODY, "stream": stream}).headers

@@ -16,10 +16,12 @@ from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.benchmark.load import Sample
 from llmd.benchmark.target import Endpoint, Target
 from llmd.benchmark.timeline import Outcome, Timeline, error_message
+from llmd.client_errors import EXIT_REFUSED
 
 CONNECT_LIMIT_S = 30.0
 READ_BUFFER = 1 << 18
 OK = 200
+KEY_REFUSED = (401, 403)
 
 
 class ServedName(Struct, frozen=True):
@@ -70,7 +72,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
 
         Raises:
             DaemonUnreachableError: no server answers.
-            LlmdError: no model is named and the server lists none.
+            LlmdError: the server refuses the key, or no model is named and the server lists none.
         """
         listed = await self._models()
         for model in listed:
@@ -83,12 +85,19 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
     async def _models(self) -> list[ServedName]:
         try:
             async with self._session.get(f"{self._target.url}/v1/models") as response:
-                content = await response.read()
+                status, content = response.status, await response.read()
         except (aiohttp.ClientError, OSError) as error:
             raise DaemonUnreachableError(
                 f"no server answers at {self._place}: {error}",
                 hint="check --base-url, or leave it out to start a temporary daemon",
             ) from error
+        if status in KEY_REFUSED:
+            refused = LlmdError(
+                f"{self._place} refuses the request: {refusal(status, content)}",
+                hint="set LLMD_API_KEY to a key from the server's owner",
+            )
+            refused.exit_code = EXIT_REFUSED
+            raise refused
         try:
             entries = msgspec.json.decode(content, type=_Listed).data
         except (msgspec.DecodeError, UnicodeDecodeError):

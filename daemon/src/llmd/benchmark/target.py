@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.benchmark.load import Sample
+from llmd.client_tls import trusting
 from llmd.config import UnixAddress, parse_address
 
 COMPLETIONS, CHAT = "openai", "openai-chat"
@@ -58,7 +58,7 @@ class Target(Struct, frozen=True):
         """
         if self.socket is not None:
             return aiohttp.UnixConnector(str(self.socket), limit=0, force_close=True)
-        trust = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        trust = trusting(ca_file) if ca_file else True
         return aiohttp.TCPConnector(limit=0, force_close=True, ssl=trust)
 
 

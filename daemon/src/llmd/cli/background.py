@@ -35,6 +35,7 @@ def start_daemon(directories: Directories, arguments: Sequence[str]) -> str:
     directories.state.mkdir(parents=True, exist_ok=True)
     log = directories.log
     with log.open("ab") as stderr:
+        os.fchmod(stderr.fileno(), 0o600)  # it names clients, keys and models
         began = stderr.tell()
         daemon = subprocess.Popen(
             [sys.executable, "-m", "llmd.cli.main", *arguments],

@@ -7,7 +7,7 @@ import click
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
-from llmd.cli.settings import daemon_settings
+from llmd.cli.this_machine import local_settings
 
 
 @click.command(epilog=examples("llmd cp Qwen/Qwen3-0.6B small", "llmd cp ~/models/mine mine"))
@@ -19,4 +19,4 @@ def command(*, model: str, name: str) -> None:
     The copy of a pulled model stays as it is when MODEL is pulled again or removed. The copy of your own
     directory or GGUF file reads its files where they are, and has the settings of MODEL.
     """
-    build_store(daemon_settings(None).directories).copy(model, name)
+    build_store(local_settings(None, "models").directories).copy(model, name)

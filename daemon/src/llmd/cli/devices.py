@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -9,10 +10,11 @@ import msgspec
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY, DeviceProfile
-from llmd.api.errors import PluginError
+from llmd.api.errors import ConfigError, PluginError
 from llmd.api.machine import available_bytes, total_bytes
 from llmd.cli.composition import build_benchmarks, build_cache, build_host
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.this_machine import local_settings
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, FailedBackend
 from llmd.host.old_keys import with_old_keys
@@ -84,6 +86,8 @@ def command(**view: Any) -> None:
 
     Speeds are measured once and cached until the hardware, its driver or its plugin changes.
     """
+    with suppress(ConfigError):  # devices are shown even if the settings are wrong
+        local_settings(None, "devices")
     cache = build_cache()
     host, benchmarks = build_host(cache), build_benchmarks(cache)
     rows = [row_of(device, benchmarks) for device in host.devices()]

@@ -58,10 +58,16 @@ def _as_ours(message: str) -> str:
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:
     """Return the error with llmd's equivalent of another tool's flag, or with similar flags."""
+    from llmd.cli.this_machine import answer_to_host
     from llmd.config.other_tools import answer_to_flag
 
     name = error.option_name
-    answer = answer_to_flag(name) or _other_command(name) or _nearest(name, error.possibilities or ())
+    answer = (
+        (answer_to_host(error.ctx.command_path) if error.ctx and name == "--host" else "")
+        or answer_to_flag(name)
+        or _other_command(name)
+        or _nearest(name, error.possibilities or ())
+    )
     return click.UsageError(f"there is no option {name}" + (f"; {answer}" if answer else ""), error.ctx)
 
 

@@ -11,7 +11,8 @@ from llmd.api.byte_size import format_bytes
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import Column, View, listing_options, show
-from llmd.cli.settings import CONFIG, daemon_settings
+from llmd.cli.settings import CONFIG
+from llmd.cli.this_machine import local_settings
 from llmd.registry.stored_model import StoredModel
 
 
@@ -49,5 +50,5 @@ COLUMNS = (
 @CONFIG
 def command(*, config_file: Path | None, **view: Any) -> None:
     """List the models on this machine: the built-in guide, and those in `models/` in the data directory."""
-    store = build_store(daemon_settings(config_file).directories)
+    store = build_store(local_settings(config_file, "models").directories)
     show(View(**view), "models", [*store.list(), *store.list_derived()], COLUMNS)

@@ -13,6 +13,7 @@ from llmd.api.byte_size import format_bytes
 from llmd.cli.connection import connect
 from llmd.cli.examples import examples
 from llmd.cli.output import Column, View, listing_options, show
+from llmd.cli.request_rows import REQUEST_COLUMNS
 from llmd.cli.settings import client_options
 
 Row = Mapping[str, Any]
@@ -107,16 +108,33 @@ COLUMNS = (
 )
 
 
-@click.command(epilog=examples("llmd ps", "llmd ps --json"))
+@click.command(epilog=examples("llmd ps", "llmd ps --requests", "llmd ps --json"))
+@click.option(
+    "--requests", "of_requests", is_flag=True, help="List the requests that run or wait, and for what."
+)
 @listing_options
 @client_options
-def command(*, host: str | None, timeout_s: float | None, config_file: Path | None, **view: Any) -> None:
+def command(
+    *,
+    of_requests: bool,
+    host: str | None,
+    timeout_s: float | None,
+    config_file: Path | None,
+    **view: Any,
+) -> None:
     """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
     requests, tokens/s, and the time until each is unloaded if no request arrives.
 
     Below the table are warnings: what is wrong, or slower than it has to be. --plain leaves them out.
+
+    With --requests, show each request instead: id, model, name of its API key, state, what it waits for, age,
+    and the tokens of its prompt (computed/all) and of its answer. `llmd cancel ID` ends one.
     """
-    shape, rows = View(**view), connect(host, timeout_s, config_file).ps()
+    client = connect(host, timeout_s, config_file)
+    if of_requests:
+        show(View(**view), "requests", client.requests(), REQUEST_COLUMNS)
+        return
+    shape, rows = View(**view), client.ps()
     show(shape, "models", rows, COLUMNS)
     if not (shape.plain or shape.as_json) and (lines := warnings(rows)):
         click.echo("\n" + "\n".join(lines))

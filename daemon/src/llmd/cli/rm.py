@@ -12,7 +12,8 @@ from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_store
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
-from llmd.cli.settings import JSON, daemon_settings
+from llmd.cli.settings import JSON
+from llmd.cli.this_machine import local_settings
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import Spools
 
@@ -30,7 +31,7 @@ def command(*, models: tuple[str, ...], yes: bool, as_json: bool) -> None:
     Files that another model needs are kept, and a loaded model is not removed. Files that llmd did not
     download are never deleted.
     """
-    directories = daemon_settings(None).directories
+    directories = local_settings(None, "models").directories
     store = build_store(directories)
     if not yes and not as_json and sys.stdin.isatty():
         click.confirm(f"remove {', '.join(models)}?", abort=True, err=True)

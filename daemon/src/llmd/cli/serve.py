@@ -125,6 +125,8 @@ def serve(
     """
     import asyncio
 
+    from llmd.cli.taken_address import explained_conflicts
+
     check_address_space(MIN_ADDRESS_SPACE)
     keep_blas_single_threaded()
     # Objects made at startup stay alive; collecting garbage among them would take an eighth of the startup
@@ -133,7 +135,8 @@ def serve(
     gc.disable()
     try:
         read = read_again or (lambda: settings)
-        asyncio.run(_serve(settings, read, verbosity, exit_on_eof=exit_on_eof))
+        with explained_conflicts(settings):
+            asyncio.run(_serve(settings, read, verbosity, exit_on_eof=exit_on_eof))
     finally:
         gc.enable()
 

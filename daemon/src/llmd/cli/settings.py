@@ -28,7 +28,10 @@ CONFIG = click.option(
     help="Read this file instead of your config.toml.",
 )
 HOST = setting_option(
-    "--host", setting="host", help="Address of the daemon: unix:PATH, HOST:PORT or http://HOST:PORT."
+    "--host",
+    setting="host",
+    metavar="unix:PATH|[https://]HOST:PORT",
+    help="Address of the daemon.",
 )
 TIMEOUT = setting_option(
     "--timeout",
@@ -125,6 +128,12 @@ SERVER = (
         multiple=True,
         metavar="[https://]HOST:PORT|unix:PATH",
         help="Listen here; repeatable.",
+    ),
+    setting_option(
+        "--user-socket/--no-user-socket",
+        setting="user_socket",
+        default=None,
+        help="Listen on your user socket too if every --addr is a TCP address.",
     ),
     setting_option(
         "--allow-host",

@@ -14,7 +14,8 @@ from llmd.cli.examples import examples
 from llmd.cli.memory_fit import fit_fields, fit_lines
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
-from llmd.cli.settings import CONFIG, JSON, daemon_settings
+from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.this_machine import local_settings
 
 if TYPE_CHECKING:
     from llmd.registry.derived import DerivedModel
@@ -35,7 +36,7 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
     """
     if template and tokens:
         raise click.UsageError("--template and --tokens cannot be combined")
-    settings = daemon_settings(config_file)
+    settings = local_settings(config_file, "models")
     store = build_store(settings.directories)
     stored = store.find(model, allow_path=True)
     derived = store.record_of(stored)

@@ -37,6 +37,7 @@ SUBCOMMANDS = {
     "rm": Subcommand("llmd.cli.rm", "Remove models that llmd pulled, copied or derived."),
     "load": Subcommand("llmd.cli.load", "Load a model before its first request."),
     "ps": Subcommand("llmd.cli.ps", "Show loaded models and their state."),
+    "cancel": Subcommand("llmd.cli.cancel", "End requests that run or wait."),
     "stop": Subcommand("llmd.cli.stop", "Unload a model or stop the daemon."),
     "reload": Subcommand("llmd.cli.reload", "Make the daemon read settings, keys and plugins again."),
     "logs": Subcommand("llmd.cli.daemon_logs.command", "Show the daemon's log."),

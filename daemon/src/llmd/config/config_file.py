@@ -10,6 +10,7 @@ from typing import Any
 
 from llmd.api.errors import ConfigError
 from llmd.config.other_tools import answer_to_setting
+from llmd.config.path_settings import absolute
 from llmd.config.schema import PER_MODEL, Config
 from llmd.config.setting_values import (
     MODELS,
@@ -72,7 +73,7 @@ class _File:
             for name, value in self._table(table, (section,)).items():
                 path = (section, name)
                 if key := self._known(f"{section}.{name}", keys, path):
-                    yield SettingValue(key, self._origin(value, path))
+                    yield SettingValue(key, self._origin(absolute(key, value, self._path.parent), path))
         for model, table in models.items():
             yield from self._of_model(model, self._table(table, (MODELS, model)))
 

@@ -15,6 +15,9 @@ from msgspec import Struct
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.config.private_file import replace_private_file
 
+NAME_MARKS = "._-@+"
+"""Characters that names of keys may have besides letters and digits: logs and headers stay readable."""
+
 PREFIX = "llmd-"
 SECRET_BYTES = 32
 MIN_LEN, MAX_LEN, MIN_DIFFERENT = 24, 512, 8
@@ -71,12 +74,15 @@ class KeyFile(Struct, frozen=True):
         """Add ``secret``, or a newly generated key, and return it. Only its digest is stored.
 
         Raises:
-            ConfigError: the name is taken or has unprintable characters, or ``secret`` is too weak or already
-            added.
+            ConfigError: the name is taken or has other characters than letters, digits and `NAME_MARKS`, or
+            ``secret`` is too weak or already added.
         """
         keys = self.load()
-        if not name.isprintable() or not name.strip():
-            raise ConfigError(f"{name!r} is not a valid name for a key", hint="use letters and digits")
+        if not name or not all(one.isalnum() or one in NAME_MARKS for one in name):
+            raise ConfigError(
+                f"{name!r} is not a valid name for a key",
+                hint=f"use letters, digits and {' '.join(NAME_MARKS)}",
+            )
         if any(key.name == name for key in keys):
             raise _conflict(
                 f"there is already a key {name}",

@@ -30,6 +30,8 @@ class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     addr: tuple[str, ...] = ()
     """Addresses to listen on; empty: the user's socket and 127.0.0.1:8642."""
+    user_socket: bool = True
+    """Listen on the user's socket too, unless ``addr`` names another Unix socket or another daemon has it."""
     allow_host: tuple[str, ...] = ()
     """Names that the ``Host`` header may have, besides those of this machine."""
     allow_origin: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     idle_timeout_s: PositiveSeconds = 3630.0
     """Time for the next request of a connection, longer than proxies keep one open."""
     request_timeout_s: PositiveSeconds | None = None
-    """Time for a request to be answered completely; None: no limit."""
+    """Time for a request to be answered completely; not set: no limit."""
     ping_s: PositiveSeconds = 15.0
     """Silence after which a stream gets a comment, so that nobody takes it for dead."""
     drain_s: Seconds = 30.0
@@ -69,7 +71,7 @@ class LimitsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Time after which an engine without progress is restarted, or more if its steps take long; 0: never."""
     exit_idle_s: PositiveSeconds | None = None
     """Time without requests and without loaded models after which a daemon ends that was started by its
-    sockets; None: it does not end."""
+    sockets; not set: it does not end."""
 
 
 class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,9 +80,9 @@ class QueueConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_queue: Annotated[int, Meta(ge=0)] = 512
     """Sequences that may wait for one model, besides those that run."""
     max_queue_tokens: Count | None = None
-    """Prompt tokens of all sequences of one model; None: no limit."""
+    """Prompt tokens of all sequences of one model; not set: no limit."""
     max_queue_per_key: Count | None = None
-    """Sequences of one API key that may run or wait for one model; None: no limit."""
+    """Sequences of one API key that may run or wait for one model; not set: no limit."""
     buffer_tokens: Count = 1024
     """Tokens that an answer may be ahead of a slow reader before it is paused."""
 
@@ -96,8 +98,8 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How long a model stays loaded after its last request; negative: forever. A model that is loaded at the
     start stays loaded, unless the flag ``--keep-alive`` or its own table says how long."""
     max_memory: ByteSize | None = None
-    """Main memory for weights, KV pools and step buffers of all models together; None: what is available at
-    startup. The memory of other devices is limited by its size."""
+    """Main memory for weights, KV pools and step buffers of all models together; not set: what is free at the
+    start. The memory of other devices is limited by its size."""
     spare_engine: bool = True
     """Keep an engine process started, so that the next model begins to load at once."""
     tool_parser: str = "auto"
@@ -128,9 +130,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
     ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""
     threads: Count | None = None
-    """Threads that compute on this machine's processors; None: the device chooses."""
+    """Threads that compute on this machine's processors; not set: the device chooses."""
     max_ctx: Count | None = None
-    """Longest prompt and answer in tokens; None: the model's maximum."""
+    """Longest prompt and answer in tokens; not set: the model's maximum."""
     slots: Count = 8
     """Sequences that run at a time."""
     prefill_chunk: Count = 256
@@ -139,12 +141,12 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Format that weights are quantised to, or ``none``: as they are stored. Set for all models in a file or
     variable, it does not apply to models whose weights are stored quantised."""
     activations: Literal["int8", "f32", "f16", "bf16"] | None = None
-    """Format of the rows that weights are multiplied with; None: the device's choice. ``int8`` applies to
+    """Format of the rows that weights are multiplied with; not set: the device's choice. ``int8`` applies to
     quantised weights only."""
     kv_dtype: Literal["f32", "f16", "bf16", "int8", "int4"] = "f16"
     """Format of the KV cache."""
     kv_memory: ByteSize | None = None
-    """Size of the KV pools on all devices together; None: half of the free memory of each after loading."""
+    """Size of the KV pools on all devices together; not set: half of what each has free after loading."""
     kv_spool: ByteSize = 1 << 30
     """How much of its prefix cache a model keeps on disk when it is unloaded while idle; 0: nothing."""
     weight_cache: ByteSize = 16 << 30
@@ -155,14 +157,14 @@ class RegistryConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where models are pulled from."""
 
     hub: str | None = None
-    """Address of a hub; None: ``HF_ENDPOINT``, else the public hub."""
+    """Address of a hub; not set: ``HF_ENDPOINT``, else the public hub."""
 
 
 class ClientConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How commands find the daemon."""
 
     host: str | None = None
-    """Address of the daemon; None: the user's socket, the system's, then 127.0.0.1:8642."""
+    """Address of the daemon; not set: the user's socket, the system's, then ``addr`` (127.0.0.1:8642)."""
     api_key: str | None = None
     """Sent with every request."""
     ca_file: str | None = None

@@ -22,7 +22,7 @@ UNSET = {
     "max_ctx": "the model's maximum",
     "quant": "as stored",
     "kv_memory": "half of the free memory after loading",
-    "host": "the user's socket, the system's, then 127.0.0.1:8642",
+    "host": "the user's socket, the system's, then addr, by default 127.0.0.1:8642",
     "hub": "HF_ENDPOINT, else huggingface.co",
 }
 """What applies if a setting has no value."""

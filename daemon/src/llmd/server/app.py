@@ -15,6 +15,7 @@ from aiohttp.typedefs import Handler
 from llmd.api.errors import LlmdError
 from llmd.api.out_of_memory import as_memory_error
 from llmd.api.problem import Problem
+from llmd.server.errors import ForbiddenError
 from llmd.server.http import problems
 from llmd.server.http.access import Access
 from llmd.server.http.bodies import BODY_TIMEOUT_S
@@ -26,6 +27,9 @@ from llmd.server.request_record import RequestRecord, asked_timeout_s, begin_rec
 from llmd.server.service import Service
 
 logger = logging.getLogger(__name__)
+
+UNIX = "unix"
+"""Stands for a client of the Unix socket, which has no address."""
 
 ID_HEADER = "x-request-id"
 INTERFACE_HEADER = "x-llmd-interface"
@@ -84,6 +88,8 @@ class RequestHandler:
         except Exception as error:  # noqa: BLE001 - one bad request must not end the daemon
             problem = self._problem(request, error)
             record.error = problem.code or problem.type
+            if isinstance(error, ForbiddenError):
+                record.key = record.key or error.key
             response = error_response(request, problem)
         self._end(request, response)
         return response
@@ -100,6 +106,9 @@ class RequestHandler:
             "path": request.path,
             "status": response.status,
             "ms": round(_elapsed_ms(request[STARTED]), 1),
+            "client": peer_of(request).remote or UNIX,
+            "key": record.key or None,
+            "error": record.error or None,
         }
         if record.model:
             fields |= record.as_log()
@@ -125,11 +134,13 @@ class RequestHandler:
         if request.method == "OPTIONS":
             return _options(request, found.allowed)
         right = found.route.right if found.route else "use"
-        current_record().key = self._access.admit(peer, request.headers, right)
+        record = current_record()
+        record.key = self._access.admit(peer, request.headers, right)
+        record.may_manage = self._access.may_manage(peer, record.key)
         if found.route is None:
             return self._refusal(request, found.allowed)
         request[PROBE] = found.route.probe
-        current_record().route = found.route.path
+        record.route = found.route.path
         # Read requests are answered during a drain: clients poll readiness and lists until the end.
         reads = found.route.method in {"GET", "HEAD"}
         counted = nullcontext() if reads else self._service.activity.request()

@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Address, Settings, UnixAddress
 from llmd.config.keys import KeyFile
+from llmd.config.listening import added_socket, listening_addresses
 from llmd.config.log_place import NO_LOG, LogPlace
 from llmd.config.service_manager import ServiceManager
 from llmd.host.benchmarks import Benchmarks
@@ -35,7 +36,7 @@ from llmd.server.errors import ParserMissingError
 from llmd.server.heap import map_large_blocks
 from llmd.server.http.access import Access
 from llmd.server.http.certificate import certificate_for
-from llmd.server.http.listeners import Listener, check_exposure, listen, listening_addresses
+from llmd.server.http.listeners import Listener, check_exposure, listen
 from llmd.server.http.origins import allowed_origins
 from llmd.server.http.passed_sockets import own_addresses, passed_listeners
 from llmd.server.models.kept_models import KeptModels
@@ -202,7 +203,7 @@ class Daemon:
             threads,
             TemplateRenderer() as renderer,
             GrammarChecker() as checker,
-            listen(self._own_addresses, user_folder=self._settings.directories.user_socket.parent) as own,
+            self._listen() as own,
         ):
             plugins = AsyncPluginHost(self._host, threads)
             manager = ModelManager(
@@ -247,6 +248,11 @@ class Daemon:
                     await asyncio.gather(loading, return_exceptions=True)
                     await pulls.close(shutting_down())
                     await manager.close(shutting_down())
+
+    def _listen(self) -> AbstractContextManager[tuple[Listener, ...]]:
+        folder = self._settings.directories.user_socket.parent
+        # Another daemon of the user may have the socket; this one was asked for its other addresses.
+        return listen(self._own_addresses, user_folder=folder, dispensable=added_socket(self._settings))
 
     async def _open_front(self, http: AsyncExitStack, service: Service, listeners: list[Listener]) -> Front:
         from llmd.server.frontend import FrontParts, serve_http

@@ -45,6 +45,8 @@ class ForbiddenError(LlmdError):
     """The client may not do this; ``code`` names the check that refused it."""
 
     exit_code = 4
+    key = ""
+    """The name of the API key that it sent; empty if it sent none."""
 
     def __init__(self, message: str, *, code: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -34,6 +34,8 @@ class RequestRecord(Struct, eq=False):
     request_id: str = ""
     key: str = ""
     """The name of its API key; empty if it has none."""
+    may_manage: bool = False
+    """Whether its sender may manage the daemon, and see where its files are."""
     started: float = 0.0
     deadline: float | None = None
     route: str = ""

@@ -47,3 +47,14 @@ def test_without_a_file_everything_that_llmd_reads_is_checked(
     assert done.code == 8
     for word in (f"{file}:2", "engine.max_ctx from LLMD_MAX_CTX", "LLMD_SLOT is not a setting"):
         assert word in done.out
+
+
+def test_a_file_that_does_not_exist_is_named(llmd: Llmd, file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[client]\nca_file = "ca.pem"\n')
+    for arguments in ((), (str(file),)):
+        done = llmd("config", "check", *arguments)
+        assert done.code == 8
+        assert f"client.ca_file from {file}:2: there is no file {file.parent / 'ca.pem'}" in done.out
+    (file.parent / "ca.pem").touch()
+    assert llmd("config", "check").code == 0

@@ -81,6 +81,14 @@ def test_another_file_may_be_named(llmd: Llmd, tmp_path: Path, file: Path) -> No
     assert not file.exists()
 
 
+def test_the_path_of_a_file_is_written_whole(
+    llmd: Llmd, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert llmd("config", "set", "tls_cert", "llmd.pem").code == 0
+    assert file.read_text() == f'[server]\ntls_cert = "{tmp_path}/llmd.pem"\n'
+
+
 def test_a_derived_model_may_have_its_own_keep_alive_but_no_settings_of_its_engine(
     llmd: Llmd, file: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from llmd.cli.doctor.addresses import bindable_check, free_address, socket_check
 from llmd.config import TcpAddress
 from tests.daemon.cli.doctor.patient import Patient
+from tests.serving.certificates.pairs import EXPIRED
 from tests.serving.home import make_home
 
 OTHER_PROGRAM = "import http.server as h; s = h.HTTPServer(('127.0.0.1', 0), h.BaseHTTPRequestHandler); print(s.server_port, flush=True); s.serve_forever()"
@@ -60,6 +61,22 @@ def test_a_port_that_another_daemon_has(patient: Patient, tmp_path: Path, probes
         assert user.shell(stopping).returncode == 0
         assert served.process.wait() == 0
     assert user.examined("addresses")[f"address:127.0.0.1:{port}"]["seen"] == "free"
+
+
+def test_an_encrypted_port_answers_whatever_its_certificate_is_for(patient: Patient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    user = patient.without_address()
+    user.set_up(
+        f"[server]\naddr = ['https://0.0.0.0:{port}']\nno_auth = true\n"
+        f"tls_cert = '{EXPIRED.chain}'\ntls_key = '{EXPIRED.key}'\n"
+    )
+    flags = ("--no-auth", "--tls-cert", EXPIRED.chain, "--tls-key", EXPIRED.key)
+    with user.home.serve("--addr", f"https://0.0.0.0:{port}", *flags) as served:
+        assert served.line
+        found = user.examined("addresses")
+        assert (found[f"address:https://0.0.0.0:{port}"]["status"]) == "ok"
+        assert found[f"address:https://0.0.0.0:{port}"]["seen"].startswith("llmd ")
 
 
 def test_the_users_own_daemon_is_no_trouble(patient: Patient) -> None:

@@ -102,6 +102,7 @@ def test_running_daemon_takes_keys_at_once(
         assert llmd("keys", "rm", "laptop").code == 0
         assert send(daemon, "GET", "/v1/models", headers=key).status == 401
         monkeypatch.setenv("LLMD_HOST", str(daemon.tcp))
-        assert llmd("ps").code == 4
+        refused = llmd("ps")
+        assert (refused.code, "set LLMD_API_KEY" in refused.err) == (4, True)
         monkeypatch.setenv("LLMD_API_KEY", manages["Authorization"].removeprefix("Bearer "))
         assert llmd("ps").code == 0

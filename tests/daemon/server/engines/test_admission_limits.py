@@ -96,6 +96,10 @@ def test_retry_is_between_one_second_and_a_minute() -> None:
     waiting = room()
     fill(waiting, SLOTS + 3)
     assert refusal(waiting, now=1000.0).retry_after_s == 60
+    burst = room()
+    fill(burst, SLOTS + 3, now=1000.0)
+    assert refusal(burst, now=1000.0).retry_after_s == 1
+    assert refusal(burst, now=1004.0).retry_after_s == 4
     quick = room()
     for _ in range(100):
         quick.release(quick.admit("", 1, 1, 0.5), 0.5)
@@ -105,6 +109,7 @@ def test_retry_is_between_one_second_and_a_minute() -> None:
 
 def test_rate_forgets_what_is_older_than_a_minute() -> None:
     waiting = room()
+    fill(waiting, 1)  # never idle
     for entry in fill(waiting, 4):
         waiting.release(entry, 10.0)
     waiting.release(waiting.admit("", 1, 1, 90.0), 90.0)

@@ -13,7 +13,7 @@ from llmd.server.errors import ForbiddenError, UnauthorizedError
 from llmd.server.http.access import Access
 from llmd.server.http.guards import Peer
 from tests.serving.http import chat, send
-from tests.serving.running import RunningDaemon
+from tests.serving.running import MODEL, RunningDaemon
 
 UNIX, LOOPBACK, REMOTE = Peer(None, None), Peer("127.0.0.1", "127.0.0.1"), Peer("192.0.2.1", "192.0.2.9")
 OPERATOR, USER = "operator", "user"
@@ -108,7 +108,7 @@ def test_a_changed_file_is_followed_and_keys_stay_if_it_is_damaged(
     file.path.write_text("{")
     for _ in range(2):
         assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
-    assert caplog.messages == ["keys_not_reloaded"]
+    assert [one for one in caplog.messages if one != "keys_changed"] == ["keys_not_reloaded"]
     with pytest.raises(ConfigError):
         access.reload()
     added = file.path.with_name("added.json")
@@ -117,6 +117,30 @@ def test_a_changed_file_is_followed_and_keys_stay_if_it_is_damaged(
     assert outcome(access, REMOTE, new, "use") == "new"
     file.path.unlink()
     assert outcome(access, REMOTE, new, "use") == "missing_api_key"
+
+
+def test_changes_of_keys_are_logged_with_their_names(
+    file: KeyFile, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    access = Access(file, no_auth=False, require_key=False)
+    assert caplog.records == []
+    file.add("new")
+    file.remove(USER)
+    assert outcome(access, REMOTE, keys[OPERATOR], "use") == OPERATOR
+    (record,) = caplog.records
+    assert (record.message, vars(record)["added"], vars(record)["removed"]) == (
+        "keys_changed",
+        ["new"],
+        [USER],
+    )
+
+
+def test_a_key_without_the_right_is_named(file: KeyFile, keys: dict[str, str]) -> None:
+    access = Access(file, no_auth=False, require_key=False)
+    with pytest.raises(ForbiddenError) as caught:
+        access.admit(REMOTE, {"x-api-key": keys[USER]}, "manage")
+    assert caught.value.key == USER
 
 
 @pytest.fixture
@@ -167,3 +191,19 @@ def test_browsers_may_ask_first_without_a_key(guarded: RunningDaemon) -> None:
 def test_dummy_keys_of_clients_are_taken_where_there_are_none(daemon: RunningDaemon) -> None:
     assert chat(daemon).status == 200
     assert send(daemon, "GET", "/v1/models", headers={"x-api-key": "ollama"}).status == 200
+
+
+def test_metrics_need_any_key(guarded: RunningDaemon, file: KeyFile) -> None:
+    assert send(guarded, "GET", "/metrics").status == 401
+    key = {"Authorization": f"Bearer {file.add('prometheus')}"}
+    assert send(guarded, "GET", "/metrics", headers=key).status == 200
+
+
+def test_only_those_who_may_manage_see_where_models_are(guarded: RunningDaemon, file: KeyFile) -> None:
+    for manages in (False, True):
+        key = {"Authorization": f"Bearer {file.add(f'key-{manages}', manages=manages)}"}
+        (entry,) = [
+            one for one in send(guarded, "GET", "/v1/models", headers=key).json["data"] if one["id"] == MODEL
+        ]
+        shown = send(guarded, "GET", f"/v1/models/{MODEL}", headers=key).json
+        assert ("/" in entry["root"], shown["root"]) == (manages, entry["root"])

@@ -70,15 +70,15 @@ def test_clients_that_know_the_certificate_are_served_and_others_refuse(
     directories = directories_below(tmp_path, probes)
     addr = ["https://127.0.0.1:0"]
     with running_daemon(directories, models=(), addr=addr, tls_cert=FIRST.chain, tls_key=FIRST.key) as daemon:
-        assert daemon.serving.addresses == (daemon.tcp,)
-        assert f"listens on https://127.0.0.1:{daemon.tcp.port}" in str(daemon.serving)
+        assert daemon.serving.addresses == (UnixAddress(daemon.socket), daemon.tcp)
+        assert f" and https://127.0.0.1:{daemon.tcp.port}" in str(daemon.serving)
         settings = load_settings({"ca_file": FIRST.chain}, environ={}, directories=directories)
         assert Client(daemon.tcp.url, settings=settings).version() == daemon.serving.version
         for wrong in (
             load_settings(environ={}, directories=directories),
             load_settings({"ca_file": SECOND.chain}, environ={}, directories=directories),
         ):
-            with pytest.raises(DaemonUnreachableError, match="certificate verify failed"):
+            with pytest.raises(DaemonUnreachableError, match="is not trusted"):
                 Client(daemon.tcp.url, settings=wrong).version()
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ConfigError
-from llmd.config import TcpAddress, UnixAddress, load_settings
-from llmd.config.addresses import DEFAULT_TCP
-from llmd.server.http.listeners import check_exposure, listen, listening_addresses
-from tests.serving.running import directories_below
+from llmd.client_connection import connected
+from llmd.config import TcpAddress, UnixAddress
+from llmd.server.http.listeners import check_exposure, listen
 
 
 def test_socket_is_its_owners_alone_from_its_first_moment(tmp_path: Path) -> None:
@@ -133,9 +132,14 @@ def test_loopback_and_sockets_need_no_key(tmp_path: Path) -> None:
     check_exposure([TcpAddress("127.0.0.1"), TcpAddress("::1"), UnixAddress(tmp_path)], protected=False)
 
 
-def test_listens_on_the_users_socket_and_loopback_unless_told_otherwise(tmp_path: Path) -> None:
-    directories = directories_below(tmp_path)
-    default = load_settings(environ={}, directories=directories)
-    assert listening_addresses(default) == (UnixAddress(directories.user_socket), DEFAULT_TCP)
-    given = load_settings({"addr": ["127.0.0.1:1", "unix:/x"]}, environ={}, directories=directories)
-    assert listening_addresses(given) == (TcpAddress("127.0.0.1", 1), UnixAddress(Path("/x")))
+def test_a_dispensable_socket_of_another_daemon_is_left_to_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    taken, tcp = UnixAddress(tmp_path / "llmd.sock"), TcpAddress("127.0.0.1", 0)
+    with listen([taken]):
+        with listen([taken, tcp], dispensable=taken) as (only,):
+            assert isinstance(only.address, TcpAddress)
+        assert "a daemon is already listening" in caplog.records[0].__dict__["reason"]
+        connected(taken).close()
+    with listen([taken, tcp], dispensable=taken) as opened:
+        assert len(opened) == 2

@@ -32,6 +32,19 @@ def device_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -
     return _beginning(typed, ["auto", *_found_devices()])
 
 
+def request_ids(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the requests that run or wait; none if the daemon does not answer at once."""
+    from llmd.api.errors import LlmdError
+    from llmd.cli.doctor.patience import patient_client
+    from llmd.config import load_settings
+
+    try:
+        rows = patient_client(settings=load_settings()).requests()
+    except LlmdError:
+        return []
+    return _beginning(typed, [row["request_id"] for row in rows])
+
+
 def plugin_names(_ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return the installed plugins."""
     from llmd.cli.composition import build_names

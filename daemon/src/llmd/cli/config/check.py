@@ -61,21 +61,28 @@ def findings_of_file(file: Path) -> Findings:
     """
     from llmd.config import Directories
     from llmd.config.config_change import errors_of_text, read_text
+    from llmd.config.config_file import values_of_text
+    from llmd.config.path_settings import missing_file
 
     text, mode = read_text(file)
     if mode is None:
         raise ConfigError(f"{file} does not exist", hint="`llmd config paths` shows the files that llmd uses")
+    errors = errors_of_text(file, text)
+    given = values_of_text(file, text, lambda _error: None)  # its errors are among those above
+    missing = (missing_file(one.key, one.origin) for one in given)
     warnings = absent_models(models_of_file(file, text), Directories.of(os.environ))
-    return Findings(errors_of_text(file, text), warnings, str(file))
+    return Findings([*errors, *filter(None, missing)], warnings, str(file))
 
 
 def findings_of_sources() -> Findings:
     """Return what is wrong with all files and variables."""
     from llmd.config import load_settings
+    from llmd.config.path_settings import missing_file
     from llmd.server.models.model_settings import settings_without_effect
 
     errors: list[ConfigError] = []
     settings = load_settings(report=errors.append)
+    errors += filter(None, (missing_file(key, origin) for key, origin in settings.origins.items()))
     files = [path for path in (settings.directories.system_config, settings.user_file) if path.exists()]
     store = build_store(settings.directories)
     errors += settings_without_effect(settings, store.derived)

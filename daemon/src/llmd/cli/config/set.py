@@ -43,6 +43,7 @@ def command(
     settings when it starts.
     """
     from llmd.config.config_change import change_file
+    from llmd.config.path_settings import absolute
     from llmd.config.setting_values import setting_name
     from llmd.config.toml_edit import toml_value, with_value
 
@@ -50,7 +51,7 @@ def command(
         raise click.UsageError(f"there is no option {mistyped[0]}")
     key = setting_key(name)
     file = chosen_file(config_file, system=system)
-    value = typed_value(key, values)
+    value = absolute(key, typed_value(key, values), Path.cwd())
     if model is not None:
         check_has_effect(key, model)
     change_file(file, lambda text: with_value(text, toml_path(key, model), value), private=not system)

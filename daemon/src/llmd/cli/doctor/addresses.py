@@ -20,7 +20,7 @@ TRIED_PORTS = 100
 
 
 def checks(around: Surroundings) -> Iterator[Check]:
-    from llmd.server.http.listeners import listening_addresses
+    from llmd.config.listening import listening_addresses
 
     addresses = listening_addresses(around.settings)
     sockets = [address.path for address in addresses if isinstance(address, UnixAddress)]

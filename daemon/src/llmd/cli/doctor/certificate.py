@@ -15,8 +15,8 @@ HANDSHAKE_STEPS = 10
 
 
 def checks(around: Surroundings) -> Iterator[Check]:
+    from llmd.config.listening import listening_addresses
     from llmd.server.http.certificate import certificate_for
-    from llmd.server.http.listeners import listening_addresses
 
     listening = around.settings.config.server.listen
     try:

@@ -11,7 +11,8 @@ from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.cli.doctor.check import Check, Surroundings, quoted
 from llmd.cli.doctor.listening_process import Listening, on_port, on_socket
 from llmd.cli.doctor.patience import ANSWER_LIMIT_S, is_refusal, patient_client
-from llmd.client import EXIT_TIMEOUT, Client
+from llmd.client import Client
+from llmd.client_connection import EXIT_TIMEOUT
 from llmd.config import Address, UnixAddress
 
 LARGE_LOG_BYTES = 100 << 20

@@ -10,7 +10,8 @@ import click
 from llmd.api.errors import ConfigError
 from llmd.cli.examples import examples
 from llmd.cli.output import show_json
-from llmd.cli.settings import CONFIG, JSON, daemon_settings
+from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.this_machine import local_settings
 from llmd.config.keys import MAX_LEN, MIN_DIFFERENT, MIN_LEN, KeyFile
 
 STDIN = "-"
@@ -42,7 +43,7 @@ def command(
     Only its digest is stored: the key cannot be shown again. A running daemon accepts it at once.
     """
     chosen = None if key_file is None else read_key(key_file)
-    settings = daemon_settings(config_file)
+    settings = local_settings(config_file, "keys")
     key = KeyFile(settings.directories.keys).add(name, manages=manage, secret=chosen)
     made = {} if chosen is not None else {"key": key}
     if as_json:

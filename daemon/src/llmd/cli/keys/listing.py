@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from llmd.cli.output import Column, View, listing_options, show
-from llmd.cli.settings import CONFIG, daemon_settings
+from llmd.cli.settings import CONFIG
+from llmd.cli.this_machine import local_settings
 from llmd.config.keys import KeyFile
 
 
@@ -34,6 +35,6 @@ COLUMNS = (
 @CONFIG
 def command(config_file: Path | None, **view: Any) -> None:
     """List API keys and their rights. The keys themselves are not stored."""
-    keys = KeyFile(daemon_settings(config_file).directories.keys).load()
+    keys = KeyFile(local_settings(config_file, "keys").directories.keys).load()
     rows = [KeyRow(key.name, "manage" if key.manages else "use", key.created) for key in keys]
     show(View(**view), "keys", rows, COLUMNS)

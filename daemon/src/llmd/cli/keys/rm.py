@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from llmd.cli.settings import CONFIG, daemon_settings
+from llmd.cli.settings import CONFIG
+from llmd.cli.this_machine import local_settings
 from llmd.config.keys import KeyFile
 
 
@@ -15,5 +16,5 @@ from llmd.config.keys import KeyFile
 @CONFIG
 def command(*, name: str, config_file: Path | None) -> None:
     """Revoke a key. A running daemon refuses it at once; its running requests continue."""
-    settings = daemon_settings(config_file)
+    settings = local_settings(config_file, "keys")
     KeyFile(settings.directories.keys).remove(name)

@@ -56,7 +56,7 @@ def _running(settings: Settings) -> RunningDaemons:
 
 def is_on_this_machine(address: Address) -> bool:
     """Whether a daemon that answers is on this machine; its host may be any name or address of it."""
-    from llmd.client import connected
+    from llmd.client_connection import connected
 
     if isinstance(address, UnixAddress):
         return True

@@ -103,7 +103,7 @@ def service_plan(models: tuple[str, ...], config_file: Path | None, *, is_system
     """
     from llmd.cli.service.system_command import systemd_version
     from llmd.cli.service.units import ServicePlan, checked_models
-    from llmd.server.http.listeners import listening_addresses
+    from llmd.config.listening import listening_addresses
 
     file = config_file.resolve() if config_file else None
     settings = _settings(file, is_system=is_system)

@@ -33,8 +33,8 @@ class AdmissionLimits:
     """Counts the sequences of one model that run or wait. Times are seconds of a monotonic clock.
 
     A refused request gets a Retry-After estimate from the rate at which sequences ended in the last
-    minute. Each estimate comes after those of earlier refused requests, so that they do not all retry at
-    once.
+    minute, as far as the model was not idle. Each estimate comes after those of earlier refused requests,
+    so that they do not all retry at once.
     """
 
     def __init__(self, model: str, slots: int, limits: QueueLimits, now: float) -> None:
@@ -47,6 +47,9 @@ class AdmissionLimits:
         self._since = now
         self._freed: deque[float] = deque(maxlen=MAX_SAMPLES)
         self._promised = now
+        self._idle_since = now
+        self._idle: deque[tuple[float, float]] = deque(maxlen=MAX_SAMPLES)
+        """Begin and end of times without sequences."""
 
     @property
     def waiting(self) -> int:
@@ -83,6 +86,8 @@ class AdmissionLimits:
                 sequences,
                 now,
             )
+        if not self._sequences:
+            self._idle.append((self._idle_since, now))
         self._sequences += sequences
         self._tokens += tokens
         self._of_key[key] += sequences
@@ -91,6 +96,8 @@ class AdmissionLimits:
     def release(self, entry: QueueEntry, now: float, *, served: bool = True) -> None:
         """Remove an entry. ``served``: its sequences ran and ended, and count in `rate`."""
         self._sequences -= entry.sequences
+        if not self._sequences:
+            self._idle_since = now
         self._tokens -= entry.tokens
         self._of_key[entry.key] -= entry.sequences
         if not self._of_key[entry.key]:
@@ -99,12 +106,16 @@ class AdmissionLimits:
             self._freed.extend([now] * entry.sequences)
 
     def rate(self, now: float) -> float:
-        """Sequences that ended per second, lately; if none did, one is assumed."""
+        """Sequences that ended per second of the last minute; if none did, one is assumed.
+
+        Idle time does not count: a first burst would seem to run as slowly as nothing ended before it.
+        """
         while self._freed and self._freed[0] < now - WINDOW_S:
             self._freed.popleft()
         is_cut = len(self._freed) == MAX_SAMPLES
         since = self._freed[0] if is_cut else max(self._since, now - WINDOW_S)
-        return max(1, len(self._freed)) / max(now - since, 1e-3)
+        idle_s = sum(max(0.0, end - max(begin, since)) for begin, end in self._idle)
+        return max(1, len(self._freed)) / max(now - since - idle_s, 1e-3)
 
     def _check_key(self, key: str, sequences: int, most: int, now: float) -> None:
         held = self._of_key[key]

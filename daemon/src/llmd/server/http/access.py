@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from llmd.api.errors import ConfigError
 from llmd.api.plugins import Right
@@ -30,7 +30,8 @@ class Access:
         self._file = file
         self._no_auth = no_auth
         self._require_key = require_key
-        self.reload()
+        self._stamp = file.stamp()
+        self._keys = file.load()
 
     @property
     def has_keys(self) -> bool:
@@ -47,7 +48,8 @@ class Access:
             ConfigError: the file cannot be read; the keys stay as they were.
         """
         self._stamp = self._file.stamp()
-        self._keys = self._file.load()
+        before, self._keys = self._keys, self._file.load()
+        _log_changes(before, self._keys)
 
     def admit(self, peer: Peer, headers: Mapping[str, str], right: Right) -> str:
         """Check a request's key and return its name; empty if no key was needed.
@@ -61,7 +63,7 @@ class Access:
         if right == "none":
             return ""
         key = self._given(peer, headers)
-        trusted = peer.is_unix or (peer.is_this_machine and not self._require_key)
+        trusted = self._trusts(peer)
         if key is None and not trusted and not self._no_auth:
             raise UnauthorizedError(
                 "an API key is required",
@@ -71,6 +73,13 @@ class Access:
         if right == "manage" and not trusted and not (key and key.manages):
             raise _may_not_manage(key)
         return key.name if key else ""
+
+    def may_manage(self, peer: Peer, name: str) -> bool:
+        """Return whether an admitted request may manage. ``name`` is that of its key, or empty."""
+        return self._trusts(peer) or any(key.manages and key.name == name for key in self._keys)
+
+    def _trusts(self, peer: Peer) -> bool:
+        return peer.is_unix or (peer.is_this_machine and not self._require_key)
 
     def _follow_file(self) -> None:
         """Use the keys of the file if it was changed: one that was revoked is refused at once."""
@@ -94,6 +103,14 @@ class Access:
         return key
 
 
+def _log_changes(before: Collection[ApiKey], after: Collection[ApiKey]) -> None:
+    """Log the names of keys that were added, removed, or replaced under the same name."""
+    added = [key.name for key in after if key not in before]
+    removed = [key.name for key in before if key not in after]
+    if added or removed:
+        logger.info("keys_changed", extra={"added": added, "removed": removed})
+
+
 def secret_of(headers: Mapping[str, str]) -> str:
     """Return the key in a request's headers, in OpenAI's or Anthropic's form; empty if there is none."""
     bearer = headers.get("Authorization", "")
@@ -109,8 +126,10 @@ def _may_not_manage(key: ApiKey | None) -> ForbiddenError:
             code="local_only",
             hint="use the Unix socket, or a key created with `llmd keys add NAME --manage`",
         )
-    return ForbiddenError(
+    refused = ForbiddenError(
         f"the key {key.name} does not allow management requests",
         code="key_lacks_right",
         hint="create one that does with `llmd keys add NAME --manage`",
     )
+    refused.key = key.name
+    return refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import socket
 import stat
@@ -14,8 +15,9 @@ from typing import Any
 from msgspec import Struct
 
 from llmd.api.errors import ConfigError
-from llmd.config import Address, Settings, TcpAddress, UnixAddress, parse_address
-from llmd.config.addresses import DEFAULT_TCP
+from llmd.config import Address, TcpAddress, UnixAddress
+
+logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 EXIT_CONFLICT = 9
@@ -41,13 +43,6 @@ class Listener(Struct, frozen=True):
         self.socket.close()
 
 
-def listening_addresses(settings: Settings) -> tuple[Address, ...]:
-    """Return the configured addresses; by default, the user's socket and loopback."""
-    source = settings.origins["server.addr"].source
-    given = tuple(parse_address(text, f"addr from {source}") for text in settings.config.server.listen.addr)
-    return given or (UnixAddress(settings.directories.user_socket), DEFAULT_TCP)
-
-
 def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
     """Raises `ConfigError` if other machines could use the daemon without an API key.
 
@@ -64,23 +59,33 @@ def check_exposure(addresses: Sequence[Address], *, protected: bool) -> None:
 
 @contextlib.contextmanager
 def listen(
-    addresses: Sequence[Address], *, user_folder: Path | None = None
+    addresses: Sequence[Address], *, user_folder: Path | None = None, dispensable: Address | None = None
 ) -> Iterator[tuple[Listener, ...]]:
     """Bind every address; all are closed at the end, or if one of them cannot be bound.
 
     ``user_folder`` is the directory of the user's own socket. It is created if missing; no other directory
-    is.
+    is. The ``dispensable`` address is left out, and a warning logged, if it is in use or cannot be bound.
 
     Raises:
-        ConfigError: an address is in use or cannot be bound.
+        ConfigError: another address is in use or cannot be bound.
     """
     with contextlib.ExitStack() as stack:
         listeners = []
         for address in addresses:
-            for listener in _bind(address, user_folder):
+            for listener in _bind_or_warn(address, user_folder, is_needed=address != dispensable):
                 stack.callback(listener.close)
                 listeners.append(listener)
         yield tuple(listeners)
+
+
+def _bind_or_warn(address: Address, user_folder: Path | None, *, is_needed: bool) -> list[Listener]:
+    try:
+        return _bind(address, user_folder)
+    except ConfigError as error:
+        if is_needed:
+            raise
+        logger.warning("user_socket_not_opened", extra={"reason": error.message})
+        return []
 
 
 def _bind(address: Address, user_folder: Path | None) -> list[Listener]:

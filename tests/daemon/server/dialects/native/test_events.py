@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.config import UnixAddress
 from llmd.server.dialects.native.events import last_seen
 from tests.serving.engine_state import asked

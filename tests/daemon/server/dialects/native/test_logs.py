@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.config import UnixAddress
 from tests.serving.http import LIMIT_S, Reply, chat, send
 from tests.serving.running import MODEL, RunningDaemon

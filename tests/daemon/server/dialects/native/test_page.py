@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from llmd.server.page.page_files import START, page_files
 from llmd.server.page.page_headers import HEADERS
 from tests.serving.http import LIMIT_S, send

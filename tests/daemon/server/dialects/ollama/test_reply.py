@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from tests.serving.engine_state import report, wait_until
 from tests.serving.http import complete
 from tests.serving.model import write_model

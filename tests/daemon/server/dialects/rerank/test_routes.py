@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from llmd.client import connected
+from llmd.client_connection import connected
 from tests.golden.rankings import read_ranking
 from tests.serving.engine_state import report, wait_until
 from tests.serving.http import chat, send

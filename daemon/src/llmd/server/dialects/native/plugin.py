@@ -33,6 +33,7 @@ def _routes() -> Sequence[Route]:
         models,
         openapi,
         page,
+        requests,
     )
 
     return [
@@ -48,6 +49,7 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/llmd/logs", logs.logs, True, "manage", replies=(*LINES, *EVENTS), query=LOG_QUERY),
         Route("GET", "/llmd/plan", devices.plan, probe=True, right="manage"),
         Route("GET", "/llmd/ps", admin.ps, probe=True, right="manage"),
+        Route("GET", "/llmd/requests", requests.requests, probe=True, right="manage"),
         Route("POST", "/llmd/stop", admin.stop, right="manage", body=bodies.STOP),
         Route("POST", "/llmd/cancel", cancel.cancel, right="manage", body=bodies.CANCEL),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),

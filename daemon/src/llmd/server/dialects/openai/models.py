@@ -13,6 +13,7 @@ from llmd.registry.stored_model import StoredModel
 from llmd.server.http.json_response import json_response
 from llmd.server.models.known_models import KnownModel, known_models
 from llmd.server.models.served_model import ServedModel
+from llmd.server.request_record import current_record
 from llmd.server.service import Service
 
 OWNER = "llmd"
@@ -20,7 +21,7 @@ OWNER = "llmd"
 
 async def list_models(_request: web.Request, service: Service) -> web.Response:
     """List the loaded models, then the others that a request may name, with their aliases."""
-    data = await entries(service)
+    data = [_shown(entry) for entry in await entries(service)]
     body = {
         "object": "list",
         "data": data,
@@ -42,9 +43,14 @@ async def show_model(request: web.Request, service: Service) -> web.Response:
     at_path = [entry["id"] for entry in data.values() if entry["root"].strip("/") == name]
     found = matching(name, {}, data) or at_path[:1]
     if len(found) == 1:
-        return json_response(data[found[0]])
+        return json_response(_shown(data[found[0]]))
     known = ", ".join(data) or "none"
     raise NotFoundError(f"there is no model {name}; the models are {known}", hint="see GET /v1/models")
+
+
+def _shown(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry as its sender may see it: without the path, if it may not manage the daemon."""
+    return entry if current_record().may_manage else entry | {"root": entry["id"]}
 
 
 async def entries(service: Service) -> list[dict[str, Any]]:

@@ -1,0 +1,30 @@
+"""Settings that name a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from llmd.api.errors import ConfigError
+from llmd.config.setting_values import Origin
+
+PATHS = frozenset({"server.tls_cert", "server.tls_key", "client.ca_file"})
+
+
+def absolute(key: str, value: Any, folder: Path) -> Any:
+    """Return the value of a setting; if it names a file, relative paths begin at ``folder``."""
+    if key not in PATHS or not isinstance(value, str) or not value:
+        return value
+    return str(folder.absolute() / Path(value).expanduser())
+
+
+def missing_file(key: str, origin: Origin) -> ConfigError | None:
+    """Return an error if a setting names a file that does not exist."""
+    if key not in PATHS or not isinstance(origin.value, str) or Path(origin.value).is_file():
+        return None
+    error = ConfigError(
+        f"{key} from {origin.place}: there is no file {origin.value}",
+        hint="create it, or correct the path there",
+    )
+    error.line = origin.line
+    return error
