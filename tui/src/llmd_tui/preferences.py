@@ -9,6 +9,7 @@ from typing import Self
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd_tui.widgets.table_rows import Sorting
 
 NAME = "tui.json"
@@ -31,7 +32,7 @@ class Preferences(msgspec.Struct, frozen=True):
     def read(cls, folder: Path) -> Self:
         """Return the kept choices; the defaults if there are none or they cannot be read."""
         try:
-            return msgspec.json.decode((folder / NAME).read_bytes(), type=cls)
+            return msgspec.json.decode((folder / NAME).read_bytes(), type=prepared(cls))
         except (OSError, msgspec.DecodeError):
             return cls()
 

@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd.benchmark.load import Sample
 from llmd.benchmark.target import Endpoint, Target
@@ -99,7 +100,7 @@ class BenchmarkClient(AbstractAsyncContextManager["BenchmarkClient"]):
             refused.exit_code = EXIT_REFUSED
             raise refused
         try:
-            entries = msgspec.json.decode(content, type=_Listed).data
+            entries = msgspec.json.decode(content, type=prepared(_Listed)).data
         except (msgspec.DecodeError, UnicodeDecodeError):
             return []
         return [ServedName(entry.id, entry.root or entry.id) for entry in entries]

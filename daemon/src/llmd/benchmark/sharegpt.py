@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import ConfigError
 from llmd.benchmark.load import Sample
 from llmd.chat.tokenizers.tokenizer import Tokenizer
@@ -63,7 +64,7 @@ def sharegpt_samples(
 
 def _pairs(path: Path) -> list[tuple[str, str]]:
     try:
-        entries = msgspec.json.decode(path.read_bytes(), type=list[_Conversation])
+        entries = msgspec.json.decode(path.read_bytes(), type=prepared(list[_Conversation]))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"{path} is not a list of conversations: {error}",

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from llmd.api.decoding import prepared
 from llmd.benchmark.event_lines import EventLines
 
 DONE = b"[DONE]"
@@ -62,7 +63,7 @@ class _Chunk(Struct, frozen=True):
     error: Any = None
 
 
-_CHUNK = msgspec.json.Decoder(_Chunk)
+_CHUNK = msgspec.json.Decoder(prepared(_Chunk))
 
 
 class Timeline:

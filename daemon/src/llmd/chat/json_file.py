@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import CheckpointError, ModelError
 from llmd.models.files import is_named, read_bytes
 
@@ -28,7 +29,7 @@ def read_file(path: Path, *, error: type[ModelError]) -> bytes:
 def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelError]) -> T:
     """Decode ``content`` of ``path`` as ``form``; ``error`` names the file and what does not fit."""
     try:
-        return msgspec.json.decode(content, type=form)
+        return msgspec.json.decode(content, type=prepared(form))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise _misshapen(path, exc, error) from exc
 
@@ -36,7 +37,7 @@ def parse_json(path: Path, content: bytes, form: type[T], *, error: type[ModelEr
 def convert_json(path: Path, values: Mapping[str, Any], form: type[T], *, error: type[ModelError]) -> T:
     """Convert the object ``values`` of the file ``path`` to ``form``; raise as `parse_json` does."""
     try:
-        return msgspec.convert(values, form, str_keys=True)
+        return msgspec.convert(values, prepared(form), str_keys=True)
     except (msgspec.ValidationError, UnicodeEncodeError) as exc:
         raise _misshapen(path, exc, error) from exc
 

@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError, NotFoundError
 from llmd.cli.conversation import Conversation
 from llmd.config.private_file import replace_private_file
@@ -78,9 +79,9 @@ class SavedConversations:
 
 def _decoded(path: Path, content: bytes) -> Conversation:
     try:
-        version = msgspec.json.decode(content, type=_Versioned).version
+        version = msgspec.json.decode(content, type=prepared(_Versioned)).version
         if version == VERSION:
-            return msgspec.json.decode(content, type=_File).conversation
+            return msgspec.json.decode(content, type=prepared(_File)).conversation
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LlmdError(
             f"{path} is not a saved conversation: {error}", hint="correct it or delete it"

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.config.private_file import replace_private_file
 
@@ -54,7 +55,7 @@ class KeyFile(Struct, frozen=True):
             ConfigError: the file cannot be read or is not in the format that `add` writes.
         """
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=tuple[ApiKey, ...])
+            return msgspec.json.decode(self.path.read_bytes(), type=prepared(tuple[ApiKey, ...]))
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.DecodeError) as error:

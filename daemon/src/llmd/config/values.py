@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, inspect
 
+from llmd.api.decoding import prepared
 from llmd.config.durations import parse_duration
 
 UNITS = {"": 1, "B": 1} | {
@@ -36,7 +37,7 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
         raw = parse_duration(raw)
     if raw not in (choices := choices_of(kind)) and choices:
         raise ValueError(raw)
-    return msgspec.convert({name: raw}, section, strict=False)
+    return msgspec.convert({name: raw}, prepared(section), strict=False)
 
 
 def is_byte_size(kind: inspect.Type) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """Attributes that every `logging` record has; all others are fields of the event."""
 
@@ -63,7 +65,7 @@ def log_stacks_on_signal() -> None:
 def read_event(line: str) -> LoggedEvent | None:
     """Parse a line of `EventLines`; return None for other text."""
     try:
-        event = msgspec.json.decode(line, type=LoggedEvent)
+        event = msgspec.json.decode(line, type=prepared(LoggedEvent))
     except msgspec.DecodeError:
         return None
     fields = {name: value for name, value in event.fields.items() if name not in STANDARD}

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -35,8 +37,12 @@ class Cache:
     def get(self, kind: str, key: str, fingerprint: str, type_: type[T]) -> T | None:
         """Return the value stored under this key with this fingerprint, or None."""
         try:
-            entry = msgspec.json.decode(self._path(kind, key).read_bytes(), type=_Entry)
-            return msgspec.json.decode(entry.value, type=type_) if entry.fingerprint == fingerprint else None
+            entry = msgspec.json.decode(self._path(kind, key).read_bytes(), type=prepared(_Entry))
+            return (
+                msgspec.json.decode(entry.value, type=prepared(type_))
+                if entry.fingerprint == fingerprint
+                else None
+            )
         except (OSError, msgspec.MsgspecError):
             return None
 
@@ -44,7 +50,7 @@ class Cache:
         """Yield all values of a kind as plain JSON, current or not: enough to suggest names."""
         for path in (self.folder / kind).glob("*.json"):
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                yield msgspec.json.decode(msgspec.json.decode(path.read_bytes(), type=_Entry).value)
+                yield msgspec.json.decode(msgspec.json.decode(path.read_bytes(), type=prepared(_Entry)).value)
 
     def put(self, kind: str, key: str, fingerprint: str, value: object) -> None:
         """Store a value. The file is replaced atomically: readers see the old value or the new one."""

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.device import Device, DeviceInfo, DeviceOptions, DeviceProfile
 from llmd.api.errors import LlmdError, PluginError
 from llmd.api.plugins import Backend
@@ -51,7 +52,7 @@ def main() -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     end_with_parent()
-    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
+    job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=prepared(Job))
     set_alarm(job.alarm_s)
     with claim_stdout() as output:
         sys.path.extend(folder for folder in job.search_path if folder not in sys.path)
@@ -129,7 +130,7 @@ def checked_infos(backend: str, returned: object) -> tuple[DeviceInfo, ...]:
         PluginError: a field has another type.
     """
     try:
-        return msgspec.convert(msgspec.to_builtins(returned), tuple[DeviceInfo, ...])
+        return msgspec.convert(msgspec.to_builtins(returned), prepared(tuple[DeviceInfo, ...]))
     except (msgspec.MsgspecError, TypeError) as error:
         raise PluginError(
             f"the probe of backend {backend!r} did not return DeviceInfos: {error}",
@@ -195,7 +196,7 @@ def checked_profile(returned: object) -> DeviceProfile:
         PluginError: it is not a profile.
     """
     try:
-        return msgspec.convert(msgspec.to_builtins(returned), DeviceProfile)
+        return msgspec.convert(msgspec.to_builtins(returned), prepared(DeviceProfile))
     except (msgspec.MsgspecError, TypeError) as error:
         raise PluginError(
             f"its benchmark did not return a DeviceProfile: {error}", hint="report it to its authors"

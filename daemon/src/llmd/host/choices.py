@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import ConfigError
 from llmd.config.private_file import replace_private_file
 
@@ -33,7 +34,7 @@ class ChoicesFile(msgspec.Struct, frozen=True):
             ConfigError: the file cannot be read, or is not in the format that `_save` writes.
         """
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=Choices)
+            return msgspec.json.decode(self.path.read_bytes(), type=prepared(Choices))
         except FileNotFoundError:
             return Choices()
         except (OSError, msgspec.MsgspecError) as error:

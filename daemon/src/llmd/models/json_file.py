@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import CheckpointError
 from llmd.models.files import read_bytes
 
@@ -63,7 +64,7 @@ def converted(values: Any, form: type[T], *, file: str) -> T:
         CheckpointError: a value is missing or has another type; the message names it.
     """
     try:
-        return msgspec.convert(values, form)
+        return msgspec.convert(values, prepared(form))
     except (msgspec.ValidationError, UnicodeEncodeError) as error:  # UnicodeEncodeError: a lone surrogate
         raise CheckpointError(f"does not have the expected form: {error}", file=file, hint=DAMAGED) from error
 

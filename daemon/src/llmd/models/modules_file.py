@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import CheckpointError
 from llmd.models.files import is_named, read_bytes
 from llmd.models.json_file import DAMAGED
@@ -60,6 +61,6 @@ def read_modules(directory: Path) -> tuple[Module, ...] | None:
     if not is_named(path):
         return None
     try:
-        return msgspec.json.decode(read_bytes(path, max_bytes=MAX_BYTES), type=tuple[Module, ...])
+        return msgspec.json.decode(read_bytes(path, max_bytes=MAX_BYTES), type=prepared(tuple[Module, ...]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CheckpointError(f"is not a list of modules: {error}", file=str(path), hint=DAMAGED) from error

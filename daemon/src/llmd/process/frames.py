@@ -7,6 +7,7 @@ from typing import IO, Generic, TypeVar
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 
 _LENGTH = struct.Struct("<I")
@@ -47,7 +48,7 @@ class FrameDecoder(Generic[Message]):
 
     def __init__(self, message_type: type[Message]) -> None:
         """``message_type`` is a struct or a union of structs."""
-        self._decoder = msgspec.msgpack.Decoder(message_type)
+        self._decoder = msgspec.msgpack.Decoder(prepared(message_type))
         self._buffer = bytearray()
 
     def feed(self, received: bytes) -> list[Message]:

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import CheckpointError, NotFoundError
 from llmd.registry.names import check_model_name
 from llmd.registry.short_names import LATEST
@@ -107,7 +108,7 @@ class DerivedModels:
 
 def _decoded(path: Path, content: bytes) -> DerivedModel:
     try:
-        return msgspec.json.decode(content, type=DerivedModel)
+        return msgspec.json.decode(content, type=prepared(DerivedModel))
     except msgspec.DecodeError as error:
         raise CheckpointError(
             f"not a valid derived model: {error}",

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import HubError, LlmdError
 from llmd.registry.hub_client import SILENCE_S, guarded_client
 from llmd.registry.hub_errors import hub_error
@@ -114,7 +115,7 @@ class Hub:
             with self._errors_translated(HubName(text)):
                 reply = get_session().get(url, params=query, headers=self._headers(), timeout=SILENCE_S)
                 hf_raise_for_status(reply)
-                return msgspec.json.decode(reply.content, type=tuple[Found, ...])
+                return msgspec.json.decode(reply.content, type=prepared(tuple[Found, ...]))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HubError(
                 f"{self.endpoint} sent an invalid answer to a search: {error}",

@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 
 class ManifestFile(msgspec.Struct, frozen=True):
     """A file of a model directory."""
@@ -46,7 +48,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
             msgspec.DecodeError: it is damaged.
             ValueError: a path leads out of the model directory.
         """
-        manifest = msgspec.json.decode(content, type=cls)
+        manifest = msgspec.json.decode(content, type=prepared(cls))
         for file in manifest.files:
             check_path(file.path)
         return manifest

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 LIST = Path(__file__).with_name("short_names.toml")
 LATEST = ":latest"
 """The end of a name that Ollama's clients add; the same model is meant without it."""
@@ -38,7 +40,7 @@ class _Family(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def short_names() -> Mapping[str, ShortName]:
     """Return the list by name, in its order."""
-    families = msgspec.convert(tomllib.loads(LIST.read_text(encoding="utf-8")), dict[str, _Family])
+    families = msgspec.convert(tomllib.loads(LIST.read_text(encoding="utf-8")), prepared(dict[str, _Family]))
     return {one.name: one for one in _entries(families)}
 
 

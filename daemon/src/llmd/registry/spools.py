@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.models.model_path import is_model_path
 from llmd.registry.cache_names import cache_name
 
@@ -36,7 +37,7 @@ class SpoolHeader(msgspec.Struct, frozen=True):
             return None
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         try:
-            return msgspec.json.decode(file.read(min(length, _MOST_BYTES)), type=cls)
+            return msgspec.json.decode(file.read(min(length, _MOST_BYTES)), type=prepared(cls))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
 

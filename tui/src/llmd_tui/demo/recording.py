@@ -9,6 +9,8 @@ from typing import Any, Self
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that a daemon sent; exactly one of ``event``, ``path`` and ``stream`` is set."""
@@ -45,7 +47,7 @@ class Recording(msgspec.Struct, frozen=True):
     def read(cls, file: Path) -> Self:
         """Read a recording."""
         lines = gzip.decompress(file.read_bytes()).splitlines()
-        return cls.of(msgspec.json.decode(line, type=Entry) for line in lines)
+        return cls.of(msgspec.json.decode(line, type=prepared(Entry)) for line in lines)
 
     @property
     def length_s(self) -> float:

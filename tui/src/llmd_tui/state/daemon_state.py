@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd_tui.daemon.access import Event
 from llmd_tui.state.history import History
 from llmd_tui.state.rates import Counters, rates
@@ -150,7 +151,7 @@ class DaemonState:
         self.loading = {name: one for name, one in self.loading.items() if name in self.models}
 
     def _report(self, fields: Mapping[str, Any], now: float) -> None:
-        models = msgspec.convert(fields.get("models", ()), list[Model])
+        models = msgspec.convert(fields.get("models", ()), prepared(list[Model]))
         self.models = {one.name: one for one in models}
         self.processes = fields.get("processes", {})
         for name in [name for name, one in self.models.items() if one.status != "loading"]:
@@ -203,9 +204,11 @@ def _counters(models: Mapping[str, Model]) -> Mapping[str, Counters]:
 
 def _request(fields: Mapping[str, Any]) -> Request:
     known = {name: fields[name] for name in Request.__struct_fields__ if fields.get(name) is not None}
-    return msgspec.convert(known, Request, strict=False)
+    return msgspec.convert(known, prepared(Request), strict=False)
 
 
 def _loading(fields: Mapping[str, Any]) -> Loading:
     known: Sequence[str] = Loading.__struct_fields__
-    return msgspec.convert({name: fields[name] for name in known if name in fields}, Loading, strict=False)
+    return msgspec.convert(
+        {name: fields[name] for name in known if name in fields}, prepared(Loading), strict=False
+    )

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Vocabulary
 from llmd.chat.grammars.check_messages import Checked, CheckJob
@@ -22,7 +23,7 @@ _NUM_BYTES = 256
 
 def answer(payload: bytes) -> bytes:
     """Return the packed reply to a packed `CheckJob`."""
-    return msgspec.msgpack.encode(check(msgspec.msgpack.decode(payload, type=CheckJob)))
+    return msgspec.msgpack.encode(check(msgspec.msgpack.decode(payload, type=prepared(CheckJob))))
 
 
 def check(job: CheckJob) -> Checked:

@@ -10,6 +10,7 @@ from typing import Self
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import GrammarError
 from llmd.chat.grammars.check_messages import Checked, CheckJob
 from llmd.process.worker import Worker, WorkerLostError
@@ -79,7 +80,7 @@ class GrammarChecker:
                     WORKER, memory_bytes=self._memory_limit_bytes, max_reply_bytes=MAX_REPLY_BYTES
                 )
             reply = self._process.ask(msgspec.msgpack.encode(job), limit_s=self._time_limit_s)
-            return msgspec.msgpack.decode(reply, type=Checked)
+            return msgspec.msgpack.decode(reply, type=prepared(Checked))
         except TimeoutError as exc:
             self._end()
             raise GrammarError(

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 # A prompt of a million tokens has about 4 MB:
 # a template that renders more than this limit is in an endless loop.
 MAX_REPLY_BYTES = 64 << 20
@@ -50,10 +52,10 @@ def pack(message: RenderJob | Reply) -> bytes:
 
 
 def unpack_job(payload: bytes) -> RenderJob:
-    return msgspec.msgpack.decode(payload, type=RenderJob)
+    return msgspec.msgpack.decode(payload, type=prepared(RenderJob))
 
 
 def unpack_reply(payload: bytes) -> Reply:
     """Raises `msgspec.DecodeError` if the payload is not a reply."""
-    reply: Reply = msgspec.msgpack.decode(payload, type=Reply)
+    reply: Reply = msgspec.msgpack.decode(payload, type=prepared(Reply))
     return reply

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import ConfigError, DaemonUnreachableError, LlmdError, NotFoundError
 from llmd.cli.daemon_logs.journal import journal_command
 from llmd.cli.daemon_logs.line_filter import LineFilter
@@ -61,7 +62,7 @@ def find_log(settings: Settings) -> LogPlace:
 
 def _log_of(client: Client) -> LogPlace:
     state = client.daemon()
-    place = msgspec.convert(state.get("log", {"kind": "other"}), LogPlace)
+    place = msgspec.convert(state.get("log", {"kind": "other"}), prepared(LogPlace))
     pid, address = state.get("pid"), client.address
     if isinstance(address, TcpAddress) and not address.is_loopback:
         raise NotFoundError(

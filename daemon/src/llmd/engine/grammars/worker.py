@@ -17,6 +17,7 @@ from typing import cast
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Vocabulary
 from llmd.engine.grammars.messages import (
@@ -51,7 +52,7 @@ def main(socket_fd: int, vocabulary_fd: int, masks_fd: int, vocab_size: int) -> 
     log_to_stderr()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with os.fdopen(vocabulary_fd, "rb") as file:
-        vocabulary = msgspec.msgpack.decode(file.read(), type=Vocabulary)
+        vocabulary = msgspec.msgpack.decode(file.read(), type=prepared(Vocabulary))
     with socket.socket(fileno=socket_fd) as sock:
         channel = Channel(sock, cast("type[ToGrammars]", ToGrammars))
         GrammarWorker(channel, vocabulary, vocab_size, MaskMemory(masks_fd, vocab_size)).serve()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import ConflictError, NotPermittedError
 
 FOLDER = ".llmd-plugins"
@@ -104,7 +105,7 @@ class FileChanges:
         if not self._journal.exists():
             self._remove_folder()
             return ""
-        journal = msgspec.json.decode(self._journal.read_bytes(), type=Journal)
+        journal = msgspec.json.decode(self._journal.read_bytes(), type=prepared(Journal))
         untouched = {path for path in journal.old if not os.path.lexists(self._kept / path)}
         for path in journal.new:
             if path not in untouched:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from llmd.api import errors
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError, RequestError
 from llmd.registry.names import HubName
 from llmd.registry.pull import PullStep
@@ -92,10 +93,10 @@ class _Pull:
         async for line in process.stdout:
             message = msgspec.json.decode(line)
             if "error" in message:
-                failed = msgspec.convert(message, _Failed)
+                failed = msgspec.convert(message, prepared(_Failed))
                 logger.warning("pull_failed", extra={"model": str(self.name), "reason": failed.message})
                 return _error_of(failed)
-            self._pass_on(msgspec.convert(message, PullStep))
+            self._pass_on(msgspec.convert(message, prepared(PullStep)))
         status = await process.wait()
         if status == 0:
             logger.info("model_pulled", extra={"model": str(self.name)})

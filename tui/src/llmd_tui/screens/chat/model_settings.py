@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.screens.chat.generation_settings import NUMBERS, listed
@@ -53,7 +54,7 @@ async def accepted_ranges(daemon: Daemon) -> Ranges:
     try:
         described = await daemon.get("/openapi.json")
         body = described["paths"][ROUTE]["post"]["requestBody"]["content"]["application/json"]
-        return msgspec.convert(body["schema"]["properties"], dict[str, Range])
+        return msgspec.convert(body["schema"]["properties"], prepared(dict[str, Range]))
     except (LlmdError, LookupError, TypeError, msgspec.ValidationError):
         return {}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat.json_files import read_json
 from llmd_tui.screens.chat.store.records import Call, Message, Settings
@@ -38,7 +39,7 @@ def with_tools(settings: Settings, file: str) -> Settings:
     if isinstance(declared, dict):
         declared = declared.get("tools")
     try:
-        named = msgspec.convert(declared, list[_Tool])
+        named = msgspec.convert(declared, prepared(list[_Tool]))
     except msgspec.ValidationError as error:
         raise LlmdError(f"{path} is not a list of tools: {error}", hint=FORM) from error
     if not named:

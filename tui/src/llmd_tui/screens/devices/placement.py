@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
+
 HOST = "host"
 USES = ("weight_bytes", "kv_bytes", "step_bytes")
 TWO_DEVICES = "/"
@@ -92,7 +94,7 @@ class Use(msgspec.Struct, frozen=True):
 
 def placed_models(plan: Mapping[str, Any]) -> list[PlacedModel]:
     """Return the models of ``GET /llmd/plan``."""
-    return msgspec.convert(list(plan.get("models", ())), list[PlacedModel], strict=False)
+    return msgspec.convert(list(plan.get("models", ())), prepared(list[PlacedModel]), strict=False)
 
 
 def use_of(

@@ -8,6 +8,7 @@ import msgspec
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from llmd.api.decoding import prepared
 from llmd_tui.screen import DaemonScreen
 from llmd_tui.screens.kv.block_map import BlockMap
 from llmd_tui.screens.kv.blocks import Group
@@ -49,7 +50,7 @@ class KVScreen(DaemonScreen):
             self._show([])
             return
         answer: dict[str, Any] = await self.daemon.get("/llmd/kv", model=self._model)
-        self._show(msgspec.convert(answer["groups"], list[Group]))
+        self._show(msgspec.convert(answer["groups"], prepared(list[Group])))
 
     def action_change_model(self, by: int) -> None:
         """Show another model's cache."""

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, RichLog
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.daemon.access import RefusedError
@@ -100,7 +101,7 @@ class LogsScreen(DaemonScreen):
                     self.tui.forget_failure()
                 self._received += 1
                 if piece.get("type") != LOST:  # then the number of the next record shows the gap
-                    self._show_new(self._records.received(msgspec.convert(piece, Record)))
+                    self._show_new(self._records.received(msgspec.convert(piece, prepared(Record))))
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap the lines again where the width has changed: the log keeps them as they were written."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd_tui.state.daemon_state import DaemonState, Loading
 
 
@@ -115,7 +116,7 @@ def time_left(model: ListedModel, now: datetime | None = None) -> str:
 def _stored(row: Mapping[str, Any]) -> ListedModel:
     known = {name: value for name, value in row.items() if name in ListedModel.__struct_fields__}
     loading = _loading(row.get("loading"))
-    return msgspec.convert({**known, "loading": loading}, ListedModel, strict=False)
+    return msgspec.convert({**known, "loading": loading}, prepared(ListedModel), strict=False)
 
 
 def _served(model: ListedModel, row: Mapping[str, Any]) -> ListedModel:

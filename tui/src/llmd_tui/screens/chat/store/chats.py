@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 from llmd_tui.screens.chat.store.records import Content, Message, Role, Session, Settings
 from llmd_tui.screens.chat.store.schema import make_index, migrate
@@ -121,7 +122,10 @@ class ChatStore:
         rows = self._read(
             "SELECT id, parent, role, content FROM messages WHERE session = ? ORDER BY id", (session_id,)
         )
-        return [Message(row[0], row[1], row[2], msgspec.json.decode(row[3], type=Content)) for row in rows]
+        return [
+            Message(row[0], row[1], row[2], msgspec.json.decode(row[3], type=prepared(Content)))
+            for row in rows
+        ]
 
     def add(self, session_id: int, parent: int | None, role: Role, content: Content) -> Message:
         """Add a message; it becomes the last one of the branch that is shown."""
@@ -194,7 +198,7 @@ def _told(path: Path | None = None) -> Iterator[None]:
 
 def _session(row: Sequence[Any]) -> Session:
     fields: Mapping[str, Any] = dict(zip(Session.__struct_fields__, row, strict=True))
-    settings = msgspec.json.decode(fields["settings"], type=Settings)
+    settings = msgspec.json.decode(fields["settings"], type=prepared(Settings))
     return Session(
         **{
             **fields,

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import LlmdError
 from llmd.config.private_file import replace_private_file
 from llmd_tui.screens.chat.store.records import Message, Settings
@@ -77,7 +78,7 @@ class SavedFiles:
         """
         path = self._path(name)
         try:
-            file = msgspec.json.decode(path.read_bytes(), type=_File)
+            file = msgspec.json.decode(path.read_bytes(), type=prepared(_File))
         except FileNotFoundError as error:
             known = ", ".join(self.names()) or "none"
             raise LlmdError(f"there is no saved conversation {name}; saved conversations: {known}") from error

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from llmd.api.decoding import prepared
+
 MAX_RESPONSES = 1000
 MAX_BYTES = 64 << 20
 
@@ -40,7 +42,7 @@ class ResponseStore:
     def get(self, key: str, response_id: str) -> Stored | None:
         """Return the response with that id; None if there is none."""
         encoded = self._encoded.get((key, response_id))
-        return None if encoded is None else msgspec.json.decode(encoded, type=Stored)
+        return None if encoded is None else msgspec.json.decode(encoded, type=prepared(Stored))
 
     def delete(self, key: str, response_id: str) -> bool:
         """Delete a response; return whether it existed."""
