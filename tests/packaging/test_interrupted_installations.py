@@ -47,7 +47,7 @@ def test_a_killed_installation_is_undone_by_the_next_command(user: User, index: 
     with begun(user, "plugins", "install", str(wheel)) as running:
         running.kill()
         running.wait()
-        assert "made-plugin==1.0" in user.freeze(), "it was killed in the middle"
+        assert any(line.startswith("made-plugin ") for line in user.freeze()), "it was killed in the middle"
         done = user.llmd("plugins", "list")
     assert done.stderr == (
         "llmd: an earlier command was interrupted while installing made-plugin 1.0;"

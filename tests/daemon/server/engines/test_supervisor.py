@@ -110,12 +110,13 @@ async def test_places_that_were_held_while_the_model_loaded_are_none_that_became
     now, record = [0.0], RequestRecord()
     options = {"limits": QueueLimits(sequences=0), "clock": lambda: now[0]}
     async with supervised(model_directory, engine_command(probes), **options) as supervisor:
-        now[0] = 30.0
-        for _ in range(30):
-            with supervisor.reserve(record):
-                pass
         with ExitStack() as held:
-            for _ in range(4):  # all slots
+            held.enter_context(supervisor.reserve(record))
+            now[0] = 30.0
+            for _ in range(30):
+                with supervisor.reserve(record):
+                    pass
+            for _ in range(3):  # the other slots
                 held.enter_context(supervisor.reserve(record))
             with pytest.raises(BusyError) as refused, supervisor.reserve(record):
                 pass
