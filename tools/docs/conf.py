@@ -50,4 +50,5 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     # Types of other packages in signatures: nothing is downloaded to link them.
     ("py:.*", r"(collections|contextlib|msgspec|numpy|os|pathlib|pluggy|socket|types|typing)\..*"),
+    ("py:class", r"llmd\.api\.[a-z_]+\.T"),  # a type variable
 ]
