@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gguf import GGMLQuantizationType
 
 from llmd.api.messages import Load
 from llmd.embedded.opening import load_stored, user_directories
+from tests.serving.gguf_model import write_gguf_model
 from tests.serving.model import write_embedding_model, write_model
 
 Llmd = Callable[..., Any]
@@ -58,6 +60,18 @@ def test_settings_of_the_model_change_what_it_needs(llmd: Llmd, directory: Path,
     assert most_kv_bytes() == 2 * before
     assert llmd("config", "set", "max_ctx", "256", "--model", "tiny").code == 0
     assert most_kv_bytes() == before
+
+
+def test_a_format_for_all_models_is_ignored_as_in_the_daemon(
+    llmd: Llmd, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_gguf_model(directory.parent / "blocks" / "m.gguf", kind=GGMLQuantizationType.Q8_0)
+    before = told(llmd, "blocks")["to load it"]
+    monkeypatch.setenv("LLMD_QUANT", "q4")
+    assert told(llmd, "blocks")["to load it"] == before
+    monkeypatch.delenv("LLMD_QUANT")
+    assert llmd("config", "set", "quant", "q4", "--model", "blocks").code == 0
+    assert "stored quantised already" in told(llmd, "blocks")["to load it"]
 
 
 def test_whether_it_fits_is_said_with_the_numbers(

@@ -57,10 +57,10 @@ def memory_fits(directory: Path, name: str, settings: Settings) -> list[MemoryFi
     """
     from llmd.cli.composition import build_host
     from llmd.engine.placement.memory_need import memory_need
-    from llmd.server.models.load_message import load_message
+    from llmd.server.models.load_message import load_message_of
 
     config, host = settings.of_model(name), build_host()
-    load = load_message(directory, config.engine)
+    load = load_message_of(name, directory, settings)
     needs = memory_need(load, host.architectures(), lambda device: host.choose_device(device).info)
     limit = config.server.models.max_memory
     return [_fit(memory_id, need, config.engine.slots, limit) for memory_id, need in needs.items()]

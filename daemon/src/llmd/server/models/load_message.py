@@ -7,11 +7,17 @@ from pathlib import Path
 
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
-from llmd.config import EngineConfig
+from llmd.config import EngineConfig, Settings
 from llmd.config.schema import AS_STORED
 
 _PART = r"embed|head|\d+(?:\.(?:mixer|ffn))?"
 _STAGE = re.compile(rf"({_PART})(?:-({_PART}))?=(.+)")
+
+
+def load_message_of(name: str, directory: Path, settings: Settings) -> Load:
+    """Return the message that loads a model with the settings for ``name``; raises like `load_message`."""
+    is_default = not settings.is_explicit("engine.quant", name)
+    return load_message(directory, settings.of_model(name).engine, quant_is_default=is_default)
 
 
 def load_message(directory: Path, config: EngineConfig, *, quant_is_default: bool = False) -> Load:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from llmd.api.messages import Load
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
@@ -21,7 +20,7 @@ from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.engines.admission_limits import QueueLimits
 from llmd.server.engines.engine_starter import EngineStarter
 from llmd.server.engines.supervisor import Admit, Supervisor
-from llmd.server.models.load_message import load_message
+from llmd.server.models.load_message import load_message_of
 from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.model_manager import Loader, Measure
 from llmd.server.models.model_settings import missing_parser, parser_choice
@@ -64,7 +63,7 @@ class ModelLoading:
             files = directory if lease is None else directory.resolve()
             supervisor = Supervisor(
                 name,
-                self._load_message(name, files),
+                load_message_of(name, files, self.settings),
                 self._engines,
                 buffer_tokens=config.server.queue.buffer_tokens,
                 limits=queue_limits(config),
@@ -96,7 +95,7 @@ class ModelLoading:
         """Return the function that estimates the memory that a model needs."""
 
         async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
-            message = self._load_message(name, directory)
+            message = load_message_of(name, directory, self.settings)
             return await plugins.ask(
                 lambda host: memory_need(
                     message, host.architectures(), lambda name: host.choose_device(name).info
@@ -104,10 +103,6 @@ class ModelLoading:
             )
 
         return measure
-
-    def _load_message(self, name: str, directory: Path) -> Load:
-        is_default = not self.settings.is_explicit("engine.quant", name)
-        return load_message(directory, self.settings.of_model(name).engine, quant_is_default=is_default)
 
 
 def queue_limits(config: Config) -> QueueLimits:
