@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +21,7 @@ from llmd.cli.failures import EXIT_CHECK_FAILED
 from llmd.cli.output import show_json
 from llmd.cli.plugins.choosing import plugins_named
 from llmd.cli.settings import JSON, THREADS, read_settings
+from llmd.host.installation.targets import existing_path
 
 if TYPE_CHECKING:
     from llmd.api import Device
@@ -116,9 +116,7 @@ def refuse_path(name: str) -> None:
     Raises:
         ConfigError: it is one.
     """
-    if ("/" in name or name.startswith((".", "~")) or name.endswith(".whl")) and Path(
-        name
-    ).expanduser().exists():
+    if existing_path(name) is not None:
         raise ConfigError(
             f"{name} is a path, and only what is installed can be checked",
             hint=f"install it first: `llmd plugins install {shlex.quote(name)}`, then run `llmd check` with the"

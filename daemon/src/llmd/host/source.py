@@ -26,11 +26,18 @@ class Source(msgspec.Struct, frozen=True):
 def source_of(distribution: str) -> Source | None:
     """Return what an installed distribution was installed from; None: a package index, or it is not known."""
     try:
-        text = metadata.distribution(distribution).read_text(FILE)
-        record = json.loads(text) if text else None
-        if not isinstance(record, dict) or not isinstance(record.get("url"), str):
-            return None
-    except (metadata.PackageNotFoundError, ValueError):
+        return recorded_source(metadata.distribution(distribution))
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def recorded_source(distribution: metadata.Distribution) -> Source | None:
+    """Return the same for the metadata of a distribution."""
+    try:
+        record = json.loads(distribution.read_text(FILE) or "null")
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("url"), str):
         return None
     url = urlsplit(record["url"])
     place = unquote(url.path) if url.scheme == "file" else record["url"]

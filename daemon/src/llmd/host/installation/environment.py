@@ -19,6 +19,7 @@ import msgspec
 
 from llmd.api.errors import NotPermittedError, PluginError
 from llmd.host.names import CORE_DISTRIBUTION, canonical
+from llmd.host.source import recorded_source
 
 MadeBy = Literal["pipx", "uv tool", "checkout", "venv", "user", "system"]
 """``user``: `pip install --user` put llmd into a folder that all programs of this user share."""
@@ -153,5 +154,5 @@ def is_for_user(folder: Path) -> bool:
 
 def core_is_editable(core: metadata.Distribution) -> bool:
     """Whether llmd runs from a checkout, as after ``make setup``."""
-    text = core.read_text("direct_url.json")
-    return bool(text and json.loads(text).get("dir_info", {}).get("editable"))
+    source = recorded_source(core)
+    return source is not None and source.editable

@@ -34,8 +34,7 @@ def read_target(text: str) -> Target:
     Raises:
         ConfigError: it is neither a path nor a URL nor a name.
     """
-    path = Path(text).expanduser()
-    if path.exists() and ("/" in text or text.startswith((".", "~")) or path.suffix == ".whl"):
+    if (path := existing_path(text)) is not None:
         return Target(str(path.resolve()), is_file=True)
     if URL.match(text):
         return Target(text, is_file=True)
@@ -45,3 +44,10 @@ def read_target(text: str) -> Target:
         f"{text!r} is neither an existing path, nor a URL, nor the name of a distribution",
         hint="name a wheel, a source folder, a URL, or a distribution on the package index such as NAME==1.2",
     )
+
+
+def existing_path(text: str) -> Path | None:
+    """Return the folder or file that a text names; None if it is a name, or nothing is there."""
+    path = Path(text).expanduser()
+    looks_like_path = "/" in text or text.startswith((".", "~")) or path.suffix == ".whl"
+    return path if looks_like_path and path.exists() else None
