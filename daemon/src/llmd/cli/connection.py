@@ -83,8 +83,7 @@ def named(model: str) -> str:
 def _is_stored(model: str) -> bool:
     from llmd.cli.composition import build_store
 
-    store = build_store(read_settings(None).directories)
-    return model in {*store.directories(), *store.derived.names()}
+    return model in build_store(daemon_settings(None).directories).names()
 
 
 def _reached_or_started(client: Client, config_file: Path | None) -> Client:

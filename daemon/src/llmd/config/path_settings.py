@@ -22,9 +22,9 @@ def missing_file(key: str, origin: Origin) -> ConfigError | None:
     """Return an error if a setting names a file that does not exist."""
     if key not in PATHS or not isinstance(origin.value, str) or Path(origin.value).is_file():
         return None
-    error = ConfigError(
-        f"{key} from {origin.place}: there is no file {origin.value}",
-        hint="create it, or correct the path there",
+    return origin.placed(
+        ConfigError(
+            f"{key} from {origin.place}: there is no file {origin.value}",
+            hint="create it, or correct the path there",
+        )
     )
-    error.line = origin.line
-    return error

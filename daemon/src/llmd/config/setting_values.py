@@ -6,6 +6,7 @@ import difflib
 import functools
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, inspect
@@ -33,6 +34,12 @@ class Origin(Struct, frozen=True):
     def place(self) -> str:
         """The origin for messages, with the line: ``config.toml:3``."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    def placed(self, error: ConfigError) -> ConfigError:
+        """Return an error about this value with its place in a file."""
+        if self.line is not None:
+            error.file, error.line = Path(self.source), self.line
+        return error
 
     def removal(self, key: str, model: str | None = None) -> str:
         """Return the shell command that removes a setting from a file or variable; else nothing."""

@@ -172,9 +172,7 @@ def _check_addresses(key: str, origin: Origin) -> None:
 def _placed(error: ConfigError, given: SettingValue) -> ConfigError:
     """Return an error with the setting that it is about, and the place in a file that sets it."""
     error.setting = given.key.partition(".")[2]
-    if given.origin.line is not None:
-        error.file, error.line = Path(given.origin.source), given.origin.line
-    return error
+    return given.origin.placed(error)
 
 
 def _owner(section: type[Struct], name: str) -> type[Struct]:

@@ -92,7 +92,7 @@ class Store:
         """
         known = self.find(source, allow_path=True)
         name = check_model_name(name)
-        if name in {*self.directories(), *self.derived.names()}:
+        if name in self.names():
             raise ConflictError(
                 f"there is already a model {name}",
                 hint=f"choose another name, or remove it with `llmd rm {name}`",
@@ -104,6 +104,10 @@ class Store:
         is_stored = self.directories().get(known.name) == known.directory
         record = record or DerivedModel(known.name if is_stored else str(known.directory), 0.0)
         self.derived.save(name, msgspec.structs.replace(record, created=time.time()))
+
+    def names(self) -> set[str]:
+        """Return the name of every model, derived ones too."""
+        return {*self.directories(), *self.derived.names()}
 
     def directories(self) -> dict[str, Path]:
         """Return the directory of each name. Built-in models take precedence."""

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from llmd.cli.config.absent_models import absent_models, models_of_file
+from llmd.cli.composition import build_store
+from llmd.cli.config.absent_models import absent_models, models_of
+from llmd.config.config_file import values_of_text
 from llmd.config.directories import Directories
 
 Llmd = Callable[..., Any]
@@ -16,7 +18,8 @@ TEXT = "[models.guide]\nslots = 2\n[models.guid]\nslots = 3\nslot = 3\n[models.'
 def test_models_that_are_not_on_this_machine_are_named_with_their_lines(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     directories = Directories.of({"XDG_DATA_HOME": str(tmp_path)})
-    first, second = absent_models(models_of_file(file, TEXT), directories)
+    values = values_of_text(file, TEXT, lambda _error: None)
+    first, second = absent_models(models_of(values), build_store(directories))
     assert first.message == f"{file}:4: settings for guid, but there is no such model on this machine"
     assert first.hint.startswith("the nearest name is guide; ")
     assert (second.line, "`llmd pull org/a`" in second.hint) == (7, True)

@@ -106,10 +106,11 @@ def typed_value(key: str, texts: Sequence[str]) -> Any:
 
 def told_of_absent(model: str | None) -> None:
     """Warn if a model that gets settings is not on this machine: it may be pulled later."""
+    from llmd.cli.composition import build_store
     from llmd.cli.config.absent_models import absent_models
 
     if model is not None:
-        for absent in absent_models({model: ()}, lenient_settings(None).directories):
+        for absent in absent_models({model: ()}, build_store(lenient_settings(None).directories)):
             click.echo(f"llmd: warning: {absent.message}; {absent.hint}", err=True)
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_store
-from llmd.cli.config.absent_models import absent_models, models_of_file
+from llmd.cli.config.absent_models import absent_models, models_of
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
 from llmd.cli.output import show_json
@@ -68,9 +68,9 @@ def findings_of_file(file: Path) -> Findings:
     if mode is None:
         raise ConfigError(f"{file} does not exist", hint="`llmd config paths` shows the files that llmd uses")
     errors = errors_of_text(file, text)
-    given = values_of_text(file, text, lambda _error: None)  # its errors are among those above
+    given = list(values_of_text(file, text, lambda _error: None))  # its errors are among those above
     missing = (missing_file(one.key, one.origin) for one in given)
-    warnings = absent_models(models_of_file(file, text), Directories.of(os.environ))
+    warnings = absent_models(models_of(given), build_store(Directories.of(os.environ)))
     return Findings([*errors, *filter(None, missing)], warnings, str(file))
 
 
@@ -91,6 +91,6 @@ def findings_of_sources() -> Findings:
     models = {name: own.values() for name, own in settings.models.items()}
     return Findings(
         errors + unknown,
-        absent_models(models, settings.directories),
+        absent_models(models, store),
         ", ".join([*map(str, files), *variables]) or "the defaults: nothing is set",
     )

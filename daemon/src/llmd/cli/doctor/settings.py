@@ -30,10 +30,11 @@ def _faults(around: Surroundings) -> Iterator[Check]:
         yield Check("settings", "warn", seen, f"{variable.hint}; to remove it: `unset {variable.name}`")
     from llmd.server.models.model_settings import settings_without_effect
 
-    for error in settings_without_effect(settings, build_store(settings.directories).derived):
+    store = build_store(settings.directories)
+    for error in settings_without_effect(settings, store.derived):
         yield Check("settings", "warn", error.message, error.hint)
     models = {name: own.values() for name, own in settings.models.items()}
-    for absent in absent_models(models, settings.directories):
+    for absent in absent_models(models, store):
         yield Check("settings", "warn", absent.message, absent.hint)
 
 

@@ -78,8 +78,7 @@ def settings_without_effect(settings: Settings, derived: DerivedModels) -> Itera
                     f"{found[1].base} and shares its engine",
                     hint=f"set it for {found[1].base}; a derived model may have its own keep_alive",
                 )
-                error.line = origin.line
-                yield error
+                yield origin.placed(error)
 
 
 def warn_of_unused(settings: Settings, names: Collection[str], derived: DerivedModels) -> None:
