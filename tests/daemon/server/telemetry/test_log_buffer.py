@@ -68,6 +68,17 @@ async def test_as_long_as_a_daemon_keeps_records_they_are_made() -> None:
     assert kept(first) == []
 
 
+async def test_other_handlers_of_the_root_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    root, buffer = logging.getLogger(), LogBuffer()
+    with buffer.attached():
+        with monkeypatch.context() as patch:
+            patch.setattr(root, "handlers", [])
+            with LogBuffer().attached():
+                pass
+        log.info("later")
+    assert [record["event"] for record in kept(buffer)] == ["later"]
+
+
 async def test_a_record_without_a_model_has_none_and_an_error_has_its_traceback() -> None:
     buffer = LogBuffer()
     with buffer.attached():

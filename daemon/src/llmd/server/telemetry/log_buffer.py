@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -29,6 +29,9 @@ class LogBuffer(logging.Handler):
     Create it on the event loop, and read ``feed`` there; records may come from any thread.
     """
 
+    _attached: ClassVar[set[LogBuffer]] = set()
+    """Those of all daemons of this process that receive records."""
+
     def __init__(self) -> None:
         super().__init__()
         self.feed = Feed(KEPT, MAX_BYTES)
@@ -45,13 +48,15 @@ class LogBuffer(logging.Handler):
             root.addHandler(printing)
         root.addHandler(self)
         ours.setLevel(min(ours.getEffectiveLevel(), logging.INFO))
+        self._attached.add(self)
         try:
             yield
         finally:
             root.removeHandler(self)
             if printing is not None:
                 root.removeHandler(printing)
-            if not any(isinstance(handler, LogBuffer) for handler in root.handlers):  # of another daemon
+            self._attached.remove(self)
+            if not self._attached:
                 ours.setLevel(logging.NOTSET)
 
     def emit(self, record: logging.LogRecord) -> None:
