@@ -8,11 +8,10 @@ from typing import ClassVar
 import pytest
 from textual.binding import Binding, BindingType
 from textual.pilot import Pilot
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from llmd_tui.screen import ORDER, DaemonScreen, found_screens, load_screens
 from llmd_tui.widgets.choice import Choice, Option
+from llmd_tui.widgets.key_footer import KeyFooter
 from tests.tui.conftest import MakeTui, settled
 from tests.tui.pilots import lines, until
 from tests.tui.scripted_daemon import ScriptedDaemon, model
@@ -37,21 +36,20 @@ class Crowded(DaemonScreen):
 
 def shown_keys(pilot: Pilot[None]) -> list[str]:
     """Return the descriptions of the shown keys, which are whole and beside each other."""
-    footer = pilot.app.screen.query_one(Footer)
-    keys = list(footer.query(FooterKey))
-    line = lines(pilot.app)[footer.region.y]
+    footer = pilot.app.screen.query_one(KeyFooter)
+    keys = footer.keys
+    line = lines(pilot.app)[footer.region.y][footer.region.x : footer.region.right]
     for key in keys:
-        assert f"{key.key_display} {key.description}" in line
-        assert footer.region.contains_region(key.region)
-    assert all(one.region.right <= two.region.x for one, two in pairwise(keys))
+        assert line[key.left : key.left + key.width].strip() == f"{key.name} {key.description}"
+    assert all(one.left + one.width <= two.left for one, two in pairwise(keys))
     return [key.description for key in keys]
 
 
 async def at_width(pilot: Pilot[None], width: int) -> list[str]:
     """Return the keys that are shown at a width."""
     await pilot.resize_terminal(width, 24)
-    footer = pilot.app.screen.query_one(Footer)
-    await until(pilot, lambda: footer.size.width == width and footer.query(FooterKey))
+    footer = pilot.app.screen.query_one(KeyFooter)
+    await until(pilot, lambda: footer.size.width == width and footer.keys)
     await settled(pilot)
     return shown_keys(pilot)
 
@@ -93,3 +91,49 @@ async def test_keys_of_dialogs_are_whole_too(make_tui: MakeTui) -> None:
         pilot.app.push_screen(Choice("Choose", "One of many?", options))
         await settled(pilot)
         assert shown_keys(pilot)[0] == "Close"
+
+
+class Pressed(DaemonScreen):
+    NAME = "pressed"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "take('a')", "Allowed", tooltip="What it does"),
+        Binding("b", "take('b')", "Refused"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[str] = []
+
+    def action_take(self, letter: str) -> None:
+        self.taken.append(letter)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return None if parameters == ("b",) else super().check_action(action, parameters)
+
+
+async def test_a_click_does_what_the_key_does_unless_it_is_disabled(make_tui: MakeTui) -> None:
+    async with make_tui(Pressed).run_test(size=(80, 24)) as pilot:
+        await at_width(pilot, 80)
+        footer, screen = pilot.app.screen.query_one(KeyFooter), pilot.app.screen
+        assert isinstance(screen, Pressed)
+        for one in footer.keys[:2]:
+            assert await pilot.click(footer, offset=(one.left + one.width - 2, 0))
+        await settled(pilot)
+        assert [(one.description, one.enabled) for one in footer.keys[:2]] == [
+            ("Allowed", True),
+            ("Refused", False),
+        ]
+        assert screen.taken == ["a"]
+
+
+async def test_the_key_below_the_mouse_has_another_colour_and_its_tooltip(make_tui: MakeTui) -> None:
+    async with make_tui(Pressed).run_test(size=(80, 24)) as pilot:
+        await at_width(pilot, 80)
+        footer = pilot.app.screen.query_one(KeyFooter)
+        before = footer.render().spans
+        await pilot.hover(footer, offset=(1, 0))
+        assert footer.tooltip == "What it does"
+        assert footer.render().spans != before
+        await pilot.hover("StatusLine")
+        assert footer.tooltip is None
+        assert footer.render().spans == before

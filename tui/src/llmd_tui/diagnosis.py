@@ -11,12 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from llmd.api.errors import LlmdError
 from llmd_tui import actions
 from llmd_tui.daemon.access import Daemon
 from llmd_tui.state.daemon_state import DaemonState
+from llmd_tui.widgets.key_footer import KeyFooter
 
 ROUTES = {"devices": "/llmd/devices", "plan": "/llmd/plan", "plugins": "/llmd/plugins"}
 ERRORS_SHOWN = 10
@@ -89,7 +90,7 @@ class DiagnosisCard(ModalScreen[None]):
         with Vertical(id="card"):
             with VerticalScroll():
                 yield Static(self._text, markup=False)
-            yield Footer()
+            yield KeyFooter(with_palette=False)
 
     def action_copy(self) -> None:
         self.post_message(actions.CopyText(self._text, "the card"))

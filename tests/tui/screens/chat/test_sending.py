@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from textual.widgets import Static
-from textual.widgets._footer import FooterKey
 
 from llmd.api.errors import DaemonUnreachableError, LlmdError
 from llmd_tui.screens.chat.request_body import COUNT_ROUTE, ROUTE
@@ -15,6 +14,7 @@ from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Content, Settings
 from llmd_tui.screens.chat.widgets.dialogs import Choose, Confirm
 from llmd_tui.screens.chat.widgets.line import Line
+from llmd_tui.widgets.key_footer import KeyFooter
 from tests.tui.screens.chat.conftest import Chat, OpenChatScreen, chunk, until, usage, whole
 from tests.tui.scripted_daemon import ScriptedDaemon, model, request
 
@@ -43,7 +43,8 @@ async def test_a_question_is_answered_with_its_figures_and_both_are_kept(chat: O
 
 def escape(shown: Chat) -> str:
     """Return what the footer says of Esc; empty if it does nothing."""
-    return next((one.description for one in shown.screen.query(FooterKey) if one.key == "escape"), "")
+    keys = shown.screen.query_one(KeyFooter).keys
+    return next((one.description for one in keys if one.key == "escape"), "")
 
 
 async def test_the_footer_says_what_escape_does(chat: OpenChatScreen) -> None:

@@ -47,7 +47,7 @@ class Dialog(ModalScreen[Answer | None]):
             text-style: bold;
             color: $text-error;
         }
-        Footer {
+        KeyFooter {
             dock: none;
             background: $surface;
         }
@@ -63,7 +63,7 @@ class Dialog(ModalScreen[Answer | None]):
         with Vertical():
             yield Static(self._title, classes="title", markup=False)
             yield from self.compose_body()
-            yield KeyFooter(show_command_palette=False, compact=True)
+            yield KeyFooter(with_palette=False)
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the title and the keys."""

@@ -5,62 +5,158 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 from rich.cells import cell_len
 from textual import events
-from textual.app import ComposeResult
+from textual.content import Content
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey  # it has no public name
 
 from llmd_tui.keys import rank
 
 ALWAYS = "help"
 """The action whose key is always shown: it lists the others."""
-MANY = 10_000
-SPACES = 3
-COMPACT_SPACES = 2
-"""Cells around the name of a key and its description."""
+MARGIN = 1
+"""Cells before and after a key, and between its name and its description."""
+SEPARATOR = "▏"
+"""Stands before the key of the command palette."""
+KEY = "bold $footer-key-foreground on $footer-key-background"
+DESCRIPTION = "$footer-description-foreground on $footer-description-background"
+HOVERED = "$footer-key-foreground on $block-hover-background"
 
 
-class KeyFooter(Footer):
+class FooterKey(msgspec.Struct, frozen=True):
+    """A key that does something now."""
+
+    key: str
+    """As the terminal reports it."""
+    name: str
+    """As people read it."""
+    description: str
+    enabled: bool
+    tooltip: str
+    left: int = 0
+    """Cells of the line before it."""
+
+    @property
+    def width(self) -> int:
+        """Cells of its name and its description, with the margin around each."""
+        return cell_len(self.name) + cell_len(self.description) + 3 * MARGIN
+
+    def content(self, *, hovered: bool) -> Content:
+        """Return what is shown of it."""
+        space, dim = " " * MARGIN, "" if self.enabled else " dim"
+        return Content.assemble(
+            (f"{space}{self.name}{space}", (HOVERED if hovered else KEY) + dim),
+            (f"{self.description}{space}", (HOVERED if hovered else DESCRIPTION) + dim),
+        )
+
+
+class KeyFooter(Widget, can_focus=False):
     """Shows first what the focused part and the screen do, then what every table and every screen do.
 
     A key that does not fit is left out with those after it; the help and the command palette list them.
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._width = 0
-        """The width for which the keys were chosen."""
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    KeyFooter {
+        dock: bottom;
+        height: 1;
+        color: $footer-foreground;
+        background: $footer-background;
+    }
+    """
 
-    def compose(self) -> ComposeResult:
-        self._width = self.size.width
-        keys = [one for one in super().compose() if isinstance(one, FooterKey)]
-        palette = [one for one in keys if one.has_class("-command-palette")]
-        help_keys = [one for one in keys if one.action == ALWAYS]
-        pinned = [*help_keys, *palette]
-        # Before the first layout there is no width: all keys are there until it is known.
-        room = (self._width or MANY) - sum(map(self._cells, pinned))
-        yield from self._fitting(self._by_rank([one for one in keys if one not in pinned]), room)
-        yield from pinned
+    def __init__(self, *, with_palette: bool = True) -> None:
+        super().__init__()
+        self._with_palette = with_palette
+        self._found: Sequence[FooterKey] = ()
+        """Those that may be left out, the most important first."""
+        self._always: Sequence[FooterKey] = ()
+        self._palette: Sequence[FooterKey] = ()
+        """The key of the command palette, at the right."""
+        self._hovered = ""
 
-    def on_resize(self, event: events.Resize) -> None:
-        if event.size.width != self._width:
-            self.call_after_refresh(self.recompose)
+    @property
+    def keys(self) -> Sequence[FooterKey]:
+        """The keys that are shown, from left to right."""
+        room = self.size.width - _width(self._always) - _width(self._palette) - len(SEPARATOR)
+        left = [*_fitting(self._found, room), *self._always]
+        return [*_placed(left, 0), *_placed(self._palette, self.size.width - _width(self._palette))]
 
-    def _by_rank(self, keys: Sequence[FooterKey]) -> list[FooterKey]:
-        owners = {one.binding.action: one.node for one in self.screen.active_bindings.values()}
-        return sorted(keys, key=lambda one: rank(owners.get(one.action)))
+    def render(self) -> Content:
+        parts, end = [], 0
+        for one in self.keys:
+            if one.left > end:
+                parts.append(Content(" " * (one.left - end - len(SEPARATOR))))
+                parts.append(Content.styled(SEPARATOR, "$foreground 20%"))
+            parts.append(one.content(hovered=one.key == self._hovered))
+            end = one.left + one.width
+        return Content("").join(parts)
 
-    def _fitting(self, keys: Sequence[FooterKey], room: int) -> Iterator[Widget]:
-        for key in keys:
-            room -= self._cells(key)
-            if room < 0:
-                return
-            yield key
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._find)
 
-    def _cells(self, key: FooterKey) -> int:
-        is_compact = self.compact and not key.has_class("-command-palette")
-        return (
-            cell_len(key.key_display) + cell_len(key.description) + (COMPACT_SPACES if is_compact else SPACES)
-        )
+    def on_unmount(self) -> None:
+        self.screen.bindings_updated_signal.unsubscribe(self)
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what the key does."""
+        clicked = self._at(event.x)
+        if clicked is not None and clicked.enabled:
+            self.app.simulate_key(clicked.key)
+        elif clicked is not None:
+            self.app.bell()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._hover(self._at(event.x))
+
+    def on_leave(self) -> None:
+        self._hover(None)
+
+    def _find(self, screen: Screen[Any]) -> None:
+        """Find out which keys do something now."""
+        if not screen.app.app_focus:
+            return  # another window is in front: nothing has the focus, and all is as it was when it returns
+        ranked: dict[str, tuple[int, FooterKey]] = {}
+        for key, (owner, binding, enabled, tooltip) in screen.active_bindings.items():
+            name = screen.app.get_key_display(binding)
+            found = FooterKey(binding.key, name, binding.description, enabled, tooltip)
+            if key == screen.app.COMMAND_PALETTE_BINDING:
+                self._palette = (found,) if self._with_palette else ()
+            elif binding.show:
+                ranked.setdefault(binding.action, (rank(owner), found))
+        self._always = [found for action, (_, found) in ranked.items() if action == ALWAYS]
+        by_rank = [found for _, found in sorted(ranked.values(), key=lambda one: one[0])]
+        self._found = [one for one in by_rank if one not in self._always]
+        self.refresh()
+
+    def _at(self, column: int) -> FooterKey | None:
+        return next((one for one in self.keys if one.left <= column < one.left + one.width), None)
+
+    def _hover(self, key: FooterKey | None) -> None:
+        hovered = key.key if key else ""
+        if hovered != self._hovered:
+            self._hovered = hovered
+            self.tooltip = (key.tooltip if key else "") or None
+            self.refresh()
+
+
+def _fitting(keys: Sequence[FooterKey], room: int) -> Iterator[FooterKey]:
+    for one in keys:
+        room -= one.width
+        if room < 0:
+            return
+        yield one
+
+
+def _placed(keys: Sequence[FooterKey], left: int) -> Iterator[FooterKey]:
+    """Put keys one after the other."""
+    for one in keys:
+        yield msgspec.structs.replace(one, left=left)
+        left += one.width
+
+
+def _width(keys: Sequence[FooterKey]) -> int:
+    return sum(one.width for one in keys)
