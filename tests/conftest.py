@@ -32,6 +32,11 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one process more than there are cores: many tests wait for a part of their time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that build or install distributions get a longer limit; those with long limits come first.
 
