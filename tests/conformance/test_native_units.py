@@ -7,7 +7,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from llmd.testing.conformance import cases_for
 from llmd.testing.workload import Workload
 from llmd_backend_cpu._ext import available_isas
 from llmd_backend_cpu.device import describe
+from tests.conformance.kinds import of_each_kind
 from tests.conformance.native_build import build_runner, compile_unit
 from tests.instruction_sets import TESTED
 
@@ -87,9 +88,7 @@ def cases(chosen: list[Workload], tmp_path_factory: pytest.TempPathFactory) -> l
 
 @pytest.fixture(scope="module")
 def one_of_each_kind(chosen: list[Workload], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Cases that differ in ops, and in what decides which kernels run them."""
-    kinds = {kind_of(case): case for case in reversed(chosen)}
-    return written(kinds.values(), tmp_path_factory.mktemp("kinds"))
+    return written(of_each_kind(chosen), tmp_path_factory.mktemp("kinds"))
 
 
 def written(cases: Iterable[Workload], folder: Path) -> list[Path]:
@@ -99,20 +98,6 @@ def written(cases: Iterable[Workload], folder: Path) -> list[Path]:
         write_case(case, path)
         paths.append(path)
     return paths
-
-
-def kind_of(case: Workload) -> Hashable:
-    integers = INTEGER_FORMATS.get(case.format)
-    codes = integers and (
-        integers.bits,
-        integers.coarse_size > 0,
-        bool(integers.book),
-        integers.outliers > 0,
-        case.activations,
-    )
-    keeps_codes = case.kv_dtype in {"int8", "int4"}
-    ops = frozenset(op.kind for op in case.ops)
-    return case.name.split("/")[0], ops, codes, keeps_codes, case.begun > 0, case.edits, case.masks
 
 
 @ON_X86

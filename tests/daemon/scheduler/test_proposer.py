@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -86,13 +87,18 @@ def answer(core: EngineCore) -> tuple[dict[int, list[TokenOutput]], list[object]
     return tokens, beams, steps
 
 
+@functools.cache
+def without_proposals() -> tuple[dict[int, list[TokenOutput]], list[object], int]:
+    return answer(make_core(ReferenceDevice(), depth=1, slots=6))
+
+
 @pytest.mark.parametrize("blocks", [1 << 30, 60_000], ids=["much memory", "preemption"])
 @pytest.mark.parametrize("draws", [False, True], ids=["host draws", "device draws"])
 def test_answers_are_those_without_proposals(
     flight: tuple[int, tuple[int, ...]], blocks: int, *, draws: bool
 ) -> None:
     depth, cuts = flight
-    expected, beams, steps = answer(make_core(ReferenceDevice(), depth=1, slots=6))
+    expected, beams, steps = without_proposals()
     answers = {
         request.prompt: [token.token for token in expected[request.request_id]]
         for request in requests()

@@ -33,6 +33,7 @@ from llmd.models.lowering import lower
 from llmd.testing.conformance import cases_for, check_case, reference_outcome
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice, describe
+from tests.conformance.kinds import of_each_kind
 from tests.plugins.backend_cpu.workbench import (
     attention,
     dequantized,
@@ -51,6 +52,7 @@ from tests.plugins.backend_cpu.workbench import (
 )
 
 CASES = {case.name: case for case in cases_for(describe())}
+KINDS = {case.name for case in of_each_kind(CASES.values())}
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 ALWAYS_HUGE = HUGE_PAGES.exists() and "[always]" in HUGE_PAGES.read_text()
@@ -78,7 +80,9 @@ def test_more_threads_than_the_system_starts_are_refused(monkeypatch: pytest.Mon
         CpuDevice(threads=5)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in KINDS else pytest.mark.exhaustive) for name in CASES]
+)
 def test_conforms_with_every_other_instruction_set(case: str) -> None:
     """The best instruction set of the machine is tested by tests/conformance."""
     expected = reference_outcome(CASES[case])
