@@ -132,7 +132,7 @@ async def test_the_key_below_the_mouse_has_another_colour_and_its_tooltip(make_t
         footer = pilot.app.screen.query_one(KeyFooter)
         before = footer.render().spans
         await pilot.hover(footer, offset=(1, 0))
-        assert footer.tooltip == "What it does"
+        assert str(footer.tooltip) == "What it does"
         assert footer.render().spans != before
         await pilot.hover("StatusLine")
         assert footer.tooltip is None
