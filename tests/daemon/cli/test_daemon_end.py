@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def test_says_what_it_waits_for_and_returns_when_the_daemon_has_ended(tmp_path: 
             stopping.start()
             while waiting(1) not in screen.getvalue():
                 assert stopping.is_alive()
+                time.sleep(0.01)  # the daemon runs in this process, too
             stop_again = daemon.client().stopping()
             assert next(stop_again) == 1
             stop_again.close()

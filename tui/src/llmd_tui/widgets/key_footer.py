@@ -96,7 +96,7 @@ class KeyFooter(Widget, can_focus=False):
         return Content("").join(parts)
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, self._find)
+        self.screen.bindings_updated_signal.subscribe(self, self._find_later)
 
     def on_unmount(self) -> None:
         self.screen.bindings_updated_signal.unsubscribe(self)
@@ -115,15 +115,21 @@ class KeyFooter(Widget, can_focus=False):
     def on_leave(self) -> None:
         self._hover(None)
 
-    def _find(self, screen: Screen[Any]) -> None:
+    def _find_later(self, screen: Screen[Any]) -> None:
+        # If another window is in front, nothing has the focus, and all is as it was when this one returns.
+        if screen.app.app_focus:
+            # A widget that gets the focus only knows it then.
+            self.call_after_refresh(self._find)
+
+    def _find(self) -> None:
         """Find out which keys do something now."""
-        if not screen.app.app_focus:
-            return  # another window is in front: nothing has the focus, and all is as it was when it returns
+        if not self.is_attached:
+            return  # the dialog has been closed since
         ranked: dict[str, tuple[int, FooterKey]] = {}
-        for key, (owner, binding, enabled, tooltip) in screen.active_bindings.items():
-            name = screen.app.get_key_display(binding)
+        for key, (owner, binding, enabled, tooltip) in self.screen.active_bindings.items():
+            name = self.app.get_key_display(binding)
             found = FooterKey(binding.key, name, binding.description, enabled, tooltip)
-            if key == screen.app.COMMAND_PALETTE_BINDING:
+            if key == self.app.COMMAND_PALETTE_BINDING:
                 self._palette = (found,) if self._with_palette else ()
             elif binding.show:
                 ranked.setdefault(binding.action, (rank(owner), found))
