@@ -42,6 +42,7 @@ def test_sums_have_operands_that_training_never_shows(questions: list[Question])
     assert all(held_out(*operands) for operands in sums)
 
 
+@pytest.mark.timeout(120)
 def test_unfamiliar_questions_are_of_kinds_that_no_template_has(book: Book, templates: Templates) -> None:
     unfamiliar = read(UNFAMILIAR)
     assert len(unfamiliar) >= 50
