@@ -28,7 +28,11 @@ class Screen(io.StringIO):
         return True
 
 
-def test_says_what_it_waits_for_and_returns_when_the_daemon_has_ended(tmp_path: Path, probes: Path) -> None:
+def test_says_what_it_waits_for_and_returns_when_the_daemon_has_ended(
+    tmp_path: Path, probes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
     directories = directories_below(tmp_path, cache=probes)
     write_model(directories.models / MODEL, context_len=1 << 15)
     screen = Screen()

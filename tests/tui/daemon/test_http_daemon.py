@@ -84,7 +84,8 @@ async def test_first_requests_at_the_same_time_share_a_session(
     with warnings.catch_warnings(record=True) as warned:  # of sessions that nobody closed
         gc.collect()
     assert [str(one.message) for one in warned] == []
-    assert caplog.records == []
+    # The daemon, which runs in this process, logs what it does.
+    assert [one for one in caplog.records if not one.name.startswith("llmd.")] == []
 
 
 async def test_models_are_copied_and_deleted_with_empty_answers(daemon: HttpDaemon) -> None:
