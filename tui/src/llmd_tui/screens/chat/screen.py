@@ -388,6 +388,7 @@ class ChatScreen(DaemonScreen):
         await self.list_sessions()
         self.drafting.describe()
         self._is_ready = True
+        self.refresh_bindings()
         self.show_state(self.tui.state)
 
     async def _open_session(self, session_id: int) -> None:
