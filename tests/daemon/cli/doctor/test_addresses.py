@@ -133,3 +133,11 @@ def test_a_free_address_is_one_where_nobody_listens() -> None:
         found = free_address(TcpAddress("127.0.0.1", port - 1))
     assert found.port != port
     assert found.host == "127.0.0.1"
+
+
+def test_a_port_that_is_the_end_of_a_connection_is_not_free() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    with server, socket.create_connection(server.getsockname()) as connection:
+        port = connection.getsockname()[1]
+        found = free_address(TcpAddress("127.0.0.1", port - 1))
+        assert port < found.port < port + 20

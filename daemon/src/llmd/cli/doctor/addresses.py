@@ -101,19 +101,29 @@ def port_check(address: TcpAddress, sockets: list[Path], others: list[str]) -> C
 
 def bindable_check(name: str, address: TcpAddress, fix: str) -> Check:
     """Check that this process could listen on a free address."""
+    error = bind_error(address)
+    if error is not None:
+        return Check(name, "fail", f"a daemon cannot listen on it: {error.strerror or error}", fix)
+    return Check(name, "ok", "free")
+
+
+def bind_error(address: TcpAddress) -> OSError | None:
+    """Return why this process cannot listen on an address; None if it can."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as trying:
             trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trying.bind((address.host, address.port))
     except OSError as error:
-        return Check(name, "fail", f"a daemon cannot listen on it: {error.strerror or error}", fix)
-    return Check(name, "ok", "free")
+        return error
+    return None
 
 
 def free_address(address: TcpAddress) -> TcpAddress:
-    """Return the same address with the next port above 1023 on which nobody listens."""
+    """Return the same address with the next port above 1023 that a daemon can listen on."""
     first = max(address.port + 1, 1024)
     ports = range(first, min(first + TRIED_PORTS, 1 << 16))
     tried = (TcpAddress(address.host, port, address.tls) for port in ports)
-    return next((one for one in tried if is_refused(one)), TcpAddress(address.host, 0, address.tls))
+    # A port on which nobody listens may be the other end of a connection.
+    free = (one for one in tried if is_refused(one) and bind_error(one) is None)
+    return next(free, TcpAddress(address.host, 0, address.tls))
