@@ -11,6 +11,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from llmd.api.machine import num_processors
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 pytest_plugins = [
@@ -33,8 +35,8 @@ settings.load_profile("untimed")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Run one process more than there are cores: many tests wait for a part of their time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Run one process more than there are processors: many tests wait for a part of their time."""
+    return num_processors() + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

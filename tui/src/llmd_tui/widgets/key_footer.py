@@ -74,16 +74,17 @@ class KeyFooter(Widget, can_focus=False):
         self._found: Sequence[FooterKey] = ()
         """Those that may be left out, the most important first."""
         self._always: Sequence[FooterKey] = ()
-        self._palette: Sequence[FooterKey] = ()
-        """The key of the command palette, at the right."""
+        self._right: Sequence[FooterKey] = ()
+        """The key of the command palette, if it is shown."""
         self._hovered = ""
 
     @property
     def keys(self) -> Sequence[FooterKey]:
         """The keys that are shown, from left to right."""
-        room = self.size.width - _width(self._always) - _width(self._palette) - len(SEPARATOR)
+        right = self.size.width - _width(self._right)
+        room = right - len(SEPARATOR) * len(self._right) - _width(self._always)
         left = [*_fitting(self._found, room), *self._always]
-        return [*_placed(left, 0), *_placed(self._palette, self.size.width - _width(self._palette))]
+        return [*_placed(left, 0), *_placed(self._right, right)]
 
     def render(self) -> Content:
         parts, end = [], 0
@@ -126,11 +127,12 @@ class KeyFooter(Widget, can_focus=False):
         if not self.is_attached:
             return  # the dialog has been closed since
         ranked: dict[str, tuple[int, FooterKey]] = {}
+        self._right = ()
         for key, (owner, binding, enabled, tooltip) in self.screen.active_bindings.items():
             name = self.app.get_key_display(binding)
             found = FooterKey(binding.key, name, binding.description, enabled, tooltip)
             if key == self.app.COMMAND_PALETTE_BINDING:
-                self._palette = (found,) if self._with_palette else ()
+                self._right = (found,) if self._with_palette else ()
             elif binding.show:
                 ranked.setdefault(binding.action, (rank(owner), found))
         self._always = [found for action, (_, found) in ranked.items() if action == ALWAYS]
