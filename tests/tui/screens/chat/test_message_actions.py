@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from textual.widget import Widget
+
 from llmd_tui.screens.chat.store.chats import ChatStore
 from llmd_tui.screens.chat.store.records import Content
 from llmd_tui.screens.chat.widgets.dialogs import AskText, Choose, Confirm
 from llmd_tui.screens.chat.widgets.line import Line
+from llmd_tui.screens.chat.widgets.message_view import MessageView
 from tests.tui.screens.chat.conftest import Chat, OpenChatScreen
 
 
@@ -33,6 +36,28 @@ async def test_an_edited_question_becomes_a_branch_and_arrows_go_between_them(ch
         await shown.until(lambda: shown.texts == ["one", "answer to one"])
         await shown.pilot.press("right")
         await shown.until(lambda: shown.texts == ["two", "answer to two"])
+
+
+async def test_the_cursor_goes_from_branch_to_branch_and_never_to_the_list_of_chats(
+    chat: OpenChatScreen,
+) -> None:
+    async with chat() as shown:
+        await shown.ask("one")
+        await shown.pilot.press("tab", "up", "e")
+        await shown.until(lambda: shown.screen.prompt.text == "one")
+        await shown.ask("two")
+        await shown.until(lambda: "‹ 2/2 ›" in shown.line(0, "head"))
+        await shown.pilot.press("tab", "up")
+        focused: list[Widget | None] = []
+
+        def note(widget: Widget | None) -> None:
+            focused.append(widget)
+
+        shown.screen.watch(shown.screen, "focused", note)
+        await shown.pilot.press("left")
+        await shown.until(lambda: shown.texts == ["one", "answer to one"])
+        await shown.until(lambda: shown.screen.focused is shown.screen.conversation.views[0])
+        assert {type(widget) for widget in focused} == {MessageView}
 
 
 async def test_a_message_without_branches_or_reasoning_says_so(chat: OpenChatScreen) -> None:

@@ -29,6 +29,8 @@ class Drafting:
         self._kept = ""
         """What is on disk."""
         self._keeping = asyncio.Lock()
+        self._model = ""
+        """Of which the gauge shows the context."""
 
     def begin(self, text: str) -> None:
         """Take in the draft of a chat that is opened."""
@@ -55,9 +57,12 @@ class Drafting:
 
     def describe(self) -> None:
         """Show model and settings."""
-        settings = self._screen.chat.settings
+        settings, gauge = self._screen.chat.settings, self._screen.composer.gauge
+        if settings.model != self._model:
+            self._model = settings.model
+            gauge.show(None)  # the context of another model says nothing about this one's
         parts = [settings.model or "no model", "system prompt" if settings.system else "", listed(settings)]
-        self._screen.composer.gauge.describe(" · ".join(part for part in parts if part))
+        gauge.describe(" · ".join(part for part in parts if part))
 
     def show_progress(self) -> None:
         """Show how far the answer is."""

@@ -181,9 +181,18 @@ class Conversation(Vertical):
                 view.follow(source)
         for view in views[kept:]:
             await view.end_stream()
+        added = [self._made(one) for one in path[kept:]]
         with self.app.batch_update():
+            await self._messages.mount_all(added)
+            self._keep_cursor(views[kept:], [*views[:kept], *added], kept)
             await self._messages.remove_children(views[kept:])
-            await self._messages.mount_all([self._made(one) for one in path[kept:]])
+
+    def _keep_cursor(self, removed: Sequence[MessageView], views: Sequence[MessageView], place: int) -> None:
+        """Move the cursor from a message that goes: Textual would put it on the list of chats, where the
+        next key might delete a chat.
+        """
+        if views and any(view.has_focus or view.has_focus_within for view in removed):
+            self.screen.set_focus(views[min(place, len(views) - 1)])  # `focus` would wait for a turn
 
     def _made(self, message: Message) -> MessageView:
         place = self._tree.place(message.message_id)
