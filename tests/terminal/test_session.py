@@ -139,6 +139,7 @@ def loads(terminal: Tmux) -> None:
 
 
 def watches_a_pull(terminal: Tmux, hub: Hub) -> None:
+    without_notices(terminal)
     hub.slow.add(WEIGHTS)
     ask_for_pull(terminal, SECOND)
     terminal.wait_until(
@@ -155,7 +156,7 @@ def chats(terminal: Tmux) -> None:
     terminal.press("Enter")
     terminal.wait_for("Message, or / for commands")
     send(terminal, "How do I see my devices?")
-    terminal.wait_for("llmd devices lists", "tok/s · first after")
+    terminal.wait_for("llmd devices lists", " tokens · ", " · first after ")
 
 
 def branches(terminal: Tmux) -> None:
@@ -166,14 +167,14 @@ def branches(terminal: Tmux) -> None:
     terminal.press("e")
     terminal.wait_for("Editing a message")
     send(terminal, " And how fast is each?")
-    terminal.wait_for("‹ 2/2 ›", "tok/s · first after")
+    terminal.wait_for("‹ 2/2 ›", " tokens · ", " · first after ")
     leave_prompt(terminal)
     terminal.press("Up")
     terminal.wait_for("█ You")
     terminal.press("Left")
     terminal.wait_for("‹ 1/2 ›", "llmd devices lists")
     terminal.press("Right")
-    terminal.wait_for("‹ 2/2 ›")
+    terminal.wait_for("‹ 2/2 ›", f"/{CONTEXT_LEN} tokens", "e Edit")
     without_notices(terminal)
     picture(terminal, "chat")
 
