@@ -2,6 +2,4 @@
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
-# Debian's pyconfig.h includes that of the machine from there. Last, so that the compiler's own headers win.
-set(CMAKE_CXX_FLAGS_INIT "-idirafter $ENV{LLMD_TARGET_HEADERS}")
 file(GLOB Python_INCLUDE_DIR "$ENV{LLMD_TARGET_HEADERS}/python3.*")

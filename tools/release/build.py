@@ -64,8 +64,9 @@ class Builder:
         built = self.scratch / f"wheel-{python.target.machine}-{python.target.python}"
         environment = self._build_environment(host)
         variables = cross_variables(python) if python.target.machine != NATIVE else {}
-        # Without the paths of this machine in the extension.
-        flags = {"CXXFLAGS": f"-ffile-prefix-map={self.scratch}=."}
+        # Without the paths of this machine in the extension. Debian's Python.h includes a header of the
+        # machine from the folder of all headers, which is searched last: the compiler's own come first.
+        flags = {"CXXFLAGS": f"-ffile-prefix-map={self.scratch}=. -idirafter {python.headers}"}
         self._build("--wheel", source_package, environment, built, variables | flags)
         (wheel,) = built.glob("*.whl")
         before = set(self.out.iterdir())
@@ -86,7 +87,7 @@ class Builder:
     def _build(
         self, kind: str, source: Path, python: Path, out: Path, variables: dict[str, str] | None = None
     ) -> None:
-        options = ("--quiet", "--no-build-isolation", "--python", python, "--out-dir", out)
+        options = ("--no-build-isolation", "--python", python, "--out-dir", out)
         path = {"PATH": f"{python.parent}:{os.environ['PATH']}"}  # cmake and ninja
         self._run([self.uv, "build", kind, *options, source], path | (variables or {}))
         (out / ".gitignore").unlink(missing_ok=True)  # uv writes it

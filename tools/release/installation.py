@@ -30,8 +30,9 @@ def try_installation(builder: Builder, python: DebianPython, dependencies: Path,
     folder = builder.scratch / f"installed-{python.target.machine}-{python.target.python}"
     where, command, variables = _prepare(folder, python)
     install: list[str | Path] = [builder.uv, "pip", "install", "-q", *where]
-    run([*install, "--require-hashes", "--requirement", dependencies])
-    run([*install, "--no-index", "--no-deps", "--find-links", builder.out, *OURS])
+    # Outside the workspace: uv would refuse its constraints, which have no hashes.
+    run([*install, "--require-hashes", "--requirement", dependencies], folder=builder.scratch)
+    run([*install, "--no-index", "--no-deps", "--find-links", builder.out, *OURS], folder=builder.scratch)
     run([*command, folder / "bin" / "llmd", "--version"], variables=variables)
     run([*command, CHECK, version], variables=variables)
 
