@@ -9,6 +9,7 @@ from guide import records, sums
 from guide.decontamination import Heldout
 from guide.noise import spoil, wrap
 from guide.slots import invented, model, person
+from guide.synonyms import reword
 from guide.tool_talk import ToolTalk
 from guide.topics import OUTSIDE, Book, Topic
 from guide.turns import Conversation, Turn
@@ -20,6 +21,7 @@ SYSTEM_PROMPTS = (
 TOOLS_SHARE = 0.25  # of conversations
 # Of topics, of what llmd lacks or does not have, small talk, out-of-scope questions, sums, JSON, echoes.
 SHARES = (50, 18, 5, 7, 8, 8, 4)
+TWICE = 0.06  # of the questions about a topic: a situation and a question, or a question in two ways
 SMALL_TALK = ("hello", "feeling", "thanks", "bye", "joke", "rude")
 ECHOES = (
     "repeat {}", "say {}", "repeat after me: {}", "echo {}", "please repeat: {}", "Say: {}", "Repeat this: {}", "write {} again",
@@ -82,6 +84,11 @@ class Corpus:
         """A turn that no tool is for."""
         return random.choices((self._topic, self._talk, _sum, _record), (70, 10, 12, 8))[0](random)
 
+    def _again(self, topic: Topic, random: Random) -> str:
+        """A second sentence on the same topic, or nothing if it names a value."""
+        text, values = self._book.ask(topic, random)
+        return "" if values else text
+
     def _talk(self, random: Random) -> Turn:
         return self._about(random.choice(SMALL_TALK), random)
 
@@ -91,7 +98,10 @@ class Corpus:
     def _about(self, name: str, random: Random) -> Turn:
         topic = self._book.topics[name]
         text, values = self._book.ask(topic, random)
-        question = spoil(wrap(text, self._book, random), values.values(), random)
+        if not values and random.random() < TWICE:
+            text = f"{text}{random.choice(('.', ',', '?', ';', ':', ' -', ''))} {self._again(topic, random)}"
+        reworded = reword(text, values.values(), random)
+        question = spoil(wrap(reworded, self._book, random), values.values(), random)
         return Turn(question, topic.render(topic.answer, values), recited=True)
 
 

@@ -43,6 +43,7 @@ def spoil(text: str, kept: Iterable[str], random: Random) -> str:
         (_insert, 0.15),
         (_swap, 0.05),
         (_replace, 0.06),
+        (_hide, 0.06),
         (_misspell, 0.16),
     ):
         if random.random() < chance:
@@ -82,6 +83,15 @@ def _replace(words: list[str], safe: list[bool], random: Random) -> Words:
     """An unknown word in the place of a small one: the reader must lean on the others."""
     places = [i for i, word in enumerate(words) if word in SMALL_WORDS]
     if places:
+        words = list(words)
+        words[random.choice(places)] = invented(random)
+    return words, safe
+
+
+def _hide(words: list[str], safe: list[bool], random: Random) -> Words:
+    """An unknown word in the place of a longer one: the reader must not depend on any single word."""
+    places = [i for i, word in enumerate(words) if safe[i] and word not in SMALL_WORDS]
+    if len(places) > 3:
         words = list(words)
         words[random.choice(places)] = invented(random)
     return words, safe

@@ -51,9 +51,9 @@ CONTINUED = Plan(
     log="training-log-continued.csv",
     checkpoint="continued.pt",
     first_block=2_000_000,
-    steps=9000,
+    steps=8000,
     warmup=40,
-    decay=0.7,
+    decay=0.5,
     tools_share=0.08,
 )
 
