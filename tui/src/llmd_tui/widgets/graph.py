@@ -45,7 +45,7 @@ class Graph(Widget):
         height: 3;
         width: 1fr;
         padding: 0 1;
-        color: $primary;
+        color: $text-primary;
     }
     """
 

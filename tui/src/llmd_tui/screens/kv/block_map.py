@@ -22,7 +22,7 @@ class BlockMap(Widget):
     BlockMap {
         height: 1fr;
         padding: 0 1;
-        color: $primary;
+        color: $text-primary;
     }
     """
 
