@@ -77,6 +77,7 @@ def test_says_which_of_many_names_are_nearest(raw: object, near: str) -> None:
         (EngineConfig, "activations", "one of bf16, f16, f32, int8"),
         (EngineConfig, "kv_memory", "a number of bytes, such as 8GiB"),
         (EngineConfig, "device", "text"),
+        (EngineConfig, "split", "stages such as 0-3=cpu,4-7=reference"),
         (LimitsConfig, "drain_s", "a number of at least 0"),
         (LimitsConfig, "ping_s", "a number above 0"),
         (ModelsConfig, "keep_alive", "seconds or a duration such as 1h30m"),

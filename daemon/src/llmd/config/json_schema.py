@@ -76,5 +76,14 @@ def _kind(kind: inspect.Type) -> dict[str, Any]:
         case inspect.VarTupleType():
             form = {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}
         case _:
-            form = {"type": "string"}
+            form = {"type": "string", **_pattern(kind)}
     return form
+
+
+def _pattern(kind: inspect.Type) -> dict[str, str]:
+    """Return what a text must look like, if there is a rule."""
+    match kind:
+        case inspect.Metadata(type=inspect.StrType(pattern=str(pattern))):
+            return {"pattern": pattern}
+        case _:
+            return {}

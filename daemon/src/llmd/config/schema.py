@@ -16,13 +16,25 @@ from llmd.api.integer_formats import OWN_FORMATS
 Seconds = Annotated[float, Meta(ge=0)]
 PositiveSeconds = Annotated[float, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=1)]
-ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes"})]
+ByteSize = Annotated[int, Meta(ge=0, extra={"unit": "bytes", "form": "a number of bytes, such as 8GiB"})]
 """Written as an integer or with a unit: ``8GiB``, ``500MB``."""
-Duration = Annotated[float, Meta(le=1e9, extra={"unit": "duration"})]
+Duration = Annotated[
+    float, Meta(le=1e9, extra={"unit": "duration", "form": "seconds or a duration such as 1h30m"})
+]
 """Seconds, written as a number or as ``90s``, ``10m``, ``1h30m``."""
 AS_STORED = "none"
 QuantFormat = Annotated[str, Meta(extra={"choices": (*OWN_FORMATS, AS_STORED)})]
 """One of many names. Backends need not have it: they take the next of their own, so no plugin adds a name."""
+
+_PART = r"(?:embed|head|\d+(?:\.(?:mixer|ffn))?)"
+STAGE = rf"({_PART})(?:-({_PART}))?=([^,;=\s]+)"
+"""The parts of the model that a device computes, such as ``0-3=cpu``: first part, last part, device."""
+Split = Annotated[
+    str,
+    Meta(
+        pattern=rf"^\s*{STAGE}\s*(,\s*{STAGE}\s*)*$", extra={"form": "stages such as 0-3=cpu,4-7=reference"}
+    ),
+]
 
 
 class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,7 +138,7 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     device: str = "auto"
     """Name of a device; ``auto`` takes the fastest."""
-    split: str | None = None
+    split: Split | None = None
     """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
     ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""
     threads: Count | None = None

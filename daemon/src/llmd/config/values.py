@@ -60,7 +60,7 @@ def choices_of(kind: inspect.Type) -> Sequence[str]:
 def _has_unit(kind: inspect.Type, unit: str) -> bool:
     if isinstance(kind, inspect.UnionType):
         return any(_has_unit(member, unit) for member in kind.types)
-    return isinstance(kind, inspect.Metadata) and kind.extra == {"unit": unit}
+    return isinstance(kind, inspect.Metadata) and (kind.extra or {}).get("unit") == unit
 
 
 def parse_bytes(text: str) -> int:
@@ -102,10 +102,8 @@ def expected_form(kind: inspect.Type) -> str:
             form = "a list or comma-separated values"
         case inspect.Metadata(extra={"choices": choices}):
             form = "one of " + ", ".join(choices)
-        case inspect.Metadata(extra={"unit": "duration"}):
-            form = "seconds or a duration such as 1h30m"
-        case inspect.Metadata():
-            form = "a number of bytes, such as 8GiB"
+        case inspect.Metadata(extra={"form": described}):
+            form = described
         case _:
             form = "text"
     return form

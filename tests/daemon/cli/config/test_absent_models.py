@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from llmd.cli.composition import build_store
 from llmd.cli.config.absent_models import absent_models, models_of
 from llmd.config.config_file import values_of_text
@@ -39,3 +41,19 @@ def test_a_check_warns_of_settings_of_an_absent_model(llmd: Llmd, file: Path) ->
         assert done.out.startswith(f"warning: {file}:2: settings for nosuch, but there is no such model")
     answer = json.loads(llmd("config", "check", "--json").out)
     assert (answer["errors"], [warning["line"] for warning in answer["warnings"]]) == ([], [2])
+
+
+def test_a_check_warns_of_absent_models_that_are_to_be_loaded(
+    llmd: Llmd, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('[server]\nload = ["guide", "other", "guidx"]\nalias = ["other=guide"]\n')
+    for done in (llmd("config", "check"), llmd("config", "check", str(file))):
+        assert done.code == 0
+        (warning, _) = done.out.split("\n", 1)
+        assert warning.startswith(
+            f"warning: {file}:2: load: there is no model 'guidx'; the nearest names are guide"
+        )
+        assert done.out.count("warning") == 1
+    monkeypatch.setenv("LLMD_LOAD", "guide, guidx")
+    assert "warning: LLMD_LOAD: load: there is no model 'guidx'" in llmd("config", "check").out

@@ -1,4 +1,4 @@
-"""Settings of models that are not on this machine: a name may be mistyped, or the model is pulled later."""
+"""Settings that name models that are not here: a name may be mistyped, or the model is pulled later."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from llmd.api.errors import ConfigError
+from llmd.api.errors import CheckpointError, ConfigError, NotFoundError
 
 if TYPE_CHECKING:
     from llmd.config import Origin
     from llmd.config.setting_values import SettingValue
     from llmd.registry.store import Store
 
+LOAD, ALIAS = "server.load", "server.alias"
+"""Settings that name models."""
 Models = Mapping[str, Iterable["Origin"]]
 """The origins of the settings of single models, by model."""
 
@@ -30,6 +32,33 @@ def models_of(values: Iterable[SettingValue]) -> Models:
         if given.model is not None:
             models.setdefault(given.model, []).append(given.origin)
     return models
+
+
+def absent_loads(load: Origin | None, alias: Origin | None, store: Store) -> list[ConfigError]:
+    """Return what to say about each model that is to be loaded at the start and is not found. ``load`` and
+    ``alias`` are the values of these settings, if they are set.
+    """
+    aliases = {one.partition("=")[0] for one in _listed(alias)}
+    return [
+        error
+        for name in _listed(load)
+        if name not in aliases and load is not None and (error := _unfound(name, load, store)) is not None
+    ]
+
+
+def _listed(origin: Origin | None) -> list[str]:
+    """Return the texts of a list; in a variable or a file it may be one text."""
+    value = origin.value if origin else ()
+    given = value.split(",") if isinstance(value, str) else value
+    return [one.strip() for one in given if isinstance(one, str)]
+
+
+def _unfound(name: str, load: Origin, store: Store) -> ConfigError | None:
+    try:
+        store.find(name, allow_path=True)
+    except (NotFoundError, CheckpointError) as error:
+        return load.placed(ConfigError(f"{load.place}: load: {error.message}", hint=error.hint))
+    return None
 
 
 def _absent(name: str, origins: Iterable[Origin], known: Iterable[str]) -> ConfigError:

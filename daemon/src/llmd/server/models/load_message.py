@@ -8,10 +8,7 @@ from pathlib import Path
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig, Settings
-from llmd.config.schema import AS_STORED
-
-_PART = r"embed|head|\d+(?:\.(?:mixer|ffn))?"
-_STAGE = re.compile(rf"({_PART})(?:-({_PART}))?=(.+)")
+from llmd.config.schema import AS_STORED, STAGE
 
 
 def load_message_of(name: str, directory: Path, settings: Settings) -> Load:
@@ -56,7 +53,7 @@ def parse_split(text: str) -> tuple[StageSpec, ...]:
 
 
 def _stage(part: str, text: str) -> StageSpec:
-    match = _STAGE.fullmatch(part)
+    match = re.fullmatch(STAGE, part)
     if match is None:
         raise ConfigError(
             f"--split {text!r}: {part!r} is not a stage",
