@@ -174,6 +174,21 @@ def test_drain_lets_running_requests_finish_and_refuses_new_ones(
     assert (serving["version"], serving["models"]) == (daemon.serving.version, (MODEL,))
 
 
+def test_requests_can_be_cancelled_while_the_daemon_drains(home: Path, probes: Path) -> None:
+    with running_daemon(directories_below(home, probes), drain_s=1000.0) as daemon:
+        with open_stream(daemon, LONG) as reply:
+            reply.readline()
+            daemon.shut_down()
+            while send(daemon, "GET", "/ready").status == 200:
+                pass
+            (running,) = send(daemon, "GET", "/llmd/requests").json["requests"]
+            done = send(daemon, "POST", "/llmd/cancel", {"request_id": running["request_id"]})
+            assert done.status == 200
+            received = events(reply.read())
+        assert json.loads(received[-1])["error"]["code"] == "request_cancelled"
+        daemon.thread.join()
+
+
 def test_requests_that_outlast_the_drain_end_with_an_error(home: Path, probes: Path) -> None:
     with running_daemon(directories_below(home, probes), drain_s=0.0) as daemon:
         with open_stream(daemon, LONG) as reply:

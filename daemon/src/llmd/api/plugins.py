@@ -106,6 +106,8 @@ class Route(msgspec.Struct, frozen=True):
     every request."""
     query: tuple[str, ...] = ()
     """(optional) Names of query parameters, for ``GET /openapi.json``."""
+    in_shutdown: bool = False
+    """(optional) The route is answered during a shutdown too, as those are that only read."""
 
 
 class Dialect(msgspec.Struct, frozen=True):

@@ -142,8 +142,8 @@ class RequestHandler:
         request[PROBE] = found.route.probe
         record.route = found.route.path
         # Read requests are answered during a drain: clients poll readiness and lists until the end.
-        reads = found.route.method in {"GET", "HEAD"}
-        counted = nullcontext() if reads else self._service.activity.request()
+        is_admitted = found.route.in_shutdown or found.route.method in {"GET", "HEAD"}
+        counted = nullcontext() if is_admitted else self._service.activity.request()
         with counted:
             response: web.StreamResponse = await found.route.handler(request, self._service)
         return response

@@ -51,7 +51,7 @@ def _routes() -> Sequence[Route]:
         Route("GET", "/llmd/ps", admin.ps, probe=True, right="manage"),
         Route("GET", "/llmd/requests", requests.requests, probe=True, right="manage"),
         Route("POST", "/llmd/stop", admin.stop, right="manage", body=bodies.STOP),
-        Route("POST", "/llmd/cancel", cancel.cancel, right="manage", body=bodies.CANCEL),
+        Route("POST", "/llmd/cancel", cancel.cancel, right="manage", body=bodies.CANCEL, in_shutdown=True),
         Route("POST", "/llmd/reload", admin.reload, right="manage"),
         Route("GET", "/llmd/models", models.models, right="manage"),
         Route("POST", "/llmd/load", load.load, right="manage", body=bodies.LOAD, replies=LINES),
