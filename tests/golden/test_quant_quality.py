@@ -18,9 +18,10 @@ TEXT = (
     "How do I start the daemon so that it keeps the weights in fewer bits? Type `llmd serve MODEL` with the flag, "
     "then ask `llmd ps` how much memory it takes. Models come from a hub with `llmd pull`, and go with `llmd rm`."
 )
-# The mean Kullback-Leibler divergence from the plain weights, in nats. Measured: 0.002, 0.08, 0.46, 1.4; a
-# small model has little to spare.
-MOST: dict[Format, float] = {"q8": 0.005, "q4": 0.13, "q3": 0.75, "q2": 2.2}
+# The mean Kullback-Leibler divergence from the plain weights, in nats. Measured: 0.003, 0.14, 0.58, 1.9; a
+# small model has little to spare. It grows with the square of the scale of the logits, so it depends on the
+# temperature that the guide's training ended with (guide/CARD.md).
+MOST: dict[Format, float] = {"q8": 0.005, "q4": 0.21, "q3": 0.92, "q2": 3.0}
 INFOS = {"cpu": cpu.describe(), "reference": reference.describe()}
 COMPUTED = [(device, quant) for device, info in INFOS.items() for quant in MOST if quant in info.formats]
 
