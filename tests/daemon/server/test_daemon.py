@@ -17,7 +17,7 @@ from llmd.server.daemon import Serving
 from llmd.server.engines.supervisor import Supervisor
 from tests.serving.http import chat, open_stream, send
 from tests.serving.model import write_model
-from tests.serving.running import MODEL, directories_below, running_daemon
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 LONG = {"max_tokens": 400, "ignore_eos": True}
 
@@ -149,6 +149,13 @@ def test_streams_keep_as_many_tokens_as_asked_for(
     assert kept == [7]
 
 
+def begin_drain(daemon: RunningDaemon) -> None:
+    """Shut the daemon down, and return once it says that it drains."""
+    daemon.shut_down()
+    while send(daemon, "GET", "/ready").status == 200:
+        pass
+
+
 def test_drain_lets_running_requests_finish_and_refuses_new_ones(
     home: Path, probes: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,9 +163,7 @@ def test_drain_lets_running_requests_finish_and_refuses_new_ones(
     with running_daemon(directories_below(home, probes), drain_s=20.0) as daemon:
         with open_stream(daemon, LONG) as reply:
             reply.readline()
-            daemon.shut_down()
-            while send(daemon, "GET", "/ready").status == 200:
-                pass
+            begin_drain(daemon)
             refused = chat(daemon)
             assert (refused.status, refused.error["code"]) == (503, "shutting_down")
             assert refused.headers["retry-after"] == "2"
@@ -178,9 +183,7 @@ def test_requests_can_be_cancelled_while_the_daemon_drains(home: Path, probes: P
     with running_daemon(directories_below(home, probes), drain_s=1000.0) as daemon:
         with open_stream(daemon, LONG) as reply:
             reply.readline()
-            daemon.shut_down()
-            while send(daemon, "GET", "/ready").status == 200:
-                pass
+            begin_drain(daemon)
             (running,) = send(daemon, "GET", "/llmd/requests").json["requests"]
             done = send(daemon, "POST", "/llmd/cancel", {"request_id": running["request_id"]})
             assert done.status == 200
