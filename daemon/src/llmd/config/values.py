@@ -30,7 +30,7 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
         subclass).
     """
     if isinstance(kind, inspect.VarTupleType) and isinstance(raw, str):
-        raw = [part.strip() for part in raw.split(",") if part.strip()]
+        raw = listed(raw)
     elif is_byte_size(kind) and isinstance(raw, str):
         raw = parse_bytes(raw)
     elif is_duration(kind) and isinstance(raw, str):
@@ -38,6 +38,11 @@ def decode(section: type[Struct], name: str, kind: inspect.Type, raw: Any) -> St
     if raw not in (choices := choices_of(kind)) and choices:
         raise ValueError(raw)
     return msgspec.convert({name: raw}, prepared(section), strict=False)
+
+
+def listed(text: str) -> list[str]:
+    """Return the values of a list that is written with commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def is_byte_size(kind: inspect.Type) -> bool:

@@ -55,5 +55,13 @@ def test_a_check_warns_of_absent_models_that_are_to_be_loaded(
             f"warning: {file}:2: load: there is no model 'guidx'; the nearest names are guide"
         )
         assert done.out.count("warning") == 1
-    monkeypatch.setenv("LLMD_LOAD", "guide, guidx")
+    monkeypatch.setenv("LLMD_LOAD", "guide, guidx,")
     assert "warning: LLMD_LOAD: load: there is no model 'guidx'" in llmd("config", "check").out
+
+
+def test_a_load_that_is_no_list_is_an_error_alone(llmd: Llmd, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("[server]\nload = 5\n")
+    done = llmd("config", "check", str(file))
+    assert (done.code, done.out.count("warning")) == (8, 0)
+    assert "server.load" in done.out

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from llmd.config.setting_values import SettingValue
     from llmd.registry.store import Store
 
-LOAD, ALIAS = "server.load", "server.alias"
-"""Settings that name models."""
 Models = Mapping[str, Iterable["Origin"]]
 """The origins of the settings of single models, by model."""
 
@@ -34,23 +32,25 @@ def models_of(values: Iterable[SettingValue]) -> Models:
     return models
 
 
-def absent_loads(load: Origin | None, alias: Origin | None, store: Store) -> list[ConfigError]:
-    """Return what to say about each model that is to be loaded at the start and is not found. ``load`` and
-    ``alias`` are the values of these settings, if they are set.
+def absent_loads(origins: Mapping[str, Origin], store: Store) -> list[ConfigError]:
+    """Return what to say about each model that is to be loaded at the start and is not found. ``origins`` are
+    the settings that are set, by name.
     """
-    aliases = {one.partition("=")[0] for one in _listed(alias)}
-    return [
-        error
-        for name in _listed(load)
-        if name not in aliases and load is not None and (error := _unfound(name, load, store)) is not None
-    ]
+    load = origins.get("server.load")
+    if load is None:
+        return []
+    aliases = {one.partition("=")[0] for one in _texts(origins.get("server.alias"))}
+    names = [name for name in _texts(load) if name not in aliases]
+    return [error for name in names if (error := _unfound(name, load, store)) is not None]
 
 
-def _listed(origin: Origin | None) -> list[str]:
-    """Return the texts of a list; in a variable or a file it may be one text."""
+def _texts(origin: Origin | None) -> list[str]:
+    """Return the texts of a list; a file may hold one text. What is no list is an error of its own."""
+    from llmd.config.values import listed
+
     value = origin.value if origin else ()
-    given = value.split(",") if isinstance(value, str) else value
-    return [one.strip() for one in given if isinstance(one, str)]
+    given = listed(value) if isinstance(value, str) else value
+    return [one for one in given if isinstance(one, str)] if isinstance(given, (list, tuple)) else []
 
 
 def _unfound(name: str, load: Origin, store: Store) -> ConfigError | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from llmd.api.errors import ConfigError
 from llmd.cli.composition import build_store
-from llmd.cli.config.absent_models import ALIAS, LOAD, absent_loads, absent_models, models_of
+from llmd.cli.config.absent_models import absent_loads, absent_models, models_of
 from llmd.cli.examples import examples
 from llmd.cli.failures import EXIT_CHECK_FAILED, failure_text
 from llmd.cli.output import show_json
@@ -71,9 +71,8 @@ def findings_of_file(file: Path) -> Findings:
     given = list(values_of_text(file, text, lambda _error: None))  # its errors are among those above
     missing = (missing_file(one.key, one.origin) for one in given)
     store = build_store(Directories.of(os.environ))
-    named = {one.key: one.origin for one in given}
-    warnings = absent_models(models_of(given), store)
-    warnings += absent_loads(named.get(LOAD), named.get(ALIAS), store)
+    origins = {one.key: one.origin for one in given if one.model is None}
+    warnings = [*absent_models(models_of(given), store), *absent_loads(origins, store)]
     return Findings([*errors, *filter(None, missing)], warnings, str(file))
 
 
@@ -92,9 +91,8 @@ def findings_of_sources() -> Findings:
     unknown = [ConfigError(f"{one.name} is not a setting", hint=one.hint) for one in settings.unknown]
     variables = [name for name in os.environ if name.startswith("LLMD_")]
     models = {name: own.values() for name, own in settings.models.items()}
-    origins = settings.origins
     return Findings(
         errors + unknown,
-        [*absent_models(models, store), *absent_loads(origins.get(LOAD), origins.get(ALIAS), store)],
+        [*absent_models(models, store), *absent_loads(settings.origins, store)],
         ", ".join([*map(str, files), *variables]) or "the defaults: nothing is set",
     )

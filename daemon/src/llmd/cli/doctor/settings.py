@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from llmd.cli.composition import build_store
-from llmd.cli.config.absent_models import ALIAS, LOAD, absent_loads, absent_models
+from llmd.cli.config.absent_models import absent_loads, absent_models
 from llmd.cli.doctor.check import Check, Surroundings, worst
 
 
@@ -34,8 +34,7 @@ def _faults(around: Surroundings) -> Iterator[Check]:
     for error in settings_without_effect(settings, store.derived):
         yield Check("settings", "warn", error.message, error.hint)
     models = {name: own.values() for name, own in settings.models.items()}
-    named = absent_loads(settings.origins.get(LOAD), settings.origins.get(ALIAS), store)
-    for absent in [*absent_models(models, store), *named]:
+    for absent in [*absent_models(models, store), *absent_loads(settings.origins, store)]:
         yield Check("settings", "warn", absent.message, absent.hint)
 
 
