@@ -17,6 +17,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from llmd.cli.service.launcher import TEMPORARY
+
 SYSTEMD = Path("/lib/systemd/systemd")
 POLL_S = 0.1
 BOOT_LIMIT_S = 120
@@ -99,6 +101,12 @@ def missing() -> str:
     if programs or not SYSTEMD.exists():
         return f"not installed: {', '.join(programs) or 'systemd'}"
     return "" if _cgroups() else "this machine has no unified control groups"
+
+
+def hidden() -> str:
+    """Return why no service of the system can run this checkout; empty if one can."""
+    found = [folder for folder in TEMPORARY if folder in Path(sys.executable).parents]
+    return f"a service of the system has a {found[0]} of its own, without this checkout" if found else ""
 
 
 @contextmanager

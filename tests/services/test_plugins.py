@@ -12,12 +12,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.packaging.made_wheels import make_plugin
-from tests.services.booted import Machine, booted, missing
+from tests.services.booted import Machine, booted, hidden, missing
 
 pytestmark = [
     pytest.mark.exhaustive,
     pytest.mark.timeout(600),
     pytest.mark.skipif(missing() != "", reason=missing()),
+    pytest.mark.skipif(hidden() != "", reason=hidden()),
 ]
 
 DIALECT = """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.booted import POLL_S, SYSTEMD, Machine, booted, missing
+from tests.services.booted import POLL_S, SYSTEMD, Machine, booted, hidden, missing
 from tests.serving.model import write_model
 
 pytestmark = [
@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(missing() != "", reason=missing()),
 ]
+OF_SYSTEM = pytest.mark.skipif(hidden() != "", reason=hidden())
 
 MODEL = "tiny"
 USER = "ann"
@@ -92,6 +93,7 @@ def stream(machine: Machine) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
+@OF_SYSTEM
 def test_a_service_from_its_installation_to_its_end(machine: Machine, model: Path) -> None:
     machine.write("/etc/llmd/config.toml", CONFIG.format(keep_alive="2s"))
     quick = QUICK.format(path=os.environ.get("PYTHONPATH", ""))
@@ -166,6 +168,7 @@ def test_a_service_from_its_installation_to_its_end(machine: Machine, model: Pat
     assert machine.run("ls", MODELS).split() == [MODEL]
 
 
+@OF_SYSTEM
 def test_an_installation_whose_daemon_does_not_start_says_why(machine: Machine) -> None:
     quick = QUICK.format(path=os.environ.get("PYTHONPATH", ""))
     machine.write("/etc/systemd/system/llmd.service.d/test.conf", quick)

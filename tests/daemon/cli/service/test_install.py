@@ -116,6 +116,11 @@ def test_a_program_that_other_users_cannot_reach_is_named(tmp_path: Path) -> Non
         check_reachable(str(program))
 
 
+def test_a_program_in_a_folder_of_which_the_service_has_its_own_is_named() -> None:
+    with pytest.raises(ConfigError, match="the service needs /tmp/llmd, but it has a /tmp of its own"):
+        check_reachable("/tmp/llmd")
+
+
 def test_the_agent_runs_this_installation_and_logs_to_the_file_that_rotates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

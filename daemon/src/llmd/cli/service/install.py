@@ -138,11 +138,11 @@ def agent(models: tuple[str, ...], config_file: Path | None) -> LaunchAgent:
 
 
 def check_reachable(program: str) -> None:
-    """Raises `ConfigError` if other users cannot run llmd, or the Python that runs it."""
+    """Raises `ConfigError` if the service of the system cannot run llmd, or the Python that runs it."""
     if found := unreachable_program((program, sys.executable)):
-        file, folder = found
+        file, reason = found
         raise ConfigError(
-            f"the service needs {file}, but other users may not enter {folder}",
+            f"the service needs {file}, but {reason}",
             hint="install llmd in a folder for all users, such as /opt/llmd, with a Python that all users may run,"
             " such as /usr/bin/python3",
         )

@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import Distribution, distribution
+from itertools import product
 from pathlib import Path
 
 from llmd.host.names import CORE_DISTRIBUTION
 
 SCRIPT = "llmd"
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nothing is written there
+"""Folders of which the service of the system has its own (``PrivateTmp`` in its unit)."""
 
 
 def launcher(installed: Distribution | None = None) -> tuple[str, ...]:
@@ -29,10 +32,17 @@ def launcher(installed: Distribution | None = None) -> tuple[str, ...]:
     return (sys.executable, "-m", "llmd.cli.main")
 
 
-def unreachable_program(programs: Sequence[str]) -> tuple[Path, Path] | None:
-    """Return the first program that other users cannot reach (links are followed), and the first folder above
-    it that they may not enter; None if there is none.
+def unreachable_program(programs: Sequence[str]) -> tuple[Path, str] | None:
+    """Return the first program that the service of the system cannot reach, and why; None if there is none.
+
+    Links are followed.
     """
-    files = [Path(one).resolve() for one in programs]
-    parents = [(file, parent) for file in files for parent in reversed(file.parents)]
-    return next((found for found in parents if not found[1].stat().st_mode & 0o001), None)
+    for program in programs:
+        path, file = Path(program).absolute(), Path(program).resolve()
+        for folder in reversed(file.parents):
+            if not folder.stat().st_mode & 0o001:
+                return file, f"other users may not enter {folder}"
+        for found, folder in product((path, file), TEMPORARY):
+            if folder in found.parents:
+                return found, f"it has a {folder} of its own"
+    return None
