@@ -86,7 +86,9 @@ def test_its_wheels_replace_those_of_the_workspace_without_an_index(
     ours = shutil.ignore_patterns("llmd_*")
     shutil.copytree(wheelhouse, others, ignore=ours)
     environment = Environment(tmp_path / "tools" / "llmd-daemon")
-    variables = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "programs")}
+    # The home of the environment is its own folder: uv's cache there would look like a broken environment.
+    folders = {"UV_CACHE_DIR": "cache", "UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "programs"}
+    variables = {name: str(tmp_path / folder) for name, folder in folders.items()}
     links = [f"--find-links={folder}" for folder in (release, others)]
     plugins = [f"--with=llmd-{name}" for name in ("backend-cpu", "transport", "tui")]
     subprocess.run(
