@@ -15,7 +15,7 @@ from tests.serving.running import MODEL, RunningDaemon
 
 
 def ask(daemon: RunningDaemon, request_id: str) -> Reply:
-    fields = {"model": MODEL, "prompt": "my secret", "max_tokens": 2}
+    fields = {"model": MODEL, "prompt": "my secret", "max_tokens": 2, "ignore_eos": True}
     return send(daemon, "POST", "/v1/completions", fields, {"x-request-id": request_id})
 
 
