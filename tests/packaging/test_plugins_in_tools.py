@@ -105,12 +105,13 @@ def test_installs_from_each_source_and_uninstalls(
         "path": str(tmp_path / "project"),
         "wheel": str(make_plugin(index, "llmd-command-made", "0.1.0", name="made")),
     }
+    frozen = "==0.1.0" if source == "index" else f" @ file://{targets[source]}"
     user.llmd("plugins", "new", "command", "made", "--path", targets["path"])
     done = user.llmd("plugins", "install", targets[source])
     assert done.returncode == 0, done.stderr
     assert "✓ made (llmd-command-made 0.1.0): command made" in done.stdout
     assert tool[1] in done.stderr
-    assert "llmd-command-made==0.1.0" in user.freeze()
+    assert f"llmd-command-made{frozen}" in user.freeze()
     assert user.llmd("plugins", "uninstall", "made").returncode == 0
 
 
