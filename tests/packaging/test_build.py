@@ -12,6 +12,8 @@ from tests.environments import Environment
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
+COMPILES = pytest.mark.timeout(1800)
+"""Compiling takes minutes of two processors, and several times as long where other tests use them."""
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def sources(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     [
         ("daemon", "llmd_daemon"),
         # Set-up has just compiled the same sources, though not in isolation.
-        pytest.param("plugins/backend_cpu", "llmd_backend_cpu", marks=pytest.mark.exhaustive),
+        pytest.param("plugins/backend_cpu", "llmd_backend_cpu", marks=[pytest.mark.exhaustive, COMPILES]),
         ("plugins/transport", "llmd_transport"),
     ],
     indirect=["sources"],
