@@ -3,10 +3,10 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools bench examples guide tests)
-NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
+NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'plugins/*/src/*/kernels/*.cu' 'plugins/*/src/*/kernels/*.cuh' 'tests/cuda/*.cpp' 'tests/cuda/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts pictures oracle guide guide-continue guide-eval
+.PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts gpu-check pictures oracle guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,7 +35,7 @@ check: test-setup  ## check formatting, lint, types, imports, sizes, mirrors, na
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
 	@$(RUN) -m tools.native_warnings g++
 	@$(RUN) -m mypy --no-error-summary $(SOURCES)
-	@.venv/bin/lint-imports --no-logo
+	@PYTHONPATH=plugins/backend_cuda/src .venv/bin/lint-imports --no-logo
 	@$(RUN) -m tools.sizes
 	@$(RUN) -m tools.mirrors
 	@$(RUN) -m tools.names
@@ -69,6 +69,9 @@ bench-serve: setup .bench-llama-cpp/.made  ## compare the daemon with llama.cpp'
 
 bench-starts: setup .bench-llama-cpp/.made  ## compare start times with llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
 	@$(RUN) -m bench.starts $(OPTIONS)
+
+gpu-check: setup  ## check and measure a card; OPTIONS="--device cuda:0 --rounds 5"
+	@$(RUN) -m bench.gpu_check $(OPTIONS)
 
 pictures: setup  ## make the pictures of docs/tui.md, in a real terminal over a real daemon
 	@$(PYTHON) -m tools.system_packages exhaustive

@@ -120,6 +120,7 @@ SHAPES = {
         Shape("llama-1b", 2048, 16, 32, 8, 64, 8192, 32000),
         Shape("llama-100m", 768, 12, 12, 4, 64, 2048, 16000),
         Shape("qwen3-4b", 2560, 36, 32, 8, 128, 9728, 151936, family="qwen3", rope_theta=1e6),
+        Shape("llama-8b", 4096, 32, 32, 8, 128, 14336, 128256, tied=False, context=8192, rope_theta=5e5),
         Shape("phi-4-mini", 3072, 32, 24, 8, 128, 8192, 200064, family="phi3", rotary=0.75),
     )
 }

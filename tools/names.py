@@ -17,6 +17,7 @@ from typing import NamedTuple
 SOURCES = (
     "daemon/src",
     "plugins/backend_cpu/src",
+    "plugins/backend_cuda/src",
     "plugins/transport/src",
     "tui/src",
     "examples/backend_example/src",

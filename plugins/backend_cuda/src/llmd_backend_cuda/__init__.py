@@ -1,0 +1,1 @@
+"""The CUDA backend: kernels compiled at run time for NVIDIA GPUs."""

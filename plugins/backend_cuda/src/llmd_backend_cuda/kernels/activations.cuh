@@ -1,0 +1,24 @@
+// Elementwise activations, by their index in llmd.api.encoding.ACTIVATIONS.
+#pragma once
+
+#include "gpu.cuh"
+
+enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH };
+
+// `threshold` is that of llmd.api.Glu: lower values of RELU become 0.
+DEVICE float activate(int activation, float z, float threshold) {
+    switch (activation) {
+        case SILU:
+            return z / (1.0f + expf(-z));
+        case GELU:
+            return 0.5f * z * erfcf(-0.70710678118654752f * z);
+        case GELU_TANH:
+            return 0.5f * z * (1.0f + tanhf(0.7978845608028654f * (z + 0.044715f * z * z * z)));
+        case RELU2:
+            return z > 0.0f ? z * z : 0.0f;
+        case RELU:
+            return z > 0.0f && z >= threshold ? z : 0.0f;
+        default:
+            return tanhf(z);
+    }
+}

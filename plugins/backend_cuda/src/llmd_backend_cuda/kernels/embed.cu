@@ -1,0 +1,62 @@
+// embed: out[r] = table[index[r]] * scale
+//
+//   index  [rows]            the token, position or token type of each row
+//   table  [entries, width]  f32, f16 or bf16 (FORMAT 0, 1, 2), used with their exact values
+//   out    [rows, width]     f32: the product with the scale in float64, rounded once
+//   work   a thread makes VECTOR neighbouring elements of a row: 4, or 1 if rows are not aligned.
+//          Block x has row x
+//   speed  bound by the launch for few rows, else by the memory that `out` is written to
+
+#include "gpu.cuh"
+
+#ifndef FORMAT
+#define FORMAT 0
+#define VECTOR 4
+#define SCALED 1
+#endif
+
+#if FORMAT == 0
+typedef float Stored;
+#else
+typedef u16 Stored;
+#endif
+
+// Neighbouring elements that are read and written by one instruction.
+struct alignas(VECTOR * sizeof(Stored)) Entries {
+    Stored at[VECTOR];
+};
+struct alignas(VECTOR * sizeof(float)) Elements {
+    float at[VECTOR];
+};
+
+struct Args {
+    const i32* index;
+    const void* table;
+    float* out;
+    double scale;
+    i32 width;
+};
+
+DEVICE float value_of(Stored stored) {
+#if FORMAT == 0
+    return stored;
+#elif FORMAT == 1
+    return from_half(stored);
+#else
+    return float_of((u32)stored << 16);
+#endif
+}
+
+KERNEL embed(Args args) {
+    const int row = block_x();
+    const int column = (block_y() * num_threads() + thread_index()) * VECTOR;
+    if (column >= args.width) return;
+    const Stored* entry = (const Stored*)args.table + (i64)args.index[row] * args.width;
+    const Entries found = *(const Entries*)(entry + column);
+    Elements scaled;
+    for (int i = 0; i < VECTOR; ++i) {
+        const float value = value_of(found.at[i]);
+        scaled.at[i] = SCALED ? (float)(value * args.scale) : value;
+    }
+    *(Elements*)(args.out + (i64)row * args.width + column) = scaled;
+}

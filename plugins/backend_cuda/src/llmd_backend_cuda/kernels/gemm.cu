@@ -1,0 +1,230 @@
+// outs[n] = epilogue(x[n] W^T) for more than 8 rows x, which round_rows has rounded to float16. See gemv.cu
+// for the formula; its matrices, outputs and order of sums are the same, so that a row has the same bits.
+//
+// A block takes 128 weight rows and ROWS rows of x. x passes through shared memory in stages of STAGE_CHUNKS
+// chunks, of which STAGES - 1 are on their way. Each warp reads the weights of its own tiles from global
+// memory, a stage ahead, and turns them into float16 in registers. With ROWS 16 and 32 a warp has 1 tile and
+// all rows; with 64 and 128, 2 tiles and half of the rows.
+//
+//   SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by
+//   the tensor cores. SPLIT 1: grid z is the slice; a block writes its sums to `partials`
+//   [slice][row][column], and add_slices writes the
+//            outputs. For few rows, where a block for each 128 weight rows would leave most of the device
+//            idle.
+#include "rows.cuh"
+#include "weights.cuh"
+
+constexpr int WARPS = 8;
+constexpr int THREADS = WARPS * WARP;
+constexpr int WARPS_OUT = ROWS <= 32 ? 8 : 4;
+constexpr int WARPS_ROWS = WARPS / WARPS_OUT;
+constexpr int TILES = 8 / WARPS_OUT;                // of a warp
+constexpr int N_TILES = ROWS / WARPS_ROWS / 8;      // of a warp
+constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;  // whose products do not wait for each other
+constexpr int STAGES = ROWS == 128 ? 3 : 4;
+constexpr int STAGE_CHUNKS = ROWS <= 16 ? 4 : 2;
+constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;                 // blocks that a processor has registers for
+constexpr int STAGE_STRIDE = STAGE_CHUNKS * CHUNK * 2 + 64;  // bytes between rows
+constexpr int STAGE_BYTES = ROWS * STAGE_STRIDE;
+
+struct Args {
+    const u8* x;  // float16 [num_rows, padded_width]
+    i32 num_rows;
+    i32 num_columns;  // of all outputs
+    float* partials;
+    Output outputs[MATRICES];
+    Matrix matrices[MATRICES];
+};
+
+// A stage: `count` chunks from `chunk` on, which end a slice if `ends`.
+struct Stage {
+    int slice, chunk, count;
+    bool ends;
+};
+
+DEVICE Stage stage_at(int slice, int chunk, int chunks) {
+    const int left = slice_start(slice + 1, chunks) - chunk;
+    return {slice, chunk, left < STAGE_CHUNKS ? left : STAGE_CHUNKS, left <= STAGE_CHUNKS};
+}
+
+DEVICE Stage next_stage(const Stage& stage, int chunks) {
+    if (!stage.ends) return stage_at(stage.slice, stage.chunk + STAGE_CHUNKS, chunks);
+    return stage_at(stage.slice + 1, slice_start(stage.slice + 1, chunks), chunks);
+}
+
+DEVICE void copy_stage(const Args& args, const Stage& stage, int first_row, int chunks, u8* to) {
+    constexpr int CHUNK_PIECES = CHUNK * 2 / 16, PIECES = STAGE_CHUNKS * CHUNK_PIECES;
+#pragma unroll
+    for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
+        const int place = i * THREADS + thread_index(), row = place / PIECES, piece = place % PIECES;
+        if (piece < stage.count * CHUNK_PIECES && first_row + row < args.num_rows) {
+            const i64 chunk = (i64)(first_row + row) * chunks + stage.chunk;
+            copy_16(to + row * STAGE_STRIDE + piece * 16, args.x + chunk * (CHUNK * 2) + piece * 16);
+        }
+    }
+}
+
+typedef float Sums[TILES][N_TILES][4];
+
+// sums += the products of a chunk; `x` is where the chunk begins in shared memory for row g of the warp's
+// first n-tile.
+DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const u8* x, u32 ones) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        u32 a[2][TILES][4];
+#pragma unroll
+        for (int k_tile = 0; k_tile < 2; ++k_tile) {
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile)
+                weight_tile(a[k_tile][tile], codes[tile], half, k_tile, ones);
+        }
+#pragma unroll
+        for (int first = 0; first < N_TILES; first += N_GROUP) {
+            u32 b[N_GROUP][2][2];
+#pragma unroll
+            for (int n = 0; n < N_GROUP; ++n) {
+                const Words4 words = *(const Words4*)(x + (first + n) * 8 * STAGE_STRIDE + half * CHUNK);
+                b[n][0][0] = words.x, b[n][0][1] = words.y, b[n][1][0] = words.z, b[n][1][1] = words.w;
+            }
+#pragma unroll
+            for (int k_tile = 0; k_tile < 2; ++k_tile) {
+#pragma unroll
+                for (int n = 0; n < N_GROUP; ++n) {
+#pragma unroll
+                    for (int tile = 0; tile < TILES; ++tile)
+                        multiply_tile(sums[tile][first + n], a[k_tile][tile], b[n][k_tile]);
+                }
+            }
+        }
+    }
+}
+
+// Load the weights of a chunk of a stage, if it has as many.
+DEVICE void load_slot(Codes (&codes)[TILES], const Tile (&tiles)[TILES], int num_tiles, const Stage& stage,
+                      int slot) {
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+        if (slot < stage.count && tile < num_tiles) load_codes(codes[tile], tiles[tile], stage.chunk + slot);
+    }
+}
+
+// Add the sums of a slice to the totals, and begin the next slice. A thread's totals are THREADS floats
+// apart: in registers there is no room for them.
+DEVICE void end_slice(float* totals, Sums& sums, bool is_first) {
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+        for (int n = 0; n < N_TILES; ++n) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                float& total = totals[((tile * N_TILES + n) * 4 + i) * THREADS];
+                total = is_first ? sums[tile][n][i] : total + sums[tile][n][i];
+                sums[tile][n][i] = 0.0f;
+            }
+        }
+    }
+}
+
+KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
+    DYNAMIC_SHARED(shared);
+    const int lane = lane_index(), g = lane / 4, t = lane % 4;
+    const int warp_out = warp_index() % WARPS_OUT, warp_rows = warp_index() / WARPS_OUT;
+    const int first_row = block_x() * ROWS;
+    int matrix = 0, first_tile = block_y() * 8, first_column = 0;
+    while (matrix + 1 < MATRICES && first_tile >= (args.outputs[matrix].tiles + 7) / 8 * 8) {
+        first_tile -= (args.outputs[matrix].tiles + 7) / 8 * 8;
+        first_column += args.outputs[matrix].width;
+        ++matrix;
+    }
+    const Matrix& m = args.matrices[matrix];
+    const Output& output = args.outputs[matrix];
+    const int chunks = m.chunks;
+    const int last_slice = SPLIT ? block_z() + 1 : SLICES;
+    first_tile += warp_out * TILES;
+    allow_next_kernel();
+    Tile tiles[TILES];
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) tiles[tile] = tile_at(m, first_tile + tile);
+    const int num_tiles =
+        output.tiles - first_tile;  // of this warp; others have no weights and are not written
+    const u32 ones = 0x00010001 + (args.num_rows >> 24);
+
+    const int first_slice = SPLIT ? block_z() : 0;
+    Stage now = stage_at(first_slice, slice_start(first_slice, chunks), chunks), ahead = now;
+    Codes codes[STAGE_CHUNKS][TILES];
+#pragma unroll
+    for (int slot = 0; slot < STAGE_CHUNKS; ++slot) load_slot(codes[slot], tiles, num_tiles, now, slot);
+    wait_for_previous_kernel();
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; ++i) {
+        if (ahead.slice < last_slice) {
+            copy_stage(args, ahead, first_row, chunks, shared + i * STAGE_BYTES);
+            ahead = next_stage(ahead, chunks);
+        }
+        commit_copies();
+    }
+    Sums sums = {};
+    float* totals = (float*)(shared + STAGES * STAGE_BYTES) + thread_index();
+    int buffer = 0;
+    while (now.slice < last_slice) {
+        wait_for_copies<STAGES - 2>();
+        block_barrier();
+        if (ahead.slice < last_slice) {
+            const int to = buffer + STAGES - 1;
+            copy_stage(args, ahead, first_row, chunks,
+                       shared + (to < STAGES ? to : to - STAGES) * STAGE_BYTES);
+            ahead = next_stage(ahead, chunks);
+        }
+        commit_copies();
+        const u8* x = shared + buffer * STAGE_BYTES + (warp_rows * N_TILES * 8 + g) * STAGE_STRIDE + 16 * t;
+        Stage next = next_stage(now, chunks);
+        if (next.slice >= last_slice) next.count = 0;
+#pragma unroll
+        for (int slot = 0; slot < STAGE_CHUNKS; ++slot) {
+            if (slot < now.count) multiply_chunk(sums, codes[slot], x + slot * (CHUNK * 2), ones);
+            load_slot(codes[slot], tiles, num_tiles, next, slot);
+        }
+        if (!SPLIT && now.ends) end_slice(totals, sums, now.slice == 0);
+        now = next;
+        buffer = buffer + 1 < STAGES ? buffer + 1 : 0;
+    }
+    wait_for_copies<0>();
+
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+        for (int n = 0; n < N_TILES; ++n) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int column = (first_tile + tile) * TILE + g + i / 2 * 8;
+                const int row = first_row + (warp_rows * N_TILES + n) * 8 + 2 * t + i % 2;
+                if (column >= output.width || row >= args.num_rows) continue;
+                if (SPLIT) {
+                    args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + first_column +
+                                  column] = sums[tile][n][i];
+                } else {
+                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS], row, column);
+                }
+            }
+        }
+    }
+}
+
+#if SPLIT
+// Grid x: 256 columns, grid y: a row.
+KERNEL BOUNDS(256, 4) add_slices(IN_PLACE const Args args) {
+    allow_next_kernel();
+    wait_for_previous_kernel();
+    int column = block_x() * 256 + thread_index();
+    if (column >= args.num_columns) return;
+    const float* partial = args.partials + (i64)block_y() * args.num_columns + column;
+    float total = partial[0];
+#pragma unroll
+    for (int slice = 1; slice < SLICES; ++slice)
+        total += partial[(i64)slice * args.num_rows * args.num_columns];
+    int matrix = 0;
+    while (matrix + 1 < MATRICES && column >= args.outputs[matrix].width)
+        column -= args.outputs[matrix++].width;
+    write_output(args.outputs[matrix], total, block_y(), column);
+}
+#endif

@@ -1,0 +1,142 @@
+// outs[n] = epilogue(x[n] W^T) for 1 to 8 rows x: the matrices of a decode step, bound by reading the
+// weights.
+//
+//   x [rows, in] float32, normalised first if there is a norm, then rounded to float16
+//   W [out, in] as in weights.cuh; up to 4 matrices with the same input and format, one output each
+//   epilogue: + bias, or residual + scale * (...), or softcap(scale * ... + bias) for logits;
+//   with PAIR 1: activation(first) * second of two matrices (a gated feed-forward)
+//
+// A block has 8 warps. It takes tiles of 16 weight rows in turn; each warp reads one eighth of the columns (a
+// slice), with DEPTH chunks in flight, those of the next tile while the block adds up this one. Tensor cores
+// multiply 16 weight rows by 8 rows of x, of which those that do not exist are not written. The sums of the
+// slices are added in order. gemm.cu adds in the same order, so that a row has the same bits there.
+#include "rows.cuh"
+#include "weights.cuh"
+
+constexpr int THREADS = SLICES * WARP;
+constexpr int STREAMS = PAIR ? 2 : 1;
+
+struct Args {
+    Rows x;
+    i32 num_rows;   // at most 8
+    i32 num_items;  // tiles, or pairs of tiles
+    Output outputs[MATRICES];
+    Matrix matrices[MATRICES];
+};
+
+// The matrix and the tile in it of an item.
+struct Place {
+    int matrix, tile;
+};
+
+DEVICE Place place_of(const Args& args, int item) {
+    Place place = {0, item};
+    while (!PAIR && place.matrix + 1 < MATRICES && place.tile >= args.outputs[place.matrix].tiles) {
+        place.tile -= args.outputs[place.matrix].tiles;
+        ++place.matrix;
+    }
+    return place;
+}
+
+DEVICE void find_tiles(const Args& args, Tile (&tiles)[STREAMS], Place place) {
+#pragma unroll
+    for (int s = 0; s < STREAMS; ++s) tiles[s] = tile_at(args.matrices[PAIR ? s : place.matrix], place.tile);
+}
+
+DEVICE void load_streams(Codes (&codes)[STREAMS], const Tile (&tiles)[STREAMS], int chunk) {
+#pragma unroll
+    for (int s = 0; s < STREAMS; ++s) load_codes(codes[s], tiles[s], chunk);
+}
+
+// sums += the products of a chunk; `x` is where the lane's row of x begins the chunk in shared memory.
+DEVICE void multiply_chunk(float (&sums)[STREAMS][4], const Codes (&codes)[STREAMS], const u8* x, u32 ones) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const Words4 words = *(const Words4*)(x + half * CHUNK);
+        const u32 b[2][2] = {{words.x, words.y}, {words.z, words.w}};
+#pragma unroll
+        for (int k_tile = 0; k_tile < 2; ++k_tile) {
+#pragma unroll
+            for (int s = 0; s < STREAMS; ++s) {
+                u32 a[4];
+                weight_tile(a, codes[s], half, k_tile, ones);
+                multiply_tile(sums[s], a, b[k_tile]);
+            }
+        }
+    }
+}
+
+KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
+    DYNAMIC_SHARED(shared);
+    SHARED float parts[STREAMS][SLICES][TILE * 8];
+    const int lane = lane_index(), warp = warp_index(), g = lane / 4, t = lane % 4;
+    const int chunks = args.matrices[0].chunks;
+    const int first = slice_start(warp, chunks), last = slice_start(warp + 1, chunks);
+
+    allow_next_kernel();
+    Codes codes[DEPTH][STREAMS];
+    int item = block_x();
+    Place place = place_of(args, item);
+    Tile tiles[STREAMS];
+    find_tiles(args, tiles, place);
+#pragma unroll
+    for (int slot = 0; slot < DEPTH; ++slot) {
+        if (first + slot < last) load_streams(codes[slot], tiles, first + slot);
+    }
+    wait_for_previous_kernel();
+    stage_rows(args.x, 0, args.num_rows, chunks * CHUNK, shared, row_stride(chunks * CHUNK), &parts[0][0][0]);
+    block_barrier();
+    // Lanes without a row take another one: what they multiply is never written.
+    const int row_of_lane = g < args.num_rows ? g : 0;
+    const u8* x = shared + row_of_lane * row_stride(chunks * CHUNK) + 16 * t;
+    const u32 ones = 0x00010001 + (args.num_rows >> 16);
+
+    while (item < args.num_items) {
+        float sums[STREAMS][4] = {};
+        for (int chunk = first; chunk < last; chunk += DEPTH) {
+#pragma unroll
+            for (int slot = 0; slot < DEPTH; ++slot) {
+                if (chunk + slot >= last) break;
+                multiply_chunk(sums, codes[slot], x + (chunk + slot) * (2 * CHUNK), ones);
+                if (chunk + slot + DEPTH < last) load_streams(codes[slot], tiles, chunk + slot + DEPTH);
+            }
+        }
+        const Place done = place;
+        item += grid_x();
+        if (item < args.num_items) {
+            place = place_of(args, item);
+            find_tiles(args, tiles, place);
+#pragma unroll
+            for (int slot = 0; slot < DEPTH; ++slot) {
+                if (first + slot < last) load_streams(codes[slot], tiles, first + slot);
+            }
+        }
+        // Element (weight row, row of x) of a tile is at weight row + 16 * row of x.
+#pragma unroll
+        for (int s = 0; s < STREAMS; ++s) {
+            float* part = parts[s][warp];
+            part[g + TILE * (2 * t)] = sums[s][0], part[g + TILE * (2 * t + 1)] = sums[s][1];
+            part[g + 8 + TILE * (2 * t)] = sums[s][2], part[g + 8 + TILE * (2 * t + 1)] = sums[s][3];
+        }
+        block_barrier();
+        const int element = thread_index(), row = element / TILE, column = done.tile * TILE + element % TILE;
+        const Output& output = args.outputs[done.matrix];
+        if (row < args.num_rows && column < output.width) {
+            float totals[STREAMS];
+#pragma unroll
+            for (int s = 0; s < STREAMS; ++s) {
+                totals[s] = parts[s][0][element];
+                for (int slice = 1; slice < SLICES; ++slice) totals[s] += parts[s][slice][element];
+            }
+            if (PAIR) {
+                const float gate =
+                    activate(output.activation, biased(output, totals[0], column), output.threshold);
+                output.out[(i64)row * output.width + column] =
+                    gate * biased(args.outputs[1], totals[STREAMS - 1], column);
+            } else {
+                write_output(output, totals[0], row, column);
+            }
+        }
+        block_barrier();
+    }
+}

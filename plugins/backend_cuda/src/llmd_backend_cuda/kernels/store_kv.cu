@@ -1,0 +1,116 @@
+// store_kv: store keys and values in the KV memory; in the same launch, rotate queries and keys as rope.cu
+//
+//   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
+//   then
+//            stored. Without q, only keys and values are stored; with no pairs, they are not rotated
+//   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
+//   a
+//            block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
+//            dimensions at once
+//   speed    bound by latency for few rows, and by the many small stores of values for many rows
+//
+// copy_blocks: copy blocks in the given order, of which one may copy what another has just written
+//
+//   work     each thread copies the same 16 bytes of all blocks, so that its own order is that of the copies
+//
+// Macros: those of kv_layout.cuh.
+#include "kv_layout.cuh"
+#include "kv_rotation.cuh"
+#include "step.cuh"
+
+constexpr int WARPS = 4;
+constexpr int THREADS = WARPS * WARP;
+
+struct Rotation {
+    const double* inv_freq;
+    i32 pairs;
+    float factor;
+    i32 interleaved;
+};
+
+struct Args {
+    Step step;
+    KVMemory memory;
+    const float* q;
+    const float* k;
+    const float* v;
+    float* q_out;
+    Rotation q_rotation;
+    Rotation k_rotation;
+    i32 heads;  // of queries; 0: there are none
+};
+
+DEVICE void fill_turns(Turn* turns, const Rotation& rotation, int position) {
+    for (int i = thread_index(); i < rotation.pairs; i += THREADS) {
+        turns[i] = turn_by(position, rotation.inv_freq[i], rotation.factor);
+    }
+}
+
+// Write a head to `out`, rotated.
+DEVICE void rotate(float* out, const float* x, const Rotation& rotation, const Turn* turns) {
+    for (int i = lane_index(); i < rotation.pairs; i += WARP) {
+        const Pair pair = pair_at(i, rotation.pairs, rotation.interleaved);
+        const float u = x[pair.first], v = x[pair.second];
+        out[pair.first] = turned_first(u, v, turns[i]);
+        out[pair.second] = turned_second(u, v, turns[i]);
+    }
+    for (int i = 2 * rotation.pairs + lane_index(); i < HEAD_DIM; i += WARP) out[i] = x[i];
+}
+
+DEVICE void store_head(u8* head, bool is_key, int position, const float* x) {
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab) {
+        const int dim = slab * SLAB + lane_index();
+        store_slab(head, is_key, position % BLOCK_LEN, slab, dim < HEAD_DIM ? x[dim] : 0.0f);
+    }
+}
+
+KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
+    SHARED Turn turns[2][HEAD_DIM / 2 + 1];  // of queries and keys
+    SHARED float rotated[WARPS][DIM];
+    allow_next_kernel();
+    wait_for_previous_kernel();
+    const int row = block_x();
+    if (row >= args.step.counts[0]) return;
+    const int kv_heads = args.memory.kv_heads, first_key = args.heads, first_value = args.heads + kv_heads;
+    const int first = block_y() * WARPS, n = first + warp_index();
+    const int position = args.step.positions[row], sequence = args.step.sequences[row];
+    const int block = args.memory.block_table[(i64)sequence * args.memory.table_width + position / BLOCK_LEN];
+    if (first < first_key) fill_turns(turns[0], args.q_rotation, position);
+    if (first < first_value && first + WARPS > first_key) fill_turns(turns[1], args.k_rotation, position);
+    block_barrier();
+    if (n < first_key) {
+        const i64 at = ((i64)row * args.heads + n) * HEAD_DIM;
+        rotate(args.q_out + at, args.q + at, args.q_rotation, turns[0]);
+    } else if (n < first_value + kv_heads) {
+        const bool is_key = n < first_value;
+        const int kv_head = n - (is_key ? first_key : first_value);
+        const float* x = (is_key ? args.k : args.v) + ((i64)row * kv_heads + kv_head) * HEAD_DIM;
+        if (is_key && args.k_rotation.pairs) {
+            rotate(rotated[warp_index()], x, args.k_rotation, turns[1]);
+            warp_barrier();
+            x = rotated[warp_index()];
+        }
+        store_head(head_of(args.memory, kv_head) + block * args.memory.block_bytes, is_key, position, x);
+    }
+}
+
+struct CopyArgs {
+    u8* blocks;
+    i64 block_bytes;
+    const i32* count;
+    const i32* copies;  // [count, 3]: group, source, target
+    i32 group;
+};
+
+KERNEL BOUNDS(256, 1) copy_blocks(CopyArgs args) {
+    const i64 at = ((i64)block_x() * num_threads() + thread_index()) * 16;
+    if (at >= args.block_bytes) return;
+    const int count = args.count[0];
+    for (int n = 0; n < count; ++n) {
+        const i32* copy = args.copies + 3 * n;
+        if (copy[0] != args.group) continue;
+        *(Words4*)(args.blocks + copy[2] * args.block_bytes + at) =
+            *(const Words4*)(args.blocks + copy[1] * args.block_bytes + at);
+    }
+}

@@ -1,0 +1,227 @@
+"""Weights that rows are multiplied by, in the layout of ``kernels/weights.cuh``."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, GroupScales, Weight, WeightData
+from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
+
+TILE = 16
+"""Weight rows of a tile."""
+
+CHUNK = 64
+"""Columns of a chunk."""
+
+_STAGING_BYTES = 64 << 20
+"""At most this much of a matrix is on the device in the layout of the file."""
+
+_WARPS = 8
+
+
+class MatrixForm(msgspec.Struct, frozen=True):
+    """What kernels are compiled for."""
+
+    bits: int
+    """Bits of a code; 16: float16 without scales."""
+    group: int = 0
+    """Columns that share a scale; 0: one scale for a row."""
+    minimum: bool = False
+    """Whether groups have minimums."""
+    zero: int = 0
+    """Subtracted from codes."""
+
+    @classmethod
+    def of(cls, name: Format, width: int) -> Self:
+        """Return the form of a format in rows of ``width`` elements."""
+        if name in PLAIN_FORMATS:
+            return cls(16)
+        form = INTEGER_FORMATS[name]
+        group = form.row_group_size(width) if form.group_size else 0
+        return cls(form.bits, group, form.has_minimum, form.zero)
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """Macros of the kernels."""
+        return {"BITS": self.bits, "GROUP": self.group, "MINIMUM": int(self.minimum), "ZERO": self.zero}
+
+    @property
+    def low_bits(self) -> int:
+        """Bits of a code in the first array."""
+        return {6: 4, 5: 4, 3: 2}.get(self.bits, self.bits)
+
+    @property
+    def high_bits(self) -> int:
+        """Bits of a code in the second array."""
+        return self.bits - self.low_bits
+
+
+CLAIMED_FORMATS: tuple[Format, ...] = (
+    *PLAIN_FORMATS,
+    *(name for name, form in INTEGER_FORMATS.items() if not form.book and not form.outliers),
+)
+"""Formats that the kernels decode. Others arrive as ``f16``."""
+
+
+class MatrixArgs(ctypes.Structure):
+    """``struct Matrix`` of ``kernels/weights.cuh``."""
+
+    _fields_ = (
+        ("low", ctypes.c_void_p),
+        ("high", ctypes.c_void_p),
+        ("scales", ctypes.c_void_p),
+        ("minimums", ctypes.c_void_p),
+        ("chunks", ctypes.c_int32),
+        ("groups", ctypes.c_int32),
+    )
+
+
+class _PackArgs(ctypes.Structure):
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("low", ctypes.c_void_p),
+        ("high", ctypes.c_void_p),
+        ("out", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("first_tile", ctypes.c_int32),
+        ("tiles", ctypes.c_int32),
+        ("chunks", ctypes.c_int32),
+    )
+
+
+class MatrixSize(msgspec.Struct, frozen=True):
+    """The bytes of a matrix on the device."""
+
+    form: MatrixForm
+    out: int
+    """Rows of the matrix: elements of an output row."""
+    width: int
+    """Columns: elements of an input row."""
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of 16 rows, the last one padded."""
+        return -(-self.out // TILE)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of 64 columns in a tile, the last one padded."""
+        return -(-self.width // CHUNK)
+
+    @property
+    def groups(self) -> int:
+        """Groups of a row."""
+        return -(-self.width // self.form.group) if self.form.group else 1
+
+    def plane_bytes(self, bits: int) -> int:
+        """Return the bytes of the array of the codes' low or high bits."""
+        return self.tiles * self.chunks * TILE * CHUNK * bits // 8
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of the scales, and of the minimums if there are any."""
+        return 0 if self.form.bits == 16 else self.tiles * self.groups * TILE * 2
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of everything."""
+        scales = self.scale_bytes * (1 + self.form.minimum)
+        return self.plane_bytes(self.form.low_bits) + self.plane_bytes(self.form.high_bits) + scales
+
+
+def matrix_size(weight: Weight) -> MatrixSize:
+    """Return the size of a weight ``[out, in]``."""
+    out, width = weight.ref.view_shape
+    return MatrixSize(MatrixForm.of(weight.format, width), out, width)
+
+
+class DeviceMatrix:
+    """A matrix in device memory."""
+
+    def __init__(self, runtime: Runtime, size: MatrixSize) -> None:
+        """Take the memory; its contents are undefined.
+
+        Raises:
+            MemoryBudgetError: there is not enough memory.
+        """
+        self.size = size
+        form = size.form
+        self.low = runtime.allocate(size.plane_bytes(form.low_bits))
+        self.high = runtime.allocate(size.plane_bytes(form.high_bits)) if form.high_bits else None
+        self.scales = runtime.allocate(size.scale_bytes) if size.scale_bytes else None
+        self.minimums = runtime.allocate(size.scale_bytes) if form.minimum else None
+
+    @property
+    def args(self) -> MatrixArgs:
+        """The matrix for kernels."""
+        return MatrixArgs(
+            low=self.low.pointer,
+            high=_pointer(self.high),
+            scales=_pointer(self.scales),
+            minimums=_pointer(self.minimums),
+            chunks=self.size.chunks,
+            groups=self.size.groups,
+        )
+
+
+def load_matrix(runtime: Runtime, data: WeightData) -> DeviceMatrix:
+    """Copy a weight to the device and arrange it.
+
+    Raises:
+        MemoryBudgetError: there is not enough memory.
+    """
+    out, width = data.data.shape
+    matrix = DeviceMatrix(runtime, MatrixSize(MatrixForm.of(data.format, width), out, width))
+    _pack(runtime, matrix, data)
+    if data.scales is not None and matrix.scales is not None:
+        runtime.upload(matrix.scales, 0, arranged(data.scales, matrix.size))
+    if data.minimums is not None and matrix.minimums is not None:
+        runtime.upload(matrix.minimums, 0, arranged(data.minimums, matrix.size))
+    return matrix
+
+
+def arranged(scales: GroupScales, size: MatrixSize) -> NDArray[np.float16]:
+    """Return scales as float16 ``[tiles, groups, 8, 2]``: those of rows g and g + 8 are neighbours."""
+    values = np.zeros((size.tiles * TILE, size.groups), np.float16)
+    values[: size.out] = scales.values()
+    return np.ascontiguousarray(values.reshape(size.tiles, 2, 8, size.groups).transpose(0, 3, 2, 1))
+
+
+def _pack(runtime: Runtime, matrix: DeviceMatrix, data: WeightData) -> None:
+    size, row_bytes = matrix.size, data.data[:1].nbytes
+    step = max(TILE, _STAGING_BYTES // max(row_bytes, 1) // TILE * TILE)
+    staging = runtime.allocate(min(step, size.out) * row_bytes)
+    kernel = runtime.kernel(pack_spec(size.form, data.format))
+    for first in range(0, size.out, step):
+        rows = np.ascontiguousarray(data.data[first : first + step])
+        runtime.upload(staging, 0, rows)
+        tiles = -(-len(rows) // TILE)
+        args = _PackArgs(
+            source=staging.pointer,
+            low=matrix.low.pointer,
+            high=_pointer(matrix.high),
+            out=len(rows),
+            width=size.width,
+            first_tile=first // TILE,
+            tiles=tiles,
+            chunks=size.chunks,
+        )
+        runtime.launch(Launch(kernel, (-(-tiles * size.chunks // _WARPS), 1, 1), 32 * _WARPS, args))
+    runtime.synchronize()  # the staging memory is freed
+
+
+def pack_spec(form: MatrixForm, source: Format) -> KernelSpec:
+    """Return the kernel that arranges a weight of a format."""
+    defines = form.defines | {"GROUP": 1}  # it reads no scales
+    if form.bits == 16:
+        defines |= {"SOURCE": PLAIN_FORMATS.index(source)}
+    return KernelSpec.of("pack", "pack", defines)
+
+
+def _pointer(memory: Memory | None) -> int | None:
+    return None if memory is None else memory.pointer

@@ -1,0 +1,251 @@
+"""Store keys and values, and attend to them; with or without the rotation of queries and keys."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import msgspec
+
+from llmd.api.ops import Attention, Rope
+from llmd.api.plan import KVGroup
+from llmd.api.program import Instruction, SlottedOp
+from llmd_backend_cuda.attention_plan import SHORT_SPANS, AttentionScratch, AttentionShape
+from llmd_backend_cuda.context import Context, StepArgs
+from llmd_backend_cuda.kv_memory import KV_CODES, MAX_HEAD_DIM, READ_CODES, KVMemory, KVMemoryArgs
+from llmd_backend_cuda.ops.rope import launch_rope
+from llmd_backend_cuda.runtime import KernelSpec, Launch
+
+_THREADS = 128
+_HEADS_OF_BLOCK = 4
+_BLOCKS_OF_PROCESSOR = 2
+_NO_WINDOW = 1 << 30
+_LEAST_SCALE = 1e-30
+
+
+class RotationArgs(ctypes.Structure):
+    """``struct Rotation`` of ``kernels/store_kv.cu``."""
+
+    _fields_ = (
+        ("inv_freq", ctypes.c_void_p),
+        ("pairs", ctypes.c_int32),
+        ("factor", ctypes.c_float),
+        ("interleaved", ctypes.c_int32),
+    )
+
+
+class StoreArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/store_kv.cu``."""
+
+    _fields_ = (
+        ("step", StepArgs),
+        ("memory", KVMemoryArgs),
+        ("q", ctypes.c_void_p),
+        ("k", ctypes.c_void_p),
+        ("v", ctypes.c_void_p),
+        ("q_out", ctypes.c_void_p),
+        ("q_rotation", RotationArgs),
+        ("k_rotation", RotationArgs),
+        ("heads", ctypes.c_int32),
+    )
+
+
+class AttentionArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/attention.cu``."""
+
+    _fields_ = (
+        ("memory", KVMemoryArgs),
+        ("plan", ctypes.c_void_p),
+        ("q", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("stats", ctypes.c_void_p),
+        ("arrived", ctypes.c_void_p),
+        ("score_scale", ctypes.c_float),
+        ("exponent_scale", ctypes.c_float),
+        ("window", ctypes.c_int32),
+        ("most_items", ctypes.c_int32),
+    )
+
+
+class AttentionMemory(msgspec.Struct, frozen=True):
+    """What the attention ops of a KV group read and write besides slots."""
+
+    kv: KVMemory
+    block_table: int
+    """Address of int32 ``[max_sequences, table_width]``: `Step.block_tables` of the group."""
+    table_width: int
+    """At least the blocks of the context."""
+    plan: int
+    """Address of the step's plan for the shape of the op (`plan_attention`)."""
+    most_items: int
+    """How many items there is room for in the plan (`AttentionShape.most_items`)."""
+    scratch: AttentionScratch
+
+
+def shape_of(op: Attention, group: KVGroup) -> AttentionShape:
+    """Return the shape of an attention op.
+
+    Raises:
+        ValueError: a head has more than `MAX_HEAD_DIM` elements, or the scale is negative.
+    """
+    if op.head_dim > MAX_HEAD_DIM or op.scale < 0:
+        raise ValueError(
+            f"attention with heads of {op.head_dim} elements and scale {op.scale} is not supported"
+        )
+    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window)
+
+
+def attention_launches(
+    context: Context, slotted: SlottedOp, rows: int, memory: AttentionMemory
+) -> list[Launch]:
+    """Return the launches of an attention op for steps of at most ``rows`` rows: store keys and values, then
+    attend.
+
+    Raises:
+        ValueError: the op is not supported.
+    """
+    op = slotted.op
+    assert isinstance(op, Attention)
+    q, k, v = slotted.inputs
+    store = StoreArgs(
+        step=context.step, memory=_kv_args(slotted, memory), k=context.slot(k), v=context.slot(v)
+    )
+    attend = _attend_launches(context, slotted, q, rows, memory)
+    return [_store_launch(context, op, store, rows, memory), *attend]
+
+
+def rotated_attention_launches(
+    context: Context, instruction: Instruction, rows: int, memory: AttentionMemory
+) -> list[Launch]:
+    """Return the launches of the pattern ``("rope", "rope", "attention")``.
+
+    If one rope turns the queries and the other the keys, and nothing else reads turned keys, both are done by
+    the launch that stores keys and values.
+
+    Raises:
+        ValueError: an op is not supported.
+    """
+    *ropes, attention = instruction.ops
+    op = attention.op
+    assert isinstance(op, Attention)
+    q_slot, k_slot, v_slot = attention.inputs
+    of_q = [rope for rope in ropes if rope.outputs[0] == q_slot]
+    of_k = [rope for rope in ropes if rope.outputs[0] == k_slot]
+    made = {rope.outputs[0] for rope in ropes}
+    is_plain = len(of_q) == len(of_k) == 1 and of_q[0] is not of_k[0]
+    read = {v_slot, *(rope.inputs[0] for rope in ropes)}
+    if not is_plain or k_slot in instruction.outputs or made & read:
+        single = [launch_rope(context, rope, rows) for rope in ropes]
+        return [*single, *attention_launches(context, attention, rows, memory)]
+    store = StoreArgs(
+        context.step,
+        _kv_args(attention, memory),
+        context.slot(of_q[0].inputs[0]),
+        context.slot(of_k[0].inputs[0]),
+        context.slot(v_slot),
+        context.slot(q_slot),
+        _rotation(context, of_q[0]),
+        _rotation(context, of_k[0]),
+        op.heads,
+    )
+    attend = _attend_launches(context, attention, q_slot, rows, memory)
+    return [_store_launch(context, op, store, rows, memory), *attend]
+
+
+def kernel_specs(op: Attention, memory: KVMemory) -> list[KernelSpec]:
+    """Return the kernels of an attention op, with or without ropes."""
+    names = ("attention_split", "attention_whole")
+    return [_store_spec(memory), *(_attend_spec(name, op, memory) for name in names)]
+
+
+def _kv_args(slotted: SlottedOp, memory: AttentionMemory) -> KVMemoryArgs:
+    assert slotted.kv_layer is not None
+    return memory.kv.args(slotted.kv_layer, memory.block_table, memory.table_width)
+
+
+def _rotation(context: Context, slotted: SlottedOp) -> RotationArgs:
+    op = slotted.op
+    assert isinstance(op, Rope)
+    assert slotted.rope is not None
+    pairs = len(op.table.inv_freq)
+    return RotationArgs(context.ropes[slotted.rope].pointer, pairs, op.table.factor, op.interleaved)
+
+
+def _store_spec(memory: KVMemory) -> KernelSpec:
+    return KernelSpec.of("store_kv", "store_kv", memory.defines(KV_CODES))
+
+
+def _store_launch(
+    context: Context, op: Attention, args: StoreArgs, rows: int, memory: AttentionMemory
+) -> Launch:
+    heads = args.heads + 2 * op.kv_heads
+    kernel = context.runtime.kernel(_store_spec(memory.kv))
+    return Launch(kernel, (rows, -(-heads // _HEADS_OF_BLOCK), 1), _THREADS, args, overlaps=True)
+
+
+def _attend_spec(name: str, op: Attention, memory: KVMemory) -> KernelSpec:
+    shape = shape_of(op, memory.group)
+    own = {
+        "RATIO": shape.ratio,
+        "TILES": shape.tiles,
+        "SOFTCAP": int(op.softcap is not None),
+        "SHORT_SPANS": SHORT_SPANS,
+        "LONG_CHUNKS": shape.long_chunks,
+    }
+    return KernelSpec.of("attention", name, memory.defines(READ_CODES) | own)
+
+
+def _attend_launches(
+    context: Context, slotted: SlottedOp, q_slot: int, rows: int, memory: AttentionMemory
+) -> list[Launch]:
+    """Return the launch for split tiles, and that for whole tiles if a step of so many rows may have some."""
+    op = slotted.op
+    assert isinstance(op, Attention)
+    shape = shape_of(op, memory.kv.group)
+    args = _attend_args(context, slotted, q_slot, memory)
+    blocks = max(1, _BLOCKS_OF_PROCESSOR * context.runtime.num_processors // shape.columns)
+    launches = [_attend_launch(context, "attention_split", op, (blocks, shape.columns, 1), args, memory)]
+    if not shape.is_always_split(rows, context.program.context_len):
+        grid = (shape.columns, shape.most_whole(rows, context.limits), 1)
+        launches.append(_attend_launch(context, "attention_whole", op, grid, args, memory))
+    return launches
+
+
+def _attend_launch(
+    context: Context,
+    name: str,
+    op: Attention,
+    grid: tuple[int, int, int],
+    args: AttentionArgs,
+    memory: AttentionMemory,
+) -> Launch:
+    kernel = context.runtime.kernel(_attend_spec(name, op, memory.kv))
+    return Launch(kernel, grid, _THREADS, args, overlaps=True)
+
+
+def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: AttentionMemory) -> AttentionArgs:
+    op = slotted.op
+    assert isinstance(op, Attention)
+    shape = shape_of(op, memory.kv.group)
+    score_scale, exponent_scale = _scales(op)
+    return AttentionArgs(
+        _kv_args(slotted, memory),
+        memory.plan,
+        context.slot(q_slot),
+        context.slot(slotted.outputs[0]),
+        memory.scratch.sums.pointer,
+        memory.scratch.stats.pointer,
+        memory.scratch.arrived.pointer,
+        score_scale,
+        exponent_scale,
+        min(shape.window or _NO_WINDOW, _NO_WINDOW),
+        memory.most_items,
+    )
+
+
+def _scales(op: Attention) -> tuple[float, float]:
+    """Return (factor of a product for tanh, if there is a softcap; factor of a score for exponents)."""
+    if op.softcap is None:
+        return 1.0, max(op.scale * math.log2(math.e), _LEAST_SCALE)
+    return op.scale / op.softcap, op.softcap * math.log2(math.e)

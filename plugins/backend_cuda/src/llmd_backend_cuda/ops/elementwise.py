@@ -1,0 +1,66 @@
+"""Ops whose elements do not depend on each other: add, glu and activate."""
+
+from __future__ import annotations
+
+import ctypes
+
+from llmd.api.encoding import ACTIVATIONS
+from llmd.api.ops import Activate, Add, Glu
+from llmd.api.program import SlottedOp
+from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.runtime import KernelSpec, Launch
+
+_THREADS = 256
+_ELEMENTS = 4
+"""Elements of a thread."""
+
+
+class ElementwiseArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/elementwise.cu``."""
+
+    _fields_ = (
+        ("a", ctypes.c_void_p),
+        ("b", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("scale", ctypes.c_float),
+        ("threshold", ctypes.c_float),
+    )
+
+
+def launch_add(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch of an add."""
+    assert isinstance(slotted.op, Add)
+    args = _args(context, slotted, rows)
+    args.scale = slotted.op.scale
+    return _launch(context, KernelSpec.of("elementwise", "add_rows"), args)
+
+
+def launch_glu(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch of a glu."""
+    assert isinstance(slotted.op, Glu)
+    args = _args(context, slotted, rows)
+    args.threshold = slotted.op.threshold
+    defines = {"ACTIVATION": ACTIVATIONS.index(slotted.op.activation)}
+    return _launch(context, KernelSpec.of("elementwise", "glu_rows", defines), args)
+
+
+def launch_activate(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch of an activation."""
+    assert isinstance(slotted.op, Activate)
+    defines = {"ACTIVATION": ACTIVATIONS.index(slotted.op.activation)}
+    args = _args(context, slotted, rows)
+    return _launch(context, KernelSpec.of("elementwise", "activate_rows", defines), args)
+
+
+def _args(context: Context, slotted: SlottedOp, rows: int) -> ElementwiseArgs:
+    """Return the arguments of an op with one or two inputs; all its slots have the same width."""
+    a, *b = (context.slot(slot) for slot in slotted.inputs)
+    out = slotted.outputs[0]
+    count = rows * context.program.slot_widths[out]
+    return ElementwiseArgs(a=a, b=b[0] if b else 0, out=context.slot(out), count=count)
+
+
+def _launch(context: Context, spec: KernelSpec, args: ElementwiseArgs) -> Launch:
+    blocks = -(-args.count // (_ELEMENTS * _THREADS))
+    return Launch(context.runtime.kernel(spec), (blocks, 1, 1), _THREADS, args)

@@ -1,0 +1,331 @@
+"""Launches that multiply rows by matrices: linear ops and the head, with what precedes and follows them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from llmd.api import Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
+from llmd.api.encoding import ACTIVATIONS
+from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixArgs, MatrixForm
+from llmd_backend_cuda.runtime import KernelSpec, Launch
+
+MATRICES = 4
+"""Most matrices of a launch."""
+
+SLICES = 8
+"""Slices of the columns, whose sums are added in order."""
+
+FEW_ROWS = 8
+"""Most rows that one block multiplies with all of a matrix's tiles."""
+
+_FEW_ROWS_SHARED_BYTES = 96 << 10
+"""Rows that need more shared memory than this are multiplied like many rows."""
+
+_TILES_OF_BLOCK = 8
+_MOST_ROWS_OF_BLOCK = 128
+
+
+class RowsArgs(ctypes.Structure):
+    """``struct Rows`` of ``kernels/rows.cuh``."""
+
+    _fields_ = (
+        ("x", ctypes.c_void_p),
+        ("chosen", ctypes.c_void_p),
+        ("width", ctypes.c_int32),
+        ("norm", ctypes.c_int32),
+        ("gain", ctypes.c_void_p),
+        ("eps", ctypes.c_float),
+        ("offset", ctypes.c_float),
+    )
+
+
+class OutputArgs(ctypes.Structure):
+    """``struct Output`` of ``kernels/rows.cuh``."""
+
+    _fields_ = (
+        ("out", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        ("residual", ctypes.c_void_p),
+        ("scale", ctypes.c_float),
+        ("softcap", ctypes.c_float),
+        ("threshold", ctypes.c_float),
+        ("activation", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("tiles", ctypes.c_int32),
+    )
+
+
+class GemvArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/gemv.cu``."""
+
+    _fields_ = (
+        ("x", RowsArgs),
+        ("num_rows", ctypes.c_int32),
+        ("num_items", ctypes.c_int32),
+        ("outputs", OutputArgs * MATRICES),
+        ("matrices", MatrixArgs * MATRICES),
+    )
+
+
+class GemmArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/gemm.cu``."""
+
+    _fields_ = (
+        ("x", ctypes.c_void_p),
+        ("num_rows", ctypes.c_int32),
+        ("num_columns", ctypes.c_int32),
+        ("partials", ctypes.c_void_p),
+        ("outputs", OutputArgs * MATRICES),
+        ("matrices", MatrixArgs * MATRICES),
+    )
+
+
+class RoundArgs(ctypes.Structure):
+    """``struct Args`` of ``kernels/round_rows.cu``."""
+
+    _fields_ = (("x", RowsArgs), ("out", ctypes.c_void_p), ("padded_width", ctypes.c_int32))
+
+
+class Product(msgspec.Struct):
+    """Rows times matrices of one form."""
+
+    rows: RowsArgs
+    outputs: list[OutputArgs]
+    matrices: list[DeviceMatrix]
+    is_pair: bool = False
+    """The output is ``activation(first) * second``."""
+
+    @property
+    def form(self) -> MatrixForm:
+        """The form of all matrices."""
+        return self.matrices[0].size.form
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a row."""
+        return self.matrices[0].size.chunks
+
+
+def rows_of(context: Context, x: int, norm: SlottedOp | None = None) -> RowsArgs:
+    """Return the rows of slot ``x``; with a ``norm`` of whole rows (rms), what it makes of them."""
+    width = context.program.slot_widths[x]
+    if norm is None:
+        return RowsArgs(x=context.slot(x), width=width)
+    assert isinstance(norm.op, Norm), "the first op of a norm and linear instruction"
+    return RowsArgs(
+        x=context.slot(x),
+        width=width,
+        norm=1,
+        gain=context.vector(norm.weights[0]),
+        eps=norm.op.eps,
+        offset=norm.op.offset,
+    )
+
+
+def products_of(context: Context, slotted: SlottedOp, rows: RowsArgs) -> list[Product]:
+    """Return a linear op as products, each of at most `MATRICES` matrices of one form."""
+    assert isinstance(slotted.op, Linear), "a linear op"
+    parts = zip(slotted.outputs, slotted.weights[0::2], slotted.weights[1::2], strict=True)
+    single = [_single_product(context, rows, *part) for part in parts]
+    products: list[Product] = []
+    for _, found in groupby(single, key=lambda product: product.form):
+        alike = list(found)
+        products += [_joined(alike[first : first + MATRICES]) for first in range(0, len(alike), MATRICES)]
+    return products
+
+
+def with_residual(context: Context, product: Product, residual: int, out: int, scale: float) -> Product:
+    """Return a product of one matrix that is added to slot ``residual`` and written to slot ``out``."""
+    output = product.outputs[0]
+    output.out, output.residual, output.scale = context.slot(out), context.slot(residual), scale
+    return product
+
+
+def gated(context: Context, product: Product, glu: SlottedOp) -> Product:
+    """Return the product of a gate and an up matrix as their gated product."""
+    assert isinstance(glu.op, Glu), "the last op of a gated feed-forward"
+    gate = product.outputs[0]
+    gate.out = context.slot(glu.outputs[0])
+    gate.activation, gate.threshold = ACTIVATIONS.index(glu.op.activation), glu.op.threshold
+    return Product(product.rows, product.outputs, product.matrices, is_pair=True)
+
+
+def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
+    """Return the head as a product of the chosen rows.
+
+    ``logits`` is the address of float32 ``[max_outputs, vocab]``.
+    """
+    assert isinstance(slotted.op, Head), "the head"
+    matrix = _matrix(context, slotted.weights[0])
+    rows = rows_of(context, slotted.inputs[0])
+    rows.chosen = context.step.output_rows
+    output = OutputArgs(
+        out=logits,
+        bias=context.vector(slotted.weights[1]),
+        scale=slotted.op.scale,
+        softcap=slotted.op.softcap or 0.0,
+        width=matrix.size.out,
+        tiles=matrix.size.tiles,
+    )
+    return Product(rows, [output], [matrix])
+
+
+def is_few(product: Product, rows: int) -> bool:
+    """Return whether a product of so many rows is one launch, which can also norm rows and pair matrices."""
+    return rows <= FEW_ROWS and rows * row_stride(product.chunks) <= _FEW_ROWS_SHARED_BYTES
+
+
+def row_stride(chunks: int) -> int:
+    """Return the bytes of a row of ``x`` in shared memory."""
+    return 2 * CHUNK * chunks + 64
+
+
+def launch_product(context: Context, product: Product, rows: int) -> Iterator[Launch]:
+    """Yield the launches of a product of ``rows`` rows; a pair must be of `is_few` rows."""
+    if is_few(product, rows):
+        yield _gemv(context, product, rows)
+    else:
+        assert not product.is_pair, "pairs are for few rows"
+        yield from _gemm(context, product, rows)
+
+
+def _gemv(context: Context, product: Product, rows: int) -> Launch:
+    tiles = [matrix.size.tiles for matrix in product.matrices]
+    items = tiles[0] if product.is_pair else sum(tiles)
+    args = GemvArgs(x=product.rows, num_rows=rows, num_items=items)
+    _fill(args, product)
+    kernel = context.runtime.kernel(gemv_spec(product.form, is_pair=product.is_pair))
+    geometry = geometry_of(product.form, is_pair=product.is_pair)
+    blocks = min(items, geometry.launched * context.runtime.num_processors)
+    shared = rows * row_stride(product.chunks)
+    return Launch(kernel, (blocks, 1, 1), 32 * SLICES, args, shared, overlaps=True)
+
+
+def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
+    runtime = context.runtime
+    assert context.rounded is not None, "allocated by the stage"
+    assert context.partials is not None, "allocated by the stage"
+    padded = CHUNK * product.chunks
+    round_args = RoundArgs(x=product.rows, out=context.rounded.pointer, padded_width=padded)
+    yield Launch(runtime.kernel(ROUND_SPEC), (rows, 1, 1), 256, round_args, overlaps=True)
+    args = GemmArgs(
+        x=context.rounded.pointer,
+        num_rows=rows,
+        num_columns=sum(matrix.size.out for matrix in product.matrices),
+        partials=context.partials.pointer,
+    )
+    _fill(args, product)
+    tile_rows = rows_of_block(product.form, rows)
+    blocks = sum(-(-matrix.size.tiles // _TILES_OF_BLOCK) for matrix in product.matrices)
+    grid = (-(-rows // tile_rows), blocks, 1)
+    split = grid[0] * grid[1] < runtime.num_processors
+    spec = gemm_spec(product.form, tile_rows, split=split)
+    stages, stage_chunks = (3 if tile_rows == 128 else 4), (4 if tile_rows <= 16 else 2)
+    totals = 0 if split else 4 * tile_rows * _TILES_OF_BLOCK * TILE
+    shared = stages * tile_rows * row_stride(stage_chunks) + totals
+    blocks_of_slices = SLICES if split else 1
+    yield Launch(runtime.kernel(spec), (*grid[:2], blocks_of_slices), 256, args, shared, overlaps=True)
+    if split:
+        adding = runtime.kernel(KernelSpec(spec.source, "add_slices", spec.defines))
+        yield Launch(adding, (-(-args.num_columns // 256), rows, 1), 256, args, overlaps=True)
+
+
+def rows_of_block(form: MatrixForm, rows: int) -> int:
+    """Return how many rows a block of the product of many rows takes.
+
+    With float16, fewer fit into registers.
+    """
+    most = 64 if form.bits == 16 else _MOST_ROWS_OF_BLOCK
+    return next((size for size in (16, 32, 64) if rows <= size), most)
+
+
+def partial_bytes(limits: StageLimits, num_processors: int) -> int:
+    """Return the bytes of `Context.partials`: sums of slices, where blocks are fewer than processors.
+
+    A block has at most `_MOST_ROWS_OF_BLOCK` rows.
+    """
+    rows = min(_most_rows(limits), _MOST_ROWS_OF_BLOCK)
+    return SLICES * rows * num_processors * _TILES_OF_BLOCK * TILE * 4
+
+
+def rounded_bytes(program: Program, limits: StageLimits) -> int:
+    """Return the bytes of `Context.rounded`."""
+    widths = [w.ref.view_shape[1] for w in program.weights if len(w.ref.view_shape) == 2]
+    return 2 * _most_rows(limits) * (-(-max(widths, default=1) // CHUNK) * CHUNK)
+
+
+def _most_rows(limits: StageLimits) -> int:
+    """Return the most rows of a product; those of the head are output rows."""
+    return max(limits.max_rows, limits.max_outputs)
+
+
+ROUND_SPEC = KernelSpec.of("round_rows", "round_rows")
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """How the kernel for few rows uses a card. Measured on an H100."""
+
+    depth: int
+    """Chunks that a warp has in flight."""
+    resident: int
+    """Blocks that a processor has registers for."""
+    launched: int
+    """Blocks that are launched for each processor, if there are as many tiles."""
+
+
+def geometry_of(form: MatrixForm, *, is_pair: bool) -> Geometry:
+    """Return the geometry for matrices of a form."""
+    if form.bits == 16:
+        return Geometry(1, 2, 2) if is_pair else Geometry(2, 2, 2)
+    if is_pair:
+        return Geometry(3, 2, 2)
+    return Geometry(3, 3, 3) if form.bits == 8 else Geometry(4, 2, 3)
+
+
+def gemv_spec(form: MatrixForm, *, is_pair: bool) -> KernelSpec:
+    """Return the kernel for few rows."""
+    geometry = geometry_of(form, is_pair=is_pair)
+    macros = {"PAIR": int(is_pair), "DEPTH": geometry.depth, "BLOCKS": geometry.resident}
+    return KernelSpec.of("gemv", "gemv", form.defines | macros)
+
+
+def gemm_spec(form: MatrixForm, rows: int, *, split: bool) -> KernelSpec:
+    """Return the kernel for many rows, ``rows`` of them in a block."""
+    return KernelSpec.of("gemm", "gemm", form.defines | {"ROWS": rows, "SPLIT": int(split)})
+
+
+def _matrix(context: Context, index: int | None) -> DeviceMatrix:
+    matrix = None if index is None else context.matrices[index]
+    assert matrix is not None, "factors are loaded as matrices"
+    return matrix
+
+
+def _single_product(
+    context: Context, rows: RowsArgs, out: int, weight: int | None, bias: int | None
+) -> Product:
+    matrix = _matrix(context, weight)
+    output = OutputArgs(
+        out=context.slot(out),
+        bias=context.vector(bias),
+        scale=1.0,
+        width=matrix.size.out,
+        tiles=matrix.size.tiles,
+    )
+    return Product(rows, [output], [matrix])
+
+
+def _joined(products: Sequence[Product]) -> Product:
+    """Return products of the same rows as one."""
+    outputs = [output for product in products for output in product.outputs]
+    return Product(products[0].rows, outputs, [matrix for product in products for matrix in product.matrices])
+
+
+def _fill(args: GemvArgs | GemmArgs, product: Product) -> None:
+    for place, (output, matrix) in enumerate(zip(product.outputs, product.matrices, strict=True)):
+        args.outputs[place] = output
+        args.matrices[place] = matrix.args

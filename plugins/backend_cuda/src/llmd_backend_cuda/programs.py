@@ -1,0 +1,176 @@
+"""The launches of a program's instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from llmd.api import (
+    Activate,
+    Add,
+    Attention,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    EncoderAttention,
+    Glu,
+    Head,
+    Instruction,
+    Linear,
+    Norm,
+    Recurrence,
+    Rope,
+    SlottedOp,
+)
+from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.ops.attention import AttentionMemory, attention_launches, rotated_attention_launches
+from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_glu
+from llmd_backend_cuda.ops.embed import Table, launch_embed
+from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
+from llmd_backend_cuda.ops.linear import (
+    gated,
+    head_product,
+    is_few,
+    launch_product,
+    products_of,
+    rows_of,
+    with_residual,
+)
+from llmd_backend_cuda.ops.norm import launch_norm
+from llmd_backend_cuda.ops.recurrence import States, launch_recurrence
+from llmd_backend_cuda.ops.rope import launch_rope
+from llmd_backend_cuda.runtime import Launch
+
+PATTERNS = (
+    ("norm", "linear", "glu"),
+    ("norm", "linear"),
+    ("linear", "add"),
+    ("rope", "rope", "attention"),
+)
+"""Sequences of ops that are fewer launches together."""
+
+_SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
+    Norm.kind: launch_norm,
+    Rope.kind: launch_rope,
+    EncoderAttention.kind: launch_encoder_attention,
+    Glu.kind: launch_glu,
+    Add.kind: launch_add,
+    Activate.kind: launch_activate,
+}
+"""Ops that are one launch and read nothing but slots and vectors."""
+
+
+class Memories(msgspec.Struct, frozen=True):
+    """What some ops read and write besides slots and matrices."""
+
+    tables: Mapping[int, Table]
+    """By weight of the program."""
+    attention: Mapping[tuple[int, int], AttentionMemory]
+    """By KV group and layer of the model."""
+    states: Mapping[int, States]
+    """By KV group."""
+
+
+def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[Launch]:
+    """Yield the launches of all instructions but the head, for a bucket of rows."""
+    for instruction in context.program.instructions:
+        yield from _instruction(context, memories, instruction, rows)
+
+
+def head_launches(context: Context, logits: int, outputs: int) -> Iterator[Launch]:
+    """Yield the launches of the head for a number of output rows.
+
+    ``logits`` is the address of float32 ``[max_outputs, vocab]``.
+    """
+    for slotted in (s for instruction in context.program.instructions for s in instruction.ops):
+        if isinstance(slotted.op, Head):
+            yield from launch_product(context, head_product(context, slotted, logits), outputs)
+
+
+def _instruction(
+    context: Context, memories: Memories, instruction: Instruction, rows: int
+) -> Iterator[Launch]:
+    match instruction.pattern:
+        case ("rope", "rope", "attention"):
+            op = instruction.ops[-1].op
+            assert isinstance(op, Attention), "the pattern says so"
+            memory = memories.attention[op.group, op.layer]
+            yield from rotated_attention_launches(context, instruction, rows, memory)
+        case ("norm", "linear") | ("norm", "linear", "glu") if _norm_is_fused(instruction):
+            yield from _normed(context, instruction, rows)
+        case ("linear", "add") if _add_is_fused(instruction):
+            yield from _added(context, instruction, rows)
+        case _:
+            for slotted in instruction.ops:
+                yield from _op(context, memories, slotted, rows)
+
+
+def _norm_is_fused(instruction: Instruction) -> bool:
+    """Return whether the product alone reads the norm, which is of a kind that its kernel computes."""
+    norm, linear = instruction.ops[:2]
+    op = norm.op
+    assert isinstance(op, Norm), "the pattern says so"
+    read_elsewhere = norm.outputs[0] in instruction.outputs or any(
+        norm.outputs[0] in slotted.inputs for slotted in instruction.ops[2:]
+    )
+    return (
+        op.method == "rms"
+        and op.heads == 1
+        and op.bias is None
+        and not (op.weight is None and op.offset)
+        and linear.inputs == norm.outputs
+        and not read_elsewhere
+    )
+
+
+def _normed(context: Context, instruction: Instruction, rows: int) -> Iterator[Launch]:
+    norm, linear, *rest = instruction.ops
+    products = products_of(context, linear, rows_of(context, norm.inputs[0], norm))
+    if _glu_is_fused(instruction) and len(products) == 1 and is_few(products[0], rows):
+        yield from launch_product(context, gated(context, products[0], rest[0]), rows)
+        return
+    for product in products:
+        yield from launch_product(context, product, rows)
+    for glu in rest:
+        yield launch_glu(context, glu, rows)
+
+
+def _glu_is_fused(instruction: Instruction) -> bool:
+    """Return whether a gated product, if there is one, alone reads what the linear op writes."""
+    linear, *rest = instruction.ops[1:]
+    read_elsewhere = set(linear.outputs) & set(instruction.outputs)
+    return bool(rest) and rest[0].inputs == linear.outputs and not read_elsewhere
+
+
+def _add_is_fused(instruction: Instruction) -> bool:
+    """Return whether the sum alone reads the product, as what is scaled and added."""
+    linear, add = instruction.ops
+    product = linear.outputs[0]
+    alone = len(linear.outputs) == 1 and product not in instruction.outputs
+    return alone and add.inputs[1] == product and add.inputs[0] != product
+
+
+def _added(context: Context, instruction: Instruction, rows: int) -> Iterator[Launch]:
+    linear, add = instruction.ops
+    assert isinstance(add.op, Add), "the pattern says so"
+    (product,) = products_of(context, linear, rows_of(context, linear.inputs[0]))
+    fused = with_residual(context, product, add.inputs[0], add.outputs[0], add.op.scale)
+    yield from launch_product(context, fused, rows)
+
+
+def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Launch]:
+    match slotted.op:
+        case Linear():
+            for product in products_of(context, slotted, rows_of(context, slotted.inputs[0])):
+                yield from launch_product(context, product, rows)
+        case Attention(group=group, layer=layer):
+            yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
+        case Recurrence(group=group):
+            yield launch_recurrence(context, slotted, rows, memories.states[group])
+        case Embed() | EmbedPosition() | EmbedTokenType():
+            yield launch_embed(context, slotted, rows, memories.tables[slotted.weights[0] or 0])
+        case Head():
+            pass  # see head_launches
+        case op:
+            yield _SINGLE_LAUNCHES[op.kind](context, slotted, rows)

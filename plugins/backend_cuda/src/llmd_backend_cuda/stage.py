@@ -1,0 +1,296 @@
+"""The stage of a card: steps are queued on its stream, small ones as captured graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
+from llmd.api.checks import check_submit
+from llmd.api.errors import DeviceError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.step import Float32, Int32
+from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of, row_buckets
+from llmd_backend_cuda.matrices import DeviceMatrix
+from llmd_backend_cuda.ops.embed import Table
+from llmd_backend_cuda.outputs import Outputs
+from llmd_backend_cuda.programs import body_launches, head_launches
+from llmd_backend_cuda.runtime import Graph, Launch, Memory, Runtime
+from llmd_backend_cuda.shapes import attention_shapes
+from llmd_backend_cuda.stage_memory import StageMemory
+from llmd_backend_cuda.tickets import Flight, HiddenRows, TicketMemory, reach
+
+
+class CudaStage:
+    """See `llmd.api.Stage`."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        program: Program,
+        matrices: Sequence[DeviceMatrix | None],
+        vectors: Sequence[Memory | None],
+        tables: Mapping[int, Table],
+        blocks: Mapping[int, int],
+        limits: StageLimits,
+        kept: object = None,
+    ) -> None:
+        """Allocate everything. ``kept`` owns the memory of the weights; the stage keeps it until it closes.
+
+        Raises:
+            MemoryBudgetError: there is not enough memory.
+        """
+        self._kept = kept
+        self._runtime = runtime
+        self._program = program
+        self._limits = limits
+        self._blocks = dict(blocks)
+        self._memory = StageMemory(runtime, program, blocks, limits, attention_shapes(program))
+        self._tickets = [
+            TicketMemory.allocate(runtime, program, limits, self._memory.step) for _ in range(limits.tickets)
+        ]
+        self._bodies: dict[int, tuple[Launch, ...]] = {}
+        self._heads: dict[tuple[int, int], tuple[Launch, ...]] = {}
+        self._graphs: dict[tuple[int, int, int], Graph] = {}
+        self._make_launches(matrices, vectors, tables)
+        self._free = list(range(limits.tickets))
+        self._flights: dict[Ticket, Flight] = {}
+        self._next = 0
+        self._is_closed = False
+        runtime.synchronize()
+
+    def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        self._check_open()
+        check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
+        fed_from = None if step.feed is None else self._complete(step.feed)
+        if not self._free:
+            raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
+        place = self._free[-1]
+        flight = Flight(place, step.num_rows, selection)
+        try:
+            self._queue(flight, step, hidden, fed_from)
+        except LlmdError as error:
+            self._tickets[place].end = self._runtime.record()  # the device may still read pinned memory
+            raise _of_step(error) from error
+        self._free.pop()
+        ticket = Ticket(self._next)
+        self._next += 1
+        self._flights[ticket] = flight
+        return ticket
+
+    def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
+        flight, _ = self._selected(ticket)
+        outputs = self._outputs(flight.place)
+        try:
+            outputs.apply_edits(edits)
+        except MemoryBudgetError as error:
+            raise _of_step(error) from error
+        self._end_if_complete(flight)
+
+    def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
+        flight, _ = self._selected(ticket)
+        self._outputs(flight.place).apply_masks(masks)
+        self._end_if_complete(flight)
+
+    def hidden(self, ticket: Ticket) -> HiddenRef:
+        if self._program.has_head:
+            raise ValueError("a stage that ends with the head has no hidden states to hand on")
+        flight = self._find(ticket)
+        assert flight.end is not None, "a step without a selection ends when it is submitted"
+        return HiddenRows(self._runtime, self._tickets[flight.place].hidden[: flight.num_rows], flight.end)
+
+    def tap(self, ticket: Ticket, part: int) -> HiddenRef:
+        flight = self._find(ticket)
+        taps = self._tickets[flight.place].taps
+        if part not in taps:
+            raise ValueError(f"part {part} is no tap of this stage")
+        if flight.end is None:
+            raise ValueError("taps can be read once all edits and masks are applied")
+        return HiddenRows(self._runtime, taps[part][: flight.num_rows], flight.end)
+
+    def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        flight, _ = self._selected(ticket)
+        outputs = self._outputs(flight.place)
+        outputs.check_complete()
+        assert flight.end is not None, "the outputs are complete"
+        try:
+            if not flight.end.wait(timeout_s):
+                raise self._runtime.lost(f"the step did not finish within {timeout_s:g} s")
+        except DeviceError:
+            self.release(ticket)
+            raise
+        return outputs.result()
+
+    def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        flight = self._complete(ticket)
+        return self._outputs(flight.place).edited_rows(self._check_outputs(flight, outputs))
+
+    def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
+        flight, _ = self._selected(ticket)
+        return self._outputs(flight.place).raw_rows(self._check_outputs(flight, outputs))
+
+    def release(self, ticket: Ticket) -> None:
+        flight = self._flights.pop(ticket, None)
+        if flight is None:
+            raise ValueError(f"ticket {ticket} is not in flight")
+        self._free.append(flight.place)
+
+    def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:
+        self._check_group(group)
+        return self._memory.pools[group].read_blocks(blocks)
+
+    def write_blocks(self, group: int, blocks: Int32, contents: NDArray[np.uint8]) -> None:
+        self._check_group(group)
+        self._memory.pools[group].write_blocks(blocks, contents)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._graphs.clear()
+        self._bodies.clear()
+        self._heads.clear()
+        self._flights.clear()
+        self._tickets.clear()
+        self._free.clear()
+        del self._memory, self._kept
+
+    def _make_launches(
+        self,
+        matrices: Sequence[DeviceMatrix | None],
+        vectors: Sequence[Memory | None],
+        tables: Mapping[int, Table],
+    ) -> None:
+        """Make the launches of all buckets, and those that few steps need: that compiles their kernels."""
+        for rows in row_buckets(self._limits.max_rows):
+            context = self._memory.context(rows, matrices, vectors)
+            memories = self._memory.memories(rows, tables)
+            self._bodies[rows] = tuple(body_launches(context, memories, rows))
+        context = self._memory.context(self._limits.max_rows, matrices, vectors)
+        for place, ticket in enumerate(self._tickets):
+            if ticket.outputs is None:
+                continue
+            for count in row_buckets(self._limits.max_outputs):
+                logits = head_launches(context, ticket.outputs.raw.pointer, count)
+                self._heads[place, count] = (*logits, *ticket.outputs.before_late(count))
+            ticket.outputs.feed(context.step.counts, context.step.token_ids, self._limits.max_rows)
+        self._copy_launches(0)
+
+    def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
+        """Queue everything of a step up to its results, or up to its late edits and masks."""
+        ticket, selection = self._tickets[flight.place], flight.selection
+        if ticket.end is not None:
+            reach(self._runtime, ticket.end)  # it may have been released before its step ended
+        bucket = bucket_of(step.num_rows, self._limits.max_rows)
+        self._memory.step.upload(ticket.staging, bucket, step, selection)
+        self._copy_blocks(flight, step)
+        if hidden is not None:
+            assert self._program.hidden_in is not None, "checked"
+            self._runtime.upload(self._memory.slots[self._program.hidden_in], 0, hidden.host())
+        if fed_from is not None:
+            args = self._memory.step.args(bucket)
+            feed = self._outputs(fed_from.place).feed(args.counts, args.token_ids, bucket)
+            self._runtime.launch(feed)
+        if selection is not None:
+            self._outputs(flight.place).upload(selection)
+        self._run(flight.place, bucket, 0 if selection is None else selection.num_rows)
+        self._download_rows(flight)
+        if selection is None:
+            flight.end = ticket.end = self._runtime.record()
+        else:
+            self._end_if_complete(flight)
+
+    def _run(self, place: int, bucket: int, num_outputs: int) -> None:
+        """Run the instructions, the head, and what follows it for rows that wait for nothing."""
+        outputs = bucket_of(num_outputs, self._limits.max_outputs)
+        launches = (*self._bodies[bucket], *self._heads.get((place, outputs), ()))
+        if bucket > LARGEST_GRAPH or outputs > LARGEST_GRAPH:
+            self._launch(launches)
+            return
+        key = (place, bucket, outputs)
+        if key not in self._graphs:
+            self._graphs[key] = self._runtime.capture(lambda: self._launch(launches))
+        self._graphs[key].launch()
+
+    def _launch(self, launches: Iterable[Launch]) -> None:
+        for launch in launches:
+            self._runtime.launch(launch)
+
+    def _copy_blocks(self, flight: Flight, step: Step) -> None:
+        if not len(step.copies):
+            return
+        packed = np.concatenate([np.array([len(step.copies)], np.int32), step.copies.reshape(-1)])
+        ticket = self._tickets[flight.place]
+        memory, source = ticket.copies_memory, ticket.copies[: packed.size]
+        if packed.size <= ticket.copies.size:
+            source[:] = packed
+        else:
+            memory, source = self._runtime.allocate(packed.nbytes), packed
+            flight.extra.append(memory)
+        self._runtime.upload(memory, 0, source)
+        self._launch(self._copy_launches(memory.pointer))
+
+    def _copy_launches(self, copies: int) -> list[Launch]:
+        """Return the launches that copy blocks; ``copies`` is the address of their number and of them."""
+        return [pool.copy_launch(copies, copies + 4) for pool in self._memory.pools.values()]
+
+    def _download_rows(self, flight: Flight) -> None:
+        """Begin to copy the rows that leave the stage to the host."""
+        program, ticket, count = self._program, self._tickets[flight.place], flight.num_rows
+        if program.hidden_out is not None:
+            self._runtime.download(ticket.hidden[:count], self._memory.slots[program.hidden_out], 0)
+        for part, slot in zip(program.taps, program.tap_slots, strict=True):
+            self._runtime.download(ticket.taps[part][:count], self._memory.slots[slot], 0)
+
+    def _end_if_complete(self, flight: Flight) -> None:
+        outputs = self._outputs(flight.place)
+        if outputs.is_complete:
+            outputs.download()
+            flight.end = self._runtime.record()
+        self._tickets[flight.place].end = flight.end or self._runtime.record()
+
+    def _outputs(self, place: int) -> Outputs:
+        outputs = self._tickets[place].outputs
+        if outputs is None:
+            raise ValueError("a stage without the head has no candidates")
+        return outputs
+
+    def _find(self, ticket: Ticket) -> Flight:
+        if ticket not in self._flights:
+            raise ValueError(f"ticket {ticket} is not in flight")
+        return self._flights[ticket]
+
+    def _selected(self, ticket: Ticket) -> tuple[Flight, Selection]:
+        flight = self._find(ticket)
+        if flight.selection is None:
+            raise ValueError("a stage without the head has no candidates")
+        return flight, flight.selection
+
+    def _complete(self, ticket: Ticket) -> Flight:
+        flight, _ = self._selected(ticket)
+        self._outputs(flight.place).check_complete()
+        return flight
+
+    def _check_outputs(self, flight: Flight, outputs: Int32) -> Int32:
+        assert flight.selection is not None, "checked by the caller"
+        count = flight.selection.num_rows
+        if np.any((outputs < 0) | (outputs >= count)):
+            raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{count - 1}")
+        return outputs
+
+    def _check_group(self, group: int) -> None:
+        self._check_open()
+        if group not in self._memory.pools:
+            raise ValueError(f"this stage keeps nothing for KV group {group}")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ValueError("this stage is closed")
+
+
+def _of_step(error: LlmdError) -> LlmdError:
+    """Return an error that a step raises: if memory is short, that of a device with too little memory."""
+    if isinstance(error, MemoryBudgetError):
+        return DeviceMemoryError(error.message, hint="lower --kv-memory, --slots or --max-ctx")
+    return error

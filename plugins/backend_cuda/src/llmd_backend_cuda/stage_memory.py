@@ -1,0 +1,100 @@
+"""Everything that a stage keeps in the device's memory besides weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from llmd.api import Attention, Program, RopeTable, StageLimits
+from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
+from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.kv_memory import KVMemory
+from llmd_backend_cuda.matrices import DeviceMatrix
+from llmd_backend_cuda.ops.attention import AttentionMemory, shape_of
+from llmd_backend_cuda.ops.embed import Table
+from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
+from llmd_backend_cuda.programs import Memories
+from llmd_backend_cuda.runtime import Memory, Runtime
+from llmd_backend_cuda.state_memory import StateMemory
+from llmd_backend_cuda.step_memory import StepMemory, table_width
+
+
+class StageMemory:
+    """KV pools, slots and scratch of a stage.
+
+    Raises:
+        MemoryBudgetError: there is not enough memory.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        program: Program,
+        blocks: Mapping[int, int],
+        limits: StageLimits,
+        shapes: Sequence[AttentionShape],
+    ) -> None:
+        self._runtime = runtime
+        self._program = program
+        self._limits = limits
+        self.step = StepMemory(runtime, program, limits, shapes)
+        self.slots = [runtime.allocate(4 * limits.max_rows * width) for width in program.slot_widths]
+        self.pools: dict[int, KVMemory | StateMemory] = {}
+        for group in program.groups:
+            if group.layers and group.kind == "state":
+                self.pools[group.id] = StateMemory(runtime, group, blocks[group.id])
+            elif group.layers:
+                self.pools[group.id] = KVMemory(runtime, group, blocks[group.id], limits.kv_dtype)
+        self._scratch = AttentionScratch(runtime, shapes, limits, program.context_len)
+        self._ropes = [_frequencies(runtime, table) for table in program.ropes]
+        self._rounded = runtime.allocate(rounded_bytes(program, limits))
+        self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
+
+    def context(
+        self, bucket: int, matrices: Sequence[DeviceMatrix | None], vectors: Sequence[Memory | None]
+    ) -> Context:
+        """Return what the launches of a bucket need."""
+        return Context(
+            self._runtime,
+            self._program,
+            self._limits,
+            self.step.args(bucket),
+            self.slots,
+            vectors,
+            self._ropes,
+            matrices,
+            self._rounded,
+            self._partials,
+        )
+
+    def memories(self, bucket: int, tables: Mapping[int, Table]) -> Memories:
+        """Return what some ops of a bucket's launches need besides."""
+        attention, states = {}, {}
+        for op in (s.op for instruction in self._program.instructions for s in instruction.ops):
+            if isinstance(op, Attention):
+                attention[op.group, op.layer] = self._attention(bucket, op)
+        for number, pool in self.pools.items():
+            if isinstance(pool, StateMemory):
+                states[number] = pool.states(self.step.table(number))
+        return Memories(tables, attention, states)
+
+    def _attention(self, bucket: int, op: Attention) -> AttentionMemory:
+        pool = self.pools[op.group]
+        assert isinstance(pool, KVMemory), "attention has a paged group"
+        shape = shape_of(op, pool.group)
+        return AttentionMemory(
+            pool,
+            self.step.table(op.group),
+            table_width(self._program, op.group),
+            self.step.plan(bucket, shape),
+            self.step.most_items(bucket, shape),
+            self._scratch,
+        )
+
+
+def _frequencies(runtime: Runtime, table: RopeTable) -> Memory:
+    values = np.array(table.inv_freq, np.float64)
+    memory = runtime.allocate(max(1, values.nbytes))
+    runtime.upload(memory, 0, values)
+    return memory

@@ -1,0 +1,143 @@
+"""Every kernel compiles for every architecture, without warnings, spills and local memory.
+
+Local memory lies in the memory of the card, whose bandwidth bounds most kernels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import llmd_backend_cuda
+from llmd.api.encoding import ACTIVATIONS
+from llmd_backend_cuda.compiler import compile_source, figures
+from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm, pack_spec
+from llmd_backend_cuda.ops.linear import gemm_spec, gemv_spec, rows_of_block
+from llmd_backend_cuda.runtime import KernelSpec
+
+FOLDER = Path(llmd_backend_cuda.__file__).parent / "kernels"
+SOURCES = sorted(path.stem for path in FOLDER.glob("*.cu"))
+WIDTH = 4096
+ROWS = (16, 32, 64, 128)
+"""Rows of a block of the product of many rows."""
+NORM_SHAPES = ((1, 1, 4), (16, 2, 4), (16, 10, 4), (16, 5, 1))
+"""Warps, loads and elements of a load: for heads, for rows, for the widest rows, for odd widths."""
+
+SPILLING = {("attention_whole", "sm_75")}
+"""Kernels for prompts that may spill: heads of more than 128 elements, up to 160 bytes."""
+
+TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
+    "attention": [
+        {"HEAD_DIM": size, "TILES": tiles, "KV_DTYPE": dtype, "SOFTCAP": softcap}
+        for size, tiles in ((128, 4), (64, 4), (256, 2))
+        for dtype in (0, 2)
+        for softcap in (0, 1)
+    ],
+    "elementwise": [{"ACTIVATION": index} for index in range(len(ACTIVATIONS))],
+    "embed": [
+        {"FORMAT": index, "VECTOR": vector, "SCALED": scaled}
+        for index in range(3)
+        for vector in (4, 1)
+        for scaled in (0, 1)
+    ],
+    "encoder_attention": [{"HEAD_DIM": size} for size in (64, 32, 20)],
+    "norm": [
+        {"LAYER": layer, "ADD": add, "WARPS": warps, "LOADS": loads, "VECTOR": vector}
+        for warps, loads, vector in NORM_SHAPES
+        for add in (0, 1)
+        for layer in (0, 1)
+    ],
+    "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256) for dtype in range(3)],
+}
+"""Definitions of sources whose modules have no function for that; others have default definitions."""
+
+
+def common_specs(source: str) -> Iterator[KernelSpec]:
+    """Yield a few variants of a source."""
+    forms = [MatrixForm.of(name, WIDTH) for name in ("q8", "f16")]
+    if source == "gemv":
+        yield from (gemv_spec(form, is_pair=False) for form in forms)
+    elif source == "gemm":
+        yield gemm_spec(forms[0], 128, split=False)
+    elif source == "pack":
+        yield pack_spec(forms[0], "q8")
+    else:
+        yield from [KernelSpec.of(source, "", defines) for defines in TABLE.get(source, [{}])][:2]
+
+
+def all_specs(source: str) -> Iterator[KernelSpec]:
+    """Yield all variants of a source."""
+    forms = {MatrixForm.of(name, WIDTH) for name in CLAIMED_FORMATS}
+    if source == "gemv":
+        yield from (gemv_spec(form, is_pair=is_pair) for form in forms for is_pair in (False, True))
+    elif source == "gemm":
+        sizes = {(form, rows_of_block(form, rows)) for form in forms for rows in ROWS}
+        yield from (gemm_spec(form, rows, split=split) for form, rows in sizes for split in (False, True))
+    elif source == "pack":
+        yield from (pack_spec(MatrixForm.of(name, WIDTH), name) for name in CLAIMED_FORMATS)
+    else:
+        yield from (KernelSpec.of(source, "", defines) for defines in TABLE.get(source, [{}]))
+
+
+def faults(variant: str, log: str) -> list[str]:
+    """Return what the log of a compilation shows to be wrong with its kernels."""
+    found = figures(log)
+    wrong = [f"{variant}: {line}" for line in log.splitlines() if "warning #" in line]
+    wrong += [] if found else [f"{variant}: the log has no figures: {log}"]
+    wrong += [
+        f"{variant}: {name} has {kernel.spill_bytes} bytes of spills and a stack of {kernel.stack_bytes}"
+        for name, kernel in found.items()
+        if (kernel.spill_bytes or kernel.stack_bytes) and (name, variant[-5:]) not in SPILLING
+    ]
+    return wrong
+
+
+def compiled_faults(spec: KernelSpec, architecture: str) -> list[str]:
+    """Return what is wrong with the kernels of a source with some definitions."""
+    log = compile_source(spec, architecture).log
+    return faults(f"{spec.source} {dict(spec.defines)} {architecture}", log)
+
+
+def check(specs: Iterator[KernelSpec], architectures: Sequence[str]) -> None:
+    """Compile each spec for each architecture and check the result."""
+    pairs = [(spec, architecture) for spec in dict.fromkeys(specs) for architecture in architectures]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        assert [
+            fault for wrong in pool.map(lambda pair: compiled_faults(*pair), pairs) for fault in wrong
+        ] == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_few_variants_compile_for_common_cards(source: str) -> None:
+    check(common_specs(source), ("sm_80", "sm_90"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_89", "sm_90", "sm_120"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_all_variants_compile_for_all_cards(source: str, architecture: str) -> None:
+    check(all_specs(source), (architecture,))
+
+
+def test_spills_stacks_and_warnings_are_faults() -> None:
+    log = """\
+some.cu(7): warning #177-D: variable "x" was declared but never referenced
+ptxas info    : Function properties for good
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Function properties for array
+    24 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Function properties for large
+    16 bytes stack frame, 16 bytes spill stores, 32 bytes spill loads
+"""
+    assert faults("some sm_90", log) == [
+        'some sm_90: some.cu(7): warning #177-D: variable "x" was declared but never referenced',
+        "some sm_90: array has 0 bytes of spills and a stack of 24",
+        "some sm_90: large has 48 bytes of spills and a stack of 16",
+    ]
+    assert faults("some sm_90", "") == ["some sm_90: the log has no figures: "]

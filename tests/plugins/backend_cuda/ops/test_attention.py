@@ -1,0 +1,122 @@
+"""Paged attention against the reference, and the same bits however a sequence is cut into steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from llmd.api.kv import KVDtype
+from llmd.api.ops import Attention
+from llmd_backend_cuda import attention_plan
+from llmd_backend_cuda.ops import attention as attention_ops
+from tests.cuda.attention_bench import Bench, Float32, attention, nmse, rope
+
+LENGTH = 300
+CUTS = (0, 1, 3, 16, 17, 40, 129, 295, 296, LENGTH)
+"""Where a sequence is cut into steps; the whole of it is one step with whole tiles."""
+
+SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
+    ("mha-12", attention(4, 4, 12, scale=0.4), None, "f16"),
+    ("gqa3-20-softcap", attention(6, 2, 20, softcap=5.0), None, "f16"),
+    ("gqa4-64", attention(8, 2, 64), None, "f16"),
+    ("gqa8-128", attention(8, 1, 128), None, "f16"),
+    ("gqa7-80", attention(7, 1, 80), None, "f16"),
+    ("mqa32-12", attention(32, 1, 12), None, "f16"),
+    ("mqa24-64", attention(24, 1, 64), None, "f16"),
+    ("mha-256", attention(1, 1, 256), None, "f16"),
+    ("odd-7", attention(2, 1, 7), None, "f16"),
+    ("window-17", attention(4, 2, 12, scale=0.4), 17, "f16"),
+    ("window-1-softcap", attention(4, 2, 12, scale=0.4, softcap=5.0), 1, "f16"),
+    ("window-150", attention(4, 2, 40), 150, "f16"),
+    ("bf16", attention(4, 2, 20), None, "bf16"),
+    ("f32", attention(4, 2, 20), None, "f32"),
+    ("int8-20", attention(4, 2, 20), None, "int8"),
+    ("int8-128", attention(4, 1, 128), None, "int8"),
+    ("int8-window", attention(4, 2, 76), 33, "int8"),
+)
+BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6}
+"""Of the NMSE; `docs/ops.md` allows 3e-6, and 5e-5 for bf16 and int8."""
+
+
+def _same_bits(found: Float32, expected: Float32) -> None:
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize(("op", "window", "kv_dtype"), [s[1:] for s in SHAPES], ids=[s[0] for s in SHAPES])
+def test_attention(op: Attention, window: int | None, kv_dtype: KVDtype) -> None:
+    def bench() -> Bench:
+        return Bench(op, window=window, kv_dtype=kv_dtype, context_len=310, max_rows=350)
+
+    together, cut = bench(), bench()
+    step = ((0, 0, LENGTH), (1, 0, 37))
+    rows = together.run(step, padding=2)
+    assert nmse(rows, together.expected(step)) < BOUNDS[kv_dtype]
+    more = ((1, 37, 39), (0, LENGTH, LENGTH + 1))
+    assert nmse(together.run(more), together.expected(more)) < BOUNDS[kv_dtype]
+    for first, end in itertools.pairwise(CUTS):
+        _same_bits(cut.run(((0, first, end),)), rows[first:end])
+
+
+@pytest.mark.parametrize("order", ["forward", "reverse", 3])
+@pytest.mark.parametrize("scratch_bytes", [1 << 20, 0])
+def test_neither_the_order_of_blocks_nor_splitting_changes_bits(
+    order: str | int, scratch_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    op = attention(8, 2, 64)
+    plain = Bench(op, context_len=600, max_rows=600)
+    rows = plain.run(((0, 0, 590), (1, 0, 9)))
+    monkeypatch.setattr(attention_plan, "_SCRATCH_BYTES", scratch_bytes)
+    other = Bench(op, context_len=600, max_rows=600, order=order)
+    _same_bits(other.run(((0, 0, 590), (1, 0, 9))), rows)
+    _same_bits(other.run(((1, 8, 9), (0, 585, 590))), np.concatenate([rows[-1:], rows[585:590]]))
+
+
+@pytest.mark.parametrize("window", [None, 300])
+def test_long_spans(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later spans have several chunks; their sums are added in `out`, or by the last block of a tile."""
+    monkeypatch.setattr(attention_plan, "SHORT_SPANS", 2)
+    monkeypatch.setattr(attention_ops, "SHORT_SPANS", 2)
+    monkeypatch.setattr(attention_plan, "_LONGEST_SHORT_WINDOW", 0)
+    op = attention(4, 1, 20)
+    bench = Bench(op, window=window, context_len=2400, max_rows=2400, sequences=1)
+    rows = bench.run(((0, 0, 2350),))
+    for first in (0, 127, 255, 256, 767, 768, 769, 1281, 2335):
+        step = ((0, first, first + 3),)
+        found = bench.run(step)
+        _same_bits(found, rows[first : first + 3])
+        assert nmse(found, bench.expected(step)) < 1e-6
+    monkeypatch.setattr(attention_plan, "_SCRATCH_BYTES", 0)
+    _same_bits(bench.run(((0, 2340, 2350),)), rows[2340:2350])
+
+
+@pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
+def test_what_other_sequences_left_in_blocks_does_not_matter(kv_dtype: KVDtype) -> None:
+    op = attention(4, 2, 40)
+    clean, used = (Bench(op, kv_dtype=kv_dtype, context_len=200) for _ in range(2))
+    used.qkv[1][1], used.qkv[2][1] = 3e38, -3e38
+    used.run(((1, 0, 50),))
+    used.tables[0, :4] = used.tables[1, :4]
+    for step in (((0, 0, 21),), ((0, 21, 22),), ((0, 22, 35),)):
+        _same_bits(used.run(step), clean.run(step))
+
+
+@pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
+@pytest.mark.parametrize(("style", "pairs"), [("half", 16), ("interleaved", 6)])
+def test_queries_and_keys_are_rotated_in_the_launch_that_stores(
+    kv_dtype: KVDtype, style: str, pairs: int
+) -> None:
+    op = attention(5, 1, 40)
+    ropes = (rope(5, 40, 12), rope(1, 40, pairs, interleaved=style == "interleaved", factor=1.2))
+    bench = Bench(op, ropes=ropes, kv_dtype=kv_dtype, context_len=100, layers=3)
+    step = ((0, 0, 37), (1, 0, 18))
+    rows = bench.run(step, padding=1)
+    assert nmse(rows, bench.expected(step)) < BOUNDS[kv_dtype]
+    _same_bits(bench.run(((1, 17, 18), (0, 36, 37))), rows[[54, 36]])
+
+
+def test_a_negative_scale_is_refused() -> None:
+    with pytest.raises(ValueError, match="scale"):
+        Bench(attention(1, 1, 8, scale=-1.0))

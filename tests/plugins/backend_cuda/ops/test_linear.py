@@ -1,0 +1,279 @@
+"""Products of rows and matrices, in every format, as few rows and as many."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from llmd.api import (
+    INTEGER_FORMATS,
+    Format,
+    Glu,
+    Head,
+    Linear,
+    Norm,
+    SlottedOp,
+    StageLimits,
+    TensorRef,
+    Weight,
+)
+from llmd.api.program import Program
+from llmd.api.step import Float32
+from llmd.builtin.reference.weights import make_matrix
+from llmd.testing.sources import RandomSource
+from llmd_backend_cuda.context import Context, StepArgs
+from llmd_backend_cuda.matrices import CLAIMED_FORMATS, DeviceMatrix, load_matrix
+from llmd_backend_cuda.ops.linear import (
+    FEW_ROWS,
+    MATRICES,
+    OutputArgs,
+    Product,
+    RowsArgs,
+    gated,
+    head_product,
+    is_few,
+    launch_product,
+    partial_bytes,
+    products_of,
+    rounded_bytes,
+    rows_of,
+    with_residual,
+)
+from llmd_backend_cuda.runtime import Memory
+from tests.cuda.one_instruction import nmse, random_rows, upload
+from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents
+
+pytestmark = NEEDS_COMPILER
+
+MAX_NMSE = 3e-6
+MAX_ROWS = 130
+LIMITS = StageLimits(MAX_ROWS, 1, 1)
+FEW_FORMATS = {"f32", "bf16", "q8", "q6_k", "q5_1", "q3_g64", "q2_k"}
+"""Each width of codes, with and without minimums."""
+
+
+class Bench:
+    """Slots, matrices and vectors on the simulated card.
+
+    Slots 0 and 1 have random rows, the others nothing; ``matrices`` are (format, outputs).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *matrices: tuple[Format, int],
+        limits: StageLimits = LIMITS,
+        num_processors: int = 4,
+    ) -> None:
+        self.card = SimulatedCard(num_processors=num_processors)
+        self.limits = limits
+        self.width = width
+        weights = [Weight(TensorRef(f"w{i}", (out, width)), name) for i, (name, out) in enumerate(matrices)]
+        self.data = [RandomSource().read(weight) for weight in weights]
+        self.loaded: list[DeviceMatrix | None] = [load_matrix(self.card, data) for data in self.data]
+        outs = [out for _, out in matrices]
+        self.vectors: list[Float32] = [random_rows(1, out, seed)[0] for seed, out in enumerate(outs)]
+        memories: list[Memory | None] = [upload(self.card, vector) for vector in self.vectors]
+        self.widths = (width, outs[0], *outs, outs[0])
+        self.x = random_rows(limits.max_rows, width, 1)
+        self.added = random_rows(limits.max_rows, outs[0], 2)
+        self.slots = [self.card.allocate(4 * limits.max_rows * size) for size in self.widths]
+        self.card.upload(self.slots[0], 0, self.x)
+        self.card.upload(self.slots[1], 0, self.added)
+        program = Program(
+            0, 1, width, outs[0], 64, (), (), self.widths, tuple(weights), (), None, None, precision="f16"
+        )
+        self.context = Context(
+            self.card,
+            program,
+            limits,
+            StepArgs(),
+            self.slots,
+            [*memories, *([None] * len(memories))],
+            (),
+            [*self.loaded, *([None] * len(memories))],
+            rounded=self.card.allocate(rounded_bytes(program, limits)),
+            partials=self.card.allocate(partial_bytes(limits, num_processors)),
+        )
+
+    def run(self, product: Product, rows: int) -> None:
+        for launch in launch_product(self.context, product, rows):
+            self.card.launch(launch)
+
+    def read(self, slot: int, rows: int) -> Float32:
+        found: Float32 = contents(self.card, self.slots[slot], np.float32, 0, rows * self.widths[slot])  # type: ignore[assignment]
+        return found.reshape(rows, -1)
+
+    def product(self, x: int = 0, first: int = 0) -> Product:
+        """Return rows of a slot, from one on, times the first matrix, in slot 2."""
+        matrix = self.loaded[0]
+        assert matrix is not None
+        rows = RowsArgs(x=self.slots[x].pointer + 4 * first * self.width, width=self.width)
+        out = OutputArgs(out=self.slots[2].pointer, scale=1.0, width=matrix.size.out, tiles=matrix.size.tiles)
+        return Product(rows, [out], [matrix])
+
+    def expected(self, rows: int, matrix: int = 0, x: Float32 | None = None) -> Float32:
+        """Return the reference's product."""
+        made = make_matrix(self.data[matrix], "f16", "f16")
+        return np.stack([made.multiply(row) for row in (self.x if x is None else x)[:rows]]).astype(
+            np.float32
+        )
+
+    def linear(self, *weights: tuple[int, int | None]) -> SlottedOp:
+        """Return a linear op of slot 0; ``weights`` are (matrix, bias), the outputs slots from 2 on."""
+        refs = tuple(TensorRef(f"w{index}", (1, 1)) for index, _ in weights)
+        op = Linear("x", tuple(f"o{index}" for index, _ in weights), refs, (None,) * len(refs))
+        flat = tuple(index for pair in weights for index in pair)
+        return SlottedOp(op, (0,), tuple(2 + index for index, _ in weights), flat)
+
+
+# Formats, and the same bits in any batch
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(f, marks=() if f in FEW_FORMATS else pytest.mark.exhaustive) for f in CLAIMED_FORMATS],
+)
+def test_each_format_is_decoded(name: Format) -> None:
+    width = 256 if name in INTEGER_FORMATS and INTEGER_FORMATS[name].coarse_size else 160
+    bench = Bench(width, (name, 40))
+    bench.run(bench.product(), 3)
+    assert nmse(bench.read(2, 3), bench.expected(3)) < MAX_NMSE
+
+
+def test_the_few_formats_have_codes_of_all_widths() -> None:
+    widths = {INTEGER_FORMATS[name].bits for name in CLAIMED_FORMATS if name in INTEGER_FORMATS}
+    assert {INTEGER_FORMATS[name].bits for name in FEW_FORMATS if name in INTEGER_FORMATS} | {4} == widths
+
+
+@pytest.mark.parametrize("processors", [1, 100])
+@pytest.mark.parametrize("name", ["f16", pytest.param("q8_g128", marks=pytest.mark.exhaustive), "q4_g32"])
+def test_rows_have_the_same_bits_in_any_batch(name: Format, processors: int) -> None:
+    """A card with many processors splits the products of few rows."""
+    bench = Bench(1100, (name, 272), num_processors=processors)
+    bench.run(bench.product(), 130)
+    rows = bench.read(2, 130)
+    assert nmse(rows, bench.expected(130)) < MAX_NMSE
+    for count, first in ((1, 0), (1, 129), (8, 3), (9, 100), (17, 0), (50, 70), (66, 30)):
+        bench.run(bench.product(first=first), count)
+        np.testing.assert_array_equal(bench.read(2, count), rows[first : first + count])
+    assert ("add_slices" in bench.card.launched) == (processors == 100)
+
+
+def test_few_rows_that_are_very_wide_are_multiplied_as_many_are() -> None:
+    """They do not fit into the shared memory of a block."""
+    bench = Bench(12000, ("f16", 20), limits=StageLimits(8, 1, 1))
+    product = bench.product()
+    assert is_few(product, 4)
+    assert not is_few(product, 5)
+    bench.run(product, 8)
+    rows = bench.read(2, 8)
+    assert nmse(rows, bench.expected(8)) < MAX_NMSE
+    assert "gemm" in bench.card.launched
+    bench.run(product, 1)
+    np.testing.assert_array_equal(bench.read(2, 1), rows[:1])
+
+
+# What precedes and follows a product
+
+
+def test_rows_are_normed_on_the_way() -> None:
+    for rows in (3, 20):
+        bench = Bench(72, ("f16", 40))
+        gain = upload(bench.card, random_rows(1, 72, 9))
+        bench.context.vectors[0] = gain  # type: ignore[index]
+        norm = SlottedOp(Norm("x", "n", TensorRef("g", (72,)), 1e-3, offset=0.5), (0,), (1,), (0, None))
+        (product,) = products_of(bench.context, bench.linear((0, None)), rows_of(bench.context, 0, norm))
+        bench.run(product, rows)
+        x = bench.x[:rows].astype(np.float64)
+        normed = x / np.sqrt(np.mean(x**2, axis=1, keepdims=True) + 1e-3) * (0.5 + random_rows(1, 72, 9))
+        expected = bench.expected(rows, x=normed.astype(np.float32))
+        assert nmse(bench.read(2, rows), expected) < MAX_NMSE
+
+
+@pytest.mark.parametrize("rows", [3, 20])
+def test_a_product_is_scaled_and_added_to_a_residual(rows: int) -> None:
+    bench = Bench(72, ("f16", 40))
+    (product,) = products_of(bench.context, bench.linear((0, 0)), rows_of(bench.context, 0))
+    bench.run(with_residual(bench.context, product, 1, 3, 0.25), rows)
+    expected = bench.added[:rows] + 0.25 * (bench.expected(rows) + bench.vectors[0])
+    assert nmse(bench.read(3, rows), expected) < MAX_NMSE
+
+
+def test_gates_are_applied_to_few_rows() -> None:
+    bench = Bench(72, ("q4_g32", 40), ("q4_g32", 40))
+    (product,) = products_of(bench.context, bench.linear((0, None), (1, 1)), rows_of(bench.context, 0))
+    glu = SlottedOp(Glu("a", "b", "c", "relu", 0.5), (2, 3), (4,))
+    bench.run(gated(bench.context, product, glu), 3)
+    gate, up = bench.expected(3), bench.expected(3, 1) + bench.vectors[1]
+    assert nmse(bench.read(4, 3), np.where(gate > 0.5, gate, 0) * up) < MAX_NMSE
+    with pytest.raises(AssertionError, match="pairs are for few rows"):
+        bench.run(gated(bench.context, product, glu), FEW_ROWS + 1)
+
+
+@pytest.mark.parametrize("softcap", [None, 4.0])
+def test_the_head_multiplies_chosen_rows(softcap: float | None) -> None:
+    bench = Bench(72, ("f16", 90), limits=StageLimits(12, 1, 40))
+    for chosen in ([11, 0, 5], [i % 12 for i in range(40)]):
+        rows = upload(bench.card, np.array(chosen, np.int32))
+        context = msgspec.structs.replace(bench.context, step=StepArgs(output_rows=rows.pointer))
+        head = SlottedOp(Head("x", TensorRef("w0", (90, 72)), scale=0.25, softcap=softcap), (0,), (), (0, 0))
+        logits = bench.card.allocate(4 * 40 * 90)
+        bench.run(head_product(context, head, logits.pointer), len(chosen))
+        expected = 0.25 * bench.expected(12)[chosen] + bench.vectors[0]
+        if softcap:
+            expected = softcap * np.tanh(expected / softcap)
+        found = contents(bench.card, logits, np.float32, 0, len(chosen) * 90)
+        assert nmse(found.reshape(-1, 90), expected) < MAX_NMSE  # type: ignore[arg-type]
+
+
+# Several matrices
+
+
+@pytest.mark.parametrize("rows", [3, 20])
+def test_matrices_of_one_form_are_one_product_and_others_are_not(rows: int) -> None:
+    bench = Bench(96, ("f16", 40), ("f32", 24), ("q4_g32", 56), ("q4_g32", 8))
+    op = bench.linear((0, 0), (1, None), (2, 2), (3, None))
+    products = products_of(bench.context, op, rows_of(bench.context, 0))
+    assert [len(product.matrices) for product in products] == [2, 2]
+    for product in products:
+        bench.run(product, rows)
+    for index in range(4):
+        expected = bench.expected(rows, index) + (bench.vectors[index] if index in {0, 2} else 0)
+        assert nmse(bench.read(2 + index, rows), expected) < MAX_NMSE
+
+
+def test_a_product_has_at_most_four_matrices() -> None:
+    bench = Bench(64, *[("f16", 16 + index) for index in range(2 * MATRICES + 1)])
+    op = bench.linear(*[(index, None) for index in range(2 * MATRICES + 1)])
+    products = products_of(bench.context, op, rows_of(bench.context, 0))
+    assert [len(product.matrices) for product in products] == [4, 4, 1]
+    assert [len(product.outputs) for product in products] == [4, 4, 1]
+    assert [output.width for product in products for output in product.outputs] == list(range(16, 25))
+    for product in products:
+        bench.run(product, 2)
+    assert all(nmse(bench.read(2 + index, 2), bench.expected(2, index)) < MAX_NMSE for index in range(9))
+
+
+# Scratch
+
+
+def test_more_output_rows_than_rows_have_scratch() -> None:
+    few, many = StageLimits(4, 1, 4), StageLimits(4, 1, 50)
+    program = Bench(72, ("f16", 40)).context.program
+    assert rounded_bytes(program, few) == 2 * 4 * 128
+    assert rounded_bytes(program, many) == 2 * 50 * 128
+    assert partial_bytes(few, 10) < partial_bytes(many, 10)
+
+
+@pytest.mark.parametrize("processors", [3, 40])
+def test_partial_sums_fit_for_any_rows_and_matrices(processors: int) -> None:
+    """Memory of the simulated card ends where it is allocated."""
+    for columns in (16, 130, 300):
+        bench = Bench(64, ("q4_g32", columns), num_processors=processors)
+        bench.run(bench.product(), MAX_ROWS)
+        expected = bench.read(2, MAX_ROWS)
+        for rows in (9, 16, 17, 33, 65, 129):
+            bench.run(bench.product(), rows)
+            np.testing.assert_array_equal(bench.read(2, rows), expected[:rows])

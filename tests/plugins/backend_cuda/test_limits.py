@@ -1,0 +1,71 @@
+"""What the kernels cannot run is refused before anything is loaded."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api import HIDDEN, EncoderAttention, KVGroup, ModelPlan, Norm, Op, Part, Program, Rope, RopeTable
+from llmd.testing.plans import TinyModel
+from llmd_backend_cuda.limits import refusals
+from llmd_backend_cuda.matrices import CLAIMED_FORMATS
+from tests.cuda.simulated import lowered
+from tests.plugins.backend_cpu.workbench import attention
+
+
+def program_of(*ops: Op, width: int, groups: tuple[KVGroup, ...] = ()) -> Program:
+    parts = (Part("before", "ffn", 0, ()), Part("tested", "mixer", 0, ops), Part("after", "ffn", 0, ()))
+    return lowered(ModelPlan("test", width, 50, 64, 64, groups, parts), 1, 2)
+
+
+def refused(program: Program) -> list[str]:
+    return [refusal.what for refusal in refusals(program)]
+
+
+def test_programs_of_all_claimed_formats_are_taken() -> None:
+    for name in CLAIMED_FORMATS:
+        assert refusals(lowered(TinyModel(hybrid=True).plan(), fmt=name)) == []
+
+
+def test_formats_with_books_or_outliers_are_refused() -> None:
+    (refusal,) = refusals(lowered(TinyModel().plan(), fmt="mxfp4"))
+    assert refusal.what == "format mxfp4"
+    assert "the CUDA backend has f32, f16, bf16, " in refusal.reason
+
+
+def test_each_reason_is_given_once() -> None:
+    """Two layers have the same large heads."""
+    program = lowered(TinyModel(layers=2, head_dim=300, rotary_dim=1100).plan())
+    assert sorted(refused(program)) == ["heads of 300 elements", "rotations of 1100 elements"]
+
+
+def test_heads_that_are_too_large_are_refused() -> None:
+    group = KVGroup(0, None, 1, 260, (0,))
+    assert refused(program_of(*attention(1, 1, 260), width=260, groups=(group,))) == ["heads of 260 elements"]
+    encoder = EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 1, 257, 0.5)
+    assert refused(program_of(encoder, width=257)) == ["heads of 257 elements"]
+    assert refused(program_of(msgspec.structs.replace(encoder, head_dim=256), width=256)) == []
+
+
+def test_attention_to_the_least_similar_keys_is_refused() -> None:
+    product, op = attention(1, 1, 16)
+    negative = msgspec.structs.replace(op, scale=-0.25)
+    group = KVGroup(0, None, 1, 16, (0,))
+    assert refused(program_of(product, negative, width=16, groups=(group,))) == ["attention with scale -0.25"]
+
+
+def test_norms_that_are_too_wide_are_refused() -> None:
+    wide = Norm(HIDDEN, HIDDEN, None, 1e-5)
+    assert refused(program_of(wide, width=20484)) == ["norms of 20484 elements"]
+    assert refused(program_of(wide, width=20480)) == []
+    assert refused(program_of(msgspec.structs.replace(wide, heads=2), width=20484)) == []
+
+
+def test_rotations_of_too_many_pairs_are_refused() -> None:
+    rope = Rope(HIDDEN, HIDDEN, 1, 2048, RopeTable((1.0,) * 513))
+    assert refused(program_of(rope, width=2048)) == ["rotations of 1026 elements"]
+
+
+def test_values_of_another_size_than_keys_are_refused() -> None:
+    group = KVGroup(0, None, 1, 16, (0,), value_dim=8)
+    program = program_of(*attention(1, 1, 16), width=16, groups=(group,))
+    assert refused(program) == ["keys of 16 and values of 8 elements"]

@@ -1,0 +1,191 @@
+"""Matrices on the card: forms of formats, sizes, and where codes and scales lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, MemoryBudgetError, TensorRef, Weight, WeightData
+from llmd.models.plain_formats import from_float32, to_float32
+from llmd.testing.sources import RandomSource
+from llmd_backend_cuda import matrices as matrices_module
+from llmd_backend_cuda.matrices import (
+    CLAIMED_FORMATS,
+    DeviceMatrix,
+    MatrixForm,
+    MatrixSize,
+    arranged,
+    load_matrix,
+    pack_spec,
+)
+from llmd_backend_cuda.runtime import Memory
+from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents
+
+pytestmark = NEEDS_COMPILER
+
+OUT, WIDTH = 40, 100
+"""Three tiles and two chunks, the last of which are padded."""
+
+
+def random_weight(name: Format, out: int = OUT, width: int = WIDTH) -> WeightData:
+    return RandomSource().read(Weight(TensorRef("w", (out, width)), name))
+
+
+def read(card: SimulatedCard, memory: Memory | None, dtype: type[np.generic]) -> NDArray[np.generic]:
+    assert memory is not None
+    return contents(card, memory, dtype)
+
+
+# Forms
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("f32", MatrixForm(16)),
+        ("bf16", MatrixForm(16)),
+        ("q8", MatrixForm(8, 64, minimum=False, zero=128)),
+        ("q8_row", MatrixForm(8, 0, minimum=False, zero=128)),
+        ("q4_g32", MatrixForm(4, 32, minimum=True, zero=0)),
+        ("q4_0", MatrixForm(4, 32, minimum=False, zero=8)),
+        ("q5_1", MatrixForm(5, 32, minimum=True, zero=0)),
+        ("q6_k", MatrixForm(6, 16, minimum=False, zero=32)),
+    ],
+)
+def test_formats_have_forms(name: Format, form: MatrixForm) -> None:
+    assert MatrixForm.of(name, 256) == form
+
+
+def test_all_formats_without_books_and_outliers_are_claimed() -> None:
+    assert set(PLAIN_FORMATS) < set(CLAIMED_FORMATS)
+    for name, form in INTEGER_FORMATS.items():
+        assert (name in CLAIMED_FORMATS) == (not form.book and not form.outliers)
+
+
+@pytest.mark.parametrize(
+    ("bits", "low", "high"), [(16, 16, 0), (8, 8, 0), (6, 4, 2), (5, 4, 1), (4, 4, 0), (3, 2, 1), (2, 2, 0)]
+)
+def test_odd_bits_are_two_arrays(bits: int, low: int, high: int) -> None:
+    form = MatrixForm(bits)
+    assert (form.low_bits, form.high_bits) == (low, high)
+
+
+def test_packing_depends_on_plain_formats_but_not_on_groups() -> None:
+    sources = [dict(pack_spec(MatrixForm.of(name, 64), name).defines)["SOURCE"] for name in PLAIN_FORMATS]
+    assert sources == [0, 1, 2]
+    small, large = (pack_spec(MatrixForm.of(name, 256), name) for name in ("q4_g32_sym", "q4_g128_sym"))
+    assert small == large
+
+
+# Sizes
+
+
+def test_tiles_chunks_and_groups_are_rounded_up() -> None:
+    size = MatrixSize(MatrixForm(3, 32, minimum=True), OUT, WIDTH)
+    assert (size.tiles, size.chunks, size.groups) == (3, 2, 4)
+    assert size.plane_bytes(2) == 48 * 128 // 4
+    assert size.scale_bytes == 48 * 4 * 2
+    assert size.num_bytes == 48 * 128 * 3 // 8 + 2 * 48 * 4 * 2
+
+
+@pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64"])
+def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
+    card = SimulatedCard()
+    matrix = DeviceMatrix(card, MatrixSize(MatrixForm.of(name, 256), OUT, 256))
+    assert card.used_bytes == matrix.size.num_bytes
+    del matrix
+    assert card.used_bytes == 0
+
+
+def test_arguments_have_null_for_what_a_form_lacks() -> None:
+    card = SimulatedCard()
+    plain = DeviceMatrix(card, MatrixSize(MatrixForm(16), OUT, WIDTH)).args
+    assert (plain.high, plain.scales, plain.minimums) == (None, None, None)
+    assert (plain.chunks, plain.groups) == (2, 1)
+    matrix = DeviceMatrix(card, MatrixSize(MatrixForm(5, 32, minimum=True), OUT, WIDTH))
+    assert matrix.high is not None
+    assert matrix.args.high == matrix.high.pointer
+    assert all((matrix.args.low, matrix.args.scales, matrix.args.minimums))
+
+
+# Contents
+
+
+def tiles_of(values: NDArray[np.generic], padding: int) -> NDArray[np.generic]:
+    """Return values as [tile, row / 8, row % 8, chunk, half, column / 8, column % 8]."""
+    padded = np.full((48, 128), padding, values.dtype)
+    padded[:OUT, :WIDTH] = values
+    return padded.reshape(3, 2, 8, 2, 2, 4, 8)
+
+
+@pytest.mark.parametrize("name", PLAIN_FORMATS)
+def test_plain_weights_are_float16_in_the_order_of_lanes(name: Format) -> None:
+    card, data = SimulatedCard(), random_weight(name)
+    matrix = load_matrix(card, data)
+    values = from_float32(to_float32(data.data, name), "f16").view(np.uint16)
+    # [tile][chunk][half][row g, g + 8][lane][8]
+    expected = tiles_of(values, 0).transpose(0, 3, 4, 1, 2, 5, 6)
+    np.testing.assert_array_equal(read(card, matrix.low, np.uint16), expected.reshape(-1))
+
+
+def test_bytes_of_both_rows_of_a_lane_are_neighbours() -> None:
+    card, data = SimulatedCard(), random_weight("q8_row")
+    matrix = load_matrix(card, data)
+    # [tile][chunk][half][lane][row g, row g + 8][8]
+    expected = tiles_of(data.data, matrix.size.form.zero).transpose(0, 3, 4, 2, 5, 1, 6)
+    np.testing.assert_array_equal(read(card, matrix.low, np.uint8), expected.reshape(-1))
+
+
+@pytest.mark.parametrize("name", ["q6_k", "q5_1", "q4_g32", "q3_g32", "q2_g64"])
+def test_packed_codes_have_all_bits_once(name: Format) -> None:
+    """test_linear shows that kernels find them; here, no bit is lost or set twice."""
+    card, data = SimulatedCard(), random_weight(name, 48, 256)
+    matrix = load_matrix(card, data)
+    form = matrix.size.form
+    bits = np.unpackbits(data.data.view(np.uint8)[:, :, None], axis=2, bitorder="little")
+    low = np.unpackbits(read(card, matrix.low, np.uint8).view(np.uint8))
+    assert low.sum() == bits[:, :, : form.low_bits].sum()
+    if form.high_bits:
+        high = np.unpackbits(read(card, matrix.high, np.uint8).view(np.uint8))
+        assert high.sum() == bits[:, :, form.low_bits :].sum()
+
+
+def test_scales_of_a_row_and_of_the_eighth_after_it_are_neighbours() -> None:
+    card, data = SimulatedCard(), random_weight("q4_g32")
+    matrix = load_matrix(card, data)
+    for given, memory in ((data.scales, matrix.scales), (data.minimums, matrix.minimums)):
+        assert given is not None
+        pairs = arranged(given, matrix.size)
+        assert pairs.shape == (3, 4, 8, 2)
+        values = given.values().astype(np.float16)
+        assert (pairs[1, 2, 3] == values[[19, 27], 2]).all()
+        assert pairs[2, 0, 0, 1] == 0, "row 40 does not exist"
+        np.testing.assert_array_equal(read(card, memory, np.float16), pairs.reshape(-1))
+
+
+@pytest.mark.parametrize("name", ["f16", "q4_g32"])
+def test_a_large_matrix_passes_in_parts(monkeypatch: pytest.MonkeyPatch, name: Format) -> None:
+    card, data = SimulatedCard(), random_weight(name)
+    whole = load_matrix(card, data)
+    card.launched.clear()
+    monkeypatch.setattr(matrices_module, "_STAGING_BYTES", 20 * data.data[:1].nbytes)
+    parts = load_matrix(card, data)
+    assert card.launched == ["pack"] * 3
+    np.testing.assert_array_equal(read(card, parts.low, np.uint8), read(card, whole.low, np.uint8))
+
+
+def test_a_strided_weight_is_loaded() -> None:
+    card, data = SimulatedCard(), random_weight("f16", OUT, 2 * WIDTH)
+    strided = WeightData("f16", data.data[:, ::2])
+    dense = WeightData("f16", np.ascontiguousarray(data.data[:, ::2]))
+    found = [read(card, load_matrix(card, one).low, np.uint16) for one in (strided, dense)]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_only_the_matrix_stays_on_the_card() -> None:
+    card = SimulatedCard()
+    matrix = load_matrix(card, random_weight("q4_g32"))
+    assert card.used_bytes == matrix.size.num_bytes
+    with pytest.raises(MemoryBudgetError):
+        load_matrix(SimulatedCard(memory_bytes=1000), random_weight("q4_g32"))

@@ -1,0 +1,24 @@
+"""Attention ops of the same shape share the plan of a step."""
+
+from __future__ import annotations
+
+from llmd.testing.encoder_plan import TinyEncoder
+from llmd.testing.plans import TinyModel
+from llmd_backend_cuda.attention_plan import AttentionShape
+from llmd_backend_cuda.shapes import attention_shapes
+from tests.cuda.simulated import lowered
+
+
+def test_layers_with_the_same_heads_and_window_have_one_shape() -> None:
+    full, window = AttentionShape(4, 2, 12, None), AttentionShape(4, 2, 12, 20)
+    assert attention_shapes(lowered(TinyModel(layers=4).plan())) == (full, window)
+    assert attention_shapes(lowered(TinyModel(layers=4, window=None).plan())) == (full,)
+
+
+def test_only_the_layers_of_the_stage_count() -> None:
+    program = lowered(TinyModel(layers=2).plan(), 3, 5)
+    assert attention_shapes(program) == (AttentionShape(4, 2, 12, 20),)
+
+
+def test_encoders_need_no_plan() -> None:
+    assert attention_shapes(lowered(TinyEncoder().plan())) == ()
