@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from llmd.api.errors import CheckpointError, EngineCrashedError, MemoryBudgetError, RequestError
+from llmd.api.errors import CheckpointError, EngineCrashedError, LlmdError, MemoryBudgetError, RequestError
 from llmd.api.messages import BeamParams, EmbedText, Load, StopParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.server.engines.admission_limits import QueueLimits
@@ -280,11 +280,16 @@ async def test_model_that_cannot_be_loaded_tells_its_error(tmp_path: Path, probe
         assert await supervisor.report() is None
 
 
-async def test_program_that_cannot_be_started_is_an_error(model_directory: Path) -> None:
+async def test_what_prevents_the_start_of_an_engine_is_an_error(model_directory: Path) -> None:
     async with supervised(model_directory, ("/nonexistent/python",)) as supervisor:
         with pytest.raises(EngineCrashedError, match="could not run it"):
             await supervisor.loaded()
         assert supervisor.load_sent.is_set()
+    disk: asyncio.Future[Mapping[str, int]] = asyncio.Future()
+    disk.set_exception(OSError("disk full"))
+    async with supervised(model_directory, ("/nonexistent/python",), admit=lambda: disk) as supervisor:
+        with pytest.raises(LlmdError, match=r"could not make room for .+: disk full"):
+            await supervisor.loaded()
 
 
 async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: Path, probes: Path) -> None:

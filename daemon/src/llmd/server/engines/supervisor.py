@@ -321,7 +321,10 @@ class Supervisor:
         """Wait until there is memory for the model. Requests wait meanwhile; they fail if it does not fit."""
         try:
             limits = await self._admit() if self._admit else {}
-        except LlmdError as error:
+        except Exception as error:
+            if not isinstance(error, LlmdError):
+                logger.exception("admission_failed", extra={"model": self.model})
+                error = LlmdError(f"the daemon could not make room for {self.model}: {error}")
             self._next_start = None
             self._perform(self._state.fail(error))
             return
