@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
+from guide.candidates import Candidates
 from guide.grammar import SLOT_REGEX, Pattern, normal, parse
 from guide.tools import POLITE, load_families
 from guide.topics import KINDS, Book
@@ -18,7 +19,7 @@ SLOTS = SLOT_REGEX | {kind: f" ?{word} ?" for kind, word in STAND_INS.items()}
 
 
 class Templates:
-    """All templates of a book and of the tools as regular expressions over normal forms."""
+    """All templates of a book and of the tools, which match normal forms."""
 
     def __init__(self, book: Book) -> None:
         self._unreal = {kind: re.compile(regex) for kind, regex in UNREAL_REGEX.items()}
@@ -44,19 +45,30 @@ class Templates:
 
 
 class _Kind:
-    """Words of one kind by topic, and the frames that they are put in."""
+    """Patterns of one kind, each with its topic and its slots, and the frames that they are put in."""
 
-    def __init__(self, words: dict[str, str], frames: Iterable[Pattern]) -> None:
-        self._words, self._any = words, re.compile(_either(words.values()))
+    def __init__(
+        self, words: Sequence[tuple[str, Pattern, Mapping[str, str]]], frames: Iterable[Pattern]
+    ) -> None:
+        self._words = words
+        self._candidates = Candidates([pattern for _, pattern, _ in words], [slots for _, _, slots in words])
+        self._compiled = cache(self._compile)
         self._frames = [_Frame(frame) for frame in frames]
 
     def match(self, text: str) -> str | None:
         """The topic of the first words that make the text, in a frame or, without frames, alone."""
         holes = {hole for frame in self._frames for hole in frame.holes(text)} if self._frames else {text}
-        framed = next((hole for hole in sorted(holes) if self._any.fullmatch(hole)), None)
-        return framed and next(
-            name for name, words in self._words.items() if _compiled(words).fullmatch(framed)
-        )
+        found = (number for hole in sorted(holes) for number in self._that_match(hole))
+        number = next(found, None)
+        return None if number is None else self._words[number][0]
+
+    def _that_match(self, text: str) -> Iterator[int]:
+        candidates = self._candidates.of(text)
+        return (number for number in candidates if self._compiled(number).fullmatch(text))
+
+    def _compile(self, number: int) -> re.Pattern[str]:
+        _, pattern, slots = self._words[number]
+        return re.compile(pattern.regex(slots=slots))
 
 
 class _Frame:
@@ -78,27 +90,16 @@ class _Frame:
 
 
 def _of_topics(book: Book, kind: str) -> _Kind:
-    words = {
-        topic.name: _either(pattern.regex(slots=SLOTS) for pattern in topic.wordings[kind])
+    words = [
+        (topic.name, pattern, SLOTS)
         for topic in book.topics.values()
-        if topic.wordings.get(kind)
-    }
+        for pattern in topic.wordings.get(kind, ())
+    ]
     return _Kind(words, dict.fromkeys(book.frames.get(kind, ())))
 
 
 def _of_tools() -> _Kind:
-    words = {
-        family.id: _either(pattern.regex(slots=family.slot_regexes()) for pattern in family.asks)
-        for family in load_families()
-    }
+    words = [
+        (family.id, pattern, family.slot_regexes()) for family in load_families() for pattern in family.asks
+    ]
     return _Kind(words, [parse(form.replace("{}", "@"), {}) for form in ("{}", *POLITE)])
-
-
-@cache
-def _compiled(expression: str) -> re.Pattern[str]:
-    """Compiled when a wording is found, which is rare; the module's own cache is smaller than the book."""
-    return re.compile(expression)
-
-
-def _either(expressions: Iterable[str]) -> str:
-    return f"(?:{'|'.join(expressions)})"
