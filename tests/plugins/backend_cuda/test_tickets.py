@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from llmd.api import StageLimits
+from llmd.api import DeviceLostError, StageLimits
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.step_memory import StepMemory
 from llmd_backend_cuda.tickets import Flight, HiddenRows, TicketMemory
@@ -72,3 +73,11 @@ def test_hidden_rows_are_read_once_the_step_has_ended() -> None:
     hidden = HiddenRows(card, rows, card.record())
     assert rows.tolist() == [3.0, 3.0]
     assert hidden.host().tolist() == [0.0, 0.0]
+
+
+def test_hidden_rows_of_a_step_that_never_ends_are_lost() -> None:
+    card = HangingCard()
+    hidden = HiddenRows(card, card.pinned(8).view(np.float32), card.record())
+    card.hangs = True
+    with pytest.raises(DeviceLostError, match="a step did not finish within"):
+        hidden.host()

@@ -72,7 +72,9 @@ class CudaStage:
             self._queue(flight, step, hidden, fed_from)
         except LlmdError as error:
             self._tickets[place].end = self._runtime.record()  # the device may still read pinned memory
-            raise _of_step(error) from error
+            if isinstance(error, MemoryBudgetError):
+                raise _too_little_memory(error) from error
+            raise
         self._free.pop()
         ticket = Ticket(self._next)
         self._next += 1
@@ -85,7 +87,7 @@ class CudaStage:
         try:
             outputs.apply_edits(edits)
         except MemoryBudgetError as error:
-            raise _of_step(error) from error
+            raise _too_little_memory(error) from error
         self._end_if_complete(flight)
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
@@ -289,8 +291,6 @@ class CudaStage:
             raise ValueError("this stage is closed")
 
 
-def _of_step(error: LlmdError) -> LlmdError:
-    """Return an error that a step raises: if memory is short, that of a device with too little memory."""
-    if isinstance(error, MemoryBudgetError):
-        return DeviceMemoryError(error.message, hint="lower --kv-memory, --slots or --max-ctx")
-    return error
+def _too_little_memory(error: MemoryBudgetError) -> DeviceMemoryError:
+    """Return the error of a step for which memory is short: the engine then takes a smaller KV pool."""
+    return DeviceMemoryError(error.message, hint="lower --kv-memory, --slots or --max-ctx")
