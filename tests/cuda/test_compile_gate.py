@@ -75,7 +75,7 @@ def all_specs(source: str) -> Iterator[KernelSpec]:
     if source == "gemv":
         yield from (gemv_spec(form, is_pair=is_pair) for form in forms for is_pair in (False, True))
     elif source == "gemm":
-        sizes = {(form, rows_of_block(form, rows)) for form in forms for rows in ROWS}
+        sizes = {(form, rows_of_block(form, rows, 227 << 10)) for form in forms for rows in ROWS}
         yield from (gemm_spec(form, rows, split=split) for form, rows in sizes for split in (False, True))
     elif source == "pack":
         yield from (pack_spec(MatrixForm.of(name, WIDTH), name) for name in CLAIMED_FORMATS)

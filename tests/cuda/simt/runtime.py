@@ -118,6 +118,7 @@ class SimtRuntime:
         limit_s: float = 20.0,
     ) -> None:
         self.num_processors = num_processors
+        self.shared_bytes = MOST_SHARED_BYTES
         self.memory_bytes = memory_bytes
         self.used_bytes = 0
         self.capturing = False

@@ -129,6 +129,7 @@ class CupyRuntime:
             raise DeviceError(f"the NVIDIA driver is missing: {error}", hint="install a new one") from error
         properties = card.call(api.getDeviceProperties, device_index)
         self.num_processors: int = properties["multiProcessorCount"]
+        self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
         self._cache = cache or KernelCache((properties["major"], properties["minor"]))
         stream = card.call(api.streamCreateWithFlags, api.streamNonBlocking)
         self._stream = Owned(card, stream, api.streamDestroy)

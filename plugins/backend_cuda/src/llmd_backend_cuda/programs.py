@@ -127,7 +127,11 @@ def _norm_is_fused(instruction: Instruction) -> bool:
 def _normed(context: Context, instruction: Instruction, rows: int) -> Iterator[Launch]:
     norm, linear, *rest = instruction.ops
     products = products_of(context, linear, rows_of(context, norm.inputs[0], norm))
-    if _glu_is_fused(instruction) and len(products) == 1 and is_few(products[0], rows):
+    if (
+        _glu_is_fused(instruction)
+        and len(products) == 1
+        and is_few(products[0], rows, context.runtime.shared_bytes)
+    ):
         yield from launch_product(context, gated(context, products[0], rest[0]), rows)
         return
     for product in products:

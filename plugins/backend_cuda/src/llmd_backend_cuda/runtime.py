@@ -83,6 +83,8 @@ class Runtime(Protocol):
 
     num_processors: int
     """Multiprocessors of the device."""
+    shared_bytes: int
+    """Most shared memory of a block."""
 
     def kernel(self, spec: KernelSpec) -> Kernel:
         """Return a compiled kernel; compile it if it was not compiled before."""

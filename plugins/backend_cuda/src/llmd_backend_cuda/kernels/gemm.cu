@@ -21,7 +21,7 @@ constexpr int WARPS_ROWS = WARPS / WARPS_OUT;
 constexpr int TILES = 8 / WARPS_OUT;                // of a warp
 constexpr int N_TILES = ROWS / WARPS_ROWS / 8;      // of a warp
 constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;  // whose products do not wait for each other
-constexpr int STAGES = ROWS == 128 ? 3 : 4;
+constexpr int STAGES = ROWS >= 64 ? 3 : 4;
 constexpr int STAGE_CHUNKS = ROWS <= 16 ? 4 : 2;
 constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;                 // blocks that a processor has registers for
 constexpr int STAGE_STRIDE = STAGE_CHUNKS * CHUNK * 2 + 64;  // bytes between rows

@@ -24,7 +24,10 @@ FEW_ROWS = 8
 """Most rows that one block multiplies with all of a matrix's tiles."""
 
 _FEW_ROWS_SHARED_BYTES = 96 << 10
-"""Rows that need more shared memory than this are multiplied like many rows."""
+"""Rows that need more shared memory than this, or than the card has, are multiplied like many rows."""
+
+_STATIC_SHARED_BYTES = 8 << 10
+"""Shared memory that the kernel for few rows has besides its rows."""
 
 _TILES_OF_BLOCK = 8
 _MOST_ROWS_OF_BLOCK = 128
@@ -175,9 +178,13 @@ def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
     return Product(rows, [output], [matrix])
 
 
-def is_few(product: Product, rows: int) -> bool:
-    """Return whether a product of so many rows is one launch, which can also norm rows and pair matrices."""
-    return rows <= FEW_ROWS and rows * row_stride(product.chunks) <= _FEW_ROWS_SHARED_BYTES
+def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
+    """Return whether a product of so many rows is one launch, which can also norm rows and pair matrices.
+
+    ``shared_bytes`` is `Runtime.shared_bytes`.
+    """
+    most = min(_FEW_ROWS_SHARED_BYTES, shared_bytes - _STATIC_SHARED_BYTES)
+    return rows <= FEW_ROWS and rows * row_stride(product.chunks) <= most
 
 
 def row_stride(chunks: int) -> int:
@@ -187,7 +194,7 @@ def row_stride(chunks: int) -> int:
 
 def launch_product(context: Context, product: Product, rows: int) -> Iterator[Launch]:
     """Yield the launches of a product of ``rows`` rows; a pair must be of `is_few` rows."""
-    if is_few(product, rows):
+    if is_few(product, rows, context.runtime.shared_bytes):
         yield _gemv(context, product, rows)
     else:
         assert not product.is_pair, "pairs are for few rows"
@@ -220,14 +227,12 @@ def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
         partials=context.partials.pointer,
     )
     _fill(args, product)
-    tile_rows = rows_of_block(product.form, rows)
+    tile_rows = rows_of_block(product.form, rows, runtime.shared_bytes)
     blocks = sum(-(-matrix.size.tiles // _TILES_OF_BLOCK) for matrix in product.matrices)
     grid = (-(-rows // tile_rows), blocks, 1)
     split = grid[0] * grid[1] < runtime.num_processors
     spec = gemm_spec(product.form, tile_rows, split=split)
-    stages, stage_chunks = (3 if tile_rows == 128 else 4), (4 if tile_rows <= 16 else 2)
-    totals = 0 if split else 4 * tile_rows * _TILES_OF_BLOCK * TILE
-    shared = stages * tile_rows * row_stride(stage_chunks) + totals
+    shared = shared_of_block(tile_rows, split=split)
     blocks_of_slices = SLICES if split else 1
     yield Launch(runtime.kernel(spec), (*grid[:2], blocks_of_slices), 256, args, shared, overlaps=True)
     if split:
@@ -235,13 +240,21 @@ def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
         yield Launch(adding, (-(-args.num_columns // 256), rows, 1), 256, args, overlaps=True)
 
 
-def rows_of_block(form: MatrixForm, rows: int) -> int:
+def rows_of_block(form: MatrixForm, rows: int, shared_bytes: int) -> int:
     """Return how many rows a block of the product of many rows takes.
 
-    With float16, fewer fit into registers.
+    With float16, fewer fit into registers; ``shared_bytes`` is `Runtime.shared_bytes`.
     """
-    most = 64 if form.bits == 16 else _MOST_ROWS_OF_BLOCK
-    return next((size for size in (16, 32, 64) if rows <= size), most)
+    sizes = (16, 32, 64) if form.bits == 16 else (16, 32, 64, _MOST_ROWS_OF_BLOCK)
+    fit = [size for size in sizes if shared_of_block(size, split=False) <= shared_bytes]
+    return next((size for size in fit if rows <= size), fit[-1])
+
+
+def shared_of_block(rows: int, *, split: bool) -> int:
+    """Return the dynamic shared memory of a block with so many rows, as ``kernels/gemm.cu`` uses it."""
+    stages, stage_chunks = (3 if rows >= 64 else 4), (4 if rows <= 16 else 2)
+    totals = 0 if split else 4 * rows * _TILES_OF_BLOCK * TILE
+    return stages * rows * row_stride(stage_chunks) + totals
 
 
 def partial_bytes(limits: StageLimits, num_processors: int) -> int:
