@@ -65,5 +65,6 @@ def test_the_way_back_is_that_of_this_environment() -> None:
     if is_editable:
         assert (Path(checkout()) / "Makefile").exists()
         assert how_to_restore("llmd-tui") == f"`make -C {shlex.quote(checkout())} setup` installs llmd-tui"
+        assert how_to_restore("llmd-backend-cuda").startswith("`llmd plugins install ")
     else:
         assert "wheelhouse/" in how_to_restore("llmd-tui")

@@ -9,8 +9,16 @@ from llmd.api.errors import ConflictError
 from llmd.host.names import CORE_DISTRIBUTION, canonical
 from llmd.host.source import source_of
 
-OWN_PLUGINS = {"llmd-backend-cpu": "cpu", "llmd-transport": "local", "llmd-tui": "tui"}
+OWN_PLUGINS = {
+    "llmd-backend-cpu": "cpu",
+    "llmd-backend-cuda": "cuda",
+    "llmd-transport": "local",
+    "llmd-tui": "tui",
+}
 """Distributions of llmd that are plugins, with what users type."""
+
+NOT_SET_UP = {"llmd-backend-cuda": "plugins/backend_cuda"}
+"""Those that ``make setup`` does not install, with their folders in a clone."""
 
 
 def own_distribution(name: str) -> str:
@@ -44,7 +52,9 @@ def release(version: str) -> tuple[int, ...]:
 
 def how_to_restore(name: str) -> str:
     """Return how to install a distribution of llmd again. llmd is in no package index."""
-    if clone := checkout():
+    if (clone := checkout()) and name in NOT_SET_UP:
+        return f"`llmd plugins install {shlex.quote(f'{clone}/{NOT_SET_UP[name]}')}` installs {name}"
+    if clone:
         return f"`make -C {shlex.quote(clone)} setup` installs {name}"
     return (
         f"`llmd plugins install WHEEL` installs the wheel of {name},"
