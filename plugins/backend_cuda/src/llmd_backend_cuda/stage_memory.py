@@ -8,6 +8,7 @@ import numpy as np
 
 from llmd.api import Attention, Program, RopeTable, StageLimits
 from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
+from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.kv_memory import KVMemory
 from llmd_backend_cuda.matrices import DeviceMatrix
@@ -40,7 +41,7 @@ class StageMemory:
         self._limits = limits
         self.step = StepMemory(runtime, program, limits, shapes)
         self.slots = [runtime.allocate(4 * limits.max_rows * width) for width in program.slot_widths]
-        self.pools: dict[int, KVMemory | StateMemory] = {}
+        self.pools: dict[int, BlockPool] = {}
         for group in program.groups:
             if group.layers and group.kind == "state":
                 self.pools[group.id] = StateMemory(runtime, group, blocks[group.id])
