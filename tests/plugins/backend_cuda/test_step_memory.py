@@ -139,7 +139,7 @@ def test_counts_and_output_rows_have_one_place_for_all_buckets() -> None:
 
 def test_a_small_step_copies_little() -> None:
     memory = Bench().memory
-    ends = [memory._end(bucket) for bucket in (1, 2, 4, 8, 40)]
+    ends = [memory._offsets(bucket)["end"] for bucket in (1, 2, 4, 8, 40)]
     assert ends == sorted(ends)
     assert 4 * ends[0] < 1024
     args = memory.args(8)

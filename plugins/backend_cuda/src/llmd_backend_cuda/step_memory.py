@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -14,9 +15,9 @@ from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
 from llmd_backend_cuda.context import StepArgs
 from llmd_backend_cuda.runtime import Runtime
 
-_COUNTS = 4
+_COUNTS = 3
 _ALIGNMENT = 4
-"""Arrays begin at multiples of so many integers."""
+"""Arrays begin at multiples of 4 integers."""
 
 
 class StepMemory:
@@ -36,7 +37,8 @@ class StepMemory:
         self._program = program
         self._limits = limits
         self._shapes = tuple(shapes)
-        self._arrays = runtime.allocate(4 * self._end(limits.max_rows))
+        self._offsets = cache(lambda bucket: _offsets(bucket, program, limits, shapes))
+        self._arrays = runtime.allocate(4 * self._offsets(limits.max_rows)["end"])
         self._tables = {
             group.id: runtime.allocate(4 * max(1, limits.max_sequences * table_width(program, group.id)))
             for group in program.groups
@@ -52,7 +54,7 @@ class StepMemory:
 
     def args(self, bucket: int) -> StepArgs:
         """Return the addresses of a bucket."""
-        at = _offsets(bucket, self._program, self._limits, self._shapes)
+        at = self._offsets(bucket)
         return StepArgs(**{name: self._arrays.pointer + 4 * at[name] for name, _ in StepArgs._fields_})
 
     def table(self, group: int) -> int:
@@ -61,7 +63,7 @@ class StepMemory:
 
     def plan(self, bucket: int, shape: AttentionShape) -> int:
         """Return the address of the plan of attention ops of a shape."""
-        at = _offsets(bucket, self._program, self._limits, self._shapes)
+        at = self._offsets(bucket)
         return self._arrays.pointer + 4 * at[_plan_name(self._shapes.index(shape))]
 
     def most_items(self, bucket: int, shape: AttentionShape) -> int:
@@ -72,7 +74,7 @@ class StepMemory:
         """Return pinned memory for one ticket."""
         widths = {group: memory.num_bytes // 4 for group, memory in self._tables.items()}
         return StepStaging(
-            self._runtime.pinned(4 * self._end(self._limits.max_rows)).view(np.int32),
+            self._runtime.pinned(self._arrays.num_bytes).view(np.int32),
             {group: self._runtime.pinned(4 * count).view(np.int32) for group, count in widths.items()},
         )
 
@@ -89,12 +91,12 @@ class StepMemory:
             self._runtime.upload(memory, 0, rows)
 
     def _pack(self, out: Int32, bucket: int, step: Step, selection: Selection | None) -> int:
-        at = _offsets(bucket, self._program, self._limits, self._shapes)
+        at = self._offsets(bucket)
         rows, sequences = step.num_rows, step.num_sequences
         outputs = 0 if selection is None else selection.num_rows
         end = at[_plan_name(0)]
         out[: at[_plan_name(0)]] = 0
-        out[:_COUNTS] = rows, sequences, outputs, 0
+        out[:_COUNTS] = rows, sequences, outputs
         _put(out, at["token_ids"], step.token_ids)
         _put(out, at["positions"], step.positions)
         _put(out, at["sequences"], np.repeat(np.arange(sequences), np.diff(step.row_offsets)))
@@ -109,9 +111,6 @@ class StepMemory:
             length = plan_attention(shape, places, step.row_offsets, step.positions, out[first:])
             end = first + length
         return end
-
-    def _end(self, bucket: int) -> int:
-        return _offsets(bucket, self._program, self._limits, self._shapes)["end"]
 
 
 class StepStaging(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@
 #include "gpu.cuh"
 
 struct Step {
-    const i32* counts;       // [4]: rows, sequences, output rows, query tiles
+    const i32* counts;       // [3]: rows, sequences, output rows
     const i32* token_ids;    // [rows]
     const i32* positions;    // [rows]
     const i32* sequences;    // [rows]: the sequence of each row
