@@ -6,11 +6,14 @@
 // memory, a stage ahead, and turns them into float16 in registers. With ROWS 16 and 32 a warp has 1 tile and
 // all rows; with 64 and 128, 2 tiles and half of the rows.
 //
-//   SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by
-//   the tensor cores. SPLIT 1: grid z is the slice; a block writes its sums to `partials`
-//   [slice][row][column], and add_slices writes the
-//            outputs. For few rows, where a block for each 128 weight rows would leave most of the device
-//            idle.
+// Macros: those of weights.cuh; ROWS, STAGES and STAGE_CHUNKS (ops/linear.py chooses them); SPLIT.
+//
+// SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by the
+// tensor cores.
+//
+// SPLIT 1: grid z is the slice; a block writes its sums to `partials` [slice][row][column], and add_slices
+// writes the outputs. For few rows, where a block for each 128 weight rows would leave most of the device
+// idle.
 #include "rows.cuh"
 #include "weights.cuh"
 
@@ -18,11 +21,9 @@ constexpr int WARPS = 8;
 constexpr int THREADS = WARPS * WARP;
 constexpr int WARPS_OUT = ROWS <= 32 ? 8 : 4;
 constexpr int WARPS_ROWS = WARPS / WARPS_OUT;
-constexpr int TILES = 8 / WARPS_OUT;                // of a warp
-constexpr int N_TILES = ROWS / WARPS_ROWS / 8;      // of a warp
-constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;  // whose products do not wait for each other
-constexpr int STAGES = ROWS >= 64 ? 3 : 4;
-constexpr int STAGE_CHUNKS = ROWS <= 16 ? 4 : 2;
+constexpr int TILES = 8 / WARPS_OUT;                         // of a warp
+constexpr int N_TILES = ROWS / WARPS_ROWS / 8;               // of a warp
+constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;           // whose products do not wait for each other
 constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;                 // blocks that a processor has registers for
 constexpr int STAGE_STRIDE = STAGE_CHUNKS * CHUNK * 2 + 64;  // bytes between rows
 constexpr int STAGE_BYTES = ROWS * STAGE_STRIDE;

@@ -179,7 +179,7 @@ def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
 
 
 def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
-    """Return whether a product of so many rows is one launch, which can also norm rows and pair matrices.
+    """Return whether a product of ``rows`` rows is one launch, which can also norm rows and pair matrices.
 
     ``shared_bytes`` is `Runtime.shared_bytes`.
     """
@@ -250,9 +250,14 @@ def rows_of_block(form: MatrixForm, rows: int, shared_bytes: int) -> int:
     return next((size for size in fit if rows <= size), fit[-1])
 
 
+def stages_of_block(rows: int) -> tuple[int, int]:
+    """Return how many stages of rows a block holds in shared memory, and the chunks of a stage."""
+    return (3 if rows >= 64 else 4), (4 if rows <= 16 else 2)
+
+
 def shared_of_block(rows: int, *, split: bool) -> int:
-    """Return the dynamic shared memory of a block with so many rows, as ``kernels/gemm.cu`` uses it."""
-    stages, stage_chunks = (3 if rows >= 64 else 4), (4 if rows <= 16 else 2)
+    """Return the dynamic shared memory of a block that takes ``rows``, as ``kernels/gemm.cu`` uses it."""
+    stages, stage_chunks = stages_of_block(rows)
     totals = 0 if split else 4 * rows * _TILES_OF_BLOCK * TILE
     return stages * rows * row_stride(stage_chunks) + totals
 
@@ -309,7 +314,9 @@ def gemv_spec(form: MatrixForm, *, is_pair: bool) -> KernelSpec:
 
 def gemm_spec(form: MatrixForm, rows: int, *, split: bool) -> KernelSpec:
     """Return the kernel for many rows, ``rows`` of them in a block."""
-    return KernelSpec.of("gemm", "gemm", form.defines | {"ROWS": rows, "SPLIT": int(split)})
+    stages, stage_chunks = stages_of_block(rows)
+    macros = {"ROWS": rows, "SPLIT": int(split), "STAGES": stages, "STAGE_CHUNKS": stage_chunks}
+    return KernelSpec.of("gemm", "gemm", form.defines | macros)
 
 
 def _matrix(context: Context, index: int | None) -> DeviceMatrix:
