@@ -107,7 +107,7 @@ class Streams:
         """The last token of each sequence that took part in the last `decode`."""
 
     def prefill(self, sequence: int, length: int) -> float:
-        """Begin a sequence anew with a random prompt; return the seconds up to its first token."""
+        """Start a sequence again with a random prompt; return the seconds up to its first token."""
         prompt = np.random.default_rng(sequence).integers(0, 100, length).astype(np.int32)
         self._lengths[sequence] = 0
         start_s = time.perf_counter()

@@ -69,7 +69,7 @@ class Bench:
         self._allocate()
 
     def run(self, step: Rows, *, padding: int = 0) -> Float32:
-        """Run a step with so many padding rows; return ``[rows, heads * head_dim]``."""
+        """Run a step with ``padding`` rows of padding; return ``[rows, heads * head_dim]``."""
         positions = np.concatenate([np.arange(first, end, dtype=np.int32) for _, first, end in step])
         sizes = [end - first for _, first, end in step]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -13,7 +13,7 @@ namespace simt {
 // A launch that overlaps begins while kernels before it may still run. Until it waits for them, it may read
 // only what they did not write, and write nothing. So memory is protected while a kernel runs, once there is
 // such a launch: a first write faults, and makes the memory written until the host has waited for the stream.
-// Only what changes is protected anew: there are hundreds of memories, and some launches for each test.
+// Only what changes is protected again: there are hundreds of memories, and some launches for each test.
 class Memories {
   public:
     void* allocate(std::size_t bytes) {

@@ -41,7 +41,7 @@ class SimtKernel:
 
     def __init__(self, spec: KernelSpec, library: Path) -> None:
         self.spec = spec
-        self.library = library
+        self.binary = library
         try:
             self.run = ctypes.CDLL(str(library))[f"run_{spec.name}"]
         except AttributeError:
@@ -277,7 +277,7 @@ class SimtRuntime:
             error = kernel.run(request)
         if error is not None:
             text = str(error, "utf-8")
-            raise DeviceError(f"{text}{source_line(kernel.library, text)}")
+            raise DeviceError(f"{text}{source_line(kernel.binary, text)}")
 
 
 def _address(array: NDArray[np.generic]) -> int:

@@ -30,9 +30,9 @@ _PAIRS = 16
 _LONG_CHUNKS = 4
 _LONGEST_SHORT_WINDOW = 8192
 _SPLIT_PAIRS = 64
-"""A sequence with at most so many pairs in a step is split over its spans."""
+"""A sequence with at most 64 pairs in a step is split over its spans."""
 _SPLIT_ROWS = 64
-"""All sequences of a step with at most so many rows are split over their spans."""
+"""All sequences of a step with at most 64 rows are split over their spans."""
 _SCRATCH_BYTES = 64 << 20
 """Most memory for the sums of spans. Sequences whose sums do not fit are not split."""
 
@@ -104,7 +104,7 @@ class AttentionShape(msgspec.Struct, frozen=True):
         return min(self._needed_places(limits.max_rows, context_len), self._affordable_places)
 
     def is_always_split(self, rows: int, context_len: int) -> bool:
-        """Whether no step of at most so many rows has a whole tile, if its plan is made with `num_places`."""
+        """Whether a step of at most ``rows`` has no whole tile, if its plan is made with `num_places`."""
         return rows <= _SPLIT_ROWS and self._needed_places(rows, context_len) <= self._affordable_places
 
     def _needed_places(self, rows: int, context_len: int) -> int:
@@ -116,7 +116,7 @@ class AttentionShape(msgspec.Struct, frozen=True):
         return _SCRATCH_BYTES // self.place_bytes
 
     def most_whole(self, rows: int, limits: StageLimits) -> int:
-        """Return the most whole tiles of a step with at most so many rows."""
+        """Return the most whole tiles of a step with at most ``rows`` rows."""
         return min(rows, rows // self.many_rows + min(rows, limits.max_sequences))
 
     def most_items(self, limits: StageLimits, context_len: int) -> int:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, GroupScales, Weight, WeightData
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, GroupScales, WeightData
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 
 TILE = 16
@@ -132,12 +132,6 @@ class MatrixSize(msgspec.Struct, frozen=True):
         """Bytes of everything."""
         scales = self.scale_bytes * (1 + self.form.minimum)
         return self.plane_bytes(self.form.low_bits) + self.plane_bytes(self.form.high_bits) + scales
-
-
-def matrix_size(weight: Weight) -> MatrixSize:
-    """Return the size of a weight ``[out, in]``."""
-    out, width = weight.ref.view_shape
-    return MatrixSize(MatrixForm.of(weight.format, width), out, width)
 
 
 class DeviceMatrix:

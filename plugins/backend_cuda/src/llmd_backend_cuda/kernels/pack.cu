@@ -1,8 +1,8 @@
 // Arrange a matrix for tensor cores: from one row after another to the layout of weights.cuh.
 //
 //   BITS < 16: from codes, one byte each, uint8 [out, in]; padding is the code ZERO
-//   BITS 16:   from float32, float16 or bfloat16 [out, in] (SOURCE 0, 1, 2), rounded to float16; padding is
-//   zero
+//   BITS 16:   from float32, float16 or bfloat16 [out, in] (SOURCE 0, 1, 2), rounded to float16; the padding
+//              is zero
 //
 // A warp makes a chunk of a tile. Matrices pass through here once, when a model is loaded.
 #include "weights.cuh"

@@ -1,8 +1,7 @@
 // rope: rotate the first 2 * pairs elements of each head of x by the row's position; copy the others to out
 //
-//   x, out    [rows, heads, head_dim]  f32; (u, v) becomes (u c - v s, v c + u s) with the cosine c and sine
-//   s
-//             of position * inv_freq[i], times factor
+//   x, out    [rows, heads, head_dim]  f32; (u, v) becomes (u c - v s, v c + u s), with the cosine c and the
+//             sine s of position * inv_freq[i], times factor
 //   inv_freq  [pairs]  f64
 //   work      a warp has a head of a row. The threads of a block compute the turn of each pair once
 //   speed     bound by memory, and by latency for few rows

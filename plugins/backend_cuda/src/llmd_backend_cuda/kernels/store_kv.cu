@@ -1,11 +1,9 @@
 // store_kv: store keys and values in the KV memory; in the same launch, rotate queries and keys as rope.cu
 //
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
-//   then
-//            stored. Without q, only keys and values are stored; with no pairs, they are not rotated
+//            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated
 //   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
-//   a
-//            block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
+//            a block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
 //            dimensions at once
 //   speed    bound by latency for few rows, and by the many small stores of values for many rows
 //

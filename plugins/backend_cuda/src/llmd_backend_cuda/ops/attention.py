@@ -153,12 +153,6 @@ def rotated_attention_launches(
     return [_store_launch(context, op, store, rows, memory), *attend]
 
 
-def kernel_specs(op: Attention, memory: KVMemory) -> list[KernelSpec]:
-    """Return the kernels of an attention op, with or without ropes."""
-    names = ("attention_split", "attention_whole")
-    return [_store_spec(memory), *(_attend_spec(name, op, memory) for name in names)]
-
-
 def _kv_args(slotted: SlottedOp, memory: AttentionMemory) -> KVMemoryArgs:
     assert slotted.kv_layer is not None
     return memory.kv.args(slotted.kv_layer, memory.block_table, memory.table_width)
@@ -199,7 +193,7 @@ def _attend_spec(name: str, op: Attention, memory: KVMemory) -> KernelSpec:
 def _attend_launches(
     context: Context, slotted: SlottedOp, q_slot: int, rows: int, memory: AttentionMemory
 ) -> list[Launch]:
-    """Return the launch for split tiles, and that for whole tiles if a step of so many rows may have some."""
+    """Return the launch for split tiles, and that for whole tiles if a step of ``rows`` may have some."""
     op = slotted.op
     assert isinstance(op, Attention)
     shape = shape_of(op, memory.kv.group)

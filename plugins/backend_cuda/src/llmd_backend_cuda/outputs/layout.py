@@ -99,7 +99,7 @@ class Layout(msgspec.Struct, frozen=True):
         """Return the layout.
 
         Raises:
-            ValueError: the kernels cannot select so many candidates of so many logits.
+            ValueError: the kernels cannot select that number of candidates, or of logits.
         """
         candidates = min(limits.num_candidates, vocab_size)
         groups = -(-vocab_size // GROUP)
