@@ -300,9 +300,10 @@ def geometry_of(form: MatrixForm, *, is_pair: bool) -> Geometry:
     """Return the geometry for matrices of a form."""
     if form.bits == 16:
         return Geometry(1, 2, 2) if is_pair else Geometry(2, 2, 2)
-    if is_pair:
-        return Geometry(3, 2, 2)
-    return Geometry(3, 3, 3) if form.bits == 8 else Geometry(4, 2, 3)
+    if form.bits == 8:
+        return Geometry(3, 2, 2) if is_pair else Geometry(3, 3, 3)
+    fewer = int(form.minimum)  # minimums take registers, too: sm_120 would spill
+    return Geometry(3 - fewer, 2, 2) if is_pair else Geometry(4 - fewer, 2, 3)
 
 
 def gemv_spec(form: MatrixForm, *, is_pair: bool) -> KernelSpec:
