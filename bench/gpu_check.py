@@ -122,7 +122,7 @@ def measure(device: Device, shape: Shape, name: Format, rounds: int, context_len
 
 
 def _round(device: Device, streams: Streams, steps: int = 100) -> Round:
-    read = device.benchmark(0.5).read_bytes_per_s
+    read = device.read_rate(0.5)
     prefill_s = statistics.median(streams.prefill(sequence, PROMPT) for sequence in range(STREAMS))
     one_s = streams.decode(1, steps)
     many_s = streams.decode(STREAMS, steps)

@@ -11,7 +11,6 @@ from llmd.api import (
     DeviceError,
     DeviceLostError,
     DeviceMemoryError,
-    DeviceProfile,
     LoadedWeights,
     MemoryBudgetError,
     Program,
@@ -55,8 +54,8 @@ class FailingDevice:
     def check(self, program: Program) -> list[Refusal]:
         return self._whole.check(program)
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        return self._whole.benchmark(budget_s)
+    def read_rate(self, budget_s: float) -> float:
+        return self._whole.read_rate(budget_s)
 
     def free_bytes(self) -> int:
         return self._whole.free_bytes()

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "benchmark.hpp"
 #include "stage.hpp"
 #include "trial.hpp"
 
@@ -139,13 +138,6 @@ auto compare(const std::string& isa, const std::vector<std::pair<int, std::vecto
     return rates;
 }
 
-auto measure(Device& device, double budget_s) {
-    const nb::gil_scoped_release released;
-    const llmd::Rates rates = llmd::measure(device.pool, device.kernels, budget_s);
-    return std::tuple(rates.read_bytes_per_s, rates.decode_f32_bytes_per_s, rates.decode_bf16_bytes_per_s,
-                      rates.decode_q8_bytes_per_s, rates.decode_q4_bytes_per_s, rates.prefill_flops_per_s);
-}
-
 void bind_stage(nb::module_& module) {
     nb::class_<SelectionArrays>(module, "Selection",
                                 "The rows of a step that need output; keeps its arrays alive.")
@@ -206,9 +198,7 @@ NB_MODULE(_ext, module) {
     nb::class_<Device>(module, "Device", "A pool of threads and the kernels of an instruction set.")
         .def(nb::init<const std::string&, int, int, const std::vector<int>&>(), "isa"_a, "threads"_a,
              "spin_us"_a, "processors"_a = std::vector<int>(),
-             "``processors`` names a logical processor to pin each thread to; empty: no pinning.")
-        .def("measure", measure, "budget_s"_a,
-             "Return (read, decode f32, bf16, q8 and q4) in bytes/s, and prefill in operations/s.");
+             "``processors`` names a logical processor to pin each thread to; empty: no pinning.");
     bind_weights(module);
     bind_stage(module);
     bind_quantization(module);

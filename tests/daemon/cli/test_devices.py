@@ -10,7 +10,8 @@ import pytest
 
 from llmd.api.machine import total_bytes
 from llmd.cli.devices import DeviceRow, described_state, in_giga, memory, prefill, row_of
-from llmd.host.benchmarks import Benchmarks
+from llmd.host import benchmarks
+from llmd.host.benchmarks import Benchmarks, Measurement
 from llmd.host.cache import Cache
 from llmd.host.plugin_host import PluginHost
 from tests.plugin_sites import Site
@@ -35,21 +36,28 @@ class Device:
     def __init__(self, name, options):
         pass
 
-    def benchmark(self, budget_s):
-        {benchmark}
-
     def close(self):
         pass
+
+def profile(device, budget_s):
+    {profile}
 """
-RATES = 'return DeviceProfile(25e9, {"f32": 20e9, "q8": 12e9}, 150e9)'
+RATES = 'return DeviceProfile(25e9, {"f32": 20e9, "q8": 12e9}, {"f32": {16: 90e9, 512: 150e9}})'
 ROW = DeviceRow("cpu", "cpu", "", 2 << 30, 1 << 30, 25e9, {}, 150e9, "cpu", "ok", "", "", 4 << 30)
 
 
-def rows(site: Site, cache: Cache, benchmark: str) -> list[DeviceRow]:
-    plugin = site.write("toys", TOY.format(benchmark=benchmark))
+@pytest.fixture
+def toys_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CHECK", "FULL"):
+        monkeypatch.setattr(benchmarks, name, Measurement("made_toys:profile", 0.1))
+
+
+def rows(site: Site, cache: Cache, profile: str) -> list[DeviceRow]:
+    plugin = site.write("toys", TOY.format(profile=profile))
     return [row_of(device, Benchmarks(cache)) for device in PluginHost([plugin], cache).devices()]
 
 
+@pytest.mark.usefixtures("toys_are_measured")
 def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
     site: Site, cache: Cache, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,11 +71,12 @@ def test_a_usable_device_is_measured_and_an_unusable_one_says_why(
     assert capsys.readouterr() == ("", "measuring toy:0 …\n")
 
 
+@pytest.mark.usefixtures("toys_are_measured")
 def test_a_stored_profile_is_not_measured_again(
     site: Site, cache: Cache, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("llmd.cli.devices.available_bytes", lambda: 1 << 30)
-    plugin = site.write("toys", TOY.format(benchmark=RATES))
+    plugin = site.write("toys", TOY.format(profile=RATES))
     device = PluginHost([plugin], cache).choose_device("toy:0")
     before = row_of(device, Benchmarks(cache))
     capsys.readouterr()
@@ -75,6 +84,7 @@ def test_a_stored_profile_is_not_measured_again(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.usefixtures("toys_are_measured")
 def test_a_device_that_cannot_be_measured_stays_in_the_list(site: Site, cache: Cache) -> None:
     first, _ = rows(site, cache, 'raise OSError("its fan is stuck")')
     assert (first.state, first.read_bytes_per_s) == ("ok", None)

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.api.device import Device, DeviceInfo, DeviceOptions, DeviceProfile
+from llmd.api.device import Device, DeviceInfo, DeviceOptions
 from llmd.api.errors import PluginError
 from llmd.api.plugins import Backend
-from llmd.host.child import answers_to, checked_infos, checked_profile, tried
+from llmd.host.child import answers_to, checked_infos, tried
 from llmd.host.jobs import Began, Described, Failed, Finished, Found, Job, Measure, Measured, Probe
-from llmd.host.names import PluginName
+from llmd.host.names import SHORT_PROFILE, PluginName
 from llmd.host.states import Summary
 from tests.plugin_sites import Site
 
@@ -52,7 +52,7 @@ def test_probes_a_real_backend_from_outside(site: Site, example: Any) -> None:
 
 def test_measures_a_real_backend_from_outside(site: Site, example: Any) -> None:
     (plugin,) = site.install_project(example)
-    answers = list(answers_to(Measure(plugin, "example", "example", 0.01)))
+    answers = list(answers_to(Measure(plugin, "example", "example", SHORT_PROFILE, 0.01)))
     (profile,) = (answer.profile for answer in answers if isinstance(answer, Measured))
     assert profile.read_bytes_per_s > 0
 
@@ -98,12 +98,6 @@ def test_a_device_info_with_a_wrong_field_is_refused() -> None:
     wrong = DeviceInfo("toy", "toy", "high", 1, ("f32",), ("f32",), ())  # type: ignore[arg-type]
     with pytest.raises(PluginError, match=r"Expected `int`, got `str`"):
         checked_infos("toy", [wrong])
-
-
-def test_a_profile_of_another_type_is_refused() -> None:
-    assert checked_profile(DeviceProfile(1.0, {"f32": 2.0}, 3.0)).read_bytes_per_s == 1.0
-    with pytest.raises(PluginError, match="did not return a DeviceProfile"):
-        checked_profile(3.0)
 
 
 def test_a_device_that_passes_its_trial_is_ok_and_closed() -> None:

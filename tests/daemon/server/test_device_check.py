@@ -26,7 +26,7 @@ class Measurements:
         self._on_measure()
         if device.info.name == "broken":
             raise PluginError("lost")
-        return DeviceProfile(1.0, {}, 1.0)
+        return DeviceProfile(1.0, {}, {})
 
 
 def device(name: str, *, ok: bool = True) -> DeviceState:

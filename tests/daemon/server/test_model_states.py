@@ -62,7 +62,7 @@ def test_an_idle_model_has_no_warnings_and_a_restarted_one_has_the_reason(
 def test_requests_wait_for_slots_and_decode_is_compared_with_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benchmarks, "measure_now", lambda _device, _budget_s: DeviceProfile(1e12, {}, 1.0))
+    monkeypatch.setattr(benchmarks, "measure_now", lambda _device, _how: DeviceProfile(1e12, {}, {}))
     cache = tmp_path / "cache"
     device = make_host(cache).find_device("reference")
     benchmarks.Benchmarks(Cache(cache)).measure(device)

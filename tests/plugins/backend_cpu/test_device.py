@@ -324,18 +324,8 @@ def test_refuses_formats_by_name(device: CpuDevice) -> None:
     assert device.check(middle_program([linear(64)], 64, {"w": "q8"}, None)) == []
 
 
-def test_benchmark_measures_every_rate() -> None:
-    profile = CpuDevice().benchmark(0.05)
-    assert set(profile.decode_bytes_per_s) == {"f32", "bf16", "q8", "q4"}
-    rates = (profile.read_bytes_per_s, profile.prefill_flops_per_s, *profile.decode_bytes_per_s.values())
-    assert all(rate > 0 for rate in rates)
-
-
-def test_no_weights_are_said_to_arrive_faster_than_memory_gives_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmd_backend_cpu.device.read_rate", lambda _device, _budget_s: 1.0)
-    profile = CpuDevice().benchmark(0.05)
-    assert profile.read_bytes_per_s == 1.0
-    assert set(profile.decode_bytes_per_s.values()) == {1.0}
+def test_memory_is_read_at_some_rate() -> None:
+    assert CpuDevice().read_rate(0.05) > 0
 
 
 def test_describes_processor_instruction_set_and_threads() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from llmd.api.machine import num_processors
 from llmd_backend_cpu import _ext, placement
+from llmd_backend_cpu.bandwidth import read_rate
 from llmd_backend_cpu.placement import Placement, best_of, chosen_placement, description, spin_us, suggested
 from llmd_backend_cpu.topology import usable_processors
 from tests.plugins.backend_cpu.machines import Machine
@@ -160,7 +161,7 @@ def test_threads_sleep_in_the_kernel_when_nothing_is_asked_for() -> None:
     known = tasks()
     device = _ext.Device("generic", 3, 100)
     own = sorted(tasks() - known)
-    device.measure(0.01)
+    read_rate(device, 0.01)
     for _ in range(100):
         before = [spent(task) for task in own]
         np.linalg.inv(np.eye(400) + 1)  # takes far longer than threads spin

@@ -110,7 +110,7 @@ def test_a_closed_device_does_nothing() -> None:
     device = open_device()
     device.close()
     device.close()
-    for call in (device.free_bytes, lambda: device.benchmark(0.1)):
+    for call in (device.free_bytes, lambda: device.read_rate(0.1)):
         with pytest.raises(ValueError, match="this device is closed"):
             call()
 

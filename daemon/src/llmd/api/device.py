@@ -84,15 +84,31 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class DeviceProfile(msgspec.Struct, frozen=True):
-    """Measured rates of a device."""
+    """Measured rates of a device (``llmd.profiling``). A short measurement leaves some out: they are 0."""
 
     read_bytes_per_s: float
     """Streaming reads of memory the size of weights."""
     decode_bytes_per_s: Mapping[Format, float]
-    """Weight bytes per second of a one-row linear op, for each measured format."""
-    prefill_flops_per_s: float
-    """Floating-point (or integer) operations per second of a 256-row linear op in the fastest format; a
-    multiply-add counts as two."""
+    """Weight bytes that a step of one row reads per second, for each measured format."""
+    prefill_flops_per_s: Mapping[Format, Mapping[int, float]]
+    """Floating-point (or integer) operations per second of products with weights, for each measured format
+    and number of rows of a step; a multiply-add counts as two."""
+    kv_bytes_per_s: float = 0.0
+    """Bytes of keys and values that the attention of one row reads per second."""
+    attention_flops_per_s: float = 0.0
+    """Operations per second of the attention of many rows."""
+    step_s: float = 0.0
+    """Seconds that a step takes in addition to its parts."""
+    part_s: float = 0.0
+    """Seconds that each part of a layer takes, however small."""
+    copy_bytes_per_s: float = 0.0
+    """Bytes of hidden states that are copied per second from host memory to the device, or back."""
+
+    @property
+    def fastest_prefill(self) -> float:
+        """The highest rate of products with weights, in operations per second; 0 if none was measured."""
+        rates = (rate for by_rows in self.prefill_flops_per_s.values() for rate in by_rows.values())
+        return max(rates, default=0.0)
 
 
 class DeviceOptions(msgspec.Struct, frozen=True):
@@ -289,8 +305,12 @@ class Device(Protocol):
         """Return all reasons why this device cannot run the program; empty: it can. Called before `load`."""
         ...
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        """Measure the device for about ``budget_s`` seconds at most."""
+    def read_rate(self, budget_s: float) -> float:
+        """Return the bytes per second at which memory is read, measured for about ``budget_s`` seconds.
+
+        Read as much as weights would be, so that caches do not help. Everything else is measured by running
+        small models on the device (`DeviceProfile`).
+        """
         ...
 
     def free_bytes(self) -> int:

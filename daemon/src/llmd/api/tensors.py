@@ -66,8 +66,8 @@ class GroupScales(msgspec.Struct, frozen=True):
         values: NDArray[np.float32] = np.repeat(coarse, per_coarse, axis=1)[:, :num_groups] * self.fine
         return values
 
-    def rows(self, rows: slice) -> GroupScales:
-        """Return a view of some rows."""
+    def rows(self, rows: slice | NDArray[np.intp]) -> GroupScales:
+        """Return some rows: a view if they are a slice."""
         return GroupScales(self.coarse[rows], None if self.fine is None else self.fine[rows])
 
     @property
@@ -93,8 +93,8 @@ class Outliers(msgspec.Struct, frozen=True):
         residuals = self.residuals.astype(np.int16).reshape(places.shape)
         np.add.at(integers, (np.arange(num_rows)[:, None], places), OUTLIER_STEP * residuals)
 
-    def rows(self, rows: slice) -> Outliers:
-        """Return a view of some rows."""
+    def rows(self, rows: slice | NDArray[np.intp]) -> Outliers:
+        """Return some rows: a view if they are a slice."""
         return Outliers(self.columns[rows], self.residuals[rows])
 
     @property
@@ -136,8 +136,8 @@ class WeightData(msgspec.Struct, frozen=True):
         self.outliers.add_to(wide, self.group_size)
         return wide
 
-    def rows(self, rows: slice) -> WeightData:
-        """Return a view of some rows."""
+    def rows(self, rows: slice | NDArray[np.intp]) -> WeightData:
+        """Return some rows: a view if they are a slice."""
         scales, minimums = (
             None if group is None else group.rows(rows) for group in (self.scales, self.minimums)
         )

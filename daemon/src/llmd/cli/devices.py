@@ -106,7 +106,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         free_bytes=available_bytes() if device.info.memory_id == HOST_MEMORY else None,
         read_bytes_per_s=profile.read_bytes_per_s if profile else None,
         decode_bytes_per_s=dict(profile.decode_bytes_per_s) if profile else {},
-        prefill_flops_per_s=profile.prefill_flops_per_s if profile else None,
+        prefill_flops_per_s=profile.fastest_prefill if profile else None,
         plugin=device.plugin.name,
         state="ok" if device.ok else "unused",
         reason=device.reason or trouble,

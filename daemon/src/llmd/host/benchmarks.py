@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
 import msgspec
 
@@ -14,12 +15,25 @@ from llmd.host.devices import DeviceState
 from llmd.host.fingerprint import benchmark_fingerprint, machine_fingerprint
 from llmd.host.isolation import run_isolated
 from llmd.host.jobs import Measure, Measured
+from llmd.host.names import FULL_PROFILE, SHORT_PROFILE
 from llmd.process.limits import TimeLimit
 
 BENCHMARK = "benchmark"
-CHECK_BUDGET_S = 0.3
-FULL_BUDGET_S = 3.0 - CHECK_BUDGET_S  # a full measurement follows a check
 DRIFT = 0.15
+"""Relative difference of a rate from which a device is measured in full again."""
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """How to measure a device."""
+
+    profiler: str
+    """See `llmd.host.jobs.Measure`."""
+    budget_s: float
+    """For about how long."""
+
+
+CHECK = Measurement(SHORT_PROFILE, 0.3)
+FULL = Measurement(FULL_PROFILE, 2.7)  # follows a check: both take about three seconds
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -49,11 +63,11 @@ class Benchmarks:
         Raises:
             PluginError: the device could not be opened or measured.
         """
-        check = measure_now(device, CHECK_BUDGET_S)
+        check = measure_now(device, CHECK)
         stored = self._stored(device)
         if stored and not drifted(stored.check, check):
             return stored.profile
-        entry = _Entry(measure_now(device, FULL_BUDGET_S), check)
+        entry = _Entry(measure_now(device, FULL), check)
         self._cache.put(BENCHMARK, _key(device), self._fingerprint(device), entry)
         return entry.profile
 
@@ -73,14 +87,14 @@ def benchmark_limit(budget_s: float) -> TimeLimit:
     return TimeLimit(processor_s=budget_s + 30.0, wall_s=budget_s + 60.0)
 
 
-def measure_now(device: DeviceState, budget_s: float) -> DeviceProfile:
-    """Benchmark a device in a child process for about ``budget_s`` seconds.
+def measure_now(device: DeviceState, how: Measurement) -> DeviceProfile:
+    """Measure a device in a child process.
 
     Raises:
         PluginError: the child crashed, hung, raised an error, or returned no measurement.
     """
-    task = Measure(device.plugin, device.backend, device.info.name, budget_s)
-    for answer in run_isolated(task, benchmark_limit(budget_s)):
+    task = Measure(device.plugin, device.backend, device.info.name, how.profiler, how.budget_s)
+    for answer in run_isolated(task, benchmark_limit(how.budget_s)):
         if isinstance(answer, Measured):
             return answer.profile
     raise PluginError(
@@ -89,18 +103,19 @@ def measure_now(device: DeviceState, budget_s: float) -> DeviceProfile:
 
 
 def drifted(known: DeviceProfile, now: DeviceProfile) -> bool:
-    """Whether a rate differs by more than `DRIFT`, or the measured formats differ."""
-    if known.decode_bytes_per_s.keys() != now.decode_bytes_per_s.keys():
-        return True
-    pairs = [
-        (known.read_bytes_per_s, now.read_bytes_per_s),
-        (known.prefill_flops_per_s, now.prefill_flops_per_s),
-        *(
-            (known.decode_bytes_per_s[name], now.decode_bytes_per_s[name])
-            for name in known.decode_bytes_per_s
-        ),
-    ]
-    return not all(math.isclose(before, after, rel_tol=DRIFT) for before, after in pairs)
+    """Whether a rate differs by more than `DRIFT`, or other rates were measured."""
+    before, after = dict(_rates(known)), dict(_rates(now))
+    return before.keys() != after.keys() or not all(
+        math.isclose(before[name], after[name], rel_tol=DRIFT) for name in before
+    )
+
+
+def _rates(profile: DeviceProfile) -> Iterator[tuple[object, float]]:
+    """Yield the rates of a short measurement, each with a name."""
+    yield "read", profile.read_bytes_per_s
+    yield from profile.decode_bytes_per_s.items()
+    for name, by_rows in profile.prefill_flops_per_s.items():
+        yield from (((name, rows), rate) for rows, rate in by_rows.items())
 
 
 def _key(device: DeviceState) -> str:

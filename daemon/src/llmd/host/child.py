@@ -20,7 +20,7 @@ from typing import BinaryIO
 import msgspec
 
 from llmd.api.decoding import prepared
-from llmd.api.device import Device, DeviceInfo, DeviceOptions, DeviceProfile
+from llmd.api.device import Device, DeviceInfo, DeviceOptions
 from llmd.api.errors import LlmdError, PluginError
 from llmd.api.plugins import Backend
 from llmd.host.description import describe
@@ -185,22 +185,8 @@ def measure(task: Measure) -> Iterator[Answer]:
     yield Began(f"opened device {task.device!r}", backend.driver)
     device = backend.open(task.device, DeviceOptions())
     yield Began(f"measured device {task.device!r}", backend.driver)
-    yield Measured(checked_profile(device.benchmark(task.budget_s)))
+    yield Measured(pkgutil.resolve_name(task.profiler)(device, task.budget_s))
     device.close()
-
-
-def checked_profile(returned: object) -> DeviceProfile:
-    """Return the result of a benchmark after checking that it is a profile.
-
-    Raises:
-        PluginError: it is not a profile.
-    """
-    try:
-        return msgspec.convert(msgspec.to_builtins(returned), prepared(DeviceProfile))
-    except (msgspec.MsgspecError, TypeError) as error:
-        raise PluginError(
-            f"its benchmark did not return a DeviceProfile: {error}", hint="report it to its authors"
-        ) from error
 
 
 if __name__ == "__main__":

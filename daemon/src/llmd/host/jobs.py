@@ -22,11 +22,14 @@ class Probe(msgspec.Struct, frozen=True, tag=True):
 
 
 class Measure(msgspec.Struct, frozen=True, tag=True):
-    """Open one device and run its benchmark."""
+    """Open one device and measure it."""
 
     plugin: PluginName
     backend: str
     device: str
+    profiler: str
+    """The dotted name (``package.module:function``) of a function that gets an opened device and a number of
+    seconds, and returns a `DeviceProfile`."""
     budget_s: float
 
 
@@ -77,7 +80,7 @@ class Found(msgspec.Struct, frozen=True, tag=True):
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):
-    """The result of a benchmark."""
+    """The result of a measurement."""
 
     profile: DeviceProfile
 

@@ -17,6 +17,12 @@ PROJECT = re.compile(r"[A-Za-z0-9._-]+")
 DEVICE_TRIAL = "llmd.testing.trial:try_device"
 """The function that a probe runs on each device. It is a name, so that only the child process imports it."""
 
+FULL_PROFILE = "llmd.profiling.profile:full_profile"
+"""The function that measures everything of a device."""
+
+SHORT_PROFILE = "llmd.profiling.profile:short_profile"
+"""The function that measures enough to see whether a device is as fast as before."""
+
 
 class PluginName(msgspec.Struct, frozen=True):
     """One entry point of the group ``llmd``."""

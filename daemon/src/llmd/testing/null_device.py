@@ -1,6 +1,6 @@
 """A device that implements the contract with simulated step times and computes nothing.
 
-A step takes ``step_s`` seconds of the caller's clock (`null_timeline`). The logits of a row depend only on
+A step takes some seconds of the caller's clock (`null_timeline`). The logits of a row depend only on
 its position (`null_rows`); edits and masks have no effect, except on a device that draws tokens. Violations
 of the contract are refused, and submitted steps are recorded. A device has a memory of its own, in which it
 counts weights, KV pools and step buffers.
@@ -22,7 +22,6 @@ from llmd.api import (
     DeviceError,
     DeviceInfo,
     DeviceLostError,
-    DeviceProfile,
     HiddenRef,
     HostHidden,
     Instruction,
@@ -53,6 +52,8 @@ from llmd.testing.null_timeline import NullRun, NullTimeline
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
+StepSeconds = Callable[[Program, Step], float]
+"""Returns how long a device takes for a step of a program."""
 
 
 def _no_pause(_seconds: float) -> None:
@@ -66,7 +67,7 @@ class NullDevice:
         self,
         clock: Clock,
         *,
-        step_s: float = 0.0,
+        step_s: float | StepSeconds = 0.0,
         pause: Pause = _no_pause,
         name: str = "null",
         memory_bytes: int = 1 << 30,
@@ -100,8 +101,8 @@ class NullDevice:
     def check(self, program: Program) -> list[Refusal]:
         return []
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        return DeviceProfile(1e9, {"f32": 1e9}, 1e9)
+    def read_rate(self, budget_s: float) -> float:
+        return 1e9
 
     def free_bytes(self) -> int:
         return self.info.memory_bytes - self.held_bytes
@@ -183,8 +184,10 @@ class _NullHidden(msgspec.Struct, frozen=True):
 
     ready_at: float
     array: Float32
+    wait_until: Callable[[float], None]
 
     def host(self) -> Float32:
+        self.wait_until(self.ready_at)
         return self.array
 
 
@@ -209,7 +212,7 @@ class NullStage:
         self._blocks = dict(blocks)
         self._limits = limits
         self._flights: dict[Ticket, _Flight] = {}
-        self._timeline = NullTimeline(device.step_s)
+        self._timeline = NullTimeline()
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
         self.ran: list[Instruction] = []
@@ -229,15 +232,17 @@ class NullStage:
         fed_from = self._fed_from(step)
         if len(self._flights) >= self._limits.tickets:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
-        if hidden is not None:
+        if isinstance(hidden, _NullHidden):
+            check_hidden(self._program, step, hidden.array)
+            now = max(now, hidden.ready_at)
+        elif hidden is not None:
             check_hidden(self._program, step, hidden.host())
-        now = max(now, hidden.ready_at) if isinstance(hidden, _NullHidden) else now
         ticket = Ticket(self._next)
         self._next += 1
         selection = selection or _NOTHING
         missing = ["apply_edits"] if _any(selection.late) else []
         missing += ["apply_masks"] if _any(selection.masked) else []
-        run = self._timeline.submit(now, fed_from, waits=bool(missing))
+        run = self._timeline.submit(now, self._seconds(step), fed_from, waits=bool(missing))
         positions = step.positions[selection.rows]
         outputs = self._outputs(positions, selection)
         self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing)
@@ -264,7 +269,7 @@ class NullStage:
         flight = self._find(ticket)
         assert flight.run.layers_end is not None, "only a single stage is fed with tokens"
         rows = np.zeros((flight.rows, self._program.output_size), np.float32)
-        return _NullHidden(flight.run.layers_end, rows)
+        return _NullHidden(flight.run.layers_end, rows, self._wait_until)
 
     def tap(self, ticket: Ticket, part: int) -> HiddenRef:
         if part not in self._program.taps:
@@ -285,8 +290,7 @@ class NullStage:
                 devices=(self._device.info.name,),
                 hint="see the device's driver log",
             )
-        if left_s > 0:
-            self._device.pause(left_s)
+        self._wait_until(flight.run.ready_at)
         return flight.outputs.result()
 
     def rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
@@ -311,6 +315,15 @@ class NullStage:
     def close(self) -> None:
         self._flights.clear()
         self._held.free()
+
+    def _wait_until(self, at: float) -> None:
+        left_s = at - self._device.clock()
+        if left_s > 0:
+            self._device.pause(left_s)
+
+    def _seconds(self, step: Step) -> float:
+        step_s = self._device.step_s
+        return step_s(self._program, step) if callable(step_s) else step_s
 
     def _check_draws(self, selection: Selection) -> None:
         if DRAWS not in self._device.info.features and (selection.draws or selection.late is not None):

@@ -11,6 +11,8 @@ class NullRun(msgspec.Struct, eq=False):
     """A step on the timeline."""
 
     submitted_at: float
+    layers_s: float
+    """Seconds that the layers take."""
     fed_from: NullRun | None
     """The step whose tokens this one needs."""
     waits: bool
@@ -31,21 +33,20 @@ class NullRun(msgspec.Struct, eq=False):
 class NullTimeline:
     """The queue of a device, which runs the layers of its steps one after the other.
 
-    Layers take ``step_s`` seconds. They begin once those of the step before have ended, and once the results
+    Layers begin once those of the step before have ended, and once the results
     of the step that they are fed from are there. Late edits and masks are applied in no time, after the
     layers. ``idle_s`` is the time for which the device has no layers to run, between the first step and the
     last.
     """
 
-    def __init__(self, step_s: float) -> None:
+    def __init__(self) -> None:
         self.idle_s = 0.0
-        self._step_s = step_s
         self._busy_until: float | None = None
         self._queue: deque[NullRun] = deque()
 
-    def submit(self, now: float, fed_from: NullRun | None, *, waits: bool) -> NullRun:
+    def submit(self, now: float, layers_s: float, fed_from: NullRun | None, *, waits: bool) -> NullRun:
         """Queue a step; ``waits``: it has late or masked rows."""
-        run = NullRun(now, fed_from, waits)
+        run = NullRun(now, layers_s, fed_from, waits)
         self._queue.append(run)
         self._advance()
         return run
@@ -67,6 +68,6 @@ class NullTimeline:
             if self._busy_until is not None:
                 self.idle_s += max(0.0, begin - self._busy_until)
                 begin = max(begin, self._busy_until)
-            self._busy_until = run.layers_end = begin + self._step_s
+            self._busy_until = run.layers_end = begin + run.layers_s
             run.fed_from = None  # else each step would hold all steps before it
             self._queue.popleft()

@@ -14,7 +14,6 @@ from llmd.api import (
     OP_KINDS,
     PLAIN_FORMATS,
     DeviceInfo,
-    DeviceProfile,
     HiddenRef,
     HostHidden,
     KVDtype,
@@ -74,8 +73,8 @@ class Recorder:
     def check(self, program: Program) -> list[Refusal]:
         return []
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        return DeviceProfile(read_bytes_per_s=1.0, decode_bytes_per_s={}, prefill_flops_per_s=1.0)
+    def read_rate(self, budget_s: float) -> float:
+        return 1.0
 
     def free_bytes(self) -> int:
         return self.info.memory_bytes

@@ -10,7 +10,6 @@ import numpy as np
 from llmd.api import (
     PLAIN_FORMATS,
     DeviceInfo,
-    DeviceProfile,
     LoadedWeights,
     Program,
     Progress,
@@ -19,7 +18,6 @@ from llmd.api import (
 )
 from llmd.api.machine import available_bytes, cache_bytes
 from llmd_backend_example.kernels import KERNELS
-from llmd_backend_example.kernels.linear import LinearKernel
 from llmd_backend_example.loading import ExampleParts, load_parts
 
 
@@ -51,22 +49,10 @@ class ExampleDevice:
             Refusal(f"format {name}", "this device supports only plain formats") for name in sorted(formats)
         ]
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        """Measure the rates. The matrix must not fit in the caches, or the rates would be too high for a
-        model.
-        """
-        num_rows = max(1024, 2 * cache_bytes() // (4 * 4096))
-        matrix = np.ones((num_rows, 4096), np.float32)
-        multiply = LinearKernel([matrix], [None])
-        one, many = np.ones((1, 4096), np.float32), np.ones((256, 4096), np.float32)
-        reads = _runs_per_s(matrix.sum, budget_s / 3)
-        decodes = _runs_per_s(lambda: multiply.rows(one), budget_s / 3)
-        prefills = _runs_per_s(lambda: multiply.rows(many), budget_s / 3)
-        return DeviceProfile(
-            read_bytes_per_s=reads * matrix.nbytes,
-            decode_bytes_per_s={"f32": decodes * matrix.nbytes},
-            prefill_flops_per_s=prefills * 2 * matrix.size * len(many),
-        )
+    def read_rate(self, budget_s: float) -> float:
+        """Return the bytes per second of reading memory. It must not fit in the caches."""
+        memory = np.ones(max(4 << 20, 2 * cache_bytes() // 4), np.float32)
+        return memory.nbytes * _runs_per_s(memory.sum, budget_s)
 
     def free_bytes(self) -> int:
         """Return what is free now, in the memory that ``info.memory_id`` names: by default, main memory."""

@@ -24,11 +24,6 @@ class Device:
         ``processors`` names a logical processor to pin each thread to; empty: no pinning.
         """
 
-    def measure(self, budget_s: float) -> tuple[float, float, float, float, float, float]:
-        """
-        Return (read, decode f32, bf16, q8 and q4) in bytes/s, and prefill in operations/s.
-        """
-
 class Weights:
     """The weights of a program, added in the order of Program.weights."""
 

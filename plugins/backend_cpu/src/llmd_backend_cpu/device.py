@@ -12,7 +12,6 @@ from llmd.api import (
     PLAIN_FORMATS,
     ActivationDtype,
     DeviceInfo,
-    DeviceProfile,
     LoadedWeights,
     Program,
     Progress,
@@ -79,14 +78,8 @@ class CpuDevice:
             for name in sorted(unknown)
         ]
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        read = read_rate(self._native, budget_s / 3)
-        _, *decode, prefill = self._native.measure(budget_s * 2 / 3)
-        # The slices of the native benchmark may fit in a large cache; weights come from memory.
-        rates = {
-            name: min(rate, read) for name, rate in zip(("f32", "bf16", "q8", "q4"), decode, strict=True)
-        }
-        return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=rates, prefill_flops_per_s=prefill)
+    def read_rate(self, budget_s: float) -> float:
+        return read_rate(self._native, budget_s)
 
     def free_bytes(self) -> int:
         # Pages of weights that were mapped because memory is short count as used, but the system drops them.

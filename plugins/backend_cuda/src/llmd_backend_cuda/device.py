@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from llmd.api import (
     DeviceInfo,
     DeviceOptions,
-    DeviceProfile,
     LoadedWeights,
     Program,
     Progress,
@@ -16,7 +15,7 @@ from llmd.api import (
 )
 from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
-from llmd_backend_cuda.benchmark import measure
+from llmd_backend_cuda.bandwidth import read_rate
 from llmd_backend_cuda.kv_memory import KV_CODES
 from llmd_backend_cuda.limits import refusals
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
@@ -83,8 +82,8 @@ class CudaDevice:
     def check(self, program: Program) -> list[Refusal]:
         return refusals(program)
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
-        return measure(self._opened(), budget_s)
+    def read_rate(self, budget_s: float) -> float:
+        return read_rate(self._opened(), budget_s)
 
     def free_bytes(self) -> int:
         return self._opened().free_bytes()

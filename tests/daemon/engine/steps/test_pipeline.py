@@ -50,11 +50,14 @@ def test_how_long_steps_take_is_news_only_when_it_changes() -> None:
         nonlocal now
         now += seconds
 
-    stages = make_stages(NullDevice(lambda: now, step_s=2.0, pause=pause))
-    pipeline = Pipeline(stages, times=StepTimes(lambda: now, lambda: now))
+    last_s = 0.0
+    device = NullDevice(
+        lambda: now, step_s=lambda program, _step: last_s if program.has_head else 2.0, pause=pause
+    )
+    pipeline = Pipeline(make_stages(device), times=StepTimes(lambda: now, lambda: now))
     news = []
-    for step_s in (2.0, 1.0, 1.0, 3.0):  # the first counts until another has ended
-        stages[-1]._timeline._step_s = step_s
+    for seconds in (2.0, 1.0, 1.0, 3.0):  # the first counts until another has ended
+        last_s = seconds
         with pipeline.submit(make_step(), SELECTION) as tickets:
             tickets.wait()
         news.append(pipeline.new_computing_s(3))
@@ -103,8 +106,11 @@ def test_the_limit_of_a_step_follows_the_earlier_steps() -> None:
         nonlocal now
         now += seconds
 
-    stages = make_stages(NullDevice(lambda: now, step_s=2.0, pause=pause))
-    pipeline = Pipeline(stages, times=StepTimes(lambda: now, lambda: now / 2))
+    last_s = 2.0
+    device = NullDevice(
+        lambda: now, step_s=lambda program, _step: last_s if program.has_head else 2.0, pause=pause
+    )
+    pipeline = Pipeline(make_stages(device), times=StepTimes(lambda: now, lambda: now / 2))
     for _ in range(2):
         began = now
         with pipeline.submit(make_step(), SELECTION) as tickets:
@@ -112,7 +118,7 @@ def test_the_limit_of_a_step_follows_the_earlier_steps() -> None:
     step_s = now - began
     assert 2.0 <= step_s < MOST_S / FACTOR
     assert pipeline.computing_s(3) == step_s / 2
-    stages[-1]._timeline._step_s = FACTOR * step_s + 1.0
+    last_s = FACTOR * step_s + 1.0
     with (
         pytest.raises(DeviceLostError, match=f"within {FACTOR * step_s:g} s"),
         pipeline.submit(make_step(), SELECTION) as tickets,

@@ -10,7 +10,7 @@ from tests.plugin_sites import Site
 
 
 def measured(device: DeviceState) -> DeviceProfile | None:
-    return DeviceProfile(5e9, {}, 1.0) if device.info.name == "cpu" else None
+    return DeviceProfile(5e9, {}, {}) if device.info.name == "cpu" else None
 
 
 def test_devices_have_their_measured_rate_or_the_reason_why_they_are_not_used(

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import DeviceInfo, DeviceProfile, LoadedWeights, Progress, Refusal, StageLimits
+from llmd.api.device import DeviceInfo, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.api.integer_formats import INTEGER_FORMATS
@@ -60,12 +60,9 @@ class ReferenceDevice:
             Refusal(f"format {name}", "the reference backend has no such format") for name in sorted(unknown)
         ]
 
-    def benchmark(self, budget_s: float) -> DeviceProfile:
+    def read_rate(self, budget_s: float) -> float:
         values = np.ones(4 << 20, np.float64)
-        read = values.nbytes * _rate(values.sum, budget_s / 6)
-        decode = {name: _decode_rate(name, budget_s / 6) for name in (*PLAIN_FORMATS, "q8")}
-        prefill = 2.0 * decode["f32"] / np.dtype(np.float32).itemsize
-        return DeviceProfile(read_bytes_per_s=read, decode_bytes_per_s=decode, prefill_flops_per_s=prefill)
+        return values.nbytes * _rate(values.sum, budget_s)
 
     def free_bytes(self) -> int:
         return available_bytes()
@@ -175,13 +172,6 @@ def _ones(name: str, size: int) -> WeightData:
     if name == "bf16":
         return WeightData(name, np.full((size, size), 0x3F80, np.uint16))
     return WeightData(name, np.ones((size, size), np.float16 if name == "f16" else np.float32))
-
-
-def _decode_rate(name: str, budget_s: float) -> float:
-    data = _ones(name, 512)
-    prepared = make_matrix(data)
-    row = np.ones(512, np.float32)
-    return float(data.data.nbytes) * _rate(lambda: prepared.multiply(row), budget_s)
 
 
 def _rate(run: Callable[[], object], budget_s: float) -> float:

@@ -17,7 +17,7 @@ from tests.serving.http import chat, send
 from tests.serving.model import write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
-PROFILE = DeviceProfile(2e10, {"f32": 1e10}, 3e11)
+PROFILE = DeviceProfile(2e10, {"f32": 1e10}, {"f32": {16: 1e11, 512: 3e11}})
 
 
 def test_devices_are_listed_with_their_states(daemon: RunningDaemon) -> None:
@@ -32,7 +32,7 @@ def test_devices_are_listed_with_their_states(daemon: RunningDaemon) -> None:
 
 
 def test_devices_have_their_measured_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmarks, "measure_now", lambda _device, _budget_s: PROFILE)
+    monkeypatch.setattr(benchmarks, "measure_now", lambda _device, _how: PROFILE)
     cache = tmp_path / "cache"
     benchmarks.Benchmarks(Cache(cache)).measure(make_host(cache).find_device("reference"))
     with running_daemon(directories_below(tmp_path), models=()) as daemon:

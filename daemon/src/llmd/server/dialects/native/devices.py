@@ -114,7 +114,7 @@ def _rates(profile: DeviceProfile | None) -> dict[str, Any]:
     return {
         "read_bytes_per_s": profile.read_bytes_per_s if profile else None,
         "decode_bytes_per_s": dict(profile.decode_bytes_per_s) if profile else {},
-        "prefill_flops_per_s": profile.prefill_flops_per_s if profile else None,
+        "prefill_flops_per_s": profile.fastest_prefill if profile else None,
     }
 
 

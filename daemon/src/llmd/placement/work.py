@@ -1,0 +1,87 @@
+"""What steps ask of the device that runs some parts of a model, counted from its program."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from llmd.api.kv import KVDtype, kv_block_bytes
+from llmd.api.ops import TABLE_OPS, Attention
+from llmd.api.program import Program, SlottedOp
+from llmd.api.step import BLOCK_LEN
+from llmd.api.tensors import Format, Weight
+from llmd.models.weight_formats import weight_bytes
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """Weights of one format, which a step reads once for all its rows."""
+
+    num_bytes: int
+    elements: int
+
+
+class Span(msgspec.Struct, frozen=True):
+    """What the attention of a row does for each position, over all layers of a KV group."""
+
+    window: int | None
+    """The most positions; None: all."""
+    num_bytes: int
+    """Bytes of the key and the value."""
+    flops: int
+    """Operations; a multiply-add counts as two."""
+
+    def positions(self, length: int) -> int:
+        """Return the positions that a row after ``length`` tokens reads."""
+        return length if self.window is None else min(length, self.window)
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What steps of some parts do."""
+
+    num_parts: int
+    """Parts of layers."""
+    layers: Mapping[Format, Weights]
+    """Weights that all rows are multiplied by."""
+    head: Mapping[Format, Weights]
+    """Weights that output rows alone are multiplied by."""
+    spans: tuple[Span, ...]
+    """Attention, by KV group."""
+    state_bytes: int
+    """States that a sequence reads and writes, whatever its length."""
+
+
+def work_of(program: Program, kv_dtype: KVDtype) -> Work:
+    """Count the work of a program, with keys and values of a type."""
+    ops = [(instruction.part, one) for instruction in program.instructions for one in instruction.ops]
+    in_layers = [(part, one) for part, one in ops if one.op.kind not in {*TABLE_OPS, "head"}]
+    heads = {part for part, one in ops if one.op.kind == "head"}
+    states = [group for group in program.groups if group.kind == "state"]
+    flops: dict[int, int] = defaultdict(int)
+    for _, one in in_layers:
+        if isinstance(one.op, Attention):
+            flops[one.op.group] += 4 * one.op.heads * one.op.head_dim
+    return Work(
+        num_parts=len({part for part, _ in in_layers} - heads),
+        layers=_weights(program, (one for _, one in in_layers)),
+        head=_weights(program, (one for _, one in ops if one.op.kind == "head")),
+        spans=tuple(
+            Span(group.window, kv_block_bytes(group, kv_dtype) // BLOCK_LEN, flops[group.id])
+            for group in program.groups
+            if group.kind != "state" and group.layers
+        ),
+        state_bytes=sum(2 * kv_block_bytes(group, kv_dtype) for group in states),
+    )
+
+
+def _weights(program: Program, ops: Iterator[SlottedOp]) -> dict[Format, Weights]:
+    indices = {index for one in ops for index in one.weights if index is not None}
+    found: dict[Format, list[Weight]] = defaultdict(list)
+    for index in sorted(indices):
+        found[program.weights[index].format].append(program.weights[index])
+    return {
+        name: Weights(sum(map(weight_bytes, weights)), sum(math.prod(w.ref.view_shape) for w in weights))
+        for name, weights in found.items()
+    }

@@ -1,0 +1,1 @@
+"""Measuring devices: small models run on them, as any model would."""
