@@ -14,6 +14,7 @@ ARGUMENTS = {
     "cp": ["guide", "no name"],
     "keys add": ["laptop"],
     "keys rm": ["laptop"],
+    "plan": ["nobody"],
     "rm": ["nobody"],
     "show": ["guide"],
 }

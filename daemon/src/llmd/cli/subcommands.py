@@ -43,6 +43,7 @@ SUBCOMMANDS = {
     "logs": Subcommand("llmd.cli.daemon_logs.command", "Show the daemon's log."),
     "service": Subcommand("llmd.cli.service", "Run the daemon as a service of systemd or launchd."),
     "devices": Subcommand("llmd.cli.devices", "List devices, their speed, and why any are not used."),
+    "plan": Subcommand("llmd.cli.plan", "Predict how fast a model runs on each choice of devices."),
     "plugins": Subcommand("llmd.cli.plugins", "List, install, remove and create plugins."),
     "keys": Subcommand("llmd.cli.keys", "Create, list and revoke API keys."),
     "check": Subcommand("llmd.cli.check", "Run the conformance suite on a device."),

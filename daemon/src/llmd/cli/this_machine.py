@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from llmd.config import Settings
 
 LOCAL = frozenset(
-    {"cp", "devices", "keys add", "keys list", "keys rm", "list", "rm", "show"},
+    {"cp", "devices", "keys add", "keys list", "keys rm", "list", "plan", "rm", "show"},
 )
 """The commands that call `local_settings`, or `note_other_machine`."""
 

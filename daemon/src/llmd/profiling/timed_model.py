@@ -13,13 +13,14 @@ from llmd.api.checks import refusals
 from llmd.api.device import Device, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.plan import ModelPlan
-from llmd.api.step import BLOCK_LEN, Selection, Step
+from llmd.api.step import BLOCK_LEN, Step
 from llmd.api.tensors import Format, TensorRef
 from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
 from llmd.models.weight_formats import nearest_format
 from llmd.profiling.plans import VOCAB
 from llmd.profiling.repeated_source import RepeatedSource
+from llmd.testing.selections import plain_selection
 
 LIMIT_S = 20.0
 """Seconds after which a step of such a model has surely failed."""
@@ -120,24 +121,11 @@ class TimedModel:
             copies=np.zeros((0, 3), np.int32),
         )
         hidden = None if self._hidden is None else HostHidden(np.ones((rows, self._hidden), np.float32))
-        ticket = self._stage.submit(step, hidden, _last_row(rows) if self.program.has_head else None)
+        ticket = self._stage.submit(
+            step, hidden, plain_selection([rows - 1]) if self.program.has_head else None
+        )
         if self.program.has_head:
             self._stage.wait(ticket, LIMIT_S)
         else:
             self._stage.hidden(ticket).host()
         self._stage.release(ticket)
-
-
-def _last_row(rows: int) -> Selection:
-    """Return a selection of the last row, without edits."""
-    none = np.zeros(0, np.int32)
-    return Selection(
-        rows=np.array([rows - 1], np.int32),
-        edit_offsets=np.zeros(2, np.int32),
-        edit_ids=none,
-        edit_factors=none.astype(np.float32),
-        edit_biases=none.astype(np.float32),
-        masked=np.zeros(1, np.bool_),
-        temperatures=np.ones(1, np.float32),
-        targets=np.full(1, -1, np.int32),
-    )

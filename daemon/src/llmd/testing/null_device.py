@@ -49,6 +49,7 @@ from llmd.api.step import Float32
 from llmd.models.weight_formats import weight_bytes
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
+from llmd.testing.selections import plain_selection
 
 Clock = Callable[[], float]
 Pause = Callable[[float], None]
@@ -364,14 +365,4 @@ def _any(flags: NDArray[np.bool_] | None) -> bool:
     return flags is not None and bool(flags.any())
 
 
-_NONE = np.zeros(0, np.int32)
-_NOTHING = Selection(
-    rows=_NONE,
-    edit_offsets=np.zeros(1, np.int32),
-    edit_ids=_NONE,
-    edit_factors=_NONE.astype(np.float32),
-    edit_biases=_NONE.astype(np.float32),
-    masked=_NONE.astype(np.bool_),
-    temperatures=_NONE.astype(np.float32),
-    targets=_NONE,
-)
+_NOTHING = plain_selection([])

@@ -33,6 +33,22 @@ _FILTERS = (
 """Columns of `Draws.table`: each filter alone, and all together before and after top-p."""
 
 
+def plain_selection(rows: Sequence[int]) -> Selection:
+    """Return a selection of rows of a step, without edits, masks and draws."""
+    count = len(rows)
+    none = np.zeros(0, np.int32)
+    return Selection(
+        rows=np.array(rows, np.int32),
+        edit_offsets=np.zeros(count + 1, np.int32),
+        edit_ids=none,
+        edit_factors=none.astype(np.float32),
+        edit_biases=none.astype(np.float32),
+        masked=np.zeros(count, np.bool_),
+        temperatures=np.ones(count, np.float32),
+        targets=np.full(count, -1, np.int32),
+    )
+
+
 def make_selection(workload: Workload, places: Places) -> Selection:
     """Return a selection of every row, with edits and draws that depend only on the place."""
     selection = _select_edited(workload, places)

@@ -1,0 +1,137 @@
+"""``llmd plan MODEL``: which devices a model should run on, and what each choice would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from llmd.api.byte_size import format_bytes
+from llmd.api.device import HOST_MEMORY
+from llmd.api.errors import DeviceError, PluginError
+from llmd.api.machine import available_bytes
+from llmd.cli.completion.names import model_names
+from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
+from llmd.cli.examples import examples
+from llmd.cli.model_flag import ModelCommand
+from llmd.cli.output import aligned, show_json
+from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.this_machine import local_settings
+
+if TYPE_CHECKING:
+    from llmd.config import Settings
+    from llmd.engine.placement.alternatives import Alternative, Comparison
+    from llmd.engine.placement.model_problem import Candidate
+    from llmd.host.plugin_host import PluginHost
+
+
+@click.command(cls=ModelCommand, epilog=examples("llmd plan guide", "llmd plan guide --json"))
+@click.argument("model", shell_complete=model_names)
+@JSON
+@CONFIG
+def command(*, model: str, as_json: bool, config_file: Path | None) -> None:
+    """Show which devices would run a model fastest, and what each choice would take.
+
+    MODEL is a name that `llmd list` shows, a directory, or a GGUF file. Times are predicted from the measured
+    rates of the devices, for a prompt of 512 tokens and an answer of 128 tokens, with nothing else running.
+    Nothing is loaded: `--split` of `llmd serve` loads a model as a plan says.
+    """
+    settings = local_settings(config_file, "models")
+    stored = build_store(settings.directories).find(model, allow_path=True)
+    found = comparison(stored.directory, stored.base or stored.name, settings)
+    show_json({"plan": found}) if as_json else click.echo("\n".join(lines_of(found)))
+
+
+def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
+    """Compare the choices of devices for a model. Devices that were not measured yet are measured.
+
+    Raises:
+        LlmdError: the model cannot be loaded, or there is no device.
+    """
+    from llmd.engine.placement.alternatives import compare
+    from llmd.engine.placement.default_quant import with_default_quant
+    from llmd.models.open_model import open_model
+    from llmd.server.models.load_message import load_message_of
+
+    load = load_message_of(name, directory, settings)
+    cache = build_cache()
+    host = build_host(cache)
+    opened = open_model(directory, host.architectures(), load.context_len)
+    try:
+        load, opened = with_default_quant(load, opened)
+        return compare(load, opened, candidates(host, settings.of_model(name).server.models.max_memory))
+    finally:
+        opened.checkpoint.close()
+
+
+def candidates(host: PluginHost, max_memory: int | None) -> list[Candidate]:
+    """Return the usable devices, best first, with their rates and free memory.
+
+    Raises:
+        DeviceError: none could be measured.
+    """
+    from llmd.engine.placement.model_problem import Candidate
+
+    benchmarks = build_benchmarks(build_cache())
+    found = []
+    usable = [device for device in host.devices() if device.ok]
+    for device in sorted(usable, key=lambda device: -device.info.score):
+        profile = benchmarks.known(device)
+        if profile is None:
+            click.echo(f"measuring {device.info.name} …", err=True)
+            try:
+                profile = benchmarks.measure(device)
+            except PluginError as error:
+                click.echo(f"{device.info.name} is left out: {error.message}", err=True)
+                continue
+        free = device.info.memory_bytes
+        if device.info.memory_id == HOST_MEMORY:
+            free = min(available_bytes(), max_memory or available_bytes())
+        found.append(Candidate(device.info, profile, free))
+    if not found:
+        raise DeviceError("no device can be used", hint="`llmd devices` shows why")
+    return found
+
+
+def lines_of(found: Comparison) -> list[str]:
+    """Return what to print: a table of the choices, and how to load the best one."""
+    request = found.request
+    answer = f" and an answer of {request.answer_len} tokens" if request.answer_len else ""
+    head = f"for a prompt of {request.prompt_len} tokens{answer}, with nothing else running:"
+    rows = [["DEVICES", "FIRST TOKEN", "TOKENS/S", "REQUEST", "RESULT"]]
+    rows += [_row(one, found) for one in found.alternatives]
+    return [head, "", aligned(rows), "", *_advice(found)]
+
+
+def _row(one: Alternative, found: Comparison) -> list[str]:
+    if one.request_s is None or one.prompt_s is None:
+        return [one.name, "", "", "", one.problem]
+    result = "best" if found.best == one.name else _slower(one.request_s, found)
+    rate = "" if one.tokens_per_s is None else f"{one.tokens_per_s:.1f}"
+    return [one.name, _seconds(one.prompt_s), rate, _seconds(one.request_s), result]
+
+
+def _slower(seconds: float, found: Comparison) -> str:
+    least = min((one.request_s for one in found.alternatives if one.request_s is not None), default=seconds)
+    return f"{seconds / least:.1f} times as long" if seconds > least else ""
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _advice(found: Comparison) -> list[str]:
+    """Return how the best choice divides the model, or what to do if nothing fits."""
+    best = next((one for one in found.alternatives if one.name == found.best and not one.problem), None)
+    if best is None:
+        return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
+    rows = [[stage.device, stage.parts, format_bytes(stage.num_bytes)] for stage in best.stages]
+    if len(best.stages) == 1:
+        return [f"load it so: --device {best.name}"]
+    split = ",".join(f"{_range(stage.part_names)}={stage.device}" for stage in best.stages)
+    return [aligned(rows), "", f"load it so: --split {split}"]
+
+
+def _range(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"

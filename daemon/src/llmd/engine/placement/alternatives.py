@@ -1,0 +1,167 @@
+"""What a model would take on each choice of devices, and which choice is best: for people who ask."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+
+from llmd.api.byte_size import format_bytes
+from llmd.api.errors import ConfigError
+from llmd.api.messages import Load
+from llmd.engine.placement.model_problem import TYPICAL, Candidate, Request, model_problem
+from llmd.engine.placement.stages import part_names, parts_text, place_parts
+from llmd.models.open_model import OpenModel
+from llmd.placement.planner import best_plan
+from llmd.placement.problem import Choice, cost_of
+
+
+class PlannedStage(msgspec.Struct, frozen=True):
+    """Consecutive parts of the model on a device."""
+
+    device: str
+    parts: str
+    """For people."""
+    part_names: tuple[str, ...]
+    """As in ``--split``."""
+    num_bytes: int
+    """Weights, keys and values, and step buffers."""
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """A choice of devices, and what a request would take there. Seconds are None if it cannot run."""
+
+    name: str
+    """The devices."""
+    stages: tuple[PlannedStage, ...]
+    prompt_s: float | None
+    """Seconds until the first token of the answer."""
+    tokens_per_s: float | None
+    """Tokens of the answer per second; None also if the model gives no answer but embeds."""
+    request_s: float | None
+    problem: str = ""
+    """Why it cannot run."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """The choices of devices for a model, the best first."""
+
+    request: Request
+    alternatives: tuple[Alternative, ...]
+    best: str | None
+    """Name of the best one; None: the model does not fit this machine."""
+    least_s: float | None
+    """No choice of devices takes fewer seconds for the request, by the rates that were measured."""
+
+
+def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Comparison:
+    """Return what a model would take on the best devices, on each device alone, and as the settings say.
+
+    Raises:
+        LlmdError: the model cannot be loaded in the formats that are asked for.
+    """
+    request = TYPICAL if model.embedding is None else Request(TYPICAL.prompt_len, 0)
+    comparing = _Comparing(load, model, candidates, request)
+    plan = best_plan(comparing.problem)
+    choices = comparing.singles()
+    if plan:
+        choices |= {plan.choice.devices: plan.choice}
+    if load.stages:
+        choices |= comparing.as_set()
+    found = [comparing.described(devices, choice) for devices, choice in choices.items()]
+    found.sort(key=lambda one: (one.request_s is None, one.request_s or 0.0))
+    return Comparison(
+        request,
+        tuple(found),
+        comparing.name_of(plan.choice.devices) if plan else None,
+        plan.least_seconds if plan else None,
+    )
+
+
+class _Comparing:
+    """Choices are device numbers by part, with what they cost; None: a device cannot run its part."""
+
+    def __init__(
+        self, load: Load, model: OpenModel, candidates: Sequence[Candidate], request: Request
+    ) -> None:
+        self._load = load
+        self._model = model
+        self._names = [one.info.name for one in candidates]
+        self._answer_len = request.answer_len
+        self.problem = model_problem(load, model, candidates, request)
+        self._prompt = model_problem(load, model, candidates, Request(request.prompt_len, 0))
+
+    def singles(self) -> dict[tuple[int, ...], Choice | None]:
+        """Return each device alone."""
+        count = len(self.problem.parts)
+        return {
+            devices: cost_of(self.problem, devices)
+            for devices in ((device,) * count for device in self.problem.devices)
+        }
+
+    def as_set(self) -> dict[tuple[int, ...], Choice | None]:
+        """Return the choice of the settings.
+
+        Raises:
+            ConfigError: they name a device that cannot be used or was not measured.
+        """
+        devices: list[int] = []
+        for stage in place_parts(self._load, self._model.plan):
+            if stage.device not in self._names:
+                raise ConfigError(
+                    f"--split names {stage.device}, which is not a device that can be used",
+                    hint=f"choose from {', '.join(self._names)}; `llmd devices` shows why others are not used",
+                )
+            devices += [self._names.index(stage.device)] * (stage.last_part - stage.first_part)
+        return {tuple(devices): cost_of(self.problem, devices)}
+
+    def name_of(self, devices: Sequence[int]) -> str:
+        return " + ".join(dict.fromkeys(self._names[device] for device in devices))
+
+    def described(self, devices: tuple[int, ...], choice: Choice | None) -> Alternative:
+        """Return a choice with its stages and times, or why it is impossible."""
+        problem = self._trouble(devices, choice)
+        prompt = cost_of(self._prompt, devices)
+        if problem or choice is None or prompt is None:
+            return Alternative(self.name_of(devices), self._stages(devices), None, None, None, problem)
+        return Alternative(
+            self.name_of(devices),
+            self._stages(devices),
+            prompt.seconds,
+            self._answer_len / (choice.seconds - prompt.seconds) if self._answer_len else None,
+            choice.seconds,
+        )
+
+    def _trouble(self, devices: tuple[int, ...], choice: Choice | None) -> str:
+        """Return why a choice is impossible; empty: it is not."""
+        if choice is None:
+            part = next(i for i, device in enumerate(devices) if self.problem.parts[i][device] is None)
+            text = parts_text(self._model.plan, part, part + 1)
+            return f"{self._names[devices[part]]} cannot run {text}"
+        short = [
+            f"{format_bytes(taken)} of the {format_bytes(budget)} that are free"
+            for taken, budget in zip(choice.num_bytes, self.problem.budgets, strict=True)
+            if taken > budget
+        ]
+        return f"needs {' and '.join(short)}" if short else ""
+
+    def _stages(self, devices: tuple[int, ...]) -> tuple[PlannedStage, ...]:
+        """Return the consecutive parts of each device."""
+        stages: list[PlannedStage] = []
+        first = 0
+        for device, run in itertools.groupby(devices):
+            last = first + len(list(run))
+            costs = [self.problem.parts[part][device] for part in range(first, last)]
+            num_bytes = sum(cost.num_bytes for cost in costs if cost) + self.problem.stages[device].num_bytes
+            plan = self._model.plan
+            stages.append(
+                PlannedStage(
+                    self._names[device],
+                    parts_text(plan, first, last),
+                    part_names(plan, first, last),
+                    num_bytes,
+                )
+            )
+            first = last
+        return tuple(stages)

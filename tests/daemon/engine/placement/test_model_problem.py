@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from msgspec import structs
+
+from llmd.api.device import HOST_MEMORY, DeviceOptions, HiddenRef, Stage
+from llmd.api.kv import kv_block_bytes
+from llmd.api.messages import Load
+from llmd.api.step import BLOCK_LEN, Step
+from llmd.engine.placement.model_problem import (
+    ANSWER_LEN,
+    LEAST_KV_TOKENS,
+    PROMPT_LEN,
+    Request,
+    model_problem,
+)
+from llmd.engine.placement.stages import StageParts, lower_stage, stage_limits
+from llmd.models.open_model import OpenModel
+from llmd.models.weight_formats import weight_bytes
+from llmd.placement.planner import best_plan
+from llmd.placement.problem import Cost, cost_of
+from llmd.testing.null_device import NullDevice
+from llmd.testing.selections import plain_selection
+from llmd.testing.sources import RandomSource
+from tests.daemon.engine.placement.tiny_candidates import QUICK, SLOW, candidates
+from tests.daemon.profiling.simulated import Clock, device_at
+
+
+def request_seconds(
+    load: Load, model: OpenModel, clock: Clock, devices: Sequence[NullDevice], choice: Sequence[int]
+) -> float:
+    """Run the request that plans are made for, on stages of simulated devices; return the time it takes."""
+    limits = stage_limits(load, model, [device.info for device in devices])
+    stages: list[Stage] = []
+    first = 0
+    for device, parts in itertools.groupby(choice):
+        last = first + len(list(parts))
+        program = lower_stage(
+            load, model, devices[device].info, StageParts(devices[device].info.name, first, last)
+        )
+        weights = devices[device].load(program, RandomSource(), lambda _done, _total: None)
+        stages.append(weights.stage({group.id: 64 for group in program.groups if group.layers}, limits))
+        first = last
+    began_s = clock.now_s
+    for rows in Request().prompt_steps(load.chunk_len):
+        run_step(model, stages, rows.length - rows.rows, rows.rows)
+    for place in range(ANSWER_LEN):
+        run_step(model, stages, PROMPT_LEN + place, 1)
+    return clock.now_s - began_s
+
+
+def run_step(model: OpenModel, stages: Sequence[Stage], position: int, rows: int) -> None:
+    table = np.arange(64, dtype=np.int32)[None]
+    step = Step(
+        token_ids=np.zeros(rows, np.int32),
+        positions=np.arange(position, position + rows, dtype=np.int32),
+        row_offsets=np.array([0, rows], np.int32),
+        block_tables=(table,) * len(model.plan.groups),
+        copies=np.zeros((0, 3), np.int32),
+    )
+    hidden: HiddenRef | None = None
+    tickets = []
+    for stage in stages[:-1]:
+        tickets.append(stage.submit(step, hidden, None))
+        hidden = stage.hidden(tickets[-1])
+    tickets.append(stages[-1].submit(step, hidden, plain_selection([rows - 1])))
+    stages[-1].wait(tickets[-1], 1000.0)
+    for stage, ticket in zip(stages, tickets, strict=True):
+        stage.release(ticket)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [(0, 0, 0, 0, 0, 0), (1, 1, 1, 1, 1, 1), (0, 0, 0, 1, 1, 1), (0, 0, 1, 0, 1, 0)],
+    ids=["first", "second", "halves", "feed-forward apart"],
+)
+@pytest.mark.parametrize("quant", [None, "q8"])
+def test_a_request_takes_as_long_as_predicted(
+    load: Load, model: OpenModel, choice: tuple[int, ...], quant: str | None
+) -> None:
+    clock = Clock()
+    load = structs.replace(load, quant=quant)
+    named = candidates(QUICK, SLOW)
+    devices = [device_at(clock, profile) for profile in (QUICK, SLOW)]
+    for device, one in zip(devices, named, strict=True):
+        device.info = one.info
+    predicted = cost_of(model_problem(load, model, named), choice)
+    assert predicted is not None
+    measured = request_seconds(load, model, clock, devices, choice)
+    assert predicted.seconds == pytest.approx(measured, rel=0.05)
+
+
+def test_a_part_takes_its_weights_and_the_keys_and_values_of_all_slots(load: Load, model: OpenModel) -> None:
+    (one,) = candidates(QUICK)
+    problem = model_problem(load, model, [one])
+    program = lower_stage(load, model, one.info, StageParts("d0", 1, 2))
+    weights = sum(map(weight_bytes, program.weights))
+    (group,) = (group for group in program.groups if group.layers)
+    blocks = load.slots * -(-min(1024, LEAST_KV_TOKENS) // BLOCK_LEN)
+    cost = problem.parts[1][0]
+    assert cost is not None
+    assert cost.num_bytes == weights + blocks * kv_block_bytes(group, "f16")
+
+
+def test_less_memory_for_keys_and_values_is_respected(load: Load, model: OpenModel) -> None:
+    (one,) = candidates(QUICK)
+    all_bytes, fewer = (
+        sum(cost.num_bytes for (cost,) in model_problem(asked, model, [one]).parts if cost)
+        for asked in (load, structs.replace(load, kv_memory=1 << 16))
+    )
+    assert fewer < all_bytes
+
+
+def test_the_logits_of_the_head_are_counted_with_it(load: Load, model: OpenModel) -> None:
+    (one,) = candidates(QUICK)
+    few, many = (
+        model_problem(structs.replace(load, slots=slots), model, [one]).parts[-1][0] for slots in (1, 100)
+    )
+    assert few is not None
+    assert many is not None
+    assert many.num_bytes - few.num_bytes >= 99 * 2 * 4 * model.plan.vocab_size
+
+
+def test_devices_of_one_memory_share_the_least_that_is_free(load: Load, model: OpenModel) -> None:
+    first, second, card = candidates(QUICK, SLOW, SLOW)
+    shared = [structs.replace(first, info=structs.replace(first.info, memory_id=HOST_MEMORY), free_bytes=700)]
+    shared += [
+        structs.replace(second, info=structs.replace(second.info, memory_id=HOST_MEMORY), free_bytes=500)
+    ]
+    problem = model_problem(load, model, [*shared, structs.replace(card, free_bytes=900)])
+    assert (problem.memories, problem.budgets) == ((0, 0, 1), (500, 900))
+
+
+def test_a_limit_of_a_device_is_its_budget(load: Load, model: OpenModel) -> None:
+    limited = structs.replace(load, device_options={"d0": DeviceOptions(memory_bytes=1000)})
+    assert model_problem(limited, model, candidates(QUICK)).budgets == (1000,)
+
+
+def test_hidden_states_move_freely_within_main_memory(load: Load, model: OpenModel) -> None:
+    host, other, card = candidates(QUICK, SLOW, SLOW)
+    in_host = [
+        structs.replace(one, info=structs.replace(one.info, memory_id=HOST_MEMORY)) for one in (host, other)
+    ]
+    moves = model_problem(load, model, [*in_host, card]).moves
+    copied = 4 * model.plan.hidden_size * (PROMPT_LEN + ANSWER_LEN) / SLOW.copy_bytes_per_s
+    assert moves == ((0.0, 0.0, copied), (0.0, 0.0, copied), (copied, copied, 0.0))
+
+
+def test_a_device_without_an_op_gets_no_part_that_needs_it(load: Load, model: OpenModel) -> None:
+    able, unable = candidates(SLOW, QUICK)
+    unable = structs.replace(
+        unable, info=structs.replace(unable.info, ops=("embed", "norm", "linear", "glu", "add", "head"))
+    )
+    problem = model_problem(load, model, [able, unable])
+    assert [costs[1] is None for costs in problem.parts] == [False, True, False, True, False, False]
+    plan = best_plan(problem)
+    assert plan is not None
+    assert {plan.choice.devices[part] for part in (1, 3)} == {0}
+
+
+def test_the_slower_device_is_used_only_where_memory_forces_it(load: Load, model: OpenModel) -> None:
+    both = candidates(QUICK, SLOW)
+    roomy = best_plan(model_problem(load, model, both))
+    assert roomy is not None
+    assert set(roomy.choice.devices) == {0}
+    tight = [structs.replace(both[0], free_bytes=roomy.choice.num_bytes[0] - 4096), both[1]]
+    forced = best_plan(model_problem(load, model, tight))
+    assert forced is not None
+    assert forced.choice.devices.count(1) == 1
+    assert forced.choice.seconds > roomy.choice.seconds
+
+
+def test_a_stage_costs_its_buffers_and_the_fixed_time_of_all_steps(load: Load, model: OpenModel) -> None:
+    (stage,) = model_problem(load, model, candidates(QUICK)).stages
+    assert stage.seconds == pytest.approx((PROMPT_LEN / load.chunk_len + ANSWER_LEN) * QUICK.step_s)
+    assert stage.num_bytes > 0
+    assert isinstance(stage, Cost)
