@@ -14,7 +14,7 @@ from llmd.api.device import Device, DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
-from llmd.api.tensors import Format
+from llmd.api.tensors import Format, Weight
 from llmd.models.weight_formats import nearest_format, weight_bytes
 from llmd.profiling.plans import HEAD_DIM, attention_plan, feed_forward_plan
 from llmd.profiling.timed_model import TimedModel
@@ -36,6 +36,8 @@ class Sizes(msgspec.Struct, frozen=True):
 
     hidden: int
     ffn: int
+    layers: int
+    """Layers whose weights are more than caches hold."""
     rows: tuple[int, ...]
     """Rows of the steps that show how fast many rows are multiplied."""
     context_len: int
@@ -43,8 +45,8 @@ class Sizes(msgspec.Struct, frozen=True):
     """Rows of other steps of many rows."""
 
 
-LARGE = Sizes(2048, 6144, (16, 128, 512), context_len=4096, chunk_len=128)
-SMALL = Sizes(1024, 2048, (16,), context_len=256, chunk_len=16)
+LARGE = Sizes(2048, 6144, 4, (16, 128, 512), context_len=4096, chunk_len=128)
+SMALL = Sizes(1024, 2048, 1, (16,), context_len=256, chunk_len=16)
 
 
 class ProductRates(msgspec.Struct, frozen=True):
@@ -136,19 +138,23 @@ def product_rates(
     device: Device, name: Format, sizes: Sizes, fixed_s: float, budget_s: float
 ) -> ProductRates:
     """Measure products of one and of many rows with weights in a format; a step takes ``fixed_s`` besides."""
-    plan = feed_forward_plan(sizes.hidden, sizes.ffn, 1)
+    with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers), name, 1) as model:
+        seconds = model.step_seconds(1, budget_s)
+        decode = sum(map(weight_bytes, _matrices(model))) / _net(seconds, fixed_s)
+    rows, seconds = 1, seconds / sizes.layers
     flops: dict[int, float] = {}
-    with TimedModel(device, plan, name, max(sizes.rows)) as model:
-        rows, seconds = 1, model.step_seconds(1, budget_s)
-        weights = [weight for weight in model.program.weights if weight.ref.name in model.matrices]
-        num_bytes, elements = sum(map(weight_bytes, weights)), sum(math.prod(w.ref.shape) for w in weights)
-        decode = num_bytes / _net(seconds, fixed_s)
+    with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, 1), name, max(sizes.rows)) as model:
+        elements = sum(math.prod(weight.ref.shape) for weight in _matrices(model))
         for more in sizes.rows:
             if flops and seconds * more / rows > LONGEST_STEP_S:
                 break
             rows, seconds = more, model.step_seconds(more, budget_s)
             flops[rows] = 2.0 * rows * elements / _net(seconds, fixed_s)
     return ProductRates(decode, flops)
+
+
+def _matrices(model: TimedModel) -> list[Weight]:
+    return [weight for weight in model.program.weights if weight.ref.name in model.matrices]
 
 
 def attention_rates(device: Device, sizes: Sizes, budget_s: float) -> tuple[float, float]:
