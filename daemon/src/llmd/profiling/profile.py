@@ -66,8 +66,7 @@ def full_profile(device: Device, budget_s: float) -> DeviceProfile:
     step_s, part_s = fixed_seconds(device, share_s)
     sizes = suitable_sizes(device, share_s)
     products = {
-        name: product_rates(device, name, sizes, step_s + part_s, share_s)
-        for name in measured_formats(device)
+        name: product_rates(device, name, sizes, share_s, step_s, part_s) for name in measured_formats(device)
     }
     kv_rate, attention_rate = attention_rates(device, sizes, share_s)
     return DeviceProfile(
@@ -90,7 +89,7 @@ def short_profile(device: Device, budget_s: float) -> DeviceProfile:
         LlmdError: the device failed, or cannot run models of feed-forward layers.
     """
     name = measured_formats(device)[-1]
-    rates = product_rates(device, name, SMALL, 0.0, budget_s / 5)
+    rates = product_rates(device, name, SMALL, budget_s / 5)
     return DeviceProfile(
         read_bytes_per_s=read_rate(device, budget_s / 3),
         decode_bytes_per_s={name: rates.decode_bytes_per_s},
@@ -100,7 +99,7 @@ def short_profile(device: Device, budget_s: float) -> DeviceProfile:
 
 def suitable_sizes(device: Device, budget_s: float) -> Sizes:
     """Return large sizes, unless the device is so slow that these would take minutes."""
-    rates = product_rates(device, measured_formats(device)[-1], SMALL, 0.0, budget_s)
+    rates = product_rates(device, measured_formats(device)[-1], SMALL, budget_s)
     return LARGE if rates.decode_bytes_per_s > SLOW_BYTES_PER_S else SMALL
 
 
@@ -135,12 +134,12 @@ def fixed_seconds(device: Device, budget_s: float) -> tuple[float, float]:
 
 
 def product_rates(
-    device: Device, name: Format, sizes: Sizes, fixed_s: float, budget_s: float
+    device: Device, name: Format, sizes: Sizes, budget_s: float, step_s: float = 0.0, part_s: float = 0.0
 ) -> ProductRates:
-    """Measure products of one and of many rows with weights in a format; a step takes ``fixed_s`` besides."""
+    """Measure products of one and of many rows with weights in a format; the fixed seconds are subtracted."""
     with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers), name, 1) as model:
         seconds = model.step_seconds(1, budget_s)
-        decode = sum(map(weight_bytes, _matrices(model))) / _net(seconds, fixed_s)
+        decode = sum(map(weight_bytes, _matrices(model))) / _net(seconds, step_s + sizes.layers * part_s)
     rows, seconds = 1, seconds / sizes.layers
     flops: dict[int, float] = {}
     with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, 1), name, max(sizes.rows)) as model:
@@ -149,7 +148,7 @@ def product_rates(
             if flops and seconds * more / rows > LONGEST_STEP_S:
                 break
             rows, seconds = more, model.step_seconds(more, budget_s)
-            flops[rows] = 2.0 * rows * elements / _net(seconds, fixed_s)
+            flops[rows] = 2.0 * rows * elements / _net(seconds, step_s + part_s)
     return ProductRates(decode, flops)
 
 
