@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from bench.shapes import Shape
@@ -34,6 +35,7 @@ from llmd.api.step import Int32
 from llmd.builtin.architectures.llama import plan
 from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.lowering import lower
+from llmd.testing.selections import plain_selection
 
 _WAIT_S = 60.0
 _POOL_BYTES = 64 << 20
@@ -164,7 +166,7 @@ class Streams:
 
 def _greedy(rows: Int32, positions: Int32) -> Selection:
     """Return a selection whose rows take their best token, and return nothing else."""
-    count, none = len(rows), np.zeros(0, np.int32)
+    count = len(rows)
     draws = Draws(
         kinds=np.full(count, GREEDY, np.int8),
         table=np.ones((count, NUM_COLUMNS)),
@@ -173,14 +175,4 @@ def _greedy(rows: Int32, positions: Int32) -> Selection:
         choices=np.zeros(count, np.uint64),
         token_only=np.ones(count, np.bool_),
     )
-    return Selection(
-        rows=rows,
-        edit_offsets=np.zeros(count + 1, np.int32),
-        edit_ids=none,
-        edit_factors=none.astype(np.float32),
-        edit_biases=none.astype(np.float32),
-        masked=np.zeros(count, np.bool_),
-        temperatures=np.ones(count, np.float32),
-        targets=np.full(count, -1, np.int32),
-        draws=draws,
-    )
+    return structs.replace(plain_selection(rows), draws=draws)

@@ -14,7 +14,7 @@ from llmd.api.candidates import OutputRows
 from llmd.api.draws import HOST, SAMPLED, best_first, draw_whole_rows
 from llmd.api.philox import uniforms
 from llmd.api.random import Purpose
-from llmd.testing.selections import defined_fields
+from llmd.testing.selections import defined_fields, plain_selection
 from llmd_backend_cuda.outputs import Outputs
 from tests.cuda.simt.runtime import SimtRuntime
 
@@ -83,17 +83,7 @@ class Device:
 
 def select(count: int, **fields: Any) -> Selection:
     """Return a selection without edits."""
-    plain = Selection(
-        rows=np.arange(count, dtype=np.int32),
-        edit_offsets=np.zeros(count + 1, np.int32),
-        edit_ids=np.zeros(0, np.int32),
-        edit_factors=np.zeros(0, np.float32),
-        edit_biases=np.zeros(0, np.float32),
-        masked=np.zeros(count, np.bool_),
-        temperatures=np.ones(count, np.float32),
-        targets=np.full(count, -1, np.int32),
-    )
-    return msgspec.structs.replace(plain, **fields)
+    return msgspec.structs.replace(plain_selection(range(count)), **fields)
 
 
 def random_draws(count: int, seed: int, kinds: Any = None, filters: Any = FILTERS) -> Draws:

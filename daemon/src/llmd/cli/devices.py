@@ -137,10 +137,19 @@ def _measured(device: DeviceState, benchmarks: Benchmarks) -> tuple[DeviceProfil
     """Return the profile of a device, or None and why it could not be measured."""
     if not device.ok:
         return None, ""
-    if known := benchmarks.known(device):
-        return known, ""
-    click.echo(f"measuring {device.info.name} …", err=True)
     try:
-        return benchmarks.measure(device), ""
+        return profile_of(device, benchmarks), ""
     except PluginError as error:
         return None, f"not measured: {error.message}"
+
+
+def profile_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceProfile:
+    """Return the stored profile of a device; measure the device if there is none, and say so.
+
+    Raises:
+        PluginError: it could not be measured.
+    """
+    if known := benchmarks.known(device):
+        return known
+    click.echo(f"measuring {device.info.name} …", err=True)
+    return benchmarks.measure(device)

@@ -13,6 +13,7 @@ from llmd.api.errors import DeviceError, PluginError
 from llmd.api.machine import available_bytes
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
+from llmd.cli.devices import profile_of
 from llmd.cli.examples import examples
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from llmd.config import Settings
     from llmd.engine.placement.alternatives import Alternative, Comparison
     from llmd.engine.placement.model_problem import Candidate
+    from llmd.host.benchmarks import Benchmarks
     from llmd.host.plugin_host import PluginHost
 
 
@@ -56,16 +58,17 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
 
     load = load_message_of(name, directory, settings)
     cache = build_cache()
-    host = build_host(cache)
+    host, benchmarks = build_host(cache), build_benchmarks(cache)
     opened = open_model(directory, host.architectures(), load.context_len)
     try:
         load, opened = with_default_quant(load, opened)
-        return compare(load, opened, candidates(host, settings.of_model(name).server.models.max_memory))
+        max_memory = settings.of_model(name).server.models.max_memory
+        return compare(load, opened, candidates(host, benchmarks, max_memory))
     finally:
         opened.checkpoint.close()
 
 
-def candidates(host: PluginHost, max_memory: int | None) -> list[Candidate]:
+def candidates(host: PluginHost, benchmarks: Benchmarks, max_memory: int | None) -> list[Candidate]:
     """Return the usable devices, best first, with their rates and free memory.
 
     Raises:
@@ -73,21 +76,18 @@ def candidates(host: PluginHost, max_memory: int | None) -> list[Candidate]:
     """
     from llmd.engine.placement.model_problem import Candidate
 
-    benchmarks = build_benchmarks(build_cache())
     found = []
     usable = [device for device in host.devices() if device.ok]
     for device in sorted(usable, key=lambda device: -device.info.score):
-        profile = benchmarks.known(device)
-        if profile is None:
-            click.echo(f"measuring {device.info.name} …", err=True)
-            try:
-                profile = benchmarks.measure(device)
-            except PluginError as error:
-                click.echo(f"{device.info.name} is left out: {error.message}", err=True)
-                continue
+        try:
+            profile = profile_of(device, benchmarks)
+        except PluginError as error:
+            click.echo(f"{device.info.name} is left out: {error.message}", err=True)
+            continue
         free = device.info.memory_bytes
         if device.info.memory_id == HOST_MEMORY:
-            free = min(available_bytes(), max_memory or available_bytes())
+            available = available_bytes()
+            free = min(available, max_memory or available)
         found.append(Candidate(device.info, profile, free))
     if not found:
         raise DeviceError("no device can be used", hint="`llmd devices` shows why")
@@ -107,13 +107,13 @@ def lines_of(found: Comparison) -> list[str]:
 def _row(one: Alternative, found: Comparison) -> list[str]:
     if one.request_s is None or one.prompt_s is None:
         return [one.name, "", "", "", one.problem]
-    result = "best" if found.best == one.name else _slower(one.request_s, found)
+    result = "best" if one is found.alternatives[0] else _slower(one.request_s, found)
     rate = "" if one.tokens_per_s is None else f"{one.tokens_per_s:.1f}"
     return [one.name, _seconds(one.prompt_s), rate, _seconds(one.request_s), result]
 
 
 def _slower(seconds: float, found: Comparison) -> str:
-    least = min((one.request_s for one in found.alternatives if one.request_s is not None), default=seconds)
+    least = found.alternatives[0].request_s or seconds
     return f"{seconds / least:.1f} times as long" if seconds > least else ""
 
 
@@ -123,12 +123,12 @@ def _seconds(seconds: float) -> str:
 
 def _advice(found: Comparison) -> list[str]:
     """Return how the best choice divides the model, or what to do if nothing fits."""
-    best = next((one for one in found.alternatives if one.name == found.best and not one.problem), None)
-    if best is None:
+    best = found.alternatives[0]
+    if best.request_s is None:
         return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
-    rows = [[stage.device, stage.parts, format_bytes(stage.num_bytes)] for stage in best.stages]
     if len(best.stages) == 1:
         return [f"load it so: --device {best.name}"]
+    rows = [[stage.device, stage.parts, format_bytes(stage.num_bytes)] for stage in best.stages]
     split = ",".join(f"{_range(stage.part_names)}={stage.device}" for stage in best.stages)
     return [aligned(rows), "", f"load it so: --split {split}"]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from llmd.api import Draws, LateEdits, Selection, StepResult
 from llmd.api.draws import HOST, SAMPLED
+from llmd.api.step import Int32
 from llmd.testing.workload import Workload
 
 Places = Sequence[tuple[int, int]]
@@ -33,7 +34,7 @@ _FILTERS = (
 """Columns of `Draws.table`: each filter alone, and all together before and after top-p."""
 
 
-def plain_selection(rows: Sequence[int]) -> Selection:
+def plain_selection(rows: Sequence[int] | Int32) -> Selection:
     """Return a selection of rows of a step, without edits, masks and draws."""
     count = len(rows)
     none = np.zeros(0, np.int32)

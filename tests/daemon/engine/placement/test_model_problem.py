@@ -11,9 +11,9 @@ from llmd.api.device import HOST_MEMORY, DeviceOptions, HiddenRef, Stage
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.step import BLOCK_LEN, Step
+from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.model_problem import (
     ANSWER_LEN,
-    LEAST_KV_TOKENS,
     PROMPT_LEN,
     Request,
     model_problem,

@@ -74,7 +74,7 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
     return Comparison(
         request,
         tuple(found),
-        comparing.name_of(plan.choice.devices) if plan else None,
+        found[0].name if plan else None,
         plan.least_seconds if plan else None,
     )
 

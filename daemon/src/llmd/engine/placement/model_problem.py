@@ -17,6 +17,7 @@ from llmd.api.messages import Load
 from llmd.api.program import Program
 from llmd.api.step_buffers import FLOAT_BYTES, step_buffer_bytes
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
+from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.memory_use import least_by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, stage_limits
 from llmd.models.open_model import OpenModel
@@ -29,8 +30,6 @@ PROMPT_LEN = 512
 """Tokens of the prompt that a plan is made for."""
 ANSWER_LEN = 128
 """Tokens of its answer."""
-LEAST_KV_TOKENS = 2048
-"""Tokens of each slot for which there must be room, if the context window has as many."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -92,7 +91,7 @@ def _budgets(load: Load, candidates: Sequence[Candidate]) -> dict[str, int]:
 
 
 def _num_blocks(load: Load, model: OpenModel) -> tuple[int, ...]:
-    """Return the blocks of each KV group that there must be room for."""
+    """Return the blocks of each KV group that there must be room for, in all slots."""
     groups, context_len = model.plan.groups, model.plan.context_len
     memory = KVMemory("", tuple(kv_block_bytes(group, load.kv_dtype) for group in groups), NO_LIMIT)
     least = min(context_len, LEAST_KV_TOKENS)
