@@ -12,7 +12,7 @@ import pytest
 
 from tests.serving.engine_state import wait_until
 from tests.serving.http import send
-from tests.serving.model import write_model
+from tests.serving.model import ENDLESS_TEMPLATE, write_model
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 CONTEXT_LEN = 1 << 15
@@ -22,7 +22,7 @@ ID = {"x-request-id": "unwanted"}
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     directories = directories_below(tmp_path_factory.mktemp("cancelled"))
-    write_model(directories.models / MODEL, context_len=CONTEXT_LEN)
+    write_model(directories.models / MODEL, context_len=CONTEXT_LEN, template=ENDLESS_TEMPLATE, eos_id=None)
     with running_daemon(directories) as running:
         yield running
 
@@ -38,7 +38,7 @@ def test_a_stream_of_openai_raises_the_reason(daemon: RunningDaemon) -> None:
             messages=[{"role": "user", "content": "Hello"}],
             stream=True,
             extra_headers=ID,
-            extra_body={"ignore_eos": True, "max_tokens": CONTEXT_LEN - 100},
+            extra_body={"max_tokens": CONTEXT_LEN - 100},
         )
         next(stream)
         cancel(daemon)
@@ -63,7 +63,6 @@ def test_an_answer_of_openai_raises_the_reason_and_is_not_asked_for_again(daemon
                 prompt="Hello",
                 max_tokens=CONTEXT_LEN - 100,
                 extra_headers=ID,
-                extra_body={"ignore_eos": True},
             )
         cancelling.result()
     assert (caught.value.status_code, caught.value.code) == (499, "request_cancelled")
@@ -78,7 +77,6 @@ def test_a_stream_of_anthropic_raises_the_reason(daemon: RunningDaemon) -> None:
             max_tokens=CONTEXT_LEN - 100,
             stream=True,
             extra_headers=ID,
-            extra_body={"ignore_eos": True},
         )
         next(stream)
         cancel(daemon)
@@ -88,7 +86,7 @@ def test_a_stream_of_anthropic_raises_the_reason(daemon: RunningDaemon) -> None:
 
 def test_a_stream_of_ollama_raises_the_reason(daemon: RunningDaemon) -> None:
     client = ollama.Client(daemon.url, headers=ID)
-    options = {"num_predict": CONTEXT_LEN - 100, "num_ctx": CONTEXT_LEN, "ignore_eos": True}
+    options = {"num_predict": CONTEXT_LEN - 100, "num_ctx": CONTEXT_LEN}
     stream = client.generate(MODEL, "Hello", stream=True, options=options)
     next(iter(stream))
     cancel(daemon)

@@ -24,6 +24,9 @@ TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
 
+# Writes no token after an answer that could end one.
+ENDLESS_TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}"
+
 # The same for a model that knows tools and reasoning, as Qwen's do.
 TOOL_TEMPLATE = (
     "{{ bos_token }}{% for tool in tools or [] %}{{ tool.function.name ~ ' ' }}{% endfor %}"
@@ -41,15 +44,19 @@ def write_model(
     context_len: int = CONTEXT_LEN,
     extra_specials: tuple[str, ...] = (),
     template: str = TEMPLATE,
+    eos_id: int | None = TURN_END,
 ) -> Path:
-    """Write the model; returns its directory. Extra special tokens follow the others in the vocabulary."""
+    """Write the model; returns its directory. Extra special tokens follow the others in the vocabulary.
+
+    Without ``eos_id`` and with `ENDLESS_TEMPLATE`, only a limit ends an answer.
+    """
     specials = (*SPECIALS, *extra_specials)
-    config = llama(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=TURN_END)
+    config = llama(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=eos_id)
     write_checkpoint(TinyModel("served", config, seed=seed), directory)
     (directory / "tokenizer.json").write_text(json.dumps(byte_tokenizer(specials)))
     tokenizer_config = {
         "bos_token": "<s>",
-        "eos_token": "<|im_end|>",
+        "eos_token": None if eos_id is None else specials[eos_id - 256],
         "chat_template": template,
         "added_tokens_decoder": {256 + place: {"content": text} for place, text in enumerate(specials)},
     }
