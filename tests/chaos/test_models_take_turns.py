@@ -11,9 +11,9 @@ import pytest
 
 from llmd.config import EngineConfig
 from llmd.engine.composition import make_host
-from llmd.engine.placement.memory_need import memory_need
 from llmd.server.models.load_message import load_message
 from tests.serving.http import chat, open_stream
+from tests.serving.memory_needs import memory_needs
 from tests.serving.model import write_model
 from tests.serving.running import RunningDaemon, directories_below, running_daemon
 
@@ -44,7 +44,7 @@ def room_for_one(directory: Path, probes: Path) -> int:
     """Memory that one model fits in, and neither two nor one with more keys and values do."""
     host = make_host(probes)
     load = load_message(directory, EngineConfig(device="reference", kv_dtype="f32"))
-    (need,) = memory_need(load, host.architectures(), lambda name: host.choose_device(name).info).values()
+    (need,) = memory_needs(load, host).values()
     return need.total_bytes + need.kv_bytes // 2
 
 

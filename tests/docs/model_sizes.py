@@ -10,11 +10,12 @@ from typing import Any
 
 from llmd.api import HOST_MEMORY
 from llmd.api.messages import Load
-from llmd.engine.placement.memory_need import MemoryNeed, memory_need
+from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.host.plugin_host import PluginHost
 from tests.golden.models.llama import llama
 from tests.golden.models.qwen import qwen3
 from tests.golden.tensors import tensor_shapes
+from tests.serving.memory_needs import memory_needs
 
 CONTEXT_LEN = 4096
 """The window for which step buffers are computed: it does not change them."""
@@ -73,4 +74,4 @@ def write_headers(config: Mapping[str, Any], directory: Path) -> Path:
 def need_of(directory: Path, host: PluginHost, **options: Any) -> MemoryNeed:
     """Return what loading a model on the reference device would take of main memory."""
     load = Load(str(directory), device="reference", context_len=CONTEXT_LEN, **options)
-    return memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)[HOST_MEMORY]
+    return memory_needs(load, host)[HOST_MEMORY]

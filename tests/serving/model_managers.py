@@ -11,6 +11,9 @@ from msgspec import Struct
 
 from llmd.api import HOST_MEMORY
 from llmd.api.errors import LlmdError
+from llmd.api.messages import Load
+from llmd.engine.placement.candidates import Room
+from llmd.engine.placement.estimate import Estimate
 from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
@@ -65,7 +68,8 @@ class BareModel:
         self.loaded = self
 
     async def _admitted(self) -> Mapping[str, int]:
-        return await self._admit()
+        options = (await self._admit(Load(str(self.directory)))).device_options
+        return {device: one.memory_bytes for device, one in options.items() if one.memory_bytes is not None}
 
     def close_now(self) -> None:
         self.hurried = True
@@ -128,13 +132,18 @@ def residents_of(
     keep_alive_s: float = KEEP_ALIVE_S,
     timers: Timers | None = None,
     wait_s: float = 60.0,
+    rooms: list[Room] | None = None,
 ) -> ModelManager:
-    """A set of loaded models over models without engines. A single ``need`` is one of main memory."""
+    """A set of loaded models over models without engines. A single ``need`` is one of main memory; ``rooms``
+    gets what each model may take.
+    """
 
-    async def measure(_name: str, directory: Path) -> Mapping[str, MemoryNeed]:
+    async def measure(load: Load, room: Room) -> Estimate:
         await asyncio.sleep(0)
-        needed = need(directory)
-        return {HOST_MEMORY: needed} if isinstance(needed, MemoryNeed) else needed
+        if rooms is not None:
+            rooms.append(room)
+        needed = need(Path(load.directory))
+        return Estimate(load, {HOST_MEMORY: needed} if isinstance(needed, MemoryNeed) else needed)
 
     timers = timers or Timers()
     return ModelManager(

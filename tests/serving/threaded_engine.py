@@ -19,6 +19,7 @@ from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.process import Loader, serve
 from llmd.process.frames import FrameDecoder, encode_frame
 from tests.serving.failing_device import FailingDevice
+from tests.serving.machine import machine_of
 from tests.serving.mixed_requests import VOCABULARY, Answers, mixed_requests
 
 
@@ -30,9 +31,8 @@ class ThreadedEngine:
         architectures = {name: one for one in llmd_architectures() for name in one.names}
 
         def loader(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
-            return load_model(
-                message, architectures, by_name.__getitem__, report, usable=lambda: list(by_name)
-            )
+            usable = machine_of([device.info for device in devices])
+            return load_model(message, architectures, by_name.__getitem__, report, devices=usable)
 
         self.socket, theirs = socket.socketpair()
         self._decoder: FrameDecoder[FromEngine] = FrameDecoder(cast("type[FromEngine]", FromEngine))

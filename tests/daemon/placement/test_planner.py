@@ -1,78 +1,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from msgspec import structs
 
 from llmd.placement.planner import best_plan
-from llmd.placement.problem import Choice, Cost, Problem, cost_of, fits
-
-MIB = 1 << 20
-NO_STAGE = Cost(0.0, 0)
-
-
-def problem(
-    parts: Sequence[Sequence[Cost | None]], *budgets: int, move: float = 0.0, stage: Cost = NO_STAGE
-) -> Problem:
-    """Return a problem in which each device has a memory of its own."""
-    devices = range(len(budgets))
-    return Problem(
-        memories=tuple(devices),
-        budgets=tuple(budget * MIB for budget in budgets),
-        parts=tuple(map(tuple, parts)),
-        stages=(stage,) * len(budgets),
-        moves=tuple(tuple(move * (a != b) for b in devices) for a in devices),
-    )
+from llmd.placement.problem import Cost, Problem, fits
+from tests.daemon.placement.problems import MIB, best_of_all, cost, problem, problems
 
 
 def devices_of(given: Problem) -> tuple[int, ...]:
     plan = best_plan(given)
     assert plan is not None
     return plan.choice.devices
-
-
-def cost(seconds: float, mib: int) -> Cost:
-    return Cost(seconds, mib * MIB)
-
-
-seconds = st.integers(0, 10_000).map(lambda count: count / 1000)
-costs = st.builds(cost, seconds, st.integers(0, 20))
-
-
-@st.composite
-def problems(draw: st.DrawFn) -> Problem:
-    """Models of at most six parts on three devices, whose memories are shared, scarce or large."""
-    count = draw(st.integers(1, 3))
-    memories = draw(st.lists(st.integers(0, 1), min_size=count, max_size=count))
-    kinds = draw(
-        st.lists(st.tuples(*[st.one_of(st.none(), costs)] * count), min_size=1, max_size=3),
-        label="kinds of parts",
-    )
-    parts = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=6))
-    moves = [[0.0 if a == b else draw(seconds) for b in range(count)] for a in range(count)]
-    # Tied bytes belong to both ends.
-    tied = [
-        min(first.num_bytes if first else 0, last.num_bytes if last else 0) // MIB
-        for first, last in zip(parts[0], parts[-1], strict=True)
-    ]
-    return Problem(
-        tuple(memories),
-        tuple(MIB * draw(st.integers(0, 60)) for _ in range(2)),
-        tuple(parts),
-        tuple(draw(costs) for _ in range(count)),
-        tuple(map(tuple, moves)),
-        tuple(MIB * draw(st.integers(0, most)) for most in tied) if draw(st.booleans()) else (),
-    )
-
-
-def best_of_all(given: Problem) -> Choice | None:
-    """Try every choice."""
-    found = (cost_of(given, devices) for devices in itertools.product(given.devices, repeat=len(given.parts)))
-    fitting = [choice for choice in found if choice and fits(given, choice)]
-    return min(fitting, key=lambda choice: choice.seconds, default=None)
 
 
 @given(problems())
@@ -149,3 +93,22 @@ def test_eighty_layers_on_three_devices_are_nearly_as_fast_as_possible() -> None
     assert plan.choice.seconds < 1.1 * plan.least_seconds
     assert plan.choice.num_bytes[0] > 19_500 * MIB
     assert plan.choice.num_bytes[1] > 7_500 * MIB
+
+
+def test_rivals_do_not_share_a_model() -> None:
+    """The first device has room for half of the model, and only its rival would be a fast second one."""
+    parts = [[cost(1, 10), cost(2, 10), cost(5, 10)]] * 4
+    free = problem(parts, 25, 100, 100, move=0.1)
+    assert sorted(devices_of(free)) == [0, 0, 1, 1]
+    assert set(devices_of(structs.replace(free, rivals=((0, 1),)))) == {1}
+    small = structs.replace(problem(parts, 25, 25, 100, move=0.1), rivals=((0, 1),))
+    assert sorted(devices_of(small)) == [0, 0, 2, 2]
+
+
+def test_a_model_that_fits_its_fastest_device_needs_no_solver() -> None:
+    code = (
+        "import sys; from llmd.placement.planner import best_plan; from tests.daemon.placement.problems import *; "
+        "plan = best_plan(problem([[cost(1, 10), cost(3, 10)]] * 4, 40, 100, move=0.1)); "
+        "assert plan.choice.devices == (0,) * 4; assert plan.least_seconds == 4; assert 'highspy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY
+from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.api.errors import LlmdError
 from llmd.api.machine import available_bytes
 
 if TYPE_CHECKING:
     from llmd.config import Settings
+    from llmd.engine.placement.candidates import Room
     from llmd.engine.placement.memory_need import MemoryNeed
 
 
@@ -55,14 +56,15 @@ def memory_fits(directory: Path, name: str, settings: Settings) -> list[MemoryFi
     Raises:
         LlmdError: it cannot be loaded on the devices of the settings.
     """
-    from llmd.cli.composition import build_host
-    from llmd.engine.placement.memory_need import memory_need
+    from llmd.cli.composition import build_benchmarks, build_cache, build_host
+    from llmd.engine.placement.candidates import MachineDevices
+    from llmd.engine.placement.estimate import estimate
     from llmd.server.models.load_message import load_message_of
 
-    config, host = settings.of_model(name), build_host()
-    load = load_message_of(name, directory, settings)
-    needs = memory_need(load, host.architectures(), lambda device: host.choose_device(device).info)
-    limit = config.server.models.max_memory
+    cache, config = build_cache(), settings.of_model(name)
+    host, limit = build_host(cache), config.server.models.max_memory
+    devices = MachineDevices(host, build_benchmarks(cache), room_within(limit))
+    needs = estimate(load_message_of(name, directory, settings), host.architectures(), devices).needs
     return [_fit(memory_id, need, config.engine.slots, limit) for memory_id, need in needs.items()]
 
 
@@ -79,6 +81,21 @@ def _fit(memory_id: str, need: MemoryNeed, slots: int, limit: int | None) -> Mem
         slots,
         min(limits),
     )
+
+
+def room_within(max_memory: int | None) -> Room:
+    """Return how many bytes of each memory a model may take if it is the only one.
+
+    ``max_memory`` is the setting, of main memory.
+    """
+
+    def room(device: DeviceInfo) -> int:
+        if device.memory_id != HOST_MEMORY:
+            return device.memory_bytes
+        available = available_bytes()
+        return min(available, max_memory or available)
+
+    return room
 
 
 def fit_lines(directory: Path, name: str, settings: Settings) -> list[list[str]]:

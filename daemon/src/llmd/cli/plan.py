@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import DeviceError, PluginError
-from llmd.api.machine import available_bytes
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
 from llmd.cli.devices import profile_of
 from llmd.cli.examples import examples
+from llmd.cli.memory_fit import room_within
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
 from llmd.cli.settings import CONFIG, JSON
@@ -23,7 +22,7 @@ from llmd.cli.this_machine import local_settings
 if TYPE_CHECKING:
     from llmd.config import Settings
     from llmd.engine.placement.alternatives import Alternative, Comparison
-    from llmd.engine.placement.model_problem import Candidate
+    from llmd.engine.placement.candidates import Candidate
     from llmd.host.benchmarks import Benchmarks
     from llmd.host.plugin_host import PluginHost
 
@@ -74,21 +73,17 @@ def candidates(host: PluginHost, benchmarks: Benchmarks, max_memory: int | None)
     Raises:
         DeviceError: none could be measured.
     """
-    from llmd.engine.placement.model_problem import Candidate
+    from llmd.engine.placement.candidates import MachineDevices
 
-    found = []
-    usable = [device for device in host.devices() if device.ok]
-    for device in sorted(usable, key=lambda device: -device.info.score):
+    devices = MachineDevices(host, benchmarks, room_within(max_memory))
+    found: list[Candidate] = []
+    for device in devices.usable():
         try:
-            profile = profile_of(device, benchmarks)
+            profile_of(device, benchmarks)
         except PluginError as error:
             click.echo(f"{device.info.name} is left out: {error.message}", err=True)
             continue
-        free = device.info.memory_bytes
-        if device.info.memory_id == HOST_MEMORY:
-            available = available_bytes()
-            free = min(available, max_memory or available)
-        found.append(Candidate(device.info, profile, free))
+        found += devices.measured([device])
     if not found:
         raise DeviceError("no device can be used", hint="`llmd devices` shows why")
     return found

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from llmd.api.device import Device, DeviceOptions
+from llmd.api.device import HOST_MEMORY, Device, DeviceInfo, DeviceOptions
+from llmd.api.machine import available_bytes
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
+from llmd.engine.placement.candidates import MachineDevices
+from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.choices import ChoicesFile
-from llmd.host.devices import ranked
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.packed_weights import PackedWeightFiles
@@ -32,20 +34,20 @@ def loader_for(
 ) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
     """Return `load_model`, bound to the installed plugins; the arguments are those of `make_host`."""
     host, spools, packed_files = make_host(cache, choices), Spools(cache), PackedWeightFiles(cache)
+    devices = MachineDevices(host, Benchmarks(Cache(cache)), _room)
     # Imported now, not in `load`: an engine that still waits for its `Load` message is idle.
     architectures = host.architectures()
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
         open_device = device_opener(host, message.options_of)
-        usable = partial(_usable, host)
-        return load_model(message, architectures, open_device, report, spools, packed_files, usable)
+        return load_model(message, architectures, open_device, report, spools, packed_files, devices)
 
     return load
 
 
-def _usable(host: PluginHost) -> list[str]:
-    """Return the names of the usable devices, best first."""
-    return [device.info.name for device in ranked(host.devices())]
+def _room(device: DeviceInfo) -> int:
+    """Return what is free of a device's memory; `Load.device_options` may allow less."""
+    return available_bytes() if device.memory_id == HOST_MEMORY else device.memory_bytes
 
 
 def device_opener(

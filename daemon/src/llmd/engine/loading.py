@@ -24,11 +24,14 @@ from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.engine.kv_spool import KVSpool
 from llmd.engine.limits import EngineLimits
+from llmd.engine.placement.automatic import with_devices
 from llmd.engine.placement.building import build_stages
+from llmd.engine.placement.candidates import MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_use import MemoryUse
 from llmd.engine.placement.placement import PlacedStage, Placement
-from llmd.engine.placement.placer import Have, Placer, UsableDevices
+from llmd.engine.placement.placer import Have, Placer
+from llmd.engine.placement.replanning import stages_after_loss
 from llmd.engine.placement.stages import (
     StageParts,
     lower_stage,
@@ -104,12 +107,13 @@ def load_model(
     report: ReportProgress,
     spools: Spools | None = None,
     packed_files: PackedWeightFiles | None = None,
-    usable: UsableDevices = tuple,
+    devices: MachineDevices | None = None,
 ) -> LoadedModel:
     """Load a model.
 
     ``open_device`` opens ``auto`` or a named device. ``spools`` may have the model's prefix cache,
-    ``packed_files`` its packed weights. A device that is lost is replaced by one of ``usable``.
+    ``packed_files`` its packed weights. ``devices`` are those to choose from if the load leaves the choice
+    open or a device is lost.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -119,11 +123,14 @@ def load_model(
     with ExitStack() as stack:
         model = open_model(Path(load.directory), architectures, load.context_len)
         stack.callback(model.checkpoint.close)
+        if devices:
+            load = with_devices(load, model, devices)
         load, model = with_default_quant(load, model)
         _check_context(model.plan)
         load_weights = partial(_load_weights, load, model, report, packed_files)
         stages = place_parts(load, model.plan)
-        placer = Placer(load, stages, open_device, usable, load_weights, partial(build_stages, model))
+        replan = partial(stages_after_loss, load, model, devices)
+        placer = Placer(load, stages, open_device, load_weights, partial(build_stages, model), replan)
         stack.callback(placer.close)
         placement = placer.place()
         runner = _runner(model, placement)

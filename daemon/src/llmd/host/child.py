@@ -146,7 +146,7 @@ def tried(task: Probe, backend: Backend, info: DeviceInfo, trial: Trial | None) 
     return (
         unusable(task, backend, info, wrong)
         if wrong
-        else DeviceState(info, backend.name, task.plugin, ok=True)
+        else DeviceState(info, backend.name, task.plugin, ok=True, isolated=backend.isolated)
     )
 
 

@@ -22,6 +22,8 @@ class DeviceState(msgspec.Struct, frozen=True):
     reason: str = ""
     """Why it cannot be used."""
     fix: str = ""
+    isolated: bool = False
+    """`Backend.isolated`."""
 
 
 class FailedBackend(msgspec.Struct, frozen=True):

@@ -31,6 +31,8 @@ class Problem(msgspec.Struct, frozen=True):
     """``[from][to]``: seconds for taking hidden states from one device to another."""
     tied_bytes: tuple[int, ...] = ()
     """Bytes that the last part does not take if the first part is on the same device; empty: none."""
+    rivals: tuple[tuple[int, int], ...] = ()
+    """Pairs of devices of which a choice may have only one."""
 
     @property
     def devices(self) -> range:
@@ -47,6 +49,14 @@ class Choice(msgspec.Struct, frozen=True):
     """Seconds of a request."""
     num_bytes: tuple[int, ...]
     """Bytes taken of each memory."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The fastest choice that was found."""
+
+    choice: Choice
+    least_seconds: float
+    """No choice that fits takes less."""
 
 
 def cost_of(problem: Problem, devices: Sequence[int]) -> Choice | None:
@@ -71,5 +81,8 @@ def cost_of(problem: Problem, devices: Sequence[int]) -> Choice | None:
 
 
 def fits(problem: Problem, choice: Choice) -> bool:
-    """Whether no memory has less than a choice takes of it."""
-    return all(taken <= budget for taken, budget in zip(choice.num_bytes, problem.budgets, strict=True))
+    """Whether no memory has less than a choice takes of it, and no device has a rival."""
+    chosen = set(choice.devices)
+    return not any(chosen.issuperset(pair) for pair in problem.rivals) and all(
+        taken <= budget for taken, budget in zip(choice.num_bytes, problem.budgets, strict=True)
+    )

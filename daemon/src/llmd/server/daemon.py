@@ -206,9 +206,10 @@ class Daemon:
             self._listen() as own,
         ):
             plugins = AsyncPluginHost(self._host, threads)
+            benchmarks = Benchmarks(Cache(self._settings.directories.cache))
             manager = ModelManager(
                 self._loading.loader(threads, renderer, checker),
-                self._loading.measurer(plugins),
+                self._loading.measurer(plugins, benchmarks),
                 MemoryBudget(server.models.max_memory, available_bytes),
                 keep_alive_s=self._loading.keep_alive_s,
             )
@@ -226,7 +227,7 @@ class Daemon:
                 self.shut_down,
                 self.reload,
                 self._metrics,
-                Benchmarks(Cache(self._settings.directories.cache)).known,
+                benchmarks.known,
                 logs,
                 self._log,
             )

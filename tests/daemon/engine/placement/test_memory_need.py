@@ -11,10 +11,11 @@ from llmd.api.messages import Load, StageSpec
 from llmd.api.step import BLOCK_LEN
 from llmd.engine.composition import make_host
 from llmd.engine.loading import LoadedModel, load_model
-from llmd.engine.placement.memory_need import MemoryNeed, memory_need
+from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.host.plugin_host import PluginHost
 from tests.golden.models.embedding import ENCODERS
 from tests.serving.encoder import write_encoder
+from tests.serving.memory_needs import memory_needs
 from tests.serving.model import CONTEXT_LEN, write_embedding_model, write_model
 
 
@@ -40,7 +41,7 @@ def loaded(load: Load, host: PluginHost) -> LoadedModel:
 
 def need_of(load: Load, host: PluginHost) -> MemoryNeed:
     """The need of a model on the reference device, which computes in main memory."""
-    needs = memory_need(load, host.architectures(), lambda name: host.choose_device(name).info)
+    needs = memory_needs(load, host)
     assert list(needs) == [HOST_MEMORY]
     return needs[HOST_MEMORY]
 
@@ -128,7 +129,7 @@ def test_each_memory_has_the_stages_that_are_in_it(load: Load, host: PluginHost)
     )
 
     def needs_of(message: Load) -> dict[str, MemoryNeed]:
-        return memory_need(message, host.architectures(), infos.__getitem__)
+        return memory_needs(message, host, infos.__getitem__)
 
     whole, needs = need_of(load, host), needs_of(split)
     assert set(needs) == {"card", HOST_MEMORY}

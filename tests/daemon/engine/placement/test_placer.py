@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from llmd.api.device import DeviceProfile
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, LlmdError
 from llmd.api.messages import Failed, Load, StageSpec
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.placement.placer import MAX_HALVINGS
+from tests.daemon.engine.placement.tiny_candidates import QUICK, SLOW
 from tests.serving.failing_device import FailingDevice
+from tests.serving.machine import machine_of
 from tests.serving.mixed_requests import NUM_STREAMS, Answers, answers
 from tests.serving.model import write_model
 
@@ -33,12 +36,15 @@ def make(directory: Path) -> Iterator[MakeModel]:
     """Load the model on given devices, all of which are usable."""
     with ExitStack() as stack:
 
-        def load(*devices: FailingDevice, **options: Any) -> LoadedModel:
+        def load(
+            *devices: FailingDevice, known: Mapping[str, DeviceProfile] | None = None, **options: Any
+        ) -> LoadedModel:
             by_name = {device.info.name: device for device in devices}
             chosen: dict[str, Any] = {"device": devices[0].info.name, "slots": 8, "kv_dtype": "f32"} | options
             message = Load(str(directory), **chosen)
+            devices_left = machine_of([device.info for device in devices], known)
             model = load_model(
-                message, ARCHITECTURES, by_name.__getitem__, lambda _: None, usable=lambda: list(by_name)
+                message, ARCHITECTURES, by_name.__getitem__, lambda _: None, devices=devices_left
             )
             stack.callback(model.close)
             return model
@@ -85,7 +91,7 @@ def test_all_streams_go_on_where_the_other_stage_is(
     assert left.taken == [0, 1], "the weights that it has are not loaded again"
     assert (gone.is_closed, left.is_closed) == (True, False)
     (notice,) = model.loaded.notices
-    assert notice == f"devices were lost ({lost}): {left.info.name} runs their part of the model"
+    assert notice == f"devices were lost ({lost}): the model runs on {left.info.name} instead"
 
 
 @pytest.mark.parametrize("call", ["load", "stage"])
@@ -118,6 +124,26 @@ def test_a_named_device_is_replaced_by_the_best_one_that_has_room(
     assert [one.info.name for one in devices if one.is_closed] == ["gpu", "unsteady"]
     assert full.taken == []
     assert cpu.taken == [0]
+
+
+def test_the_fastest_of_the_devices_that_are_left_gets_the_model(
+    make: MakeModel, undisturbed: Answers
+) -> None:
+    """The slow device comes first in the order of usable devices."""
+    gpu, slow, quick = devices = [FailingDevice(name) for name in ("gpu", "slow", "quick")]
+    model = make(*devices, known={"slow": SLOW, "quick": QUICK})
+    gpu.lose("wait", 5)
+    assert recovered(model) == undisturbed
+    assert placed(model) == [("quick", "layers 0-1")]
+    assert (quick.taken, slow.taken) == ([0], [])
+
+
+def test_a_plan_that_does_not_work_gives_way_to_another_device(make: MakeModel, undisturbed: Answers) -> None:
+    gpu, slow, quick = FailingDevice("gpu"), FailingDevice("slow"), FailingDevice("quick", has_room=False)
+    model = make(gpu, slow, quick, known={"slow": SLOW, "quick": QUICK})
+    gpu.lose("wait", 5)
+    assert recovered(model) == undisturbed
+    assert placed(model) == [("slow", "layers 0-1")]
 
 
 def test_a_device_may_be_lost_after_another(make: MakeModel, undisturbed: Answers) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from llmd.api.device import DeviceProfile
-from llmd.engine.placement.model_problem import Candidate
+from llmd.engine.placement.candidates import Candidate
 from llmd.testing.null_device import NullDevice
 
 QUICK = DeviceProfile(

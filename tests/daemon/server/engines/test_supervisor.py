@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,11 @@ LOST_DEVICE = """
 import sys
 from llmd.engine import composition
 from tests.serving.failing_device import FailingDevice
+from tests.serving.machine import machine_of
 devices = {name: FailingDevice(name) for name in ("reference", "other")}
 devices["reference"].lose("wait", 9)
 composition.device_opener = lambda host, options: devices.__getitem__
-composition._usable = lambda host: list(devices)
+composition.MachineDevices = lambda *_: machine_of([device.info for device in devices.values()])
 from llmd.engine.__main__ import main
 sys.exit(main())
 """
@@ -285,9 +286,9 @@ async def test_what_prevents_the_start_of_an_engine_is_an_error(model_directory:
         with pytest.raises(EngineCrashedError, match="could not run it"):
             await supervisor.loaded()
         assert supervisor.load_sent.is_set()
-    disk: asyncio.Future[Mapping[str, int]] = asyncio.Future()
+    disk: asyncio.Future[Load] = asyncio.Future()
     disk.set_exception(OSError("disk full"))
-    async with supervised(model_directory, ("/nonexistent/python",), admit=lambda: disk) as supervisor:
+    async with supervised(model_directory, ("/nonexistent/python",), admit=lambda _load: disk) as supervisor:
         with pytest.raises(LlmdError, match=r"could not make room for .+: disk full"):
             await supervisor.loaded()
 
@@ -295,9 +296,9 @@ async def test_what_prevents_the_start_of_an_engine_is_an_error(model_directory:
 async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: Path, probes: Path) -> None:
     admitted = asyncio.Event()
 
-    async def admit() -> Mapping[str, int]:
+    async def admit(load: Load) -> Load:
         await admitted.wait()
-        return {"reference": 1}
+        return load.within({"reference": 1})
 
     async with supervised(model_directory, engine_command(probes), admit=admit) as supervisor:
         await asyncio.sleep(0)
@@ -307,8 +308,9 @@ async def test_an_engine_is_told_to_load_once_it_was_admitted(model_directory: P
         assert supervisor.pid is not None
         with pytest.raises(MemoryBudgetError, match="exceed the limit of 1 B"):
             await supervisor.loaded()
-    never = supervised(model_directory, engine_command(probes), admit=asyncio.Event().wait)
-    async with never as closed:
+    never = asyncio.Event()
+    waiting = supervised(model_directory, engine_command(probes), admit=lambda _load: never.wait())
+    async with waiting as closed:
         await closed.close()
         assert closed.load_sent.is_set()
 

@@ -8,7 +8,9 @@ import pytest
 from msgspec import structs
 
 from llmd.api import HOST_MEMORY
+from llmd.api.device import DeviceInfo
 from llmd.api.errors import CheckpointError, MemoryBudgetError
+from llmd.engine.placement.candidates import Room
 from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.server.engines.supervisor import Admit
 from llmd.server.errors import UnavailableError
@@ -274,6 +276,19 @@ async def test_what_a_card_cannot_hold_is_refused_with_its_name() -> None:
         MemoryBudgetError, match=r"a needs 31 B in memory card \(25 B .*\), but at most 30 B can .*--split"
     ):
         await model.ready()
+
+
+async def test_a_model_may_take_what_others_take_that_can_be_unloaded() -> None:
+    rooms: list[Room] = []
+    manager = residents_of(available=40, need=on_card, rooms=rooms)
+    await load_on_card(manager, "main")
+    await load_on_card(manager, "a")
+    manager.served["a"].leases.pin()
+    await load_on_card(manager, "b")
+    in_main = DeviceInfo("cpu", "cpu", 1, 0, (), (), ())
+    card = DeviceInfo("cuda:0", "cuda", 1, 30, (), (), (), memory_id="card")
+    assert [room(in_main) for room in rooms] == [40, 40, 39]
+    assert [room(card) for room in rooms] == [30, 30, 10]
 
 
 async def test_a_limit_of_a_card_is_divided_like_that_of_main_memory() -> None:

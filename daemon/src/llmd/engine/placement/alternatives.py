@@ -10,7 +10,8 @@ import msgspec
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
-from llmd.engine.placement.model_problem import TYPICAL, Candidate, Request, model_problem
+from llmd.engine.placement.candidates import Candidate
+from llmd.engine.placement.model_problem import Request, model_problem, request_for
 from llmd.engine.placement.stages import part_names, parts_text, place_parts
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
@@ -61,7 +62,7 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
     Raises:
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
-    request = TYPICAL if model.embedding is None else Request(TYPICAL.prompt_len, 0)
+    request = request_for(model)
     comparing = _Comparing(load, model, candidates, request)
     plan = best_plan(comparing.problem)
     choices = comparing.singles()

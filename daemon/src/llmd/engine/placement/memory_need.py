@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
-from llmd.api.plugins import Architecture
 from llmd.api.step_buffers import step_buffer_bytes
 from llmd.engine.limits import EmbeddingLimits
-from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, place_parts, stage_limits
-from llmd.models.open_model import OpenModel, open_model
+from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import weight_bytes
 
 LEAST_KV_TOKENS = 2048
@@ -52,25 +49,18 @@ class _Stage(msgspec.Struct, frozen=True):
     use: MemoryUse
 
 
-def memory_need(
-    load: Load, architectures: Mapping[str, Architecture], device: Callable[[str], DeviceInfo]
-) -> dict[str, MemoryNeed]:
-    """Estimate what a load would need of each memory, by `DeviceInfo.memory_id`.
+def needs_of(load: Load, model: OpenModel, device: Callable[[str], DeviceInfo]) -> dict[str, MemoryNeed]:
+    """Estimate what a load needs of each memory, by `DeviceInfo.memory_id`.
 
-    ``device`` returns the device for ``auto`` or a name.
+    ``load`` and ``model`` come from `with_default_quant`; ``device`` returns the device of a name.
 
     Raises:
         LlmdError: the model cannot be loaded on these devices.
     """
-    model = open_model(Path(load.directory), architectures, load.context_len)
-    try:
-        load, model = with_default_quant(load, model)
-        specs = place_parts(load, model.plan)
-        infos = [device(spec.device) for spec in specs]
-        limits = stage_limits(load, model, infos)
-        stages = [_stage(load, model, info, spec, limits) for info, spec in zip(infos, specs, strict=True)]
-    finally:
-        model.checkpoint.close()
+    specs = place_parts(load, model.plan)
+    infos = [device(spec.device) for spec in specs]
+    limits = stage_limits(load, model, infos)
+    stages = [_stage(load, model, info, spec, limits) for info, spec in zip(infos, specs, strict=True)]
     uses = by_memory(stage.use for stage in stages)
     least, most = _kv_blocks(load, model, uses.values())
     needs = {}

@@ -6,20 +6,21 @@ take, and the bytes of its weights and of its keys and values.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from llmd.api.checks import misplaced_integers, missing_activations, missing_features, missing_ops
-from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceProfile, StageLimits
+from llmd.api.device import HOST_MEMORY, StageLimits
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.program import Program
 from llmd.api.step_buffers import FLOAT_BYTES, step_buffer_bytes
+from llmd.engine.placement.candidates import Candidate, are_rivals
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.memory_use import least_by_memory, pool_bytes
-from llmd.engine.placement.stages import StageParts, lower_stage, stage_limits
+from llmd.engine.placement.stages import StageParts, lower_stage, refuses, stage_limits
 from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import weight_bytes
 from llmd.placement.problem import Cost, Problem
@@ -49,25 +50,29 @@ TYPICAL = Request()
 """The request that models are placed for."""
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A device that may get parts of a model."""
-
-    info: DeviceInfo
-    profile: DeviceProfile
-    free_bytes: int
-    """Bytes of its memory that are free."""
+def request_for(model: OpenModel) -> Request:
+    """Return what a model is placed for; a model that embeds gives no answer."""
+    return TYPICAL if model.embedding is None else Request(TYPICAL.prompt_len, 0)
 
 
 def model_problem(
-    load: Load, model: OpenModel, candidates: Sequence[Candidate], request: Request = TYPICAL
+    load: Load,
+    model: OpenModel,
+    candidates: Sequence[Candidate],
+    request: Request = TYPICAL,
+    *,
+    kv_slots: int | None = None,
 ) -> Problem:
     """Return the problem of placing a model. Its devices are the candidates; memories are in their order.
+
+    There must be room for the keys and values of ``kv_slots`` sequences of `LEAST_KV_TOKENS` tokens; None: of
+    as many as the load allows.
 
     Raises:
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
     limits = stage_limits(load, model, [one.info for one in candidates])
-    blocks = _num_blocks(load, model)
+    blocks = _num_blocks(load, model, kv_slots or load.slots)
     devices = [_Device(load, model, one, request, limits, blocks) for one in candidates]
     budgets = _budgets(load, candidates)
     memories = list(budgets)
@@ -78,6 +83,11 @@ def model_problem(
         stages=tuple(device.stage() for device in devices),
         moves=tuple(tuple(_move_seconds(model, request, a, b) for b in candidates) for a in candidates),
         tied_bytes=tuple(device.tied_bytes() for device in devices),
+        rivals=tuple(
+            (one, other)
+            for one, other in itertools.combinations(range(len(candidates)), 2)
+            if are_rivals(candidates[one], candidates[other])
+        ),
     )
 
 
@@ -90,15 +100,15 @@ def _budgets(load: Load, candidates: Sequence[Candidate]) -> dict[str, int]:
     return least_by_memory(sizes)
 
 
-def _num_blocks(load: Load, model: OpenModel) -> tuple[int, ...]:
-    """Return the blocks of each KV group that there must be room for, in all slots."""
+def _num_blocks(load: Load, model: OpenModel, slots: int) -> tuple[int, ...]:
+    """Return the blocks of each KV group that there must be room for."""
     groups, context_len = model.plan.groups, model.plan.context_len
     memory = KVMemory("", tuple(kv_block_bytes(group, load.kv_dtype) for group in groups), NO_LIMIT)
     least = min(context_len, LEAST_KV_TOKENS)
     return plan_kv(
         groups,
         [memory],
-        slots=load.slots,
+        slots=slots,
         context_len=least,
         chunk_len=load.chunk_len,
         total_bytes=load.kv_memory,
@@ -138,7 +148,10 @@ class _Device:
 
     def parts(self) -> list[Cost | None]:
         """Return the cost of each part; None if the device cannot run it."""
-        return [None if _refused(self._info, program) else self._part(program) for program in self._programs]
+        return [
+            None if refuses(self._load, self._info, program) else self._part(program)
+            for program in self._programs
+        ]
 
     def stage(self) -> Cost:
         """Return the cost of a stage: its step buffers, and the fixed time of each step."""
@@ -170,9 +183,3 @@ class _Device:
 
     def _buffers(self, program: Program) -> int:
         return step_buffer_bytes(program, self._limits)
-
-
-def _refused(info: DeviceInfo, program: Program) -> bool:
-    """Whether a device says that it cannot run a program, as far as that is known before it is opened."""
-    checks = (missing_features, missing_ops, missing_activations, misplaced_integers)
-    return any(check(info, program) for check in checks)

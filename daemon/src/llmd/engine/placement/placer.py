@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import msgspec
@@ -14,8 +14,8 @@ from llmd.api.device import Device, LoadedWeights
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
 from llmd.api.messages import Load
 from llmd.api.out_of_memory import memory_errors
+from llmd.engine.placement.memory_use import least_by_memory
 from llmd.engine.placement.placement import PlacedStage, Placement
-from llmd.engine.placement.replanning import heirs, take_over
 from llmd.engine.placement.stages import StageParts
 
 log = logging.getLogger(__name__)
@@ -23,11 +23,14 @@ log = logging.getLogger(__name__)
 MAX_HALVINGS = 3
 """How often the KV pool is halved. A device that still runs out of memory has another problem."""
 
-UsableDevices = Callable[[], Sequence[str]]
-"""Returns the names of this machine's usable devices, best first."""
-
 Have = Mapping[str, Sequence[LoadedWeights]]
 """Weights by device, for `Device.load`."""
+
+Replan = Callable[
+    [Sequence[StageParts], Collection[str], Mapping[str, int]], Iterator[tuple[StageParts, ...]]
+]
+"""Returns the stages to try, best first, given the present stages, the lost devices, and the bytes that the
+model may take of each memory whose devices are open."""
 
 LoadWeights = Callable[[Sequence[StageParts], Mapping[str, Device], Have, ExitStack], Sequence[PlacedStage]]
 """Loads the weights of stages on open devices; the stack closes them."""
@@ -39,8 +42,8 @@ BuildStages = Callable[[Load, Sequence[PlacedStage], ExitStack], Placement]
 class Placer:
     """Owns the devices, weights and stages of one model. Used by the engine's loop thread only.
 
-    The stages of lost devices go to one device that has room for them. Devices that are lost meanwhile are
-    not tried again.
+    When devices are lost, the model moves to those that are left. Devices that are lost meanwhile are not
+    tried again.
     """
 
     def __init__(
@@ -48,17 +51,17 @@ class Placer:
         load: Load,
         stages: Sequence[StageParts],
         open_device: Callable[[str], Device],
-        usable: UsableDevices,
         load_weights: LoadWeights,
         build_stages: BuildStages,
+        replan: Replan,
     ) -> None:
         self.notices: list[str] = []
         self._load = load
         self._specs = tuple(stages)
         self._open_device = open_device
-        self._usable = usable
         self._load_weights = load_weights
         self._build_stages = build_stages
+        self._replan = replan
         self._devices: dict[str, Device] = {}
         self._lost: dict[str, Device] = {}
         self._placed: Sequence[PlacedStage] = ()
@@ -98,19 +101,21 @@ class Placer:
         self._devices.clear()
 
     def _move(self, error: DeviceLostError) -> Placement:
-        """Move the stages of lost devices to a device that has room for them."""
+        """Place the model on the devices that are left."""
         self._lose(error)
         reasons = []
-        for heir in heirs(self._specs, self._lost, self._usable()):
+        for specs in self._replan(self._specs, self._lost, self._free_bytes()):
+            names = " and ".join(dict.fromkeys(spec.device for spec in specs))
             try:
-                placement = self._place(self._opened(take_over(self._specs, self._lost, heir)))
+                placement = self._place(self._opened(specs))
             except DeviceLostError as also:
                 return self._move(also)
             except LlmdError as refusal:
-                reasons.append(f"{heir}: {refusal.message}")
+                reasons.append(f"{names}: {refusal.message}")
             else:
-                lost = ", ".join(self._lost)
-                self.notices.append(f"devices were lost ({lost}): {heir} runs their part of the model")
+                self.notices.append(
+                    f"devices were lost ({', '.join(self._lost)}): the model runs on {names} instead"
+                )
                 return placement
         raise DeviceLostError(
             f"lost ({error.message}); no other device can run its part of the model"
@@ -118,6 +123,16 @@ class Placer:
             devices=tuple(self._lost),
             hint="see the log for the cause; load the model again once the device works, or choose another",
         ) from error
+
+    def _free_bytes(self) -> dict[str, int]:
+        """Return the bytes of each memory that are free, or taken by weights that would be replaced."""
+        free = least_by_memory(
+            (device.info.memory_id, device.free_bytes()) for device in self._devices.values()
+        )
+        for one in self._placed:
+            if one.use.memory_id in free:
+                free[one.use.memory_id] += one.use.weight_bytes
+        return free
 
     def _shrink(self, error: DeviceMemoryError) -> Placement:
         """Halve the KV pool."""

@@ -1,12 +1,47 @@
-"""Where the stages of lost devices go."""
+"""Where a model goes when devices are lost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import msgspec
+from msgspec import structs
 
+from llmd.api.messages import Load
+from llmd.engine.placement.automatic import planned_stages
+from llmd.engine.placement.candidates import MachineDevices
 from llmd.engine.placement.stages import StageParts
+from llmd.models.open_model import OpenModel
+
+
+def stages_after_loss(
+    load: Load,
+    model: OpenModel,
+    devices: MachineDevices | None,
+    stages: Sequence[StageParts],
+    lost: Collection[str],
+    free_bytes: Mapping[str, int],
+) -> Iterator[tuple[StageParts, ...]]:
+    """Yield the stages to try when devices are lost.
+
+    First comes a plan for the devices that are left, as far as they were measured; then the present stages
+    with a single device in place of the lost ones.
+
+    ``load`` and ``model`` come from `with_default_quant`. The model may take ``free_bytes`` of the memories
+    whose devices are open.
+    """
+    usable = devices.usable() if devices else []
+    left = [device for device in usable if device.info.name not in lost]
+    candidates = [
+        structs.replace(one, free_bytes=free_bytes.get(one.info.memory_id, one.free_bytes))
+        for one in (devices.measured(left) if devices else ())
+    ]
+    planned = planned_stages(load, model, candidates)
+    if planned:
+        yield planned
+    for heir in heirs(stages, lost, [device.info.name for device in left]):
+        moved = take_over(stages, lost, heir)
+        if moved != planned:
+            yield moved
 
 
 def heirs(stages: Sequence[StageParts], lost: Collection[str], usable: Sequence[str]) -> list[str]:
@@ -24,7 +59,7 @@ def take_over(stages: Sequence[StageParts], lost: Collection[str], heir: str) ->
     for spec in stages:
         device = heir if spec.device in lost else spec.device
         if joined and joined[-1].device == device:
-            joined[-1] = msgspec.structs.replace(joined[-1], last_part=spec.last_part)
+            joined[-1] = structs.replace(joined[-1], last_part=spec.last_part)
         else:
-            joined.append(msgspec.structs.replace(spec, device=device))
+            joined.append(structs.replace(spec, device=device))
     return tuple(joined)

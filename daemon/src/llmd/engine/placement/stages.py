@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from llmd.api.checks import misplaced_integers, missing_activations, missing_features, missing_ops
 from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
@@ -126,6 +127,12 @@ def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts
         activations=arithmetic.activations,
         precision=arithmetic.precision,
     )
+
+
+def refuses(load: Load, info: DeviceInfo, program: Program) -> bool:
+    """Whether a device says that it cannot run a program, as far as that is known before it is opened."""
+    checks = (missing_features, missing_ops, missing_activations, misplaced_integers)
+    return load.kv_dtype not in info.kv_dtypes or any(check(info, program) for check in checks)
 
 
 def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import itertools
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
@@ -61,9 +61,9 @@ Sleep = Callable[[float], Coroutine[None, None, None]]
 UNNUMBERED = 0
 """The id of a request before `Supervisor.open` or `Supervisor.search` gives it one."""
 
-Admit = Callable[[], Awaitable[Mapping[str, int]]]
-"""Waits until a model may be loaded. Returns the most bytes that it may take of the memory of each device;
-devices that are left out have no limit."""
+Admit = Callable[[Load], Awaitable[Load]]
+"""Waits until a model may be loaded. Returns its load with the devices that it gets, and with the most bytes
+that it may take of their memory."""
 
 
 class Supervisor:
@@ -320,15 +320,14 @@ class Supervisor:
     async def _admitted(self) -> None:
         """Wait until there is memory for the model. Requests wait meanwhile; they fail if it does not fit."""
         try:
-            limits = await self._admit() if self._admit else {}
+            if self._admit:
+                self._load = await self._admit(self._load)
         except Exception as error:
             if not isinstance(error, LlmdError):
                 logger.exception("admission_failed", extra={"model": self.model})
                 error = LlmdError(f"the daemon could not make room for {self.model}: {error}")
             self._next_start = None
             self._perform(self._state.fail(error))
-            return
-        self._load = self._load.within(limits)
 
     async def _live(self) -> str:
         """Run one engine from start to end; return how it ended."""

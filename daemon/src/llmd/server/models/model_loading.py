@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
+from llmd.api.messages import Load
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.model_text import ModelText, load_model_text
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.config import Config, Settings
-from llmd.engine.placement.memory_need import MemoryNeed, memory_need
+from llmd.engine.placement.candidates import MachineDevices, Room
+from llmd.engine.placement.estimate import Estimate, estimate
+from llmd.host.benchmarks import Benchmarks
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.store import Store
 from llmd.server.async_plugin_host import AsyncPluginHost
@@ -91,15 +93,12 @@ class ModelLoading:
 
         return load
 
-    def measurer(self, plugins: AsyncPluginHost) -> Measure:
-        """Return the function that estimates the memory that a model needs."""
+    def measurer(self, plugins: AsyncPluginHost, benchmarks: Benchmarks) -> Measure:
+        """Return the function that chooses the devices of a load and estimates the memory that it needs."""
 
-        async def measure(name: str, directory: Path) -> Mapping[str, MemoryNeed]:
-            message = load_message_of(name, directory, self.settings)
+        async def measure(load: Load, room: Room) -> Estimate:
             return await plugins.ask(
-                lambda host: memory_need(
-                    message, host.architectures(), lambda name: host.choose_device(name).info
-                )
+                lambda host: estimate(load, host.architectures(), MachineDevices(host, benchmarks, room))
             )
 
         return measure

@@ -9,8 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY
+from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.api.errors import LlmdError, MemoryBudgetError
+from llmd.api.messages import Load
+from llmd.engine.placement.candidates import Room
+from llmd.engine.placement.estimate import Estimate
 from llmd.engine.placement.memory_need import MemoryNeed
 from llmd.engine.placement.memory_use import in_memory
 from llmd.server.engines.supervisor import Admit
@@ -36,8 +39,8 @@ WAIT_S = 60.0
 """How long a model waits for busy models before its requests are refused."""
 
 Loader = Callable[[str, Path, ModelLeases, Admit], ServedModel]
-Measure = Callable[[str, Path], Awaitable[Mapping[str, MemoryNeed]]]
-"""Returns what a model needs of each memory."""
+Measure = Callable[[Load, Room], Awaitable[Estimate]]
+"""Chooses the devices of a load, within the given room, and returns what it needs there."""
 
 
 class ModelManager:
@@ -113,7 +116,7 @@ class ModelManager:
             timer=self._timer,
             clock=self._clock,
         )
-        model = self._load(name, directory, leases, lambda: self._admit(model))
+        model = self._load(name, directory, leases, lambda load: self._admit(model, load))
         self._loading[model] = OwnedTask(self._loaded(model), f"loading of {name}")
         return model
 
@@ -154,17 +157,19 @@ class ModelManager:
             del self._leaving[model]
             self._changed.set()
 
-    async def _admit(self, model: ServedModel) -> Mapping[str, int]:
-        """Wait until a model may be loaded. Return limits of its memory by device; empty: there are none.
+    async def _admit(self, model: ServedModel, load: Load) -> Load:
+        """Choose the devices of a model and wait until it may be loaded. Return its load with these devices
+        and with limits of their memory.
 
         Raises:
             MemoryBudgetError: it cannot fit; the message lists the sizes.
             UnavailableError: other models were busy for too long.
         """
         try:
-            needs = await self._measure(model.name, model.directory)
+            estimate = await self._measure(load, self._most_room(model))
         except LlmdError:  # the engine reports the error in more detail
-            return {}
+            return load
+        needs = estimate.needs
         left = await self._room(model, needs)
         promised, limits = {}, {}
         for memory_id, need in needs.items():
@@ -174,7 +179,23 @@ class ModelManager:
                 promised[memory_id] += kv_bytes - need.kv_bytes
                 limits.update(dict.fromkeys(need.devices, promised[memory_id]))
         self._promised[model] = promised
-        return limits
+        return estimate.load.within(limits)
+
+    def _most_room(self, model: ServedModel) -> Room:
+        """Return the bytes of each memory that a model may take if all models that may be are unloaded."""
+        others = self._others(model)
+        movable = _total((sizes for other, sizes in others.items() if not other.leases.pinned), HOST_MEMORY)
+        host_bytes = movable + self._memory.free_bytes(
+            _total(others.values(), HOST_MEMORY), _total(self._not_allocated(), HOST_MEMORY)
+        )
+        pinned = [sizes for other, sizes in others.items() if other.leases.pinned]
+
+        def room(device: DeviceInfo) -> int:
+            if device.memory_id == HOST_MEMORY:
+                return host_bytes
+            return device.memory_bytes - _total(pinned, device.memory_id)
+
+        return room
 
     def _budget(self, memory_id: str, need: MemoryNeed) -> MemoryBudget:
         if memory_id == HOST_MEMORY:
@@ -204,9 +225,7 @@ class ModelManager:
                     await self._wait(model, decision, deadline)
 
     def _decide(self, model: ServedModel, needs: Mapping[str, MemoryNeed]) -> Decision:
-        others = {other: self._sizes(other) for other in (*self._served.values(), *self._leaving)}
-        others.pop(model, None)
-        promised = [sizes for other, sizes in self._promised.items() if other.loaded is None]
+        others, promised = self._others(model), self._not_allocated()
         free = {
             memory_id: self._budget(memory_id, need).free_bytes(
                 _total(others.values(), memory_id), _total(promised, memory_id)
@@ -215,6 +234,16 @@ class ModelManager:
         }
         wanted = {memory_id: need.total_bytes for memory_id, need in needs.items()}
         return decide(wanted, free, [self._footprint(other, sizes) for other, sizes in others.items()])
+
+    def _others(self, model: ServedModel) -> dict[ServedModel, Sizes]:
+        """Return the other models, and what they take or will take."""
+        others = {other: self._sizes(other) for other in (*self._served.values(), *self._leaving)}
+        others.pop(model, None)
+        return others
+
+    def _not_allocated(self) -> list[Sizes]:
+        """Return what models that are loading will take."""
+        return [sizes for other, sizes in self._promised.items() if other.loaded is None]
 
     def _footprint(self, model: ServedModel, sizes: Sizes) -> ModelFootprint:
         leases = model.leases

@@ -1,0 +1,102 @@
+"""Choose the devices of a load if its settings leave the choice to llmd."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from llmd.api.errors import LlmdError
+from llmd.api.messages import Load, StageSpec
+from llmd.engine.placement.candidates import Candidate, MachineDevices
+from llmd.engine.placement.default_quant import with_default_quant
+from llmd.engine.placement.memory_need import needs_of
+from llmd.engine.placement.model_problem import model_problem, request_for
+from llmd.engine.placement.stages import StageParts, lower_stage, part_names, refuses
+from llmd.host.devices import DeviceState
+from llmd.models.open_model import OpenModel
+from llmd.placement.planner import best_plan
+from llmd.placement.problem import Choice
+
+
+def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
+    """Return the load with the devices and stages that it gets; unchanged if it names a device or stages.
+
+    A model runs on the devices that answer fastest by their measured rates. Until all are measured, the first
+    one that has room gets the whole model; only if it has no room, the devices are measured now. If the model
+    fits nowhere, it goes to the first device, so that loading it says what is missing.
+
+    Raises:
+        NotFoundError: there is no such device, or no usable one.
+        PluginError: a named device cannot be used; the message says why.
+        LlmdError: the model cannot be loaded in the formats that are asked for.
+    """
+    names = device_names(load.device)
+    if load.stages or len(names) == 1:
+        return load
+    usable = devices.usable(names)
+    whole = structs.replace(load, device=usable[0].info.name)
+    asked, opened = with_default_quant(whole, model)
+    if len(usable) == 1:
+        return whole
+    candidates = devices.measured(usable)
+    if len(candidates) < len(usable):
+        if has_room(asked, opened, usable[0], devices.room(usable[0])):
+            return whole
+        candidates = devices.measure(usable)
+    stages = planned_stages(asked, opened, candidates)
+    if not stages:
+        return whole
+    if len(stages) == 1:
+        return structs.replace(load, device=stages[0].device)
+    return structs.replace(load, stages=_named(opened, stages))
+
+
+def device_names(text: str) -> tuple[str, ...]:
+    """Return the devices of `Load.device`, in order; none for ``auto``."""
+    return () if text == "auto" else tuple(name.strip() for name in text.split(","))
+
+
+def planned_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> tuple[StageParts, ...]:
+    """Return the stages of the fastest choice that fits; none if none fits.
+
+    If there is no room for the keys and values of all slots, the choice has room for those of one sequence.
+    """
+    choice = _choice(load, model, candidates, load.slots) or _choice(load, model, candidates, 1)
+    if choice is None:
+        return ()
+    stages, first = [], 0
+    for device, run in itertools.groupby(choice.devices):
+        last = first + len(list(run))
+        stages.append(StageParts(candidates[device].info.name, first, last))
+        first = last
+    return tuple(stages)
+
+
+def _choice(load: Load, model: OpenModel, candidates: Sequence[Candidate], kv_slots: int) -> Choice | None:
+    if not candidates:
+        return None
+    plan = best_plan(model_problem(load, model, candidates, request_for(model), kv_slots=kv_slots))
+    return plan.choice if plan else None
+
+
+def has_room(load: Load, model: OpenModel, device: DeviceState, room_bytes: int) -> bool:
+    """Whether a device can run the whole model, and has room for it."""
+    whole = StageParts(device.info.name, 0, len(model.plan.parts))
+    try:
+        needs = needs_of(load, model, lambda _name: device.info)
+    except LlmdError:
+        return False
+    return not refuses(load, device.info, lower_stage(load, model, device.info, whole)) and all(
+        need.total_bytes <= room_bytes for need in needs.values()
+    )
+
+
+def _named(model: OpenModel, stages: Sequence[StageParts]) -> tuple[StageSpec, ...]:
+    """Return stages as settings name them."""
+    specs = []
+    for stage in stages:
+        names = part_names(model.plan, stage.first_part, stage.last_part)
+        specs.append(StageSpec(stage.device, names[0], names[-1]))
+    return tuple(specs)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from llmd.placement.integer_program import PlacementProgram
+from llmd.placement.problem import Plan, Problem, fits
+from llmd.placement.simple_choice import simple_choice
+from tests.daemon.placement.problems import best_of_all, problems
+
+
+def solved(given: Problem, *, begins: bool) -> Plan | None:
+    program = PlacementProgram(given)
+    if begins and (simple := simple_choice(given)):
+        program.begin_with(simple)
+    assert program.solve(0.0, 60)
+    return program.plan()
+
+
+@pytest.mark.parametrize("begins", [False, True])
+@given(given=problems())
+def test_the_best_choice_is_found(given: Problem, *, begins: bool) -> None:
+    best, plan = best_of_all(given), solved(given, begins=begins)
+    assert (plan is None) == (best is None)
+    if plan and best:
+        assert fits(given, plan.choice)
+        assert plan.choice.seconds == pytest.approx(best.seconds)
+        assert plan.least_seconds == pytest.approx(best.seconds)
