@@ -11,7 +11,8 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from llmd.api.messages import BeamParams, Grammar, Hypothesis, StopParams, Submit, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import Hypothesis
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.grammar.json_schema import schema_grammar

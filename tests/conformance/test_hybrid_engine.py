@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from llmd.api import DeviceError
-from llmd.api.messages import BeamParams, StopParams, Submit, TokenOutput
+from llmd.api.messages import BeamParams, StopParams, Submit
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import Ticket
 from llmd.builtin.reference.device import ReferenceDevice

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import BeamOutput, BeamParams, Hypothesis, StopParams, Submit
+from llmd.api.messages import BeamParams, StopParams, Submit
+from llmd.api.results import BeamOutput, Hypothesis
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice

@@ -13,8 +13,9 @@ import pytest
 
 from llmd.api import Device, StageLimits
 from llmd.api.features import DRAWS
-from llmd.api.messages import CHUNK_LEN, StopParams, Submit, TokenOutput
+from llmd.api.messages import CHUNK_LEN, StopParams, Submit
 from llmd.api.plan import KVGroup
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.limits import EngineLimits

@@ -27,7 +27,7 @@ class GivenHost:
 
     def choose_device(self, name: str) -> DeviceState:
         for device in self._devices:
-            if device.info.name == name:
+            if name in (device.info.name, *device.info.aliases):
                 return device
         if name != "auto" or not self._devices:
             raise NotFoundError(f"there is no device {name!r}", hint="")

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from llmd.api.errors import DeviceError
-from llmd.api.messages import BeamOutput, BeamParams, Failed, Grammar, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, Submit, Vocabulary
+from llmd.api.results import BeamOutput, Failed, TokenOutput
 from llmd.api.samplers import Dry, Mirostat, SamplingParams
 from llmd.engine.core import EngineCore
 from tests.serving.cores import submit

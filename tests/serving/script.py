@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import Submit, TokenOutput
+from llmd.api.messages import Submit
+from llmd.api.results import TokenOutput
 from llmd.server.engines.supervisor import Supervisor
 from llmd.server.engines.token_stream import TokenStream
 from llmd.server.request_record import RequestRecord

@@ -13,7 +13,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from llmd.api.messages import Failed, FromEngine, Load, Loading, Output, Replanned
+from llmd.api.messages import FromEngine, Load, Loading, Replanned
+from llmd.api.results import Failed, Output
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.process import Loader, serve

@@ -23,6 +23,8 @@ from llmd.cli.serving_flags import typed_addresses
         (("--ssl-certfile", "a.pem"), "tls_cert", "a.pem"),
         (("--ssl-key-file", "a.key"), "tls_key", "a.key"),
         (("--served-model-name", "mine"), "alias", ("mine",)),
+        (("-ngl", "20"), "gpu_layers", 20),
+        (("--n-gpu-layers=20",), "gpu_layers", 20),
     ],
 )
 def test_names_of_other_tools_mean_the_same(words: tuple[str, ...], name: str, value: object) -> None:

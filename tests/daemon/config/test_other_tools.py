@@ -27,7 +27,6 @@ def test_flags_of_serve_in_answers_exist() -> None:
     answers = [name.answer for name in OTHER_NAMES if "of `llmd serve`" in name.answer]
     flags = [flag for answer in answers for flag in re.findall(r"`(--[a-z-]+)", answer)]
     assert set(flags) == {
-        "--device",
         "--split",
         "--max-memory",
         "--kv-memory",

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from llmd.api.errors import LlmdError, RequestError
-from llmd.api.messages import Load, Output, StopParams
+from llmd.api.messages import Load, StopParams
+from llmd.api.results import Output
 from llmd.api.samplers import SamplingParams
 from llmd.embedded.opening import load_stored, user_directories
 from llmd.embedded.token_queue import TokenQueue

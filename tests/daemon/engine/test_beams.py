@@ -12,17 +12,8 @@ import pytest
 
 from llmd.api import DeviceError
 from llmd.api.errors import RequestError
-from llmd.api.messages import (
-    BeamParams,
-    Failed,
-    Grammar,
-    Hypothesis,
-    Output,
-    Started,
-    StopParams,
-    Submit,
-    Vocabulary,
-)
+from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import Failed, Hypothesis, Output, Started
 from llmd.api.samplers import Dry, SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.sampling.beam_search import BeamSearch, Proposals

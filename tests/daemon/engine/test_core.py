@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from llmd.api import DeviceError
-from llmd.api.messages import Logprobs, Submit, TokenOutput
+from llmd.api.messages import Submit
+from llmd.api.results import Logprobs, TokenOutput
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.api.step import Ticket
 from llmd.engine.core import EngineCore

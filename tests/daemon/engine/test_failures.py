@@ -11,7 +11,7 @@ from llmd.api.errors import (
     RequestError,
     UnsupportedModelError,
 )
-from llmd.api.messages import Failed
+from llmd.api.results import Failed
 from llmd.engine.failures import error_of, failure
 
 

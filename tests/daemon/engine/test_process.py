@@ -19,20 +19,18 @@ import pytest
 from llmd.api.embedding import Embedding
 from llmd.api.messages import (
     Cancel,
-    Embedded,
     EmbedText,
-    Failed,
     FromEngine,
     Load,
     Loaded,
     Loading,
-    Output,
     Shutdown,
     StageSpec,
     StopParams,
     Submit,
 )
 from llmd.api.reports import GetReport, Report
+from llmd.api.results import Embedded, Failed, Output
 from llmd.api.samplers import SamplingParams
 from llmd.engine.loading import LoadedModel
 from llmd.engine.process import serve

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from llmd.api import RequestError
-from llmd.api.messages import Logprobs, StopParams, Submit, TokenOutput
+from llmd.api.messages import StopParams, Submit
+from llmd.api.results import Logprobs, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.prompt_scores import PromptScores

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from llmd.api.errors import DeviceError, DeviceLostError
-from llmd.api.messages import BeamOutput, BeamParams, Failed, Grammar, TokenOutput
+from llmd.api.messages import BeamParams, Grammar
+from llmd.api.results import BeamOutput, Failed, TokenOutput
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore
 from llmd.testing.null_device import NullDevice, NullStage

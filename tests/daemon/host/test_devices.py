@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from llmd.api.device import DeviceInfo
 from llmd.host.devices import DeviceState, best, named, ranked, unique_names
 from llmd.host.names import PluginName
@@ -35,6 +37,14 @@ def test_a_device_that_cannot_be_used_takes_no_name_from_one_that_can() -> None:
     assert named("gpu:0", devices) == devices[1]
     assert named("gpu:0", devices[:1]) == devices[0]
     assert named("gpu:1", devices) is None
+
+
+def test_devices_are_found_by_their_aliases() -> None:
+    one, other = device("gpu:0"), device("gpu:1")
+    other = structs.replace(other, info=structs.replace(other.info, aliases=("GPU-7",)))
+    assert named("GPU-7", [one, other]) == other
+    assert named("gpu:1", [one, other]) == other
+    assert named("GPU-8", [one, other]) is None
 
 
 def test_different_names_stay_as_they_are() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from llmd.host.fingerprint import (
     benchmark_fingerprint,
@@ -43,3 +44,9 @@ def test_a_probe_depends_on_machine_and_trial(site: Site) -> None:
 def test_a_benchmark_depends_on_the_hardware(site: Site) -> None:
     (plugin,) = site.install("hangs")
     assert benchmark_fingerprint(plugin, "here", "A100") != benchmark_fingerprint(plugin, "here", "H100")
+
+
+def test_variables_that_choose_devices_change_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine_fingerprint()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert machine_fingerprint() != before

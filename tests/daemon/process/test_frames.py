@@ -5,7 +5,8 @@ from typing import cast
 
 import pytest
 
-from llmd.api.messages import Cancel, FromEngine, Output, Started, StopParams, Submit, ToEngine, TokenOutput
+from llmd.api.messages import Cancel, FromEngine, StopParams, Submit, ToEngine
+from llmd.api.results import Output, Started, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.process.frames import (
     HEADER_BYTES,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmd.api.messages import BeamParams, Hypothesis, StopParams
+from llmd.api.messages import BeamParams, StopParams
+from llmd.api.results import Hypothesis
 from llmd.api.step import StepResult
 from llmd.sampling.beam_search import NO_PROPOSALS, BeamSearch, Proposals, read_proposals
 

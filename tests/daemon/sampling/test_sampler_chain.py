@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.api.messages import Logprobs
+from llmd.api.results import Logprobs
 from llmd.api.samplers import LLAMA_CPP_ORDER, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.sampling.sampler import DrawnTokens, Sampler
 from llmd.sampling.sampler_chain import (

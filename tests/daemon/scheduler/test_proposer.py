@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import Dry, Mirostat, SamplingParams
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore

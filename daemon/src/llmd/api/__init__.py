@@ -3,7 +3,7 @@
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
 `tensors`, `integer_formats`. Running them: `device`, `features`, `kv`, `step`, `draws`,
 `random`. Links: `transport`. Front and
-engine: `messages`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
+engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.

@@ -72,6 +72,9 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     memory_id: str = HOST_MEMORY
     """(optional) Identifies the memory that the device computes in: devices with equal ids share it. Name the
     memory of a card by what all of its drivers know, such as its PCI address."""
+    aliases: tuple[str, ...] = ()
+    """(optional) Other names that users may type. Unlike ``name``, they stay with the hardware when
+    devices are added or removed: the UUID of a card."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

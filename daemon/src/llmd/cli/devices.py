@@ -39,6 +39,8 @@ class DeviceRow(msgspec.Struct, frozen=True):
     fix: str
     total_bytes: int | None = None
     """Size of the memory in which it computes; devices may share it. None if the probe failed."""
+    aliases: tuple[str, ...] = ()
+    """Other names that may be typed, such as the UUID of a card."""
 
 
 def memory(row: DeviceRow) -> str:
@@ -111,6 +113,7 @@ def row_of(device: DeviceState, benchmarks: Benchmarks) -> DeviceRow:
         state="ok" if device.ok else "unused",
         reason=device.reason or trouble,
         fix=device.fix,
+        aliases=device.info.aliases,
         total_bytes=total_bytes() if device.info.memory_id == HOST_MEMORY else device.info.memory_bytes,
     )
 

@@ -22,9 +22,8 @@ from llmd.cli.this_machine import local_settings
 if TYPE_CHECKING:
     from llmd.config import Settings
     from llmd.engine.placement.alternatives import Alternative, Comparison
-    from llmd.engine.placement.candidates import Candidate
+    from llmd.engine.placement.candidates import Candidate, MachineDevices
     from llmd.host.benchmarks import Benchmarks
-    from llmd.host.plugin_host import PluginHost
 
 
 @click.command(cls=ModelCommand, epilog=examples("llmd plan guide", "llmd plan guide --json"))
@@ -51,6 +50,8 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
         LlmdError: the model cannot be loaded, or there is no device.
     """
     from llmd.engine.placement.alternatives import compare
+    from llmd.engine.placement.automatic import with_own_names
+    from llmd.engine.placement.candidates import MachineDevices
     from llmd.engine.placement.default_quant import with_default_quant
     from llmd.models.open_model import open_model
     from llmd.server.models.load_message import load_message_of
@@ -59,23 +60,20 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
     cache = build_cache()
     host, benchmarks = build_host(cache), build_benchmarks(cache)
     opened = open_model(directory, host.architectures(), load.context_len)
+    devices = MachineDevices(host, benchmarks, room_within(settings.of_model(name).server.models.max_memory))
     try:
-        load, opened = with_default_quant(load, opened)
-        max_memory = settings.of_model(name).server.models.max_memory
-        return compare(load, opened, candidates(host, benchmarks, max_memory))
+        load, opened = with_default_quant(with_own_names(load, devices), opened)
+        return compare(load, opened, candidates(devices, benchmarks))
     finally:
         opened.checkpoint.close()
 
 
-def candidates(host: PluginHost, benchmarks: Benchmarks, max_memory: int | None) -> list[Candidate]:
+def candidates(devices: MachineDevices, benchmarks: Benchmarks) -> list[Candidate]:
     """Return the usable devices, best first, with their rates and free memory.
 
     Raises:
         DeviceError: none could be measured.
     """
-    from llmd.engine.placement.candidates import MachineDevices
-
-    devices = MachineDevices(host, benchmarks, room_within(max_memory))
     found: list[Candidate] = []
     for device in devices.usable():
         try:

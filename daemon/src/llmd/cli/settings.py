@@ -57,9 +57,16 @@ ENGINE = (
     setting_option(
         "--device",
         setting="device",
-        metavar="auto|NAME",
+        metavar="auto|NAME,…",
         shell_complete=device_names,
-        help="The device that runs models; see `llmd devices`.",
+        help="The device that runs models, or those to choose from; see `llmd devices`.",
+    ),
+    setting_option(
+        "--gpu-layers",
+        setting="gpu_layers",
+        type=int,
+        metavar="N",
+        help="Layers that run on graphics cards, counted from the last one; by default chosen by speed.",
     ),
     setting_option(
         "--split",
@@ -194,6 +201,12 @@ SERVER = (
         setting="max_memory",
         metavar="SIZE",
         help="Limit of main memory for all models together, such as 24GiB.",
+    ),
+    setting_option(
+        "--memory-budget",
+        setting="memory_budget",
+        metavar="NAME=SIZE,…",
+        help="Limits of device memories for all models together, such as cuda:0=20GiB.",
     ),
     setting_option(
         "--spare-engine/--no-spare-engine",

@@ -38,10 +38,7 @@ OTHER_NAMES = (
     OtherName(
         ("--hf-repo", "-hf"), answer="`llmd pull ORG/NAME` downloads a model, `llmd serve ORG/NAME` serves it"
     ),
-    OtherName(
-        ("--n-gpu-layers", "--gpu-layers", "-ngl"),
-        answer="`--device NAME` of `llmd serve` sets the device for all layers",
-    ),
+    OtherName(("--n-gpu-layers", "-ngl"), setting="gpu_layers"),
     OtherName(
         ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp", "--tensor-split", "-ts"),
         answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` splits the layers over several devices",

@@ -36,6 +36,16 @@ Split = Annotated[
     ),
 ]
 
+BUDGET = r"([^,;=\s]+)=(\d+(?:\.\d+)?\s*(?:[KMGT](?:i?B)?|B)?)"
+"""Most bytes that models may take of a device's memory, such as ``cuda:0=20GiB``: device, bytes."""
+MemoryBudgets = Annotated[
+    str,
+    Meta(
+        pattern=rf"^\s*{BUDGET}\s*(,\s*{BUDGET}\s*)*$",
+        extra={"form": "sizes such as cuda:0=20GiB,cuda:1=8GiB"},
+    ),
+]
+
 
 class ListenConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the daemon listens, and who may use it."""
@@ -112,6 +122,9 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     max_memory: ByteSize | None = None
     """Main memory for weights, KV pools and step buffers of all models together; not set: what is free at the
     start. The memory of other devices is limited by its size."""
+    memory_budget: MemoryBudgets | None = None
+    """Most bytes of the memory of devices, of all models together, such as ``cuda:0=20GiB,cuda:1=8GiB``. Main
+    memory is limited by ``max_memory``."""
     spare_engine: bool = True
     """Keep an engine process started, so that the next model begins to load at once."""
     tool_parser: str = "auto"
@@ -137,7 +150,11 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How models are loaded and run."""
 
     device: str = "auto"
-    """Name of a device; ``auto`` takes the fastest."""
+    """The device that runs models, by its name or the UUID of its card; several with commas: those that may;
+    ``auto``: all may. Of these, a model runs where it answers fastest."""
+    gpu_layers: Annotated[int, Meta(ge=0)] | None = None
+    """Layers that run on graphics cards, counted from the last one; the others run in main memory. Not set:
+    as many as are fastest."""
     split: Split | None = None
     """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
     ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""

@@ -17,6 +17,7 @@ UNSET = {
     "max_queue_per_key": "no limit",
     "request_timeout_s": "no limit",
     "exit_idle_s": "never",
+    "gpu_layers": "as many as are fastest",
     "max_memory": "memory available at startup",
     "threads": "the fastest number",
     "max_ctx": "the model's maximum",

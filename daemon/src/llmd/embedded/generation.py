@@ -7,7 +7,8 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from llmd.api.errors import ContextLengthError, RequestError
-from llmd.api.messages import Loaded, TokenOutput
+from llmd.api.messages import Loaded
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.chat.answers.answer_text import AnswerText
 from llmd.chat.model_text import ChatPrompt, ModelText

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import BeamParams, Grammar, Output, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, Vocabulary
 from llmd.api.reports import Report
+from llmd.api.results import Output, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.engine.core import EngineCore

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from llmd.api.errors import LlmdError, RequestError
-from llmd.api.messages import BeamOutput, Submit
+from llmd.api.messages import Submit
+from llmd.api.results import BeamOutput
 from llmd.api.step import StepResult
 from llmd.engine.grammars.grammars import Grammars
 from llmd.sampling.beam_search import NO_PROPOSALS, BeamSearch, Proposals, read_proposals

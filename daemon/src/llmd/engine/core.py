@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Failed, Output, PackedVocabulary, Started, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import PackedVocabulary, Submit, Vocabulary
 from llmd.api.plan import KVGroup
 from llmd.api.reports import Blocks, Report
+from llmd.api.results import Failed, Output, Started, TokenOutput
 from llmd.engine.admission import Admission
 from llmd.engine.beams import Beams
 from llmd.engine.counters import Counters

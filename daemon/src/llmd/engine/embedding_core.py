@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import MemoryBudgetError, RequestError
-from llmd.api.messages import Embedded, EmbedText, Failed, Started, TextVector
+from llmd.api.messages import EmbedText
 from llmd.api.plan import KVGroup
 from llmd.api.reports import Blocks, Report, SequenceState
+from llmd.api.results import Embedded, Failed, Started, TextVector
 from llmd.engine.counters import Counters
 from llmd.engine.failures import failure
 from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmd.api import errors
 from llmd.api.errors import CheckpointError, ContextLengthError, DeviceLostError, LlmdError, RequestError
-from llmd.api.messages import Failed
+from llmd.api.results import Failed
 
 
 def failure(request_id: int | None, error: LlmdError) -> Failed:

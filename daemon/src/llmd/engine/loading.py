@@ -14,11 +14,12 @@ from llmd.api.checks import refusals
 from llmd.api.device import Device
 from llmd.api.errors import ConfigError, DeviceLostError, DeviceMemoryError, UnsupportedModelError
 from llmd.api.integer_formats import INTEGER_FORMATS
-from llmd.api.messages import Failed, Load, Loaded, Loading, Replanned
+from llmd.api.messages import Load, Loaded, Loading, Replanned
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
+from llmd.api.results import Failed
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint

@@ -13,20 +13,10 @@ from typing import cast
 import msgspec
 
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, RequestError
-from llmd.api.messages import (
-    Cancel,
-    Embedded,
-    EmbedText,
-    FromFront,
-    Load,
-    Loading,
-    Output,
-    PackedVocabulary,
-    Shutdown,
-    Submit,
-)
+from llmd.api.messages import Cancel, EmbedText, FromFront, Load, Loading, PackedVocabulary, Shutdown, Submit
 from llmd.api.out_of_memory import memory_errors
 from llmd.api.reports import GetBlocks, GetReport
+from llmd.api.results import Embedded, Output
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.failures import failure

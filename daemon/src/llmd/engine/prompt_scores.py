@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from llmd.api.messages import Logprobs, Submit
+from llmd.api.messages import Submit
+from llmd.api.results import Logprobs
 from llmd.api.step import StepResult
 from llmd.scheduler.chunk import Chunk
 

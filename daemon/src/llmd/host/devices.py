@@ -48,8 +48,11 @@ def unique_names(devices: Iterable[DeviceState]) -> tuple[DeviceState, ...]:
 
 
 def named(name: str, devices: Iterable[DeviceState]) -> DeviceState | None:
-    """Return the device of that name: the usable one, else the first unusable one; None if there is none."""
-    return min((one for one in devices if one.info.name == name), key=lambda one: not one.ok, default=None)
+    """Return the device of that name or alias: the usable one, else the first unusable one; None if there is
+    none.
+    """
+    found = (one for one in devices if name in (one.info.name, *one.info.aliases))
+    return min(found, key=lambda one: not one.ok, default=None)
 
 
 def best(devices: Sequence[DeviceState]) -> DeviceState | None:

@@ -19,6 +19,10 @@ DRIVER_FILES = (
     "/sys/module/xe/version",
 )
 DEVICE_NODES = ("/dev/dri", "/dev/nvidia0", "/dev/nvidiactl", "/dev/kfd")
+# Say which devices a driver shows, and in which order.
+DEVICE_VARIABLES = (
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "MESA_VK_DEVICE_SELECT"
+)  # fmt: skip
 
 
 def plugin_fingerprint(plugin: PluginName) -> str:
@@ -33,7 +37,9 @@ def files_fingerprint(module: str) -> str:
 
 
 def machine_fingerprint() -> str:
-    """Return a digest of the processor, its usable cores, memory, kernel, driver and device nodes."""
+    """Return a digest of the processor, its usable cores, memory, kernel and driver, of device nodes, and of
+    the variables that choose devices.
+    """
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return _digest([
         *_cpu_model(),
@@ -43,6 +49,7 @@ def machine_fingerprint() -> str:
         os.uname().machine,
         *(_text(Path(name)) for name in DRIVER_FILES),
         *(entry for name in DEVICE_NODES for entry in _entries(Path(name))),
+        *(f"{name}={os.environ.get(name)}" for name in DEVICE_VARIABLES),
     ])  # fmt: skip
 
 

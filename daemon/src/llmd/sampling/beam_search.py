@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from llmd.api.messages import BeamParams, Hypothesis, Logprobs, StopParams
+from llmd.api.messages import BeamParams, StopParams
+from llmd.api.results import Hypothesis, Logprobs
 from llmd.api.step import StepResult
 
 

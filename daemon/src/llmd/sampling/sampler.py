@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from llmd.api.draws import GREEDY, HOST, NUM_COLUMNS, SAMPLED, CommonRows, Draws
-from llmd.api.messages import Logprobs
 from llmd.api.philox import uniforms
 from llmd.api.random import Purpose
+from llmd.api.results import Logprobs
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import StepResult
 from llmd.sampling import mirostat, sampler_chain

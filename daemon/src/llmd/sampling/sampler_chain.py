@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct, structs
 
-from llmd.api.messages import Logprobs
 from llmd.api.philox import uniform
 from llmd.api.random import Purpose
+from llmd.api.results import Logprobs
 from llmd.api.samplers import Mirostat, SamplerName, SamplingParams
 from llmd.sampling import filters, mirostat
 from llmd.sampling.shortlist import Moments, Shortlist

@@ -50,6 +50,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         integer_ops=FACTOR_OPS,
         features=(DRAWS, STATE, TAPS),
         memory_id=card.memory_id,
+        aliases=(card.uuid,),
     )
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from llmd.api.messages import Logprobs, TokenOutput
 from llmd.api.parsing import ReasoningMarks
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
+from llmd.api.results import Logprobs, TokenOutput
 from llmd.builtin.parsers.hermes import load
 from llmd.chat.answers.answer_reader import AnswerReader
 from llmd.chat.answers.answer_text import AnswerText, Piece

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from llmd.api.messages import Hypothesis, Logprobs, TokenOutput
+from llmd.api.results import Hypothesis, Logprobs, TokenOutput
 from llmd.chat.answers.found_tokens import found_tokens
 
 

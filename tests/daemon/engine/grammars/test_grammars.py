@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from llmd.api.errors import EngineCrashedError, GrammarError
-from llmd.api.messages import Failed, Grammar, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import Failed, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.grammars.grammars import Grammars

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from llmd.api.messages import BeamParams, Failed, Grammar, Output, StopParams, Submit, Vocabulary
+from llmd.api.messages import BeamParams, Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import Failed, Output
 from llmd.api.samplers import LLAMA_CPP_ORDER, Dry, DynamicTemperature, Mirostat, SamplingParams, Xtc
 from llmd.engine.core import EngineCore
 from llmd.engine.grammars.grammars import Grammars

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.alternatives import Alternative, Comparison, compare
@@ -78,3 +79,13 @@ def test_a_split_with_an_unknown_device_is_refused(load: Load, model: OpenModel)
     split = structs.replace(load, stages=(StageSpec("tpu", "0", "1"),))
     with pytest.raises(ConfigError, match="--split names tpu, which is not a device that can be used"):
         compare(split, model, candidates(QUICK))
+
+
+def test_layers_on_graphics_cards_are_compared_as_set(load: Load, model: OpenModel) -> None:
+    quick, slow = candidates(QUICK, SLOW)
+    host = structs.replace(quick, info=structs.replace(quick.info, memory_id=HOST_MEMORY))
+    found = compare(structs.replace(load, gpu_layers=1), model, [host, slow])
+    assert found.best == "d0"
+    assert [stage.part_names for stage in by_name(found)["d0 + d1"].stages] == [("embed", "0"), ("1", "head")]
+    full = structs.replace(slow, free_bytes=1000)
+    assert set(by_name(compare(structs.replace(load, gpu_layers=1), model, [host, full]))) == {"d0", "d1"}

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from llmd.api.device import DeviceInfo, DeviceProfile
-from llmd.api.errors import NotFoundError
-from llmd.api.messages import Load
+from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceOptions, DeviceProfile
+from llmd.api.errors import ConfigError, MemoryBudgetError, NotFoundError
+from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.automatic import device_names, has_room, planned_stages, with_devices
+from llmd.engine.placement.candidates import MachineDevices
 from llmd.engine.placement.memory_need import needs_of
 from llmd.engine.placement.stages import StageParts, place_parts
 from llmd.models.open_model import OpenModel
@@ -40,11 +41,62 @@ def test_names_of_devices(text: str, names: tuple[str, ...]) -> None:
 
 
 def test_a_load_that_names_a_device_or_stages_stays(load: Load, model: OpenModel) -> None:
-    machine = machine_of([])
-    named = structs.replace(load, device="d7")
-    assert with_devices(named, model, machine) is named
-    split = structs.replace(load, stages=("anything",))
-    assert with_devices(split, model, machine) is split
+    machine = machine_of(infos(), BOTH)
+    named = structs.replace(load, device="d0")
+    assert with_devices(named, model, machine) == named
+    split = structs.replace(load, stages=(StageSpec("d1", "embed", "0"), StageSpec("d0", "1", "head")))
+    assert with_devices(split, model, machine) == split
+    with pytest.raises(NotFoundError):
+        with_devices(structs.replace(load, device="d7"), model, machine)
+
+
+def test_aliases_become_names_and_budgets_of_absent_devices_are_dropped(load: Load, model: OpenModel) -> None:
+    first, second = infos()
+    machine = machine_of([first, structs.replace(second, aliases=("GPU-1",))], BOTH)
+    asked = structs.replace(
+        load,
+        device="GPU-1",
+        device_options={"GPU-1": DeviceOptions(memory_bytes=5), "gone": DeviceOptions(memory_bytes=6)},
+    )
+    found = with_devices(asked, model, machine)
+    assert (found.device, found.device_options) == ("d1", {"d1": DeviceOptions(memory_bytes=5)})
+    split = structs.replace(load, stages=(StageSpec("d0", "embed", "0"), StageSpec("GPU-1", "1", "head")))
+    assert [stage.device for stage in with_devices(split, model, machine).stages] == ["d0", "d1"]
+
+
+def host_and_card() -> MachineDevices:
+    """A processor that is measured as faster than the card."""
+    first, second = infos()
+    return machine_of([structs.replace(first, memory_id=HOST_MEMORY), second], {"d0": QUICK, "d1": SLOW})
+
+
+@pytest.mark.parametrize(
+    ("gpu_layers", "stages"),
+    [
+        (0, [("d0", 0, 6)]),
+        (1, [("d0", 0, 3), ("d1", 3, 6)]),
+        (2, [("d0", 0, 1), ("d1", 1, 6)]),
+        (99, [("d1", 0, 6)]),
+    ],
+)
+def test_so_many_layers_run_on_the_card(
+    load: Load, model: OpenModel, gpu_layers: int, stages: list[tuple[str, int, int]]
+) -> None:
+    asked = structs.replace(load, gpu_layers=gpu_layers)
+    found = place_parts(with_devices(asked, model, host_and_card()), model.plan)
+    assert [(one.device, one.first_part, one.last_part) for one in found] == stages
+    named = structs.replace(asked, device="d1")
+    assert place_parts(with_devices(named, model, host_and_card()), model.plan) == found
+
+
+def test_layers_that_the_card_cannot_hold_are_refused(load: Load, model: OpenModel) -> None:
+    first, second = infos()
+    small = [structs.replace(first, memory_id=HOST_MEMORY), structs.replace(second, memory_bytes=1000)]
+    asked = structs.replace(load, gpu_layers=2)
+    with pytest.raises(MemoryBudgetError, match="--gpu-layers 2: d1 and main memory have no room"):
+        with_devices(asked, model, machine_of(small, BOTH))
+    with pytest.raises(ConfigError, match="--gpu-layers 2: no graphics card can be used"):
+        with_devices(asked, model, machine_of(small[:1], BOTH))
 
 
 def test_a_single_device_gets_the_model_without_a_measurement(load: Load, model: OpenModel) -> None:

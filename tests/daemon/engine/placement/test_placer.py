@@ -11,7 +11,8 @@ import pytest
 
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, LlmdError
-from llmd.api.messages import Failed, Load, StageSpec
+from llmd.api.messages import Load, StageSpec
+from llmd.api.results import Failed
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.placement.placer import MAX_HALVINGS

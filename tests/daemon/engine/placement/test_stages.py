@@ -6,7 +6,7 @@ from llmd.api import Part
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
-from llmd.engine.placement.stages import part_names, parts_text, place_parts
+from llmd.engine.placement.stages import first_gpu_part, part_names, parts_text, place_parts
 from llmd.models.headless import without_head
 from llmd.server.models.load_message import parse_split
 from llmd.testing.encoder_plan import TinyEncoder
@@ -35,6 +35,11 @@ def placed(split: str, plan: ModelPlan = PLAN) -> list[tuple[str, int, int]]:
 )
 def test_a_stage_has_the_parts_that_it_names(split: str, expected: list[tuple[int, int]]) -> None:
     assert [(first, last) for _, first, last in placed(split)] == expected
+
+
+@pytest.mark.parametrize(("gpu_layers", "first"), [(0, 10), (1, 7), (4, 1), (5, 0), (99, 0)])
+def test_the_last_layers_and_the_head_run_on_graphics_cards(gpu_layers: int, first: int) -> None:
+    assert first_gpu_part(PLAN, gpu_layers) == first
 
 
 @pytest.mark.parametrize(

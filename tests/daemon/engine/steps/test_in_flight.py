@@ -7,7 +7,8 @@ import itertools
 import pytest
 
 from llmd.api import HOST_MEMORY, DeviceError, StageLimits
-from llmd.api.messages import Grammar, StopParams, Submit, TokenOutput, Vocabulary
+from llmd.api.messages import Grammar, StopParams, Submit, Vocabulary
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import Dry, SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.limits import EngineLimits

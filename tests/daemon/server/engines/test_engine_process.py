@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import Failed, Load, Loaded, Shutdown
+from llmd.api.messages import Load, Loaded, Shutdown
 from llmd.api.reports import GetReport, Report
+from llmd.api.results import Failed
 from llmd.server.engines.engine_child import engine_command, start_child
 from llmd.server.engines.engine_process import EngineProcess
 from llmd.server.engines.hang_detector import HangLimits

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.messages import Failed, Load
+from llmd.api.messages import Load
+from llmd.api.results import Failed
 from llmd.server.engines import engine_starter
 from llmd.server.engines.engine_child import engine_command
 from llmd.server.engines.engine_starter import EngineStarter

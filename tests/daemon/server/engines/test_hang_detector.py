@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.messages import Embedded, FromEngine, Loading, Output
+from llmd.api.messages import FromEngine, Loading
 from llmd.api.reports import Blocks, Report
+from llmd.api.results import Embedded, Output
 from llmd.server.engines.hang_detector import LONGEST_S, STEP_FACTOR, HangDetector, HangLimits
 
 PROBE_S, KILL_S = 15.0, 60.0

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import StopParams, Submit, TokenOutput
+from llmd.api.messages import StopParams, Submit
 from llmd.api.reports import SequenceState
+from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits
 from llmd.server.engines.live_sequences import STALLED, LiveSequences

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from llmd.api.errors import DeviceError
-from llmd.api.messages import Started, TextVector
+from llmd.api.results import Started, TextVector
 from llmd.server.engines.mailbox import Mailbox
 
 

@@ -7,25 +7,19 @@ from msgspec import structs
 
 from llmd.api.errors import CheckpointError, DeviceError, EngineCrashedError, GrammarError, LlmdError
 from llmd.api.messages import (
-    BeamOutput,
     BeamParams,
     Cancel,
-    Embedded,
     EmbedText,
-    Failed,
     Grammar,
-    Hypothesis,
     Loaded,
-    Output,
     Replanned,
     Shutdown,
     StageReport,
     StopParams,
     Submit,
-    TextVector,
-    TokenOutput,
     Vocabulary,
 )
+from llmd.api.results import BeamOutput, Embedded, Failed, Hypothesis, Output, TextVector, TokenOutput
 from llmd.api.samplers import SamplingParams
 from llmd.server.engines.supervision import Command, Deliver, Fail, Phase, Send, Start, Supervision
 from llmd.server.errors import UnavailableError

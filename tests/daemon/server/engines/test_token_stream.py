@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from llmd.api.errors import DeviceError
-from llmd.api.messages import Logprobs, TokenOutput
+from llmd.api.results import Logprobs, TokenOutput
 from llmd.server.engines.token_stream import TokenStream
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.messages import Logprobs
+from llmd.api.results import Logprobs
 from llmd.chat.answers.answer_text import Alternative
 from llmd.chat.model_text import ModelText
 from llmd.server.generation.prompt_logprobs import prompt_entries, prompt_tokens

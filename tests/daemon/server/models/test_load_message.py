@@ -7,7 +7,8 @@ import pytest
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig
-from llmd.server.models.load_message import load_message, parse_split
+from llmd.config.sources import load_settings
+from llmd.server.models.load_message import load_message, load_message_of, parse_budgets, parse_split
 
 
 def test_every_engine_setting_reaches_the_engine() -> None:
@@ -59,6 +60,27 @@ def test_the_ends_of_the_model_and_the_halves_of_a_layer_have_names() -> None:
         StageSpec("a", "4", "head"),
     )
     assert parse_split("embed-3.mixer=a,3.ffn=b,4-head=a") == stages
+
+
+def test_layers_on_graphics_cards_exclude_a_split() -> None:
+    assert load_message(Path("/m"), EngineConfig(gpu_layers=0)).gpu_layers == 0
+    with pytest.raises(ConfigError, match="--split and --gpu-layers are both set"):
+        load_message(Path("/m"), EngineConfig(gpu_layers=3, split="0-3=cpu"))
+
+
+def test_budgets_of_devices_limit_their_memory(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[server]\nmemory_budget = 'cuda:0=2GiB, cuda:1=1.5KiB'\n")
+    load = load_message_of("m", Path("/m"), load_settings(file=tmp_path / "config.toml"))
+    assert load.options_of("cuda:0").memory_bytes == 2 << 30
+    assert load.options_of("cuda:1").memory_bytes == 1536
+    assert load.options_of("cpu").memory_bytes is None
+
+
+@pytest.mark.parametrize("text", ["cuda:0", "cuda:0=", "=2GiB", "cuda:0=two", "cuda:0=2GiB,", "cuda:0=2XB"])
+def test_malformed_budget_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ConfigError, match="--memory-budget") as caught:
+        parse_budgets(text)
+    assert "cuda:0=20GiB" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from llmd.api.messages import Loading, Replanned, StageReport, Started
+from llmd.api.messages import Loading, Replanned, StageReport
+from llmd.api.results import Started
 from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Event, Feed, Watcher
 from llmd.server.telemetry.model_metrics import ModelMetrics, SequenceRecord

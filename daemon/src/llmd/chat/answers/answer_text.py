@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from llmd.api.messages import Logprobs, TokenOutput
 from llmd.api.parts import AnswerPart, Text
+from llmd.api.results import Logprobs, TokenOutput
 from llmd.chat.answers.answer_reader import AnswerReader
 from llmd.chat.answers.stop_strings import StopStringMatcher
 from llmd.chat.tokenizers.detokenizer import IncrementalDetokenizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmd.api.messages import Hypothesis, TokenOutput
+from llmd.api.results import Hypothesis, TokenOutput
 
 
 def found_tokens(request_id: int, found: Hypothesis) -> Iterator[TokenOutput]:

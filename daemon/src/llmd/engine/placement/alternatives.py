@@ -6,13 +6,15 @@ import itertools
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import structs
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
+from llmd.engine.placement.automatic import planned_stages
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.model_problem import Request, model_problem, request_for
-from llmd.engine.placement.stages import part_names, parts_text, place_parts
+from llmd.engine.placement.stages import StageParts, part_names, parts_text, place_parts
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
 from llmd.placement.problem import Choice, cost_of
@@ -63,13 +65,13 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
     request = request_for(model)
-    comparing = _Comparing(load, model, candidates, request)
+    comparing = _Comparing(structs.replace(load, gpu_layers=None), model, candidates, request)
     plan = best_plan(comparing.problem)
     choices = comparing.singles()
     if plan:
         choices |= {plan.choice.devices: plan.choice}
-    if load.stages:
-        choices |= comparing.as_set()
+    if load.stages or load.gpu_layers is not None:
+        choices |= comparing.as_set(_set_stages(load, model, candidates))
     found = [comparing.described(devices, choice) for devices, choice in choices.items()]
     found.sort(key=lambda one: (one.request_s is None, one.request_s or 0.0))
     return Comparison(
@@ -78,6 +80,11 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
         found[0].name if plan else None,
         plan.least_seconds if plan else None,
     )
+
+
+def _set_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> tuple[StageParts, ...]:
+    """Return the stages that the settings ask for; none if they do not fit."""
+    return place_parts(load, model.plan) if load.stages else planned_stages(load, model, candidates)
 
 
 class _Comparing:
@@ -101,21 +108,21 @@ class _Comparing:
             for devices in ((device,) * count for device in self.problem.devices)
         }
 
-    def as_set(self) -> dict[tuple[int, ...], Choice | None]:
-        """Return the choice of the settings.
+    def as_set(self, stages: Sequence[StageParts]) -> dict[tuple[int, ...], Choice | None]:
+        """Return the choice of the settings; nothing if there are no stages.
 
         Raises:
             ConfigError: they name a device that cannot be used or was not measured.
         """
         devices: list[int] = []
-        for stage in place_parts(self._load, self._model.plan):
+        for stage in stages:
             if stage.device not in self._names:
                 raise ConfigError(
                     f"--split names {stage.device}, which is not a device that can be used",
                     hint=f"choose from {', '.join(self._names)}; `llmd devices` shows why others are not used",
                 )
             devices += [self._names.index(stage.device)] * (stage.last_part - stage.first_part)
-        return {tuple(devices): cost_of(self.problem, devices)}
+        return {tuple(devices): cost_of(self.problem, devices)} if devices else {}
 
     def name_of(self, devices: Sequence[int]) -> str:
         return " + ".join(dict.fromkeys(self._names[device] for device in devices))

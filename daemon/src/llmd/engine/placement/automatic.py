@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 
 from msgspec import structs
 
-from llmd.api.errors import LlmdError
+from llmd.api.device import HOST_MEMORY
+from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, PluginError
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
@@ -21,7 +23,7 @@ from llmd.placement.problem import Choice
 
 
 def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
-    """Return the load with the devices and stages that it gets; unchanged if it names a device or stages.
+    """Return the load with the devices and stages that it gets, as far as it leaves them open.
 
     A model runs on the devices that answer fastest by their measured rates. Until all are measured, the first
     one that has room gets the whole model; only if it has no room, the devices are measured now. If the model
@@ -30,27 +32,71 @@ def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     Raises:
         NotFoundError: there is no such device, or no usable one.
         PluginError: a named device cannot be used; the message says why.
+        ConfigError: there is no graphics card for `Load.gpu_layers`.
+        MemoryBudgetError: that many layers do not fit.
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
-    names = device_names(load.device)
-    if load.stages or len(names) == 1:
+    load = with_own_names(load, devices)
+    if load.stages:
         return load
-    usable = devices.usable(names)
+    if load.gpu_layers is not None:
+        return _with_gpu_layers(load, model, devices)
+    usable = devices.usable(device_names(load.device))
     whole = structs.replace(load, device=usable[0].info.name)
-    asked, opened = with_default_quant(whole, model)
     if len(usable) == 1:
         return whole
+    asked, opened = with_default_quant(whole, model)
     candidates = devices.measured(usable)
     if len(candidates) < len(usable):
         if has_room(asked, opened, usable[0], devices.room(usable[0])):
             return whole
         candidates = devices.measure(usable)
-    stages = planned_stages(asked, opened, candidates)
+    return _on_stages(load, model, planned_stages(asked, opened, candidates)) or whole
+
+
+def with_own_names(load: Load, devices: MachineDevices) -> Load:
+    """Return a load that calls devices by `DeviceInfo.name`, without options of devices that are not there.
+
+    Raises:
+        NotFoundError: it asks for a device that is not there.
+        PluginError: the device cannot be used; the message says why.
+    """
+    names = [devices.info(name).name for name in device_names(load.device)]
+    options = {}
+    for name, one in load.device_options.items():
+        with contextlib.suppress(NotFoundError, PluginError):
+            options[devices.info(name).name] = one
+    stages = [structs.replace(stage, device=devices.info(stage.device).name) for stage in load.stages]
+    return structs.replace(
+        load, device=",".join(names) or load.device, stages=tuple(stages), device_options=options
+    )
+
+
+def _with_gpu_layers(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
+    named, all_usable = devices.usable(device_names(load.device)), devices.usable()
+    cards = [device for device in named if device.info.memory_id != HOST_MEMORY]
+    hosts = [device for device in all_usable if device.info.memory_id == HOST_MEMORY]
+    if not cards:
+        raise ConfigError(
+            f"--gpu-layers {load.gpu_layers}: no graphics card can be used",
+            hint="`llmd devices` says why; leave --gpu-layers out to use the processor",
+        )
+    asked, opened = with_default_quant(load, model)
+    stages = planned_stages(asked, opened, devices.measure([*cards, *hosts]))
     if not stages:
-        return whole
-    if len(stages) == 1:
-        return structs.replace(load, device=stages[0].device)
-    return structs.replace(load, stages=_named(opened, stages))
+        names = " and ".join(device.info.name for device in cards)
+        raise MemoryBudgetError(
+            f"--gpu-layers {load.gpu_layers}: {names} and main memory have no room for this division",
+            hint="lower --gpu-layers, or leave it out: then as many are used as there is room for",
+        )
+    return _on_stages(load, model, stages) or load
+
+
+def _on_stages(load: Load, model: OpenModel, stages: Sequence[StageParts]) -> Load | None:
+    """Return the load with these stages; None if there are none."""
+    if len(stages) < 2:
+        return structs.replace(load, device=stages[0].device) if stages else None
+    return structs.replace(load, stages=_named(model, stages))
 
 
 def device_names(text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from llmd.engine.placement.candidates import Candidate, are_rivals
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.memory_use import least_by_memory, pool_bytes
-from llmd.engine.placement.stages import StageParts, lower_stage, refuses, stage_limits
+from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, refuses, stage_limits
 from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import weight_bytes
 from llmd.placement.problem import Cost, Problem
@@ -141,6 +141,7 @@ class _Device:
         self._request = request
         self._limits = limits
         self._num_blocks = num_blocks
+        self._first_gpu_part = first_gpu_part(model.plan, load.gpu_layers or 0)
         self._programs = [
             lower_stage(load, model, candidate.info, StageParts(candidate.info.name, part, part + 1))
             for part in range(len(model.plan.parts))
@@ -149,9 +150,15 @@ class _Device:
     def parts(self) -> list[Cost | None]:
         """Return the cost of each part; None if the device cannot run it."""
         return [
-            None if refuses(self._load, self._info, program) else self._part(program)
-            for program in self._programs
+            None if self._is_barred(part) or refuses(self._load, self._info, program) else self._part(program)
+            for part, program in enumerate(self._programs)
         ]
+
+    def _is_barred(self, part: int) -> bool:
+        """Whether `Load.gpu_layers` keeps a part from this device."""
+        if self._load.gpu_layers is None:
+            return False
+        return (self._info.memory_id != HOST_MEMORY) != (part >= self._first_gpu_part)
 
     def stage(self) -> Cost:
         """Return the cost of a stage: its step buffers, and the fixed time of each step."""

@@ -53,6 +53,18 @@ def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
     return tuple(StageParts(spec.device, first, last) for spec, (first, last) in pairs)
 
 
+def first_gpu_part(plan: ModelPlan, gpu_layers: int) -> int:
+    """Return the first part that runs on graphics cards if so many layers do, counted from the last one.
+
+    What follows the layers runs with them; with more layers than the model has, so does the embedding.
+    """
+    if gpu_layers <= 0:
+        return len(plan.parts)
+    if gpu_layers > plan.num_layers:
+        return 0
+    return plan.layer_parts(plan.num_layers - gpu_layers, plan.num_layers)[0]
+
+
 def parts_text(plan: ModelPlan, first_part: int, last_part: int) -> str:
     """Name some parts for people: ``layers 0-3``, ``layer 2.ffn``, or ``embed`` or ``head`` without layers.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.draws import HOST
-from llmd.api.messages import Logprobs
+from llmd.api.results import Logprobs
 from llmd.api.samplers import SamplingParams
 from llmd.api.step import LateEdits, Selection, Step, StepResult
 from llmd.engine.grammars.grammars import Grammars

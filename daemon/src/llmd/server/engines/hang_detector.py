@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from llmd.api.messages import Embedded, FromEngine, Loading, Output
+from llmd.api.messages import FromEngine, Loading
 from llmd.api.reports import Blocks, Report
+from llmd.api.results import Embedded, Output
 from llmd.process.limits import TimeLimit, TimeSpent
 
 BUSY_SHARE = 0.002

@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec import structs
 
-from llmd.api.messages import BeamOutput, Started, Submit, TextVector, TokenOutput
+from llmd.api.messages import Submit
 from llmd.api.reports import SequenceState
+from llmd.api.results import BeamOutput, Started, TextVector, TokenOutput
 from llmd.server.engines.admission_limits import AdmissionLimits
 from llmd.server.engines.mailbox import Mailbox
 from llmd.server.request_progress import RequestProgress, combined

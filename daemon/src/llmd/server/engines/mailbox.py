@@ -7,7 +7,7 @@ from collections import deque
 from typing import Generic, Protocol, TypeVar
 
 from llmd.api.errors import LlmdError
-from llmd.api.messages import Started
+from llmd.api.results import Started
 
 
 class SequenceMessage(Protocol):

@@ -15,22 +15,17 @@ from msgspec import Struct, structs
 
 from llmd.api.errors import EngineCrashedError, LlmdError
 from llmd.api.messages import (
-    BeamOutput,
     Cancel,
-    Embedded,
     EmbedText,
-    Failed,
     FromEngine,
     Loaded,
-    Output,
     Replanned,
     Shutdown,
     Submit,
-    TextVector,
     ToEngine,
-    TokenOutput,
     Vocabulary,
 )
+from llmd.api.results import BeamOutput, Embedded, Failed, Output, TextVector, TokenOutput
 from llmd.engine.failures import error_of
 from llmd.server.errors import UnavailableError
 

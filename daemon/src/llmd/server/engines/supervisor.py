@@ -15,22 +15,18 @@ from msgspec import structs
 
 from llmd.api.errors import LlmdError
 from llmd.api.messages import (
-    BeamOutput,
-    Embedded,
     EmbedText,
     FromEngine,
     Load,
     Loaded,
     Loading,
-    Output,
     Replanned,
     Shutdown,
-    Started,
     Submit,
-    TextVector,
     Vocabulary,
 )
 from llmd.api.reports import Blocks, GetBlocks, GetReport, Report, SequenceState
+from llmd.api.results import BeamOutput, Embedded, Output, Started, TextVector
 from llmd.server.engines.admission_limits import DEFAULT_LIMITS, AdmissionLimits, QueueLimits
 from llmd.server.engines.engine_process import GRACE_S, SPOOL_GRACE_S, EngineProcess
 from llmd.server.engines.engine_starter import EngineStarter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
-from llmd.api.messages import TokenOutput
+from llmd.api.results import TokenOutput
 from llmd.server.engines.mailbox import Canceller, Mailbox
 
 

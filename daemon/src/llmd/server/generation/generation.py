@@ -11,7 +11,8 @@ from typing import Self
 from msgspec import Struct, structs
 
 from llmd.api.errors import ContextLengthError, GrammarError, RequestError
-from llmd.api.messages import BeamOutput, BeamParams, Grammar, Logprobs, Submit, TokenOutput
+from llmd.api.messages import BeamParams, Grammar, Submit
+from llmd.api.results import BeamOutput, Logprobs, TokenOutput
 from llmd.chat.answers.answer_text import AnswerText, Piece
 from llmd.chat.answers.found_tokens import found_tokens
 from llmd.chat.model_text import ChatPrompt, ModelText

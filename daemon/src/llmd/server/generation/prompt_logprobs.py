@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llmd.api.messages import Logprobs
+from llmd.api.results import Logprobs
 from llmd.chat.answers.answer_text import Alternative, AnswerToken
 from llmd.chat.tokenizers.detokenizer import IncrementalDetokenizer
 from llmd.chat.tokenizers.tokenizer import Tokenizer

@@ -8,13 +8,16 @@ from pathlib import Path
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig, Settings
-from llmd.config.schema import AS_STORED, STAGE
+from llmd.config.schema import AS_STORED, BUDGET, STAGE
+from llmd.config.values import parse_bytes
 
 
 def load_message_of(name: str, directory: Path, settings: Settings) -> Load:
     """Return the message that loads a model with the settings for ``name``; raises like `load_message`."""
-    is_default = not settings.is_explicit("engine.quant", name)
-    return load_message(directory, settings.of_model(name).engine, quant_is_default=is_default)
+    is_default, config = not settings.is_explicit("engine.quant", name), settings.of_model(name)
+    load = load_message(directory, config.engine, quant_is_default=is_default)
+    budgets = config.server.models.memory_budget
+    return load.within(parse_budgets(budgets)) if budgets else load
 
 
 def load_message(directory: Path, config: EngineConfig, *, quant_is_default: bool = False) -> Load:
@@ -23,12 +26,17 @@ def load_message(directory: Path, config: EngineConfig, *, quant_is_default: boo
     ``quant_is_default``: nobody has asked to quantise this model; `Load.quant_is_default` says what follows.
 
     Raises:
-        ConfigError: ``split`` is malformed.
+        ConfigError: ``split`` is malformed, or ``gpu_layers`` is set too.
     """
+    if config.split and config.gpu_layers is not None:
+        raise ConfigError(
+            "--split and --gpu-layers are both set", hint="leave one of them out; --split names every layer"
+        )
     return Load(
         directory=str(directory),
         device=config.device,
         stages=parse_split(config.split) if config.split else (),
+        gpu_layers=config.gpu_layers,
         context_len=config.max_ctx,
         slots=config.slots,
         chunk_len=config.prefill_chunk,
@@ -41,6 +49,25 @@ def load_message(directory: Path, config: EngineConfig, *, quant_is_default: boo
         threads=config.threads,
         weight_cache=config.weight_cache,
     )
+
+
+def parse_budgets(text: str) -> dict[str, int]:
+    """Parse sizes such as ``cuda:0=20GiB,cuda:1=8GiB``; returns bytes by device.
+
+    Raises:
+        ConfigError: the text is malformed. The engine checks whether there are such devices.
+    """
+    return dict(_budget(part.strip(), text) for part in text.split(","))
+
+
+def _budget(part: str, text: str) -> tuple[str, int]:
+    match = re.fullmatch(BUDGET, part)
+    if match is None:
+        raise ConfigError(
+            f"--memory-budget {text!r}: {part!r} is not a device and a size",
+            hint="write sizes as cuda:0=20GiB,cuda:1=8GiB",
+        )
+    return match[1], parse_bytes(match[2])
 
 
 def parse_split(text: str) -> tuple[StageSpec, ...]:

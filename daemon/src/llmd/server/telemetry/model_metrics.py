@@ -6,7 +6,8 @@ import time
 
 from msgspec import Struct
 
-from llmd.api.messages import Loaded, Loading, Replanned, Started
+from llmd.api.messages import Loaded, Loading, Replanned
+from llmd.api.results import Started
 from llmd.server.request_progress import RequestProgress, WaitingFor
 from llmd.server.request_record import QueueEntry, RequestRecord
 from llmd.server.telemetry.feed import Feed

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from llmd.api.messages import Logprobs
+from llmd.api.results import Logprobs
 from llmd.chat.answers.answer_text import AnswerToken, Piece
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.server.dialects.openai.logprobs import completion_logprobs
