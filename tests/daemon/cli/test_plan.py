@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from msgspec import structs
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import PluginError
 from llmd.cli.plan import lines_of
-from llmd.engine.placement.alternatives import Alternative, Comparison, PlannedStage
-from llmd.engine.placement.model_problem import Request
+from llmd.engine.placement.alternatives import Alternative, Comparison, Measured, PlannedStage
+from llmd.engine.placement.typical_request import Request
 from llmd.host import benchmarks
 from llmd.host.benchmarks import Benchmarks, Measurement
 from llmd.host.cache import Cache
@@ -35,8 +36,14 @@ RATES = DeviceProfile(
 MIXED = Alternative(
     "gpu + cpu",
     (
-        PlannedStage("gpu", "layers 0-5", ("embed", "0", "1", "2", "3", "4", "5"), 3 << 30),
-        PlannedStage("cpu", "layers 6-7", ("6", "7", "head"), 1 << 30),
+        PlannedStage(
+            "gpu",
+            "layers 0-5",
+            ("embed", "0", "1", "2", "3", "4", "5"),
+            3 << 30,
+            {"attention": 2 << 30, "KV cache": 1 << 30},
+        ),
+        PlannedStage("cpu", "layers 6-7", ("6", "7", "head"), 1 << 30, {"KV cache": 1 << 30}),
     ),
     0.5,
     20.0,
@@ -58,20 +65,22 @@ def measured(llmd: Llmd, probes: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(benchmarks, "measure_now", measure)
     monkeypatch.setenv("XDG_CACHE_HOME", str(probes))
     monkeypatch.setattr("llmd.cli.plan.build_benchmarks", lambda _cache: Benchmarks(Cache(tmp_path)))
-    write_model(tmp_path / "data" / "llmd" / "models" / "tiny")
+    write_model(tmp_path / "data" / "llmd" / "models" / "tiny", context_len=1024)
     return names
 
 
 def test_the_best_choice_of_devices_is_said_with_what_it_takes(llmd: Llmd, measured: list[str]) -> None:
     done = llmd("plan", "tiny")
-    head, _, titles, *rows, _, advice = done.out.splitlines()
+    head, _, titles, *rows, _, kinds, sizes, _, advice = done.out.splitlines()
     assert head == "for a prompt of 512 tokens and an answer of 128 tokens, with nothing else running:"
     assert titles.split() == ["DEVICES", "FIRST", "TOKEN", "TOKENS/S", "REQUEST", "RESULT"]
     assert rows[0].startswith("cpu ")
     assert rows[0].endswith("best")
     assert rows[1].startswith("reference ")
     assert rows[1].endswith(" times as long")
-    assert advice == "load it so: --device cpu"
+    assert kinds.split()[:4] == ["DEVICE", "PARTS", "MEMORY", "EMBEDDING"]
+    assert sizes.startswith("cpu     layers 0-1  ")
+    assert advice == "the same as settings: --device cpu"
     assert set(measured) == {"cpu", "reference"}
     assert "measuring cpu …" in done.err
 
@@ -93,6 +102,17 @@ def test_a_model_that_embeds_gives_no_answer(llmd: Llmd, tmp_path: Path) -> None
     assert lines[3].split()[-1] == "best"
 
 
+@pytest.mark.parametrize("kind", ["tiny", "vectors"])
+def test_the_prediction_is_compared_with_a_measurement(llmd: Llmd, tmp_path: Path, kind: str) -> None:
+    write_embedding_model(tmp_path / "data" / "llmd" / "models" / "vectors")
+    plan = json.loads(llmd("plan", kind, "--verify", "--json").out)["plan"]
+    assert plan["measured"]["request_s"] > 0
+    assert (plan["measured"]["tokens_per_s"] is None) == (kind == "vectors")
+    lines = llmd("plan", kind, "--verify").out.splitlines()
+    (line,) = [line for line in lines if "measured on cpu: " in line]
+    assert re.search(r"[\d.]+ times the prediction; rounds differ by \d+%$", line)
+
+
 def test_a_device_that_cannot_be_measured_is_left_out(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(device: DeviceState, how: Measurement) -> DeviceProfile:
         if device.info.name == "cpu":
@@ -102,7 +122,7 @@ def test_a_device_that_cannot_be_measured_is_left_out(llmd: Llmd, monkeypatch: p
     monkeypatch.setattr(benchmarks, "measure_now", measure)
     done = llmd("plan", "tiny")
     assert "cpu is left out: it is too hot" in done.err
-    assert "load it so: --device reference" in done.out
+    assert "the same as settings: --device reference" in done.out
 
 
 def test_without_devices_there_is_no_plan(llmd: Llmd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,10 +138,21 @@ def test_without_devices_there_is_no_plan(llmd: Llmd, monkeypatch: pytest.Monkey
 def test_a_split_is_ready_to_be_typed() -> None:
     found = Comparison(Request(), (MIXED, CPU, GPU), "gpu + cpu", 6.8)
     text = "\n".join(lines_of(found))
-    assert "gpu  layers 0-5  3.0 GiB" in text
+    assert "gpu     layers 0-5  3.0 GiB  2.0 GiB    1.0 GiB" in text
+    assert "cpu     layers 6-7  1.0 GiB             1.0 GiB" in text
+    assert "no other choice is faster than 6.80 s for this request" in text
     assert "4.1 times as long" in text
     assert "needs 4.0 GiB of the 3.5 GiB that are free" in text
-    assert text.endswith("load it so: --split embed-5=gpu,6-head=cpu")
+    assert text.endswith("the same as settings: --split embed-5=gpu,6-head=cpu")
+
+
+def test_what_was_measured_stands_below_the_predictions() -> None:
+    real = Measured(0.6, 18.0, 7.6, 1.04)
+    text = "\n".join(lines_of(Comparison(Request(), (MIXED, CPU), "gpu + cpu", 6.9, real)))
+    assert (
+        "0.60 s       18.0      7.60 s   measured on gpu + cpu: 1.10 times the prediction; rounds differ by 4%"
+        in text
+    )
 
 
 def test_a_model_that_fits_nowhere_says_what_helps() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DeviceError, PluginError
+from llmd.api.messages import Load, StageSpec
 from llmd.cli.completion.names import model_names
-from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
+from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store, cache_folder
 from llmd.cli.devices import profile_of
 from llmd.cli.examples import examples
 from llmd.cli.memory_fit import room_within
@@ -21,25 +24,34 @@ from llmd.cli.this_machine import local_settings
 
 if TYPE_CHECKING:
     from llmd.config import Settings
-    from llmd.engine.placement.alternatives import Alternative, Comparison
+    from llmd.engine.placement.alternatives import Alternative, Comparison, Measured
     from llmd.engine.placement.candidates import Candidate, MachineDevices
+    from llmd.engine.placement.typical_request import Request
     from llmd.host.benchmarks import Benchmarks
 
 
-@click.command(cls=ModelCommand, epilog=examples("llmd plan guide", "llmd plan guide --json"))
+@click.command(
+    cls=ModelCommand, epilog=examples("llmd plan guide", "llmd plan guide --verify", "llmd plan guide --json")
+)
 @click.argument("model", shell_complete=model_names)
+@click.option("--verify", is_flag=True, help="Load the model as planned, and measure what was predicted.")
 @JSON
 @CONFIG
-def command(*, model: str, as_json: bool, config_file: Path | None) -> None:
+def command(*, model: str, verify: bool, as_json: bool, config_file: Path | None) -> None:
     """Show which devices would run a model fastest, and what each choice would take.
 
     MODEL is a name that `llmd list` shows, a directory, or a GGUF file. Times are predicted from the measured
     rates of the devices, for a prompt of 512 tokens and an answer of 128 tokens, with nothing else running.
-    Nothing is loaded: `--split` of `llmd serve` loads a model as a plan says.
+    Nothing is loaded without --verify. `llmd serve` loads models on the best choice, unless settings name
+    devices.
     """
     settings = local_settings(config_file, "models")
     stored = build_store(settings.directories).find(model, allow_path=True)
-    found = comparison(stored.directory, stored.base or stored.name, settings)
+    name = stored.base or stored.name
+    found = comparison(stored.directory, name, settings)
+    if verify and found.best is not None:
+        load = planned_load(stored.directory, name, settings, found.alternatives[0])
+        found = structs.replace(found, measured=measured(load, found.request))
     show_json({"plan": found}) if as_json else click.echo("\n".join(lines_of(found)))
 
 
@@ -68,6 +80,27 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
         opened.checkpoint.close()
 
 
+def planned_load(directory: Path, name: str, settings: Settings, planned: Alternative) -> Load:
+    """Return the load of a model on the devices of a plan."""
+    from llmd.server.models.load_message import load_message_of
+
+    specs = tuple(StageSpec(one.device, one.part_names[0], one.part_names[-1]) for one in planned.stages)
+    return structs.replace(load_message_of(name, directory, settings), stages=specs, gpu_layers=None)
+
+
+def measured(load: Load, request: Request) -> Measured:
+    """Load a model in this process, and measure requests.
+
+    Raises:
+        LlmdError: it cannot be loaded.
+    """
+    from llmd.benchmark.timed_requests import time_requests
+    from llmd.engine.composition import loader_for
+
+    with closing(loader_for(cache_folder())(load, lambda _progress: None)) as model:
+        return time_requests(model, request)
+
+
 def candidates(devices: MachineDevices, benchmarks: Benchmarks) -> list[Candidate]:
     """Return the usable devices, best first, with their rates and free memory.
 
@@ -94,15 +127,33 @@ def lines_of(found: Comparison) -> list[str]:
     head = f"for a prompt of {request.prompt_len} tokens{answer}, with nothing else running:"
     rows = [["DEVICES", "FIRST TOKEN", "TOKENS/S", "REQUEST", "RESULT"]]
     rows += [_row(one, found) for one in found.alternatives]
+    rows += _measured_rows(found)
     return [head, "", aligned(rows), "", *_advice(found)]
+
+
+def _measured_rows(found: Comparison) -> list[list[str]]:
+    """Return what the best choice really took, next to what was predicted."""
+    real, best = found.measured, found.alternatives[0]
+    if real is None or best.request_s is None:
+        return []
+    result = (
+        f"{real.request_s / best.request_s:.2f} times the prediction; rounds differ by {real.slowest - 1:.0%}"
+    )
+    return [
+        ["", *_times(real.prompt_s, real.tokens_per_s, real.request_s), f"measured on {best.name}: {result}"]
+    ]
 
 
 def _row(one: Alternative, found: Comparison) -> list[str]:
     if one.request_s is None or one.prompt_s is None:
         return [one.name, "", "", "", one.problem]
     result = "best" if one is found.alternatives[0] else _slower(one.request_s, found)
-    rate = "" if one.tokens_per_s is None else f"{one.tokens_per_s:.1f}"
-    return [one.name, _seconds(one.prompt_s), rate, _seconds(one.request_s), result]
+    return [one.name, *_times(one.prompt_s, one.tokens_per_s, one.request_s), result]
+
+
+def _times(prompt_s: float, tokens_per_s: float | None, request_s: float) -> list[str]:
+    rate = "" if tokens_per_s is None else f"{tokens_per_s:.1f}"
+    return [_seconds(prompt_s), rate, _seconds(request_s)]
 
 
 def _slower(seconds: float, found: Comparison) -> str:
@@ -119,11 +170,24 @@ def _advice(found: Comparison) -> list[str]:
     best = found.alternatives[0]
     if best.request_s is None:
         return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
-    if len(best.stages) == 1:
-        return [f"load it so: --device {best.name}"]
-    rows = [[stage.device, stage.parts, format_bytes(stage.num_bytes)] for stage in best.stages]
+    kinds = list(dict.fromkeys(kind for stage in best.stages for kind in stage.bytes_by_kind))
+    rows = [["DEVICE", "PARTS", "MEMORY", *(kind.upper() for kind in kinds)]]
+    for stage in best.stages:
+        sizes = [
+            format_bytes(stage.bytes_by_kind[kind]) if kind in stage.bytes_by_kind else "" for kind in kinds
+        ]
+        rows.append([stage.device, stage.parts, format_bytes(stage.num_bytes), *sizes])
     split = ",".join(f"{_range(stage.part_names)}={stage.device}" for stage in best.stages)
-    return [aligned(rows), "", f"load it so: --split {split}"]
+    settings = f"--device {best.name}" if len(best.stages) == 1 else f"--split {split}"
+    return [aligned(rows), "", *_bound(found), f"the same as settings: {settings}"]
+
+
+def _bound(found: Comparison) -> list[str]:
+    """Return how much faster another choice could be, if that is worth a line."""
+    request_s = found.alternatives[0].request_s
+    if found.least_s is None or request_s is None or request_s <= found.least_s * 1.001:
+        return []
+    return [f"no other choice is faster than {_seconds(found.least_s)} for this request"]
 
 
 def _range(names: tuple[str, ...]) -> str:

@@ -7,7 +7,8 @@ from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.alternatives import Alternative, Comparison, compare
-from llmd.engine.placement.model_problem import TYPICAL, Request, model_problem
+from llmd.engine.placement.model_problem import ModelOnDevices
+from llmd.engine.placement.typical_request import TYPICAL, Request
 from llmd.models.open_model import OpenModel
 from llmd.placement.problem import cost_of
 from tests.daemon.engine.placement.tiny_candidates import QUICK, SLOW, candidates
@@ -25,6 +26,9 @@ def test_each_device_alone_and_the_best_choice_are_compared(load: Load, model: O
     assert best.request_s == pytest.approx(found.least_s)
     assert [(stage.device, stage.parts) for stage in best.stages] == [("d1", "layers 0-1")]
     assert best.stages[0].part_names == ("embed", "0", "1", "head")
+    sizes = best.stages[0].bytes_by_kind
+    assert list(sizes) == ["embedding", "attention", "feed-forward", "head", "KV cache", "buffers"]
+    assert sum(sizes.values()) == best.stages[0].num_bytes
 
 
 def test_times_of_the_prompt_and_of_tokens_add_up_to_the_request(load: Load, model: OpenModel) -> None:
@@ -32,7 +36,7 @@ def test_times_of_the_prompt_and_of_tokens_add_up_to_the_request(load: Load, mod
     assert one.prompt_s
     assert one.tokens_per_s
     assert one.request_s == pytest.approx(one.prompt_s + TYPICAL.answer_len / one.tokens_per_s)
-    prompt = cost_of(model_problem(load, model, candidates(QUICK), Request(512, 0)), (0,) * 6)
+    prompt = cost_of(ModelOnDevices(load, model, candidates(QUICK)).problem(Request(512, 0)), (0,) * 6)
     assert prompt is not None
     assert one.prompt_s == pytest.approx(prompt.seconds)
 

@@ -11,23 +11,24 @@ from llmd.api.device import HOST_MEMORY, DeviceOptions, HiddenRef, Stage
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.step import BLOCK_LEN, Step
+from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
-from llmd.engine.placement.model_problem import (
-    ANSWER_LEN,
-    PROMPT_LEN,
-    Request,
-    model_problem,
-)
+from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, lower_stage, stage_limits
+from llmd.engine.placement.typical_request import ANSWER_LEN, PROMPT_LEN, Request
 from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import weight_bytes
 from llmd.placement.planner import best_plan
-from llmd.placement.problem import Cost, cost_of
+from llmd.placement.problem import Cost, Problem, cost_of
 from llmd.testing.null_device import NullDevice
 from llmd.testing.selections import plain_selection
 from llmd.testing.sources import RandomSource
 from tests.daemon.engine.placement.tiny_candidates import QUICK, SLOW, candidates
 from tests.daemon.profiling.simulated import Clock, device_at
+
+
+def model_problem(load: Load, model: OpenModel, devices: Sequence[Candidate]) -> Problem:
+    return ModelOnDevices(load, model, devices).problem()
 
 
 def request_seconds(
@@ -172,6 +173,22 @@ def test_the_slower_device_is_used_only_where_memory_forces_it(load: Load, model
     assert forced is not None
     assert forced.choice.devices.count(1) == 1
     assert forced.choice.seconds > roomy.choice.seconds
+
+
+def test_less_room_for_keys_and_values_may_do(load: Load, model: OpenModel) -> None:
+    on_devices = ModelOnDevices(structs.replace(load, slots=4), model, candidates(QUICK))
+    all_slots, one_slot = (
+        sum(cost.num_bytes for (cost,) in problem.parts if cost)
+        for problem in (on_devices.problem(), on_devices.problem(kv_slots=1))
+    )
+    kv_bytes = on_devices.sizes(0, 0, 6)["KV cache"]
+    assert all_slots - one_slot == kv_bytes * 3 // 4
+
+
+def test_one_card_of_two_backends_is_used_once(load: Load, model: OpenModel) -> None:
+    one, same, other = candidates(QUICK, SLOW, SLOW)
+    same = structs.replace(same, info=structs.replace(same.info, memory_id=one.info.memory_id, kind="twin"))
+    assert model_problem(load, model, [one, same, other]).rivals == ((0, 1),)
 
 
 def test_a_stage_costs_its_buffers_and_the_fixed_time_of_all_steps(load: Load, model: OpenModel) -> None:

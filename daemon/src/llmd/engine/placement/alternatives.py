@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import structs
@@ -13,8 +13,9 @@ from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.engine.placement.automatic import planned_stages
 from llmd.engine.placement.candidates import Candidate
-from llmd.engine.placement.model_problem import Request, model_problem, request_for
+from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, part_names, parts_text, place_parts
+from llmd.engine.placement.typical_request import Request, request_for
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
 from llmd.placement.problem import Choice, cost_of
@@ -30,6 +31,8 @@ class PlannedStage(msgspec.Struct, frozen=True):
     """As in ``--split``."""
     num_bytes: int
     """Weights, keys and values, and step buffers."""
+    bytes_by_kind: Mapping[str, int] = {}
+    """The same by what takes them: each kind of part, the KV cache, and buffers."""
 
 
 class Alternative(msgspec.Struct, frozen=True):
@@ -47,6 +50,18 @@ class Alternative(msgspec.Struct, frozen=True):
     """Why it cannot run."""
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What a request really took."""
+
+    prompt_s: float
+    """Seconds until the first token of the answer."""
+    tokens_per_s: float | None
+    """Tokens of the answer per second; None if the model gives no answer but embeds."""
+    request_s: float
+    slowest: float
+    """Seconds of the slowest round, divided by those of the fastest one."""
+
+
 class Comparison(msgspec.Struct, frozen=True):
     """The choices of devices for a model, the best first."""
 
@@ -56,6 +71,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """Name of the best one; None: the model does not fit this machine."""
     least_s: float | None
     """No choice of devices takes fewer seconds for the request, by the rates that were measured."""
+    measured: Measured | None = None
+    """What the best choice took, if it was tried."""
 
 
 def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Comparison:
@@ -97,8 +114,9 @@ class _Comparing:
         self._model = model
         self._names = [one.info.name for one in candidates]
         self._answer_len = request.answer_len
-        self.problem = model_problem(load, model, candidates, request)
-        self._prompt = model_problem(load, model, candidates, Request(request.prompt_len, 0))
+        self._devices = ModelOnDevices(load, model, candidates)
+        self.problem = self._devices.problem(request)
+        self._prompt = self._devices.problem(Request(request.prompt_len, 0))
 
     def singles(self) -> dict[tuple[int, ...], Choice | None]:
         """Return each device alone."""
@@ -160,15 +178,15 @@ class _Comparing:
         first = 0
         for device, run in itertools.groupby(devices):
             last = first + len(list(run))
-            costs = [self.problem.parts[part][device] for part in range(first, last)]
-            num_bytes = sum(cost.num_bytes for cost in costs if cost) + self.problem.stages[device].num_bytes
+            sizes = self._devices.sizes(device, first, last)
             plan = self._model.plan
             stages.append(
                 PlannedStage(
                     self._names[device],
                     parts_text(plan, first, last),
                     part_names(plan, first, last),
-                    num_bytes,
+                    sum(sizes.values()),
+                    sizes,
                 )
             )
             first = last

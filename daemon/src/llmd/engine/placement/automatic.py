@@ -14,12 +14,11 @@ from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import needs_of
-from llmd.engine.placement.model_problem import model_problem, request_for
+from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, lower_stage, part_names, refuses
 from llmd.host.devices import DeviceState
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
-from llmd.placement.problem import Choice
 
 
 def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
@@ -109,22 +108,18 @@ def planned_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]
 
     If there is no room for the keys and values of all slots, the choice has room for those of one sequence.
     """
-    choice = _choice(load, model, candidates, load.slots) or _choice(load, model, candidates, 1)
-    if choice is None:
+    if not candidates:
+        return ()
+    found = ModelOnDevices(load, model, candidates)
+    plan = best_plan(found.problem()) or best_plan(found.problem(kv_slots=1))
+    if plan is None:
         return ()
     stages, first = [], 0
-    for device, run in itertools.groupby(choice.devices):
+    for device, run in itertools.groupby(plan.choice.devices):
         last = first + len(list(run))
         stages.append(StageParts(candidates[device].info.name, first, last))
         first = last
     return tuple(stages)
-
-
-def _choice(load: Load, model: OpenModel, candidates: Sequence[Candidate], kv_slots: int) -> Choice | None:
-    if not candidates:
-        return None
-    plan = best_plan(model_problem(load, model, candidates, request_for(model), kv_slots=kv_slots))
-    return plan.choice if plan else None
 
 
 def has_room(load: Load, model: OpenModel, device: DeviceState, room_bytes: int) -> bool:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from llmd.api.messages import Load
+from llmd.engine.placement.device_parts import DeviceParts
+from llmd.engine.placement.stages import stage_limits
+from llmd.engine.placement.typical_request import Request
+from llmd.models.open_model import OpenModel
+from tests.daemon.engine.placement.tiny_candidates import QUICK, candidates
+
+REQUEST = Request(64, 16)
+BLOCKS = (5,)
+
+
+@pytest.fixture
+def parts(load: Load, model: OpenModel) -> DeviceParts:
+    (one,) = candidates(QUICK)
+    return DeviceParts(load, model, one, stage_limits(load, model, [one.info]))
+
+
+def test_sizes_by_kind_add_up_to_the_costs(parts: DeviceParts) -> None:
+    costs = parts.costs(REQUEST, BLOCKS)
+    sizes = parts.sizes(1, 3, BLOCKS)
+    assert list(sizes) == ["attention", "feed-forward", "KV cache", "buffers"]
+    assert (
+        sum(sizes.values())
+        == sum(one.num_bytes for one in costs[1:3] if one) + parts.stage(REQUEST).num_bytes
+    )
+    assert sizes["buffers"] == parts.stage(REQUEST).num_bytes
+    whole = parts.sizes(0, 6, BLOCKS)
+    every = sum(one.num_bytes for one in costs if one) + parts.stage(REQUEST).num_bytes
+    assert sum(whole.values()) == every - parts.tied_bytes()
+
+
+def test_longer_answers_and_prompts_take_longer(parts: DeviceParts) -> None:
+    def seconds(request: Request) -> float:
+        return sum(one.seconds for one in parts.costs(request, BLOCKS) if one) + parts.stage(request).seconds
+
+    assert seconds(Request(64, 0)) < seconds(Request(128, 0)) < seconds(Request(128, 16))
+    assert seconds(Request(64, 16)) < seconds(Request(64, 32))
+
+
+def test_layers_for_graphics_cards_bar_the_others(load: Load, model: OpenModel) -> None:
+    (card,) = candidates(QUICK)
+    asked = structs.replace(load, gpu_layers=1)
+    barred = DeviceParts(asked, model, card, stage_limits(load, model, [card.info]))
+    assert [one is None for one in barred.costs(REQUEST, BLOCKS)] == [True] * 3 + [False] * 3
