@@ -59,7 +59,7 @@ def machine_of(
     known: Mapping[str, DeviceProfile] | None = None,
     *,
     benchmarks: GivenBenchmarks | None = None,
-    room: Room = lambda info: info.memory_bytes,
+    room: Room = lambda _memory_id, memory_bytes: memory_bytes,
 ) -> MachineDevices:
     """Return a machine with these devices; ``known`` are the rates by name of the device."""
     found = benchmarks or GivenBenchmarks(known or {}, {})

@@ -32,7 +32,12 @@ def cost(seconds: float, mib: int) -> Cost:
 
 
 seconds = st.integers(0, 10_000).map(lambda count: count / 1000)
-costs = st.builds(cost, seconds, st.integers(0, 20))
+costs = st.builds(
+    lambda seconds, mib, host_mib: Cost(seconds, mib * MIB, host_mib * MIB),
+    seconds,
+    st.integers(0, 20),
+    st.sampled_from([0, 0, 1, 10]),
+)
 
 
 @st.composite
@@ -59,6 +64,9 @@ def problems(draw: st.DrawFn) -> Problem:
         tuple(map(tuple, moves)),
         tuple(MIB * draw(st.integers(0, most)) for most in tied) if draw(st.booleans()) else (),
         tuple(pair for pair in itertools.combinations(range(count), 2) if not draw(st.integers(0, 3))),
+        draw(st.sampled_from([None, 0, 1])),
+        tuple(draw(st.integers(0, 1)) for _ in range(count)) if draw(st.booleans()) else (),
+        tuple(draw(costs) for _ in range(count)) if draw(st.booleans()) else (),
     )
 
 

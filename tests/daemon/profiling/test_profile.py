@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from llmd.api.device import DeviceInfo, DeviceProfile
+from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceProfile
 from llmd.api.errors import DeviceError, PluginError
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.profiling import profile, timed_model
@@ -26,6 +26,7 @@ FAST = DeviceProfile(
     step_s=1e-3,
     part_s=2e-4,
     copy_bytes_per_s=2e8,
+    stream_bytes_per_s=3e8,
 )
 """What the simulated device takes."""
 
@@ -55,6 +56,17 @@ def test_rates_of_a_simulated_device_are_found(clock: Clock, monkeypatch: pytest
     assert found.step_s == pytest.approx(FAST.step_s, rel=0.1)
     assert found.part_s == pytest.approx(FAST.part_s, rel=0.15)  # a small layer is read, too
     assert found.copy_bytes_per_s == pytest.approx(FAST.copy_bytes_per_s, rel=0.15)
+    # The last copy is followed by a part that nothing hides.
+    assert FAST.stream_bytes_per_s * 0.9 < found.stream_bytes_per_s < FAST.stream_bytes_per_s
+
+
+def test_a_device_without_streams_or_in_main_memory_has_no_rate_of_them(clock: Clock) -> None:
+    device = device_at(clock, FAST)
+    device.info = replace_info(device, features=())
+    assert full_profile(device, 0.0).stream_bytes_per_s == 0
+    device = device_at(clock, FAST)
+    device.info = replace_info(device, memory_id=HOST_MEMORY)
+    assert full_profile(device, 0.0).stream_bytes_per_s == 0
 
 
 def test_no_weights_arrive_faster_than_memory_is_read(clock: Clock) -> None:

@@ -1,7 +1,7 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
-`tensors`, `integer_formats`. Running them: `device`, `features`, `kv`, `step`, `draws`,
+`tensors`, `integer_formats`. Running them: `device`, `features`, `streaming`, `kv`, `step`, `draws`,
 `random`. Links: `transport`. Front and
 engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 

@@ -106,6 +106,8 @@ class DeviceProfile(msgspec.Struct, frozen=True):
     """Seconds that each part of a layer takes, however small."""
     copy_bytes_per_s: float = 0.0
     """Bytes of hidden states that are copied per second from host memory to the device, or back."""
+    stream_bytes_per_s: float = 0.0
+    """Bytes of streamed weights that are copied to the device per second; 0: it streams none."""
 
     @property
     def fastest_prefill(self) -> float:

@@ -24,5 +24,8 @@ LATENT = "latent"
 TAPS = "taps"
 """Hidden states inside the program can be read (`Program.taps`)."""
 
+STREAMS = "streams"
+"""Weights of some parts stay in main memory, and each step copies them to the device (`Program.streamed`)."""
+
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""

@@ -81,6 +81,8 @@ class StageSpec(msgspec.Struct, frozen=True):
     """The first part."""
     last: str
     """The last part; it may be the first."""
+    streamed: bool = False
+    """Whether the weights of its layers stay in main memory, and are copied to the device in each step."""
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
@@ -235,6 +237,8 @@ class StageReport(msgspec.Struct, frozen=True):
     """Bytes of the weights that every step reads: all but tables of which it reads single rows."""
     part_names: tuple[str, ...] = ()
     """Its parts in order, as `StageSpec` names them; a layer that is not complete by its parts."""
+    streamed_bytes: int = 0
+    """Weights in main memory that are copied to the device in each step."""
 
     @property
     def size_bytes(self) -> int:

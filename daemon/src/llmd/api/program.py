@@ -105,6 +105,8 @@ class Program(msgspec.Struct, frozen=True):
     """Indices of parts after which the hidden states of all rows are kept for `Stage.tap`, ascending."""
     tap_slots: tuple[int, ...] = ()
     """The slot of each tap. No later instruction writes it."""
+    streamed: tuple[int, ...] = ()
+    """Indices of parts whose weights stay in main memory, ascending (`llmd.api.streaming`)."""
 
     @property
     def output_size(self) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY, DeviceInfo
+from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import LlmdError
 from llmd.api.machine import available_bytes
 
@@ -23,7 +23,7 @@ class MemoryFit(msgspec.Struct, frozen=True):
     """What a model would take of one memory, in bytes. Nothing is loaded to find this out."""
 
     devices: tuple[str, ...]
-    """The devices that would compute."""
+    """The devices that would compute; none in main memory that only holds weights for others."""
     weight_bytes: int
     """Weights in the formats that the devices use."""
     step_bytes: int
@@ -89,9 +89,9 @@ def room_within(max_memory: int | None) -> Room:
     ``max_memory`` is the setting, of main memory.
     """
 
-    def room(device: DeviceInfo) -> int:
-        if device.memory_id != HOST_MEMORY:
-            return device.memory_bytes
+    def room(memory_id: str, memory_bytes: int) -> int:
+        if memory_id != HOST_MEMORY:
+            return memory_bytes
         available = available_bytes()
         return min(available, max_memory or available)
 
@@ -128,7 +128,10 @@ def _lines(fit: MemoryFit) -> list[list[str]]:
         parts.append(f"{kv} of KV cache")
     needs = " + ".join(parts)
     slots = f" (most: {fit.slots} sequences at the full context)" if fit.most_kv_bytes else ""
-    return [["to load it", f"{needs}{slots} on {' and '.join(fit.devices)}"], ["fits here", _verdict(fit)]]
+    return [
+        ["to load it", f"{needs}{slots} on {' and '.join(fit.devices) or 'main memory'}"],
+        ["fits here", _verdict(fit)],
+    ]
 
 
 def _verdict(fit: MemoryFit) -> str:

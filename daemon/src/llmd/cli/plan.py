@@ -11,7 +11,7 @@ from msgspec import structs
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DeviceError, PluginError
-from llmd.api.messages import Load, StageSpec
+from llmd.api.messages import Load
 from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store, cache_folder
 from llmd.cli.devices import profile_of
@@ -82,10 +82,10 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
 
 def planned_load(directory: Path, name: str, settings: Settings, planned: Alternative) -> Load:
     """Return the load of a model on the devices of a plan."""
-    from llmd.server.models.load_message import load_message_of
+    from llmd.server.models.load_message import load_message_of, parse_split
 
-    specs = tuple(StageSpec(one.device, one.part_names[0], one.part_names[-1]) for one in planned.stages)
-    return structs.replace(load_message_of(name, directory, settings), stages=specs, gpu_layers=None)
+    stages = parse_split(split_of(planned))
+    return structs.replace(load_message_of(name, directory, settings), stages=stages, gpu_layers=None)
 
 
 def measured(load: Load, request: Request) -> Measured:
@@ -171,15 +171,23 @@ def _advice(found: Comparison) -> list[str]:
     if best.request_s is None:
         return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
     kinds = list(dict.fromkeys(kind for stage in best.stages for kind in stage.bytes_by_kind))
-    rows = [["DEVICE", "PARTS", "MEMORY", *(kind.upper() for kind in kinds)]]
+    streams = any(stage.host_bytes for stage in best.stages)
+    rows = [
+        ["DEVICE", "PARTS", "MEMORY", *(kind.upper() for kind in kinds), *(["STREAMED"] if streams else [])]
+    ]
     for stage in best.stages:
         sizes = [
             format_bytes(stage.bytes_by_kind[kind]) if kind in stage.bytes_by_kind else "" for kind in kinds
         ]
-        rows.append([stage.device, stage.parts, format_bytes(stage.num_bytes), *sizes])
-    split = ",".join(f"{_range(stage.part_names)}={stage.device}" for stage in best.stages)
-    settings = f"--device {best.name}" if len(best.stages) == 1 else f"--split {split}"
+        streamed = [format_bytes(stage.host_bytes)] if stage.host_bytes else []
+        rows.append([stage.device, stage.parts, format_bytes(stage.num_bytes), *sizes, *streamed])
+    settings = f"--device {best.name}" if len(best.stages) == 1 else f"--split {split_of(best)}"
     return [aligned(rows), "", *_bound(found), f"the same as settings: {settings}"]
+
+
+def split_of(one: Alternative) -> str:
+    """Return a choice as ``--split`` writes it."""
+    return ",".join(f"{_range(stage.part_names)}={stage.device}" for stage in one.stages)
 
 
 def _bound(found: Comparison) -> list[str]:

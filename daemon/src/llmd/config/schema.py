@@ -29,6 +29,8 @@ QuantFormat = Annotated[str, Meta(extra={"choices": (*OWN_FORMATS, AS_STORED)})]
 _PART = r"(?:embed|head|\d+(?:\.(?:mixer|ffn))?)"
 STAGE = rf"({_PART})(?:-({_PART}))?=([^,;=\s]+)"
 """The parts of the model that a device computes, such as ``0-3=cpu``: first part, last part, device."""
+STREAMED = "/stream"
+"""Follows the device of parts whose weights stay in main memory."""
 Split = Annotated[
     str,
     Meta(
@@ -157,7 +159,8 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     as many as are fastest."""
     split: Split | None = None
     """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
-    ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``."""
+    ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``. With ``/stream`` after the device, weights
+    stay in main memory and are copied in each step."""
     threads: Count | None = None
     """Threads that compute on this machine's processors; not set: the device chooses."""
     max_ctx: Count | None = None

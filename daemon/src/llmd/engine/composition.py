@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from llmd.api.device import HOST_MEMORY, Device, DeviceInfo, DeviceOptions
+from llmd.api.device import HOST_MEMORY, Device, DeviceOptions
 from llmd.api.machine import available_bytes
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
@@ -45,9 +45,9 @@ def loader_for(
     return load
 
 
-def _room(device: DeviceInfo) -> int:
-    """Return what is free of a device's memory; `Load.device_options` may allow less."""
-    return available_bytes() if device.memory_id == HOST_MEMORY else device.memory_bytes
+def _room(memory_id: str, memory_bytes: int) -> int:
+    """Return what is free of a memory; `Load.device_options` may allow less."""
+    return available_bytes() if memory_id == HOST_MEMORY else memory_bytes
 
 
 def device_opener(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
-from llmd.api.features import LATENT, STATE, TAPS
+from llmd.api.features import LATENT, STATE, STREAMS, TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -68,10 +68,11 @@ def lower(
     activations: ActivationDtype = "int8",
     precision: Precision = "f32",
     taps: Iterable[int] = (),
+    streamed: Iterable[int] = (),
 ) -> Program:
     """Lower the parts ``[first_part, last_part)``.
 
-    ``taps`` are `Program.taps` of the whole plan; the program has those in its range.
+    ``taps`` and ``streamed`` are parts of the whole plan; the program has those in its range.
 
     Raises:
         PluginError: an op reads a value that no earlier op writes (a bug in the architecture plugin).
@@ -79,6 +80,7 @@ def lower(
     bound = _bind(plan, first_part, last_part)
     fused = _fuse(bound.ops, patterns)
     tapped = {part: bound.hidden_after[part] for part in sorted(taps) if first_part <= part < last_part}
+    in_memory = tuple(part for part in sorted(streamed) if first_part <= part < last_part)
     kept = set(tapped.values()) if bound.hidden_out is None else {*tapped.values(), bound.hidden_out}
     last_use = _last_uses(fused, kept)
     slots, slot_widths = _assign_slots(fused, bound, last_use)
@@ -105,9 +107,10 @@ def lower(
         hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
         precision=precision,
-        needs=(*_needs(plan, groups), TAPS) if tapped else _needs(plan, groups),
+        needs=(*_needs(plan, groups), *((TAPS,) if tapped else ()), *((STREAMS,) if in_memory else ())),
         taps=tuple(tapped),
         tap_slots=tuple(slots[value] for value in tapped.values()),
+        streamed=in_memory,
     )
 
 

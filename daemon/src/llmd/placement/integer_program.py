@@ -10,9 +10,7 @@ import highspy
 import numpy as np
 from highspy.highs import highs_linear_expression, highs_var
 
-from llmd.placement.problem import Choice, Cost, Plan, Problem, cost_of
-
-_NOTHING = Cost(0.0, 0)
+from llmd.placement.problem import NOTHING, Choice, Cost, Plan, Problem, cost_of
 
 
 class PlacementProgram:
@@ -35,7 +33,7 @@ class PlacementProgram:
             self._connect(before, after)
         if problem.tied_bytes and len(self._parts) > 1:
             self._tie()
-        self._exclude()
+        self._use()
         for taken, budget in zip(self._taken, problem.budgets, strict=True):
             if taken:
                 self._solver.addConstr(self._solver.qsum(taken) <= _unit(budget))
@@ -76,11 +74,13 @@ class PlacementProgram:
     def _add(self, device: int, cost: Cost | None, *, seconds: float = 0.0, whole: bool = False) -> highs_var:
         """Add a variable that costs this much if it is 1; without a cost, it is 0."""
         most = 0.0 if cost is None else 1.0
-        cost = cost or _NOTHING
+        cost = cost or NOTHING
         kind = highspy.HighsVarType.kInteger if whole else highspy.HighsVarType.kContinuous
         variable: highs_var = self._solver.addVariable(0.0, most, cost.seconds + seconds, kind)
         if cost.num_bytes:
             self._taken[self._problem.memories[device]].append(variable * _unit(cost.num_bytes))
+        if cost.host_bytes and self._problem.host is not None:
+            self._taken[self._problem.host].append(variable * _unit(cost.host_bytes))
         return variable
 
     def _begin(self) -> None:
@@ -94,8 +94,8 @@ class PlacementProgram:
         problem, solver = self._problem, self._solver
         steps = [
             [
-                self._add(device, _NOTHING)
-                if device == other
+                self._add(device, NOTHING)
+                if not problem.is_border(other, device)
                 else self._add(device, problem.stages[device], seconds=problem.moves[other][device])
                 for device in problem.devices
             ]
@@ -113,14 +113,16 @@ class PlacementProgram:
             self._solver.addConstr(tied <= self._parts[0][device])
             self._solver.addConstr(tied <= self._parts[-1][device])
 
-    def _exclude(self) -> None:
-        """Let only one device of a pair of rivals have parts."""
-        involved = {device for pair in self._problem.rivals for device in pair}
-        used = {device: self._add(device, _NOTHING) for device in involved}
+    def _use(self) -> None:
+        """Let devices with parts cost what they cost once; of a pair of rivals, let only one have parts."""
+        problem = self._problem
+        involved = {device for pair in problem.rivals for device in pair}
+        involved |= {device for device in problem.devices if problem.use(device) != NOTHING}
+        used = {device: self._add(device, problem.use(device)) for device in involved}
         for device, using in used.items():
             for on in self._parts:
                 self._solver.addConstr(on[device] <= using)
-        for one, other in self._problem.rivals:
+        for one, other in problem.rivals:
             self._solver.addConstr(used[one] + used[other] <= 1)
 
 

@@ -14,6 +14,11 @@ class Cost(msgspec.Struct, frozen=True):
     """Seconds of a request."""
     num_bytes: int
     """Bytes of the device's memory."""
+    host_bytes: int = 0
+    """Bytes of main memory in addition: weights that are copied to the device in each step."""
+
+
+NOTHING = Cost(0.0, 0)
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -33,6 +38,23 @@ class Problem(msgspec.Struct, frozen=True):
     """Bytes that the last part does not take if the first part is on the same device; empty: none."""
     rivals: tuple[tuple[int, int], ...] = ()
     """Pairs of devices of which a choice may have only one."""
+    host: int | None = None
+    """The memory that `Cost.host_bytes` are taken of; None: there are none."""
+    hardware: tuple[int, ...] = ()
+    """A number for each device. Devices of one number are one device in truth, which keeps weights in
+    different memories: its consecutive parts are one stage. Empty: all numbers are different."""
+    uses: tuple[Cost, ...] = ()
+    """What each device costs once if it has any part; empty: nothing."""
+
+    def is_border(self, before: int | None, device: int) -> bool:
+        """Whether a part on ``device`` begins a stage, after a part on ``before`` (None: it is the first)."""
+        if before is None:
+            return True
+        return self.hardware[before] != self.hardware[device] if self.hardware else before != device
+
+    def use(self, device: int) -> Cost:
+        """Return what a device costs once."""
+        return self.uses[device] if self.uses else NOTHING
 
     @property
     def devices(self) -> range:
@@ -66,14 +88,18 @@ def cost_of(problem: Problem, devices: Sequence[int]) -> Choice | None:
     before = None
     for part, device in enumerate(devices):
         costs = [problem.parts[part][device]]
-        if device != before:
+        if problem.is_border(before, device):
             costs.append(problem.stages[device])
             seconds += 0.0 if before is None else problem.moves[before][device]
+        if device not in devices[:part]:
+            costs.append(problem.use(device))
         for cost in costs:
             if cost is None:
                 return None
             seconds += cost.seconds
             num_bytes[problem.memories[device]] += cost.num_bytes
+            if problem.host is not None:
+                num_bytes[problem.host] += cost.host_bytes
         before = device
     if problem.tied_bytes and devices[0] == devices[-1] and len(devices) > 1:
         num_bytes[problem.memories[devices[0]]] -= problem.tied_bytes[devices[0]]

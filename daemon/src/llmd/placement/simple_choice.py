@@ -61,9 +61,14 @@ def _takes(
     cost, memory = costs[device], problem.memories[device]
     if cost is None or any({device, other} in map(set, problem.rivals) for other in set(devices)):
         return False
-    begins = not devices or devices[-1] != device
-    needed = cost.num_bytes + begins * problem.stages[device].num_bytes
-    if needed > left[memory]:
+    needed = cost.num_bytes
+    if problem.is_border(devices[-1] if devices else None, device):
+        needed += problem.stages[device].num_bytes
+    if device not in devices:
+        needed += problem.use(device).num_bytes
+    taken = [(memory, needed)] + ([(problem.host, cost.host_bytes)] if problem.host is not None else [])
+    if any(num_bytes > left[place] for place, num_bytes in taken):
         return False
-    left[memory] -= needed
+    for place, num_bytes in taken:
+        left[place] -= num_bytes
     return True

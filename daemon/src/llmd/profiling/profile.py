@@ -10,8 +10,9 @@ import math
 
 import msgspec
 
-from llmd.api.device import Device, DeviceProfile
+from llmd.api.device import HOST_MEMORY, Device, DeviceProfile
 from llmd.api.errors import PluginError
+from llmd.api.features import STREAMS
 from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
 from llmd.api.tensors import Format, Weight
@@ -79,6 +80,7 @@ def full_profile(device: Device, budget_s: float) -> DeviceProfile:
         step_s=step_s,
         part_s=part_s,
         copy_bytes_per_s=copy_rate(device, sizes, share_s),
+        stream_bytes_per_s=stream_rate(device, sizes, share_s, step_s) if streams(device) else 0.0,
     )
 
 
@@ -181,6 +183,20 @@ def copy_rate(device: Device, sizes: Sizes, budget_s: float) -> float:
     with TimedModel(device, feed_forward_plan(width, TINY, 1), _plain(device), rows, parts=(1, 2)) as model:
         many_s, one_s = model.step_seconds(rows, budget_s), model.step_seconds(1, budget_s)
     return 2.0 * 4 * width * (rows - 1) / _net(many_s, one_s)
+
+
+def streams(device: Device) -> bool:
+    """Whether the device has a memory of its own, to which it can copy weights in each step."""
+    return STREAMS in device.info.features and device.info.memory_id != HOST_MEMORY
+
+
+def stream_rate(device: Device, sizes: Sizes, budget_s: float, step_s: float) -> float:
+    """Return the bytes of streamed weights that are copied per second, for a step of one row."""
+    plan = feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers)
+    layers = range(1, sizes.layers + 1)
+    with TimedModel(device, plan, _plain(device), 1, streamed=layers) as model:
+        num_bytes = sum(map(weight_bytes, _matrices(model)))
+        return num_bytes / _net(model.step_seconds(1, budget_s), step_s)
 
 
 def _net(seconds: float, fixed_s: float) -> float:

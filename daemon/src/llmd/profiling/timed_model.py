@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -36,10 +37,12 @@ class TimedModel:
         name: Format,
         max_rows: int,
         parts: tuple[int, int] | None = None,
+        streamed: Iterable[int] = (),
     ) -> None:
         """Load the model, or only some of its parts.
 
-        ``name`` is the format of all matrices but the table of tokens.
+        ``name`` is the format of all matrices but the table of tokens; weights of ``streamed`` parts stay in
+        main memory.
 
         Raises:
             DeviceError: the device cannot run it.
@@ -64,6 +67,7 @@ class TimedModel:
             patterns=info.patterns,
             activations=arithmetic.activations,
             precision=arithmetic.precision,
+            streamed=streamed,
         )
         default = StageLimits(1, 1, 1).kv_dtype
         self.kv_dtype = default if default in info.kv_dtypes else info.kv_dtypes[0]

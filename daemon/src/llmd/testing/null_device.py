@@ -44,9 +44,9 @@ from llmd.api import (
 from llmd.api.byte_size import format_bytes
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS, STATE, TAPS
+from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
 from llmd.api.step import Float32
-from llmd.models.weight_formats import weight_bytes
+from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
 from llmd.testing.selections import plain_selection
@@ -91,7 +91,7 @@ class NullDevice:
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=(DRAWS, STATE, TAPS) if draws else (STATE, TAPS),
+            features=(*((DRAWS,) if draws else ()), STATE, STREAMS, TAPS),
             memory_id=name,
         )
         self.held_bytes = 0
@@ -154,13 +154,13 @@ class NullWeights:
     def __init__(self, device: NullDevice, program: Program) -> None:
         self._device = device
         self._program = program
-        self._held = device.take(sum(weight_bytes(weight) for weight in program.weights))
+        self._held = device.take(resident_bytes(program))
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return 1024 * len(self._program.groups[group].layers)
 
     def step_bytes(self, limits: StageLimits) -> int:
-        return step_buffer_bytes(self._program, limits)
+        return step_buffer_bytes(self._program, limits) + stream_buffer_bytes(self._program)
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> NullStage:
         pools = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())

@@ -28,7 +28,8 @@ def part_cases() -> Iterator[Workload]:
 def program_cases() -> Iterator[Workload]:
     """Yield the small model in every format, with and without a window, and the small encoder.
 
-    The small model also runs with draws, without a head (plain and with taps), and as a hybrid.
+    The small model also runs with draws, with streamed weights, without a head (plain and with taps), and as
+    a hybrid.
     """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
@@ -48,6 +49,10 @@ def program_cases() -> Iterator[Workload]:
     plan = TinyModel(window=20).plan()
     tokens = _tokens(plan.vocab_size)
     yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
+    streamed = tuple(range(1, len(plan.parts)))
+    whole = Workload("program/streamed", plan, 0, len(plan.parts), tokens, edits=True, max_nmse=1e-9)
+    yield msgspec.structs.replace(whole, streamed=streamed)
+    yield msgspec.structs.replace(whole, name="program/streamed-in-part", streamed=(2, 3, 6))
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
     hybrid = TinyModel(hybrid=True).plan()

@@ -45,6 +45,7 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
         activations=workload.activations,
         precision=workload.precision,
         taps=workload.taps,
+        streamed=workload.streamed,
     )
 
 

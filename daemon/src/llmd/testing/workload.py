@@ -25,7 +25,7 @@ from llmd.api import (
     Precision,
     TensorRef,
 )
-from llmd.api.features import DRAWS, STATE, TAPS
+from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -59,6 +59,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Whether the device draws tokens; some rows then have edits that come late, and some have masks."""
     taps: tuple[int, ...] = ()
     """`Program.taps`, for parts without a head: the tapped hidden states of a row follow its output."""
+    streamed: tuple[int, ...] = ()
+    """`Program.streamed`."""
     token_types: bool = False
     """Whether every third row has token type 1."""
     begun: int = 0
@@ -76,7 +78,12 @@ class Workload(msgspec.Struct, frozen=True):
     def features(self) -> set[str]:
         """The features of devices that the case tries."""
         has_states = any(group.kind == "state" for group in self.plan.groups)
-        tried = ((DRAWS, self.draws), (STATE, has_states), (TAPS, bool(self.taps)))
+        tried = (
+            (DRAWS, self.draws),
+            (STATE, has_states),
+            (STREAMS, bool(self.streamed)),
+            (TAPS, bool(self.taps)),
+        )
         return {name for name, used in tried if used}
 
     @property

@@ -93,3 +93,22 @@ def test_layers_on_graphics_cards_are_compared_as_set(load: Load, model: OpenMod
     assert [stage.part_names for stage in by_name(found)["d0 + d1"].stages] == [("embed", "0"), ("1", "head")]
     full = structs.replace(slow, free_bytes=1000)
     assert set(by_name(compare(structs.replace(load, gpu_layers=1), model, [host, full]))) == {"d0", "d1"}
+
+
+def test_streamed_weights_are_said(load: Load, model: OpenModel) -> None:
+    """A card that has no room for the model, alone in the machine."""
+    (card,) = candidates(structs.replace(QUICK, stream_bytes_per_s=1e9))
+    card = structs.replace(card, host_free_bytes=1 << 30)
+    whole = compare(load, model, [card]).alternatives[0].stages[0].num_bytes
+    found = compare(load, model, [structs.replace(card, free_bytes=whole - 4096)])
+    best = by_name(found)[found.best or ""]
+    streamed = [stage for stage in best.stages if stage.device == "d0/stream"]
+    assert streamed
+    assert all(stage.host_bytes for stage in streamed)
+    assert not any(stage.host_bytes for stage in best.stages if stage.device == "d0")
+    split = structs.replace(
+        load, stages=(StageSpec("d0", "embed", "0"), StageSpec("d0", "1", "1", streamed=True))
+    )
+    assert "d0 + d0/stream" in by_name(compare(split, model, [card]))
+    with pytest.raises(ConfigError, match="--split names d0/stream, which is not a device that can be used"):
+        compare(split, model, candidates(QUICK))

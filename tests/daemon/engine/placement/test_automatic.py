@@ -9,8 +9,10 @@ from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.automatic import device_names, has_room, planned_stages, with_devices
 from llmd.engine.placement.candidates import MachineDevices
 from llmd.engine.placement.memory_need import needs_of
+from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, place_parts
 from llmd.models.open_model import OpenModel
+from llmd.placement.problem import cost_of
 from tests.daemon.engine.placement.tiny_candidates import QUICK, SLOW, candidates
 from tests.serving.machine import GivenBenchmarks, machine_of
 
@@ -101,7 +103,8 @@ def test_layers_that_the_card_cannot_hold_are_refused(load: Load, model: OpenMod
 
 def test_a_single_device_gets_the_model_without_a_measurement(load: Load, model: OpenModel) -> None:
     benchmarks = GivenBenchmarks({}, {})
-    found = with_devices(load, model, machine_of(infos()[:1], benchmarks=benchmarks))
+    small = structs.replace(infos()[0], features=(), memory_bytes=1)
+    found = with_devices(load, model, machine_of([small], benchmarks=benchmarks))
     assert (found.device, found.stages) == ("d0", ())
     assert benchmarks.measured == []
 
@@ -184,3 +187,27 @@ def test_stages_of_a_plan_are_runs_of_parts(load: Load, model: OpenModel) -> Non
     assert planned_stages(load, model, candidates(QUICK)) == (StageParts("d0", 0, 6),)
     assert planned_stages(load, model, candidates(QUICK, free_bytes=10)) == ()
     assert planned_stages(load, model, []) == ()
+
+
+def test_a_card_without_room_streams(load: Load, model: OpenModel) -> None:
+    load = structs.replace(load, slots=1, chunk_len=16)
+    streaming = candidates(structs.replace(QUICK, stream_bytes_per_s=1e9))
+    problem = ModelOnDevices(load, model, streaming).problem()
+    whole = cost_of(problem, (0,) * 6)
+    assert whole
+    (size, _) = whole.num_bytes
+    card = structs.replace(infos()[0], memory_bytes=size - 50_000)
+    machine = machine_of([card], {"d0": structs.replace(QUICK, stream_bytes_per_s=1e9)})
+    found = with_devices(load, model, machine)
+    assert {stage.device for stage in found.stages} == {"d0"}
+    assert {stage.streamed for stage in found.stages} == {True, False}
+    (stage,) = place_parts(found, model.plan)
+    assert (stage.first_part, stage.last_part) == (0, 6)
+    assert stage.streamed
+    needs = needs_of(found, model, machine.info)
+    assert set(needs) == {"m0", HOST_MEMORY}
+    assert needs["m0"].total_bytes < size
+    assert needs[HOST_MEMORY].devices == ()
+    assert 0 < needs[HOST_MEMORY].weight_bytes == needs[HOST_MEMORY].total_bytes
+    named = with_devices(structs.replace(load, device="d0"), model, machine)
+    assert named.stages == found.stages

@@ -56,7 +56,7 @@ def test_measured_devices_have_their_rates_and_their_room() -> None:
     machine = machine_of(
         [info("a", 2, memory_bytes=5), info("b", memory_bytes=7)],
         {"b": SLOW},
-        room=lambda one: one.memory_bytes - 1,
+        room=lambda _, memory_bytes: memory_bytes - 1,
     )
     (found,) = machine.measured(machine.usable())
     assert (found.info.name, found.profile, found.free_bytes, found.isolated) == ("b", SLOW, 6, False)

@@ -34,18 +34,26 @@ def model_problem(load: Load, model: OpenModel, devices: Sequence[Candidate]) ->
 def request_seconds(
     load: Load, model: OpenModel, clock: Clock, devices: Sequence[NullDevice], choice: Sequence[int]
 ) -> float:
-    """Run the request that plans are made for, on stages of simulated devices; return the time it takes."""
-    limits = stage_limits(load, model, [device.info for device in devices])
-    stages: list[Stage] = []
-    first = 0
+    """Run the request that plans are made for, on the devices of a choice; return the time it takes."""
+    specs, first = [], 0
     for device, parts in itertools.groupby(choice):
         last = first + len(list(parts))
-        program = lower_stage(
-            load, model, devices[device].info, StageParts(devices[device].info.name, first, last)
-        )
-        weights = devices[device].load(program, RandomSource(), lambda _done, _total: None)
-        stages.append(weights.stage({group.id: 64 for group in program.groups if group.layers}, limits))
+        specs.append(StageParts(devices[device].info.name, first, last))
         first = last
+    return stage_seconds(load, model, clock, devices, specs)
+
+
+def stage_seconds(
+    load: Load, model: OpenModel, clock: Clock, devices: Sequence[NullDevice], specs: Sequence[StageParts]
+) -> float:
+    """Run the request on stages of simulated devices; return the time it takes."""
+    limits = stage_limits(load, model, [device.info for device in devices])
+    named = {device.info.name: device for device in devices}
+    stages: list[Stage] = []
+    for spec in specs:
+        program = lower_stage(load, model, named[spec.device].info, spec)
+        weights = named[spec.device].load(program, RandomSource(), lambda _done, _total: None)
+        stages.append(weights.stage({group.id: 64 for group in program.groups if group.layers}, limits))
     began_s = clock.now_s
     for rows in Request().prompt_steps(load.chunk_len):
         run_step(model, stages, rows.length - rows.rows, rows.rows)
@@ -93,6 +101,67 @@ def test_a_request_takes_as_long_as_predicted(
     assert predicted is not None
     measured = request_seconds(load, model, clock, devices, choice)
     assert predicted.seconds == pytest.approx(measured, rel=0.05)
+
+
+def streaming() -> list[Candidate]:
+    """A card that computes fast and copies slowly."""
+    (card,) = candidates(structs.replace(QUICK, stream_bytes_per_s=1e9))
+    return [structs.replace(card, host_free_bytes=1 << 30)]
+
+
+@pytest.mark.parametrize("streamed", [(1, 2, 3, 4), (2, 4), (3,)])
+def test_streamed_parts_take_as_long_as_predicted(
+    load: Load, model: OpenModel, streamed: tuple[int, ...]
+) -> None:
+    clock, (card,) = Clock(), streaming()
+    device = device_at(clock, card.profile)
+    device.info = card.info
+    on_device = ModelOnDevices(load, model, [card])
+    choice = [int(part in streamed) for part in range(6)]
+    predicted = cost_of(on_device.problem(), choice)
+    assert predicted is not None
+    (stage,) = on_device.stages(choice)
+    assert stage == StageParts("d0", 0, 6, streamed)
+    measured = stage_seconds(load, model, clock, [device], [stage])
+    if streamed == (2, 4):  # copies run while the parts in between are computed: faster than predicted
+        assert 0.8 * predicted.seconds < measured < predicted.seconds
+    else:
+        assert predicted.seconds == pytest.approx(measured, rel=0.15)
+    assert predicted.num_bytes[1] == sum(on_device.host_bytes(1, part, part + 1) for part in streamed)
+
+
+def test_parts_are_streamed_only_where_memory_forces_it(load: Load, model: OpenModel) -> None:
+    (card,) = streaming()
+    roomy = best_plan(ModelOnDevices(load, model, [card]).problem())
+    assert roomy is not None
+    assert set(roomy.choice.devices) == {0}
+    tight = ModelOnDevices(load, model, [structs.replace(card, free_bytes=roomy.choice.num_bytes[0] - 4096)])
+    forced = best_plan(tight.problem())
+    assert forced is not None
+    assert set(forced.choice.devices) == {0, 1}
+    assert len(tight.stages(forced.choice.devices)) == 1, "they are one stage"
+    assert forced.choice.num_bytes[0] <= roomy.choice.num_bytes[0] - 4096
+    full = structs.replace(card, free_bytes=roomy.choice.num_bytes[0] - 4096, host_free_bytes=100)
+    assert best_plan(ModelOnDevices(load, model, [full]).problem()) is None
+
+
+def test_only_layers_are_streamed_and_only_by_devices_that_can(load: Load, model: OpenModel) -> None:
+    (card,) = streaming()
+    problem = ModelOnDevices(load, model, [card]).problem()
+    assert [costs[1] is None for costs in problem.parts] == [True, False, False, False, False, True]
+    for unable in (
+        structs.replace(card, info=structs.replace(card.info, features=())),
+        structs.replace(card, info=structs.replace(card.info, memory_id=HOST_MEMORY)),
+        structs.replace(card, profile=QUICK),
+    ):
+        assert len(ModelOnDevices(load, model, [unable]).problem().memories) == 1
+
+
+def test_devices_have_the_names_that_a_split_uses(load: Load, model: OpenModel) -> None:
+    on_devices = ModelOnDevices(load, model, [*streaming(), *candidates(SLOW, SLOW)[1:]])
+    assert [on_devices.name(device) for device in range(3)] == ["d0", "d1", "d0/stream"]
+    assert on_devices.device("d0", streamed=True) == 2
+    assert on_devices.device("d1", streamed=True) is None
 
 
 def test_a_part_takes_its_weights_and_the_keys_and_values_of_all_slots(load: Load, model: OpenModel) -> None:

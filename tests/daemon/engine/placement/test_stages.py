@@ -6,7 +6,7 @@ from llmd.api import Part
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
-from llmd.engine.placement.stages import first_gpu_part, part_names, parts_text, place_parts
+from llmd.engine.placement.stages import StageParts, first_gpu_part, part_names, parts_text, place_parts
 from llmd.models.headless import without_head
 from llmd.server.models.load_message import parse_split
 from llmd.testing.encoder_plan import TinyEncoder
@@ -35,6 +35,14 @@ def placed(split: str, plan: ModelPlan = PLAN) -> list[tuple[str, int, int]]:
 )
 def test_a_stage_has_the_parts_that_it_names(split: str, expected: list[tuple[int, int]]) -> None:
     assert [(first, last) for _, first, last in placed(split)] == expected
+
+
+def test_neighbours_on_one_device_are_one_stage_if_some_are_streamed() -> None:
+    stages = place_parts(Load("m", stages=parse_split("0=a,1-2=a/stream,3=a")), PLAN)
+    assert stages == (StageParts("a", 0, 10, (3, 4, 5, 6)),)
+    stages = place_parts(Load("m", stages=parse_split("0=a,1=b/stream,2-3=a")), PLAN)
+    assert stages == (StageParts("a", 0, 3), StageParts("b", 3, 5, (3, 4)), StageParts("a", 5, 10))
+    assert len(place_parts(Load("m", stages=parse_split("0-1=a,2-3=a")), PLAN)) == 2
 
 
 @pytest.mark.parametrize(("gpu_layers", "first"), [(0, 10), (1, 7), (4, 1), (5, 0), (99, 0)])

@@ -83,6 +83,11 @@ def test_malformed_budget_is_refused_with_an_example(text: str) -> None:
     assert "cuda:0=20GiB" in caught.value.hint
 
 
+def test_weights_of_a_stage_may_stay_in_main_memory() -> None:
+    stages = (StageSpec("cuda:0", "embed", "1"), StageSpec("cuda:0", "2", "3", streamed=True))
+    assert parse_split("embed-1=cuda:0,2-3=cuda:0/stream") == stages
+
+
 @pytest.mark.parametrize(
     "text", ["cpu", "0-3", "a-b=cpu", "0-3=", "0-3=cpu,", "-1=cpu", "3.norm=cpu", "embed.ffn=cpu"]
 )

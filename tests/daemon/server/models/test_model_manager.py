@@ -8,7 +8,6 @@ import pytest
 from msgspec import structs
 
 from llmd.api import HOST_MEMORY
-from llmd.api.device import DeviceInfo
 from llmd.api.errors import CheckpointError, MemoryBudgetError
 from llmd.engine.placement.candidates import Room
 from llmd.engine.placement.memory_need import MemoryNeed
@@ -285,10 +284,8 @@ async def test_a_model_may_take_what_others_take_that_can_be_unloaded() -> None:
     await load_on_card(manager, "a")
     manager.served["a"].leases.pin()
     await load_on_card(manager, "b")
-    in_main = DeviceInfo("cpu", "cpu", 1, 0, (), (), ())
-    card = DeviceInfo("cuda:0", "cuda", 1, 30, (), (), (), memory_id="card")
-    assert [room(in_main) for room in rooms] == [40, 40, 39]
-    assert [room(card) for room in rooms] == [30, 30, 10]
+    assert [room(HOST_MEMORY, 0) for room in rooms] == [40, 40, 39]
+    assert [room("card", 30) for room in rooms] == [30, 30, 10]
 
 
 async def test_a_limit_of_a_card_is_divided_like_that_of_main_memory() -> None:

@@ -11,6 +11,7 @@ from msgspec import structs
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
+from llmd.config.schema import STREAMED
 from llmd.engine.placement.automatic import planned_stages
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.model_problem import ModelOnDevices
@@ -25,6 +26,7 @@ class PlannedStage(msgspec.Struct, frozen=True):
     """Consecutive parts of the model on a device."""
 
     device: str
+    """As in ``--split``: with ``/stream``, its weights stay in main memory."""
     parts: str
     """For people."""
     part_names: tuple[str, ...]
@@ -33,6 +35,8 @@ class PlannedStage(msgspec.Struct, frozen=True):
     """Weights, keys and values, and step buffers."""
     bytes_by_kind: Mapping[str, int] = {}
     """The same by what takes them: each kind of part, the KV cache, and buffers."""
+    host_bytes: int = 0
+    """Bytes of main memory for weights that are copied to the device in each step."""
 
 
 class Alternative(msgspec.Struct, frozen=True):
@@ -112,19 +116,16 @@ class _Comparing:
     ) -> None:
         self._load = load
         self._model = model
-        self._names = [one.info.name for one in candidates]
         self._answer_len = request.answer_len
         self._devices = ModelOnDevices(load, model, candidates)
         self.problem = self._devices.problem(request)
         self._prompt = self._devices.problem(Request(request.prompt_len, 0))
 
     def singles(self) -> dict[tuple[int, ...], Choice | None]:
-        """Return each device alone."""
-        count = len(self.problem.parts)
-        return {
-            devices: cost_of(self.problem, devices)
-            for devices in ((device,) * count for device in self.problem.devices)
-        }
+        """Return each device alone, without streamed weights."""
+        alone = [device for device in self.problem.devices if not self._devices.streams(device)]
+        choices = [(device,) * len(self.problem.parts) for device in alone]
+        return {devices: cost_of(self.problem, devices) for devices in choices}
 
     def as_set(self, stages: Sequence[StageParts]) -> dict[tuple[int, ...], Choice | None]:
         """Return the choice of the settings; nothing if there are no stages.
@@ -134,16 +135,22 @@ class _Comparing:
         """
         devices: list[int] = []
         for stage in stages:
-            if stage.device not in self._names:
-                raise ConfigError(
-                    f"--split names {stage.device}, which is not a device that can be used",
-                    hint=f"choose from {', '.join(self._names)}; `llmd devices` shows why others are not used",
-                )
-            devices += [self._names.index(stage.device)] * (stage.last_part - stage.first_part)
+            devices += (self._set_device(stage, part) for part in range(stage.first_part, stage.last_part))
         return {tuple(devices): cost_of(self.problem, devices)} if devices else {}
 
+    def _set_device(self, stage: StageParts, part: int) -> int:
+        found = self._devices.device(stage.device, streamed=part in stage.streamed)
+        if found is None:
+            names = ", ".join(map(self._devices.name, self.problem.devices))
+            wanted = stage.device + (STREAMED if part in stage.streamed else "")
+            raise ConfigError(
+                f"--split names {wanted}, which is not a device that can be used",
+                hint=f"choose from {names}; `llmd devices` shows why others are not used",
+            )
+        return found
+
     def name_of(self, devices: Sequence[int]) -> str:
-        return " + ".join(dict.fromkeys(self._names[device] for device in devices))
+        return " + ".join(dict.fromkeys(map(self._devices.name, devices)))
 
     def described(self, devices: tuple[int, ...], choice: Choice | None) -> Alternative:
         """Return a choice with its stages and times, or why it is impossible."""
@@ -164,7 +171,7 @@ class _Comparing:
         if choice is None:
             part = next(i for i, device in enumerate(devices) if self.problem.parts[i][device] is None)
             text = parts_text(self._model.plan, part, part + 1)
-            return f"{self._names[devices[part]]} cannot run {text}"
+            return f"{self._devices.name(devices[part])} cannot run {text}"
         short = [
             f"{format_bytes(taken)} of the {format_bytes(budget)} that are free"
             for taken, budget in zip(choice.num_bytes, self.problem.budgets, strict=True)
@@ -178,15 +185,17 @@ class _Comparing:
         first = 0
         for device, run in itertools.groupby(devices):
             last = first + len(list(run))
-            sizes = self._devices.sizes(device, first, last)
+            begins = self.problem.is_border(devices[first - 1] if first else None, device)
+            sizes = self._devices.sizes(device, first, last, begins=begins)
             plan = self._model.plan
             stages.append(
                 PlannedStage(
-                    self._names[device],
+                    self._devices.name(device),
                     parts_text(plan, first, last),
                     part_names(plan, first, last),
                     sum(sizes.values()),
                     sizes,
+                    self._devices.host_bytes(device, first, last),
                 )
             )
             first = last

@@ -14,7 +14,7 @@ from llmd.api.messages import Load, StageSpec
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import needs_of
-from llmd.engine.placement.model_problem import ModelOnDevices
+from llmd.engine.placement.model_problem import ModelOnDevices, may_stream
 from llmd.engine.placement.stages import StageParts, lower_stage, part_names, refuses
 from llmd.host.devices import DeviceState
 from llmd.models.open_model import OpenModel
@@ -42,7 +42,7 @@ def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
         return _with_gpu_layers(load, model, devices)
     usable = devices.usable(device_names(load.device))
     whole = structs.replace(load, device=usable[0].info.name)
-    if len(usable) == 1:
+    if len(usable) == 1 and not may_stream(usable[0].info):
         return whole
     asked, opened = with_default_quant(whole, model)
     candidates = devices.measured(usable)
@@ -93,8 +93,10 @@ def _with_gpu_layers(load: Load, model: OpenModel, devices: MachineDevices) -> L
 
 def _on_stages(load: Load, model: OpenModel, stages: Sequence[StageParts]) -> Load | None:
     """Return the load with these stages; None if there are none."""
-    if len(stages) < 2:
-        return structs.replace(load, device=stages[0].device) if stages else None
+    if not stages:
+        return None
+    if len(stages) == 1 and not stages[0].streamed:
+        return structs.replace(load, device=stages[0].device)
     return structs.replace(load, stages=_named(model, stages))
 
 
@@ -112,14 +114,7 @@ def planned_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]
         return ()
     found = ModelOnDevices(load, model, candidates)
     plan = best_plan(found.problem()) or best_plan(found.problem(kv_slots=1))
-    if plan is None:
-        return ()
-    stages, first = [], 0
-    for device, run in itertools.groupby(plan.choice.devices):
-        last = first + len(list(run))
-        stages.append(StageParts(candidates[device].info.name, first, last))
-        first = last
-    return tuple(stages)
+    return found.stages(plan.choice.devices) if plan else ()
 
 
 def has_room(load: Load, model: OpenModel, device: DeviceState, room_bytes: int) -> bool:
@@ -138,6 +133,9 @@ def _named(model: OpenModel, stages: Sequence[StageParts]) -> tuple[StageSpec, .
     """Return stages as settings name them."""
     specs = []
     for stage in stages:
-        names = part_names(model.plan, stage.first_part, stage.last_part)
-        specs.append(StageSpec(stage.device, names[0], names[-1]))
+        parts = range(stage.first_part, stage.last_part)
+        for streamed, run in itertools.groupby(parts, stage.streamed.__contains__):
+            first, *rest = run
+            names = part_names(model.plan, first, [first, *rest][-1] + 1)
+            specs.append(StageSpec(stage.device, names[0], names[-1], streamed))
     return tuple(specs)

@@ -168,4 +168,5 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         last=layers[-1] + 1 if layers else 0,
         read_bytes=weight_reads(one.program),
         part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
+        streamed_bytes=one.use.streamed_bytes,
     )

@@ -8,12 +8,13 @@ import msgspec
 
 from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceProfile
 from llmd.api.errors import PluginError
+from llmd.api.machine import total_bytes
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, ranked
 from llmd.host.plugin_host import PluginHost
 
-Room = Callable[[DeviceInfo], int]
-"""Returns the bytes of a device's memory that a model may take."""
+Room = Callable[[str, int], int]
+"""Returns the bytes of a memory that a model may take, given its `DeviceInfo.memory_id` and its size."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -23,6 +24,8 @@ class Candidate(msgspec.Struct, frozen=True):
     profile: DeviceProfile
     free_bytes: int
     """Bytes of its memory that the model may take."""
+    host_free_bytes: int = 0
+    """Bytes of main memory that the model may take."""
     isolated: bool = False
     """`Backend.isolated`: it cannot share a process with a device of another isolated backend."""
 
@@ -67,7 +70,7 @@ class MachineDevices:
 
     def room(self, device: DeviceState) -> int:
         """Return the bytes of its memory that a model may take."""
-        return self._room(device.info)
+        return self._room(device.info.memory_id, device.info.memory_bytes)
 
     def measured(self, devices: Sequence[DeviceState]) -> list[Candidate]:
         """Return those whose rates are known."""
@@ -88,4 +91,5 @@ class MachineDevices:
         return found
 
     def _candidate(self, device: DeviceState, profile: DeviceProfile) -> Candidate:
-        return Candidate(device.info, profile, self._room(device.info), device.isolated)
+        host_bytes = self._room(HOST_MEMORY, total_bytes())
+        return Candidate(device.info, profile, self.room(device), host_bytes, device.isolated)

@@ -14,8 +14,9 @@ from llmd.engine.placement.memory_use import pool_bytes
 from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, refuses
 from llmd.engine.placement.typical_request import Request
 from llmd.models.open_model import OpenModel
+from llmd.models.program_bytes import BUFFERED_PARTS
 from llmd.models.weight_formats import weight_bytes
-from llmd.placement.problem import Cost
+from llmd.placement.problem import NOTHING, Cost
 from llmd.placement.seconds import Rows, step_seconds
 from llmd.placement.work import work_of
 
@@ -35,11 +36,22 @@ CACHE, BUFFERS = "KV cache", "buffers"
 class DeviceParts:
     """The parts of a model on a candidate. Numbers of blocks are those of each KV group."""
 
-    def __init__(self, load: Load, model: OpenModel, candidate: Candidate, limits: StageLimits) -> None:
+    def __init__(
+        self,
+        load: Load,
+        model: OpenModel,
+        candidate: Candidate,
+        limits: StageLimits,
+        *,
+        streamed: bool = False,
+    ) -> None:
+        """``streamed``: weights stay in main memory, and are copied while the parts before are computed."""
         self._load = load
+        self._streamed = streamed
         self._info, self._profile = candidate.info, candidate.profile
         self._limits = limits
         self._first_gpu_part = first_gpu_part(model.plan, load.gpu_layers or 0)
+        self._layers = [part.layer for part in model.plan.parts]
         self._kinds = [KINDS[part.kind] for part in model.plan.parts]
         self._programs = [
             lower_stage(load, model, candidate.info, StageParts(candidate.info.name, part, part + 1))
@@ -52,7 +64,11 @@ class DeviceParts:
         return [
             None
             if self._is_barred(part) or refuses(self._load, self._info, program)
-            else Cost(self._seconds(part, request), sum(self._sizes(part, num_blocks).values()))
+            else Cost(
+                self._seconds(part, request),
+                sum(self._sizes(part, num_blocks).values()),
+                self.host_bytes(part, part + 1),
+            )
             for part, program in enumerate(self._programs)
         ]
 
@@ -61,43 +77,73 @@ class DeviceParts:
         steps = len(list(request.prompt_steps(self._load.chunk_len))) + request.answer_len
         return Cost(steps * self._profile.step_s, self._stage_buffers())
 
-    def sizes(self, first: int, last: int, num_blocks: Sequence[int]) -> dict[str, int]:
-        """Return the bytes of a stage of some parts, by kind."""
+    def host_bytes(self, first: int, last: int) -> int:
+        """Return the bytes of main memory for the streamed weights of some parts."""
+        return sum(map(self._weight_bytes, range(first, last))) if self._streamed else 0
+
+    def use(self) -> Cost:
+        """Return what the device costs once: room for the copies of two parts, if weights are streamed."""
+        if not self._streamed:
+            return NOTHING
+        layers = [part for part in range(len(self._programs)) if not self._is_barred(part)]
+        return Cost(0.0, BUFFERED_PARTS * max(map(self._weight_bytes, layers), default=0))
+
+    def sizes(
+        self, first: int, last: int, num_blocks: Sequence[int], *, begins: bool = True
+    ) -> dict[str, int]:
+        """Return the bytes of the device's memory for some parts, by kind.
+
+        ``begins``: they begin a stage, whose buffers are counted too.
+        """
         found: dict[str, int] = {}
         for part in range(first, last):
             for kind, num_bytes in self._sizes(part, num_blocks).items():
                 found[kind] = found.get(kind, 0) + num_bytes
         if first == 0 and last == len(self._programs):
             found[self._kinds[-1]] = found.get(self._kinds[-1], 0) - self.tied_bytes()
-        found[BUFFERS] = found.get(BUFFERS, 0) + self._stage_buffers()
+        found[BUFFERS] = found.get(BUFFERS, 0) + begins * self._stage_buffers() + self.use().num_bytes
         return {kind: found[kind] for kind in (*KINDS.values(), CACHE, BUFFERS) if found.get(kind)}
 
     def tied_bytes(self) -> int:
         """Return the bytes of the weights that the first and the last part share."""
+        if self._streamed:
+            return 0
         first, last = self._programs[0], self._programs[-1]
         shared = set(first.weights) & set(last.weights) if first is not last else set()
         return sum(map(weight_bytes, shared))
 
     def _is_barred(self, part: int) -> bool:
-        """Whether `Load.gpu_layers` keeps a part from this device."""
+        """Whether a part cannot be here: by `Load.gpu_layers`, or because only layers are streamed."""
+        if self._streamed and self._layers[part] is None:
+            return True
         if self._load.gpu_layers is None:
             return False
         return (self._info.memory_id != HOST_MEMORY) != (part >= self._first_gpu_part)
 
     def _seconds(self, part: int, request: Request) -> float:
-        work = self._works[part]
         steps = request.prompt_steps(self._load.chunk_len)
-        prompt_s = sum(step_seconds(work, self._profile, rows) for rows in steps)
         # A token in the middle of the answer.
         token = Rows(1, 1, request.prompt_len + request.answer_len // 2)
-        return prompt_s + request.answer_len * step_seconds(work, self._profile, token)
+        return sum(
+            self._step_seconds(part, rows) for rows in steps
+        ) + request.answer_len * self._step_seconds(part, token)
+
+    def _step_seconds(self, part: int, rows: Rows) -> float:
+        """Return the seconds of a part in a step: of a streamed one, those of its copy if they are more."""
+        compute_s = step_seconds(self._works[part], self._profile, rows)
+        if not self._streamed:
+            return compute_s
+        return max(compute_s, self._weight_bytes(part) / self._profile.stream_bytes_per_s)
+
+    def _weight_bytes(self, part: int) -> int:
+        return sum(map(weight_bytes, self._programs[part].weights))
 
     def _sizes(self, part: int, num_blocks: Sequence[int]) -> Mapping[str, int]:
         """Return the bytes of a part by kind."""
         program = self._programs[part]
         blocks = [kv_block_bytes(group, self._load.kv_dtype) for group in program.groups]
         return {
-            self._kinds[part]: sum(map(weight_bytes, program.weights)),
+            self._kinds[part]: 0 if self._streamed else self._weight_bytes(part),
             CACHE: pool_bytes(num_blocks, blocks),
             # The logits of a head are much larger than the rows of other parts.
             BUFFERS: self._buffers(program) if program.has_head else 0,

@@ -57,6 +57,8 @@ def kv_memories(load: Load, stages: Sequence[tuple[Device, MemoryUse]]) -> list[
     )
     memories = []
     for name, use in by_memory(use for _, use in stages).items():
+        if name not in free:
+            continue  # main memory with streamed weights alone
         left = use.left_for_kv(free[name], limits.get(name))
         shared = load.kv_memory is None and name not in limits
         memories.append(KVMemory(name, use.block_bytes, left // 2 if shared else left))

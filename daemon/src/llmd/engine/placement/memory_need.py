@@ -15,7 +15,7 @@ from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, place_parts, stage_limits
 from llmd.models.open_model import OpenModel
-from llmd.models.weight_formats import weight_bytes
+from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes, streamed_bytes
 
 LEAST_KV_TOKENS = 2048
 """Smallest useful KV capacity: a model with less is not worth loading."""
@@ -33,7 +33,7 @@ class MemoryNeed(msgspec.Struct, frozen=True):
     step_bytes: int = 0
     """Step buffers."""
     memory_bytes: int = 0
-    """Size of the memory, as its devices state it."""
+    """Size of the memory, as its devices state it; 0: none computes there."""
     limit_bytes: int | None = None
     """Most bytes of it for all models, if the user has set a limit."""
     devices: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def needs_of(load: Load, model: OpenModel, device: Callable[[str], DeviceInfo]) 
             pool_bytes(least, use.block_bytes),
             pool_bytes(most, use.block_bytes),
             use.step_bytes,
-            min(info.memory_bytes for info in owners),
+            min((info.memory_bytes for info in owners), default=0),
             min((limit for limit in options if limit is not None), default=None),
             tuple(dict.fromkeys(info.name for info in owners)),
         )
@@ -83,9 +83,10 @@ def _stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts, lim
     program = lower_stage(load, model, info, spec)
     use = MemoryUse(
         info.memory_id,
-        sum(weight_bytes(weight) for weight in program.weights),
-        step_buffer_bytes(program, limits),
+        resident_bytes(program),
+        step_buffer_bytes(program, limits) + stream_buffer_bytes(program),
         tuple(kv_block_bytes(group, load.kv_dtype) if group.layers else 0 for group in program.groups),
+        streamed_bytes(program),
     )
     return _Stage(info, use)
 

@@ -8,23 +8,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from llmd.api.device import HOST_MEMORY
+from llmd.api.device import HOST_MEMORY, DeviceInfo
+from llmd.api.features import STREAMS
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.step_buffers import FLOAT_BYTES
+from llmd.config.schema import STREAMED
 from llmd.engine.placement.candidates import Candidate, are_rivals
 from llmd.engine.placement.device_parts import DeviceParts
 from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.memory_use import least_by_memory
-from llmd.engine.placement.stages import stage_limits
+from llmd.engine.placement.stages import StageParts, joined, stage_limits
 from llmd.engine.placement.typical_request import Request, request_for
 from llmd.models.open_model import OpenModel
 from llmd.placement.problem import Problem
 
 
 class ModelOnDevices:
-    """A model whose parts may be on some candidates. Devices and memories are numbered in their order."""
+    """A model whose parts may be on some candidates.
+
+    The devices of its `Problem` are the candidates in their order, then those of them that can stream weights
+    with streamed ones.
+    """
 
     def __init__(self, load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> None:
         """Lower the model for each candidate.
@@ -34,9 +40,14 @@ class ModelOnDevices:
         """
         self._load = load
         self._model = model
-        self._candidates = candidates
         limits = stage_limits(load, model, [one.info for one in candidates])
-        self._devices = [DeviceParts(load, model, one, limits) for one in candidates]
+        streaming = [one for one in candidates if can_stream(one)]
+        self._owners = [*candidates, *streaming]
+        self._num_resident = len(candidates)
+        self._devices = [
+            DeviceParts(load, model, one, limits, streamed=number >= len(candidates))
+            for number, one in enumerate(self._owners)
+        ]
 
     def problem(self, request: Request | None = None, *, kv_slots: int | None = None) -> Problem:
         """Return the problem of placing the model for a request; None: `request_for` the model.
@@ -44,29 +55,65 @@ class ModelOnDevices:
         There must be room for the keys and values of ``kv_slots`` sequences of `LEAST_KV_TOKENS` tokens;
         None: of as many as the load allows at once.
         """
-        request, candidates = request or request_for(self._model), self._candidates
+        request, owners = request or request_for(self._model), self._owners
         blocks = self._num_blocks(kv_slots)
-        budgets = _budgets(self._load, candidates)
+        budgets = _budgets(self._load, owners)
         memories = list(budgets)
         return Problem(
-            memories=tuple(memories.index(one.info.memory_id) for one in candidates),
+            memories=tuple(memories.index(one.info.memory_id) for one in owners),
             budgets=tuple(budgets.values()),
             parts=tuple(zip(*(device.costs(request, blocks) for device in self._devices), strict=True)),
             stages=tuple(device.stage(request) for device in self._devices),
-            moves=tuple(
-                tuple(_move_seconds(self._model, request, a, b) for b in candidates) for a in candidates
-            ),
+            moves=tuple(tuple(_move_seconds(self._model, request, a, b) for b in owners) for a in owners),
             tied_bytes=tuple(device.tied_bytes() for device in self._devices),
             rivals=tuple(
                 (one, other)
-                for one, other in itertools.combinations(range(len(candidates)), 2)
-                if are_rivals(candidates[one], candidates[other])
+                for one, other in itertools.combinations(range(len(owners)), 2)
+                if are_rivals(owners[one], owners[other])
             ),
+            host=memories.index(HOST_MEMORY) if HOST_MEMORY in memories else None,
+            hardware=tuple(owners.index(one) for one in owners),
+            uses=tuple(device.use() for device in self._devices),
         )
 
-    def sizes(self, device: int, first_part: int, last_part: int) -> dict[str, int]:
-        """Return the bytes of a stage of some parts on a device, by kind."""
-        return self._devices[device].sizes(first_part, last_part, self._num_blocks(None))
+    def stages(self, devices: Sequence[int]) -> tuple[StageParts, ...]:
+        """Return the stages of a choice: runs of parts on one candidate."""
+        return joined(
+            [
+                StageParts(
+                    self._owners[device].info.name, part, part + 1, (part,) if self.streams(device) else ()
+                )
+                for part, device in enumerate(devices)
+            ]
+        )
+
+    def streams(self, device: int) -> bool:
+        """Whether a device of the problem has streamed weights."""
+        return device >= self._num_resident
+
+    def name(self, device: int) -> str:
+        """Return the name of a device of the problem, as ``--split`` has it."""
+        return self._owners[device].info.name + (STREAMED if self.streams(device) else "")
+
+    def device(self, name: str, *, streamed: bool) -> int | None:
+        """Return the device of the problem that stands for a candidate; None: there is none."""
+        found = (
+            number
+            for number, owner in enumerate(self._owners)
+            if owner.info.name == name and self.streams(number) == streamed
+        )
+        return next(found, None)
+
+    def sizes(self, device: int, first_part: int, last_part: int, *, begins: bool = True) -> dict[str, int]:
+        """Return the bytes of a device's memory for some parts, by kind.
+
+        ``begins``: they begin a stage, whose buffers are counted too.
+        """
+        return self._devices[device].sizes(first_part, last_part, self._num_blocks(None), begins=begins)
+
+    def host_bytes(self, device: int, first_part: int, last_part: int) -> int:
+        """Return the bytes of main memory for streamed weights of some parts."""
+        return self._devices[device].host_bytes(first_part, last_part)
 
     def _num_blocks(self, slots: int | None) -> tuple[int, ...]:
         """Return the blocks of each KV group that there must be room for."""
@@ -82,12 +129,24 @@ class ModelOnDevices:
         ).num_blocks
 
 
+def can_stream(candidate: Candidate) -> bool:
+    """Whether a device can take weights from main memory in each step, at a rate that was measured."""
+    return may_stream(candidate.info) and candidate.profile.stream_bytes_per_s > 0
+
+
+def may_stream(info: DeviceInfo) -> bool:
+    """Whether a device has a memory of its own, to which it can copy weights in each step."""
+    return info.memory_id != HOST_MEMORY and STREAMS in info.features
+
+
 def _budgets(load: Load, candidates: Sequence[Candidate]) -> dict[str, int]:
     """Return the bytes that the model may take of each memory."""
     sizes = []
     for one in candidates:
         limit = load.options_of(one.info.name).memory_bytes
         sizes.append((one.info.memory_id, one.free_bytes if limit is None else min(one.free_bytes, limit)))
+        if can_stream(one):
+            sizes.append((HOST_MEMORY, one.host_free_bytes))
     return least_by_memory(sizes)
 
 

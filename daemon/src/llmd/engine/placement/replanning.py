@@ -9,7 +9,7 @@ from msgspec import structs
 from llmd.api.messages import Load
 from llmd.engine.placement.automatic import planned_stages
 from llmd.engine.placement.candidates import MachineDevices
-from llmd.engine.placement.stages import StageParts
+from llmd.engine.placement.stages import StageParts, joined
 from llmd.models.open_model import OpenModel
 
 
@@ -55,11 +55,6 @@ def heirs(stages: Sequence[StageParts], lost: Collection[str], usable: Sequence[
 
 def take_over(stages: Sequence[StageParts], lost: Collection[str], heir: str) -> tuple[StageParts, ...]:
     """Return the stages with those of lost devices on ``heir``; neighbours on one device are joined."""
-    joined: list[StageParts] = []
-    for spec in stages:
-        device = heir if spec.device in lost else spec.device
-        if joined and joined[-1].device == device:
-            joined[-1] = structs.replace(joined[-1], last_part=spec.last_part)
-        else:
-            joined.append(structs.replace(spec, device=device))
-    return tuple(joined)
+    return joined(
+        [structs.replace(spec, device=heir, streamed=()) if spec.device in lost else spec for spec in stages]
+    )

@@ -29,6 +29,8 @@ class StageParts(msgspec.Struct, frozen=True):
     device: str
     first_part: int
     last_part: int
+    streamed: tuple[int, ...] = ()
+    """Parts whose weights stay in main memory, ascending (`Program.streamed`)."""
 
 
 def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
@@ -49,8 +51,27 @@ def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
         reached = last
     if reached < len(plan.parts):
         raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, len(plan.parts))}")
-    pairs = zip(load.stages, ranges, strict=True)
-    return tuple(StageParts(spec.device, first, last) for spec, (first, last) in pairs)
+    stages = [
+        StageParts(spec.device, first, last, _layer_parts(plan, first, last) if spec.streamed else ())
+        for spec, (first, last) in zip(load.stages, ranges, strict=True)
+    ]
+    return joined(stages) if any(stage.streamed for stage in stages) else tuple(stages)
+
+
+def _layer_parts(plan: ModelPlan, first: int, last: int) -> tuple[int, ...]:
+    return tuple(part for part in range(first, last) if plan.parts[part].layer is not None)
+
+
+def joined(stages: Sequence[StageParts]) -> tuple[StageParts, ...]:
+    """Return the stages with neighbours on one device as one stage."""
+    found: list[StageParts] = []
+    for stage in stages:
+        if found and found[-1].device == stage.device:
+            streamed = found[-1].streamed + stage.streamed
+            found[-1] = msgspec.structs.replace(found[-1], last_part=stage.last_part, streamed=streamed)
+        else:
+            found.append(stage)
+    return tuple(found)
 
 
 def first_gpu_part(plan: ModelPlan, gpu_layers: int) -> int:
@@ -138,6 +159,7 @@ def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts
         patterns=info.patterns,
         activations=arithmetic.activations,
         precision=arithmetic.precision,
+        streamed=spec.streamed,
     )
 
 

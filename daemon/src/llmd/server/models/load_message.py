@@ -8,7 +8,7 @@ from pathlib import Path
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig, Settings
-from llmd.config.schema import AS_STORED, BUDGET, STAGE
+from llmd.config.schema import AS_STORED, BUDGET, STAGE, STREAMED
 from llmd.config.values import parse_bytes
 
 
@@ -71,7 +71,7 @@ def _budget(part: str, text: str) -> tuple[str, int]:
 
 
 def parse_split(text: str) -> tuple[StageSpec, ...]:
-    """Parse stages such as ``embed-3=cpu,4-7=reference`` (`StageSpec`); a range includes its last part.
+    """Parse stages such as ``embed-3=cpu,4-7=cuda:0/stream`` (`StageSpec`); a range includes its last part.
 
     Raises:
         ConfigError: the text is malformed. The engine checks whether the parts fit the model.
@@ -86,4 +86,5 @@ def _stage(part: str, text: str) -> StageSpec:
             f"--split {text!r}: {part!r} is not a stage",
             hint="write stages as 0-3=cpu,4-7=reference or embed=cpu,0-7=reference,head=cpu",
         )
-    return StageSpec(match[3], match[1], match[2] or match[1])
+    device = match[3].removesuffix(STREAMED)
+    return StageSpec(device, match[1], match[2] or match[1], streamed=device != match[3])

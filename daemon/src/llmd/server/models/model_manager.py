@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY, DeviceInfo
+from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import LlmdError, MemoryBudgetError
 from llmd.api.messages import Load
 from llmd.engine.placement.candidates import Room
@@ -190,10 +190,8 @@ class ModelManager:
         )
         pinned = [sizes for other, sizes in others.items() if other.leases.pinned]
 
-        def room(device: DeviceInfo) -> int:
-            if device.memory_id == HOST_MEMORY:
-                return host_bytes
-            return device.memory_bytes - _total(pinned, device.memory_id)
+        def room(memory_id: str, memory_bytes: int) -> int:
+            return host_bytes if memory_id == HOST_MEMORY else memory_bytes - _total(pinned, memory_id)
 
         return room
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import LlmdError
 from llmd.api.messages import Loaded, Loading
 from llmd.chat.model_text import ModelText
@@ -109,6 +110,8 @@ class ServedModel:
         sizes: defaultdict[str, int] = defaultdict(int)
         for stage in self.loaded.stages if self.loaded else ():
             sizes[stage.memory_id] += stage.size_bytes
+            if stage.streamed_bytes:
+                sizes[HOST_MEMORY] += stage.streamed_bytes
         return dict(sizes)
 
     @property

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from llmd.models.lowering import lower
+from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes, streamed_bytes
+from llmd.models.weight_formats import weight_bytes
+from llmd.testing.plans import TinyModel
+
+PLAN = TinyModel().plan()
+
+
+def sizes(*streamed: int) -> tuple[int, int, int]:
+    """Return bytes of resident weights, of streamed weights, and of buffers."""
+    program = lower(PLAN, 0, len(PLAN.parts), format_of=lambda _kind, _ref: "f32", streamed=streamed)
+    return resident_bytes(program), streamed_bytes(program), stream_buffer_bytes(program)
+
+
+def part_bytes(part: int) -> int:
+    program = lower(PLAN, part, part + 1, format_of=lambda _kind, _ref: "f32")
+    return sum(map(weight_bytes, program.weights))
+
+
+def test_streamed_weights_leave_the_device_but_for_two_parts() -> None:
+    whole, nothing, no_buffers = sizes()
+    assert (nothing, no_buffers) == (0, 0)
+    mixer, ffn = part_bytes(1), part_bytes(2)
+    assert sizes(1, 2, 3) == (whole - 2 * mixer - ffn, 2 * mixer + ffn, 2 * max(mixer, ffn))
+
+
+def test_a_single_streamed_part_has_one_buffer() -> None:
+    whole, _, _ = sizes()
+    assert sizes(2) == (whole - part_bytes(2), part_bytes(2), part_bytes(2))
