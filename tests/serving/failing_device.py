@@ -35,6 +35,8 @@ class FailingDevice:
         self.has_room = has_room
         self.shares = True
         """Whether it has room for weights next to earlier ones, which it shares."""
+        self.room: Callable[[], int] = self._whole.free_bytes
+        """Returns the bytes that are free."""
         self.num_open = 0
         """Weights and stages that are not closed."""
         self.is_lost = False
@@ -58,7 +60,7 @@ class FailingDevice:
         return self._whole.read_rate(budget_s)
 
     def free_bytes(self) -> int:
-        return self._whole.free_bytes()
+        return self.room()
 
     def load(
         self,

@@ -45,8 +45,12 @@ def mixed_requests() -> list[Submit]:
     return [_with(one, request_id=number) for number, one in enumerate(mixed)]
 
 
-def answers(core: EngineCore, recover: Callable[[DeviceError], tuple[Failed, ...]] | None = None) -> Answers:
-    """Run all streams; ``recover`` is called when a step fails."""
+def answers(
+    core: EngineCore,
+    recover: Callable[[DeviceError], tuple[Failed, ...]] | None = None,
+    after_step: Callable[[], None] = lambda: None,
+) -> Answers:
+    """Run all streams; ``recover`` is called when a step fails, ``after_step`` after each other step."""
     core.set_vocabulary(VOCABULARY)
     for request in mixed_requests():
         core.submit(request)
@@ -66,6 +70,7 @@ def answers(core: EngineCore, recover: Callable[[DeviceError], tuple[Failed, ...
                 found[beams.request_id].append(beams)
             for failed in output.failed:
                 found[failed.request_id or 0].append(failed)
+            after_step()
     return found
 
 

@@ -30,6 +30,7 @@ from llmd.engine.placement.building import build_stages
 from llmd.engine.placement.candidates import MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_use import MemoryUse
+from llmd.engine.placement.memory_watch import MemoryWatch
 from llmd.engine.placement.placement import PlacedStage, Placement
 from llmd.engine.placement.placer import Have, Placer
 from llmd.engine.placement.replanning import stages_after_loss
@@ -59,6 +60,7 @@ class LoadedModel(msgspec.Struct):
     resources: ExitStack
     """Closes everything that the model uses."""
     placer: Placer
+    watch: MemoryWatch
     spool: KVSpool | None = None
     epoch: int = 0
     """How often the model was placed again."""
@@ -88,8 +90,19 @@ class LoadedModel(msgspec.Struct):
         Raises:
             LlmdError: no other placement is possible. All requests are lost.
         """
-        placement = self.placer.recover(error)
+        return self._go_on(self.placer.recover(error))
+
+    def relieve(self) -> tuple[Replanned, tuple[Failed, ...]] | None:
+        """If other programs have filled a memory, place the model so that it takes less; else return None.
+
+        Returns and raises like `recover`.
+        """
+        memory_id = self.watch.full_memory()
+        return None if memory_id is None else self._go_on(self.placer.relieve(memory_id))
+
+    def _go_on(self, placement: Placement) -> tuple[Replanned, tuple[Failed, ...]]:
         failed = _rebuild(self.runner, placement)
+        self.watch.begin()
         self.loaded = _with_notices(placement.loaded, self.placer)
         self.spool = None
         self.epoch += 1
@@ -139,7 +152,8 @@ def load_model(
         loaded = msgspec.structs.replace(
             _with_notices(placement.loaded, placer), load_s=time.perf_counter() - began
         )
-        return LoadedModel(runner, loaded, stack.pop_all(), placer, spool)
+        watch = MemoryWatch(placer.memory_states)
+        return LoadedModel(runner, loaded, stack.pop_all(), placer, watch, spool)
 
 
 def _with_notices(loaded: Loaded, placer: Placer) -> Loaded:

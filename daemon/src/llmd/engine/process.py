@@ -8,15 +8,26 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import cast
 
 import msgspec
 
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, RequestError
-from llmd.api.messages import Cancel, EmbedText, FromFront, Load, Loading, PackedVocabulary, Shutdown, Submit
+from llmd.api.messages import (
+    Cancel,
+    EmbedText,
+    FromFront,
+    Load,
+    Loading,
+    PackedVocabulary,
+    Replanned,
+    Shutdown,
+    Submit,
+)
 from llmd.api.out_of_memory import memory_errors
 from llmd.api.reports import GetBlocks, GetReport
-from llmd.api.results import Embedded, Output
+from llmd.api.results import Embedded, Failed, Output
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
 from llmd.engine.failures import failure
@@ -92,28 +103,32 @@ def _run(channel: Channel[FromFront], model: LoadedModel) -> Shutdown | None:
             try:
                 output = core.step()
             except (DeviceLostError, DeviceMemoryError) as error:
-                if not _recover(channel, model, error):
+                if not _place_again(channel, partial(model.recover, error)):
                     return None
                 continue
             if _has_news(output):
                 channel.send(output)
+            if not _place_again(channel, model.relieve):
+                return None
 
 
 def _has_news(output: Output | Embedded) -> bool:
     return any(value not in ((), None) for value in msgspec.structs.astuple(output))
 
 
-def _recover(
-    channel: Channel[FromFront], model: LoadedModel, error: DeviceLostError | DeviceMemoryError
+def _place_again(
+    channel: Channel[FromFront], place: Callable[[], tuple[Replanned, tuple[Failed, ...]] | None]
 ) -> bool:
-    """Place the model again; return False if that is impossible, which ends all requests."""
+    """Place the model again, if needed; return False if that is impossible, which ends all requests."""
     try:
-        replanned, failed = model.recover(error)
+        placed = place()
     except LlmdError as refusal:
         channel.send(failure(None, refusal))
         return False
-    for message in (replanned, *failed):
-        channel.send(message)
+    if placed:
+        replanned, failed = placed
+        for message in (replanned, *failed):
+            channel.send(message)
     return True
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from llmd.api.device import DeviceProfile
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, LlmdError
@@ -164,6 +165,72 @@ def test_weights_that_do_not_fit_with_the_earlier_ones_are_loaded_without_them(m
     model.recover(DeviceLostError("gone", devices=("b",)))
     assert a.taken == [0, 0]
     assert placed(model) == [("a", "layers 0-1")]
+
+
+def full_device(name: str, memory_id: str, memory_bytes: int = 1 << 30) -> FailingDevice:
+    """A device with a memory of its own, all of it free."""
+    device = FailingDevice(name)
+    device.info = structs.replace(device.info, memory_id=memory_id, memory_bytes=memory_bytes)
+    device.room = lambda: memory_bytes
+    return device
+
+
+def with_pressure(model: LoadedModel, device: FailingDevice, room: int, after: int = 1 << 28) -> Answers:
+    """Run all streams. After some steps, ``room`` bytes of the device's memory are free, ``after`` bytes once
+    the stage is closed.
+    """
+    both = device.num_open
+    steps = 0
+
+    def step_done() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 5:
+            device.room = lambda: room if device.num_open == both else after
+            model.watch._next_s = 0.0
+        model.relieve()
+
+    return answers(model.core, after_step=step_done)
+
+
+def test_a_model_moves_out_of_a_memory_that_others_fill(make: MakeModel, undisturbed: Answers) -> None:
+    a, b = full_device("a", "card-a"), full_device("b", "card-b")
+    model = make(a, b, known={"a": QUICK, "b": SLOW}, stages=())
+    assert placed(model) == [("a", "layers 0-1")]
+    assert with_pressure(model, a, 1000, 1 << 26) == undisturbed
+    assert placed(model) == [("b", "layers 0-1")]
+    (notice,) = [one for one in model.loaded.notices if "filled" in one]
+    assert notice == "other programs filled the memory of a device: the model runs on b now"
+
+
+def test_without_another_device_the_cache_gets_smaller(make: MakeModel, undisturbed: Answers) -> None:
+    a = full_device("a", "card-a", 1 << 24)
+    model = make(a, kv_memory=1 << 22)
+    before = model.loaded.stages[0]
+    most = before.weight_bytes + before.step_bytes + before.kv_bytes // 2
+    reserve = round(0.12 * (1 << 24))
+    assert with_pressure(model, a, 1000, most - before.weight_bytes + reserve) == undisturbed
+    (stage,) = model.loaded.stages
+    assert 0.8 * most < stage.size_bytes <= most
+    assert "filled" in model.loaded.notices[-1]
+
+
+def test_if_not_even_the_weights_are_left_room_the_cache_is_halved(
+    make: MakeModel, undisturbed: Answers
+) -> None:
+    a = full_device("a", "card-a", 1 << 24)
+    model = make(a, kv_memory=1 << 22)
+    before = model.loaded.stages[0].kv_bytes
+    assert with_pressure(model, a, 1000, 1 << 21) == undisturbed
+    assert model.loaded.stages[0].kv_bytes == before // 2
+    assert "KV pool was reduced" in model.loaded.notices[-1]
+
+
+def test_a_model_stays_while_there_is_room(make: MakeModel, undisturbed: Answers) -> None:
+    a = full_device("a", "card-a")
+    model = make(a)
+    assert with_pressure(model, a, 1 << 28) == undisturbed
+    assert model.epoch == 0
 
 
 @pytest.mark.parametrize("others", [(), (("c", False),)], ids=["none is left", "nothing fits"])

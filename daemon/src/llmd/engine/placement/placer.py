@@ -10,11 +10,13 @@ from contextlib import ExitStack
 import msgspec
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import Device, LoadedWeights
+from llmd.api.device import HOST_MEMORY, Device, LoadedWeights
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.machine import total_bytes
 from llmd.api.messages import Load
 from llmd.api.out_of_memory import memory_errors
 from llmd.engine.placement.memory_use import least_by_memory
+from llmd.engine.placement.memory_watch import WARN_SHARE, MemoryState
 from llmd.engine.placement.placement import PlacedStage, Placement
 from llmd.engine.placement.stages import StageParts
 
@@ -92,6 +94,45 @@ class Placer:
         self._stages.close()
         return self._shrink(error) if isinstance(error, DeviceMemoryError) else self._move(error)
 
+    def relieve(self, memory_id: str) -> Placement:
+        """Return another placement, which leaves more of a memory to others; the earlier one is closed.
+
+        Parts move to other devices or are streamed, as a plan says; without one, the KV pool gets smaller.
+
+        Raises:
+            LlmdError: no other placement is possible; the message has the reasons.
+        """
+        size = self.memory_states()[memory_id].total_bytes
+        self._stages.close()
+        free = self._free_bytes()
+        most = free[memory_id] = max(0, free[memory_id] - round((1.0 - WARN_SHARE) * size))
+        before = self._load
+        owners = [name for name, one in self._devices.items() if one.info.memory_id == memory_id]
+        self._load = before.within(dict.fromkeys(owners, most))
+        for specs in self._replan(self._specs, (), free):
+            names = " and ".join(dict.fromkeys(spec.device for spec in specs))
+            log.warning("memory_full", extra={"memory": memory_id, "moves_to": names})
+            self.notices.append(
+                f"other programs filled the memory of a device: the model runs on {names} now"
+            )
+            try:
+                return self._build(self._placed) if specs == self._specs else self._place(self._opened(specs))
+            except DeviceLostError as error:
+                return self._move(error)
+            except LlmdError as refusal:
+                log.warning("placement_failed", extra={"reason": str(refusal)})
+                self.notices.pop()
+        self._load = before
+        return self._with_half_a_pool("other programs filled the memory of a device")
+
+    def memory_states(self) -> dict[str, MemoryState]:
+        """Return the memories of the open devices."""
+        free = least_by_memory((one.info.memory_id, one.free_bytes()) for one in self._devices.values())
+        sizes = {one.info.memory_id: one.info.memory_bytes for one in self._devices.values()}
+        if HOST_MEMORY in sizes:
+            sizes[HOST_MEMORY] = total_bytes()
+        return {name: MemoryState(num_bytes, sizes[name]) for name, num_bytes in free.items()}
+
     def close(self) -> None:
         """Close stages, weights and devices."""
         self._stages.close()
@@ -139,11 +180,12 @@ class Placer:
         if self._halvings == MAX_HALVINGS:
             raise error
         self._halvings += 1
+        return self._with_half_a_pool("a device ran out of memory")
+
+    def _with_half_a_pool(self, why: str) -> Placement:
         kv_memory = self._budget_bytes // 2
         self._load = msgspec.structs.replace(self._load, kv_memory=kv_memory)
-        self.notices.append(
-            f"a device ran out of memory, so the KV pool was reduced to {format_bytes(kv_memory)}"
-        )
+        self.notices.append(f"{why}, so the KV pool was reduced to {format_bytes(kv_memory)}")
         try:
             return self._build(self._placed)
         except DeviceLostError as lost:
