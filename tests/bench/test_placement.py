@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import placement
+from bench.placement import Round, page, rounds
+from bench.quiet import QuietRounds
+from bench.shapes import SHAPES
+from llmd.api.device import DeviceProfile
+from tests.bench.watches import Watch
+from tests.serving.model import write_model
+
+RATES = DeviceProfile(
+    read_bytes_per_s=2e10,
+    decode_bytes_per_s={"f16": 1e10, "q8": 1e10},
+    prefill_flops_per_s={"f16": {16: 1e11}, "q8": {16: 1e11}},
+    kv_bytes_per_s=1e10,
+    attention_flops_per_s=1e11,
+    step_s=1e-4,
+    part_s=1e-5,
+    copy_bytes_per_s=1e9,
+)
+
+
+def test_predicted_and_measured_times_are_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "full_profile", lambda _device, _budget_s: RATES)
+    directory = write_model(tmp_path / "m", context_len=1024)
+    (found,) = rounds(directory, "q8", QuietRounds(Watch), 1)
+    assert found.prompt > 0
+    assert found.answer > 0
+    assert found.profile_s >= 0
+
+
+def test_the_page_has_a_row_for_each_format() -> None:
+    found = {"bf16": [Round(0.9, 1.1, 3.0), Round(1.0, 1.2, 3.1), Round(1.3, 0.9, 9.0)]}
+    text = page(SHAPES["llama-1b"].with_layers(4), found, QuietRounds(Watch))
+    assert "| bf16 | 1.00 (0.90 to 1.30) | 1.10 (0.90 to 1.20) | 3.1 s |" in text
