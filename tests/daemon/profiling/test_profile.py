@@ -15,9 +15,9 @@ from tests.daemon.profiling.simulated import Clock, device_at
 
 FAST = DeviceProfile(
     read_bytes_per_s=1e9,
-    decode_bytes_per_s={"f16": 9e8, "q8": 8e8, "q4": 7e8},
+    decode_bytes_per_s={"bf16": 9e8, "q8": 8e8, "q4": 7e8},
     prefill_flops_per_s={
-        "f16": {16: 1.4e10, 128: 5e10, 512: 6e10},
+        "bf16": {16: 1.4e10, 128: 5e10, 512: 6e10},
         "q8": {16: 2e10, 128: 7e10, 512: 8e10},
         "q4": {16: 3e10, 128: 8e10, 512: 9e10},
     },
@@ -96,7 +96,7 @@ def test_all_memory_is_free_again(clock: Clock) -> None:
 def test_real_steps_are_timed() -> None:
     """The reference is slow, and each of its rates is found by the clock of this machine."""
     found = full_profile(ReferenceDevice(), 0.0)
-    assert found.decode_bytes_per_s.keys() == {"f16", "q8", "q4"}
+    assert found.decode_bytes_per_s.keys() == {"bf16", "q8", "q4"}
     assert min(found.decode_bytes_per_s.values()) > 0
     assert min(found.kv_bytes_per_s, found.attention_flops_per_s, found.copy_bytes_per_s) > 0
     assert found.fastest_prefill > 0

@@ -205,4 +205,5 @@ def _net(seconds: float, fixed_s: float) -> float:
 
 
 def _plain(device: Device) -> Format:
-    return nearest_format("f16", device.info.formats)
+    """Return the format of models whose weights are not quantised."""
+    return nearest_format("bf16", device.info.formats)

@@ -49,7 +49,7 @@ class TimedModel:
             LlmdError: the device failed, or has no memory for it.
         """
         info = device.info
-        plain = nearest_format("f16", info.formats)
+        plain = nearest_format("bf16", info.formats)
         arithmetic = chosen_arithmetic(info, None)
         self.matrices: set[str] = set()
         """Names of the tensors in the format."""
