@@ -68,6 +68,10 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """Steps without prefill."""
     decode_kv_bytes: int = 0
     """Bytes of keys and values that these steps have read."""
+    single_steps: int = 0
+    """Those of them with a single row."""
+    single_s: float = 0.0
+    """Seconds in steps with a single row."""
     step_s: float | None = None
     """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
     processor time, but not more than the clock shows. None: no step has ended yet."""

@@ -288,6 +288,8 @@ class EngineCore:
             kv_blocks_total=total,
             decode_steps=counters.decode_steps,
             decode_kv_bytes=counters.decode_kv_bytes,
+            single_steps=counters.single_steps,
+            single_s=counters.single_s,
             step_s=self._pipeline.computing_s(self._limits.max_rows),
             sequences=states,
         )

@@ -21,6 +21,8 @@ class Counters(msgspec.Struct):
     decode_s: float = 0.0
     decode_steps: int = 0
     decode_kv_bytes: int = 0
+    single_steps: int = 0
+    single_s: float = 0.0
     last_done: float = msgspec.field(default_factory=time.perf_counter)
     """When the last step ended, or the last idle time."""
 
@@ -39,7 +41,11 @@ class Counters(msgspec.Struct):
             self.steps += 1
             self.decode_steps += 1
             self.decode_kv_bytes += reads.of_rows([chunk.start + chunk.count for chunk in plan.chunks])
-            self.decode_s += self._passed()
+            passed_s = self._passed()
+            self.decode_s += passed_s
+            if sum(chunk.count for chunk in plan.chunks) == 1:
+                self.single_steps += 1
+                self.single_s += passed_s
 
     def count_prefill(self, num_tokens: int) -> None:
         """Count a step that computed ``num_tokens`` prompt tokens."""

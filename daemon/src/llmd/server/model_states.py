@@ -89,7 +89,7 @@ class ModelStates:
             error=str(model.error) if model.error else "",
             loaded=model.loaded,
             slots=supervisor.slots,
-            chosen_device=supervisor.chosen_device,
+            chosen_device=bool(supervisor.asked.stages) or supervisor.asked.device != "auto",
             waits_for=leases.waits_for,
             waiting=_waiting(requests),
             oldest_wait_s=_oldest_wait_s(requests, self._clock()),

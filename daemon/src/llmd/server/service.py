@@ -19,6 +19,7 @@ from llmd.server.snapshots import Snapshots
 from llmd.server.telemetry.device_facts import DeviceFacts, Known
 from llmd.server.telemetry.feed import Feed
 from llmd.server.telemetry.metrics import Metrics
+from llmd.server.telemetry.predictions import Predictions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Service:
         self.states = ModelStates(metrics, lambda: models.served, self.device_facts)
         self.snapshots = Snapshots(version, metrics, self.states)
         self.measured = measured
+        self.predictions = Predictions(measured)
         self.logs = logs
         self._plugins = plugins
         self._threads = threads

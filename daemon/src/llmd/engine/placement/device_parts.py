@@ -72,6 +72,15 @@ class DeviceParts:
             for part, program in enumerate(self._programs)
         ]
 
+    @property
+    def step_s(self) -> float:
+        """Fixed seconds of each step of a stage."""
+        return self._profile.step_s
+
+    def token_seconds(self, part: int, length: int) -> float:
+        """Return what a part takes for one token of a sequence of ``length`` tokens."""
+        return self._step_seconds(part, Rows(1, 1, length))
+
     def stage(self, request: Request) -> Cost:
         """Return the cost of a stage: its step buffers, and the fixed time of each step."""
         steps = len(list(request.prompt_steps(self._load.chunk_len))) + request.answer_len

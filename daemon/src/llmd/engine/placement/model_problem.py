@@ -87,6 +87,19 @@ class ModelOnDevices:
             ]
         )
 
+    def token_seconds(self, devices: Sequence[int]) -> tuple[float, ...]:
+        """Return what each stage of a choice takes for a token in the middle of the answer of a request."""
+        request = request_for(self._model)
+        length = request.prompt_len + request.answer_len // 2
+        return tuple(
+            self._devices[devices[stage.first_part]].step_s
+            + sum(
+                self._devices[devices[part]].token_seconds(part, length)
+                for part in range(stage.first_part, stage.last_part)
+            )
+            for stage in self.stages(devices)
+        )
+
     def streams(self, device: int) -> bool:
         """Whether a device of the problem has streamed weights."""
         return device >= self._num_resident

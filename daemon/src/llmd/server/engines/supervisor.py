@@ -87,6 +87,8 @@ class Supervisor:
         self.progress: Loading | None = None
         self.last_end = ""
         self.load_sent = asyncio.Event()
+        self.asked = load
+        """What the user has set."""
         self._load = load
         self.buffer_tokens = buffer_tokens
         self._engines = engines
@@ -126,14 +128,9 @@ class Supervisor:
         return self._load.slots
 
     @property
-    def chosen_device(self) -> bool:
-        """Whether the user has chosen the devices."""
-        return self.is_split or self._load.device != "auto"
-
-    @property
-    def is_split(self) -> bool:
-        """Whether the user has divided the model among devices."""
-        return bool(self._load.stages)
+    def load(self) -> Load:
+        """What engines are sent: with the devices that were chosen, once the model was admitted."""
+        return self._load
 
     @property
     def lost_devices(self) -> tuple[str, ...]:

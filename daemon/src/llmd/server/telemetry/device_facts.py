@@ -23,6 +23,8 @@ class DeviceFacts(Struct, frozen=True):
 
     read_bytes_per_s: Mapping[str, float] = {}
     """Measured bandwidth of memory."""
+    are_measured: bool = False
+    """Whether the rates of all usable devices are known."""
     unusable: Mapping[str, str] = {}
     """Why it cannot be used."""
     uses_threads: frozenset[str] = frozenset()
@@ -38,6 +40,7 @@ class DeviceFacts(Struct, frozen=True):
         unusable.pop(SLOW_BACKEND, None)
         return cls(
             {name: profile.read_bytes_per_s for name, profile in profiles.items() if profile},
+            all(profiles.values()),
             unusable,
             frozenset(device.info.name for device in devices if device.info.uses_threads),
         )

@@ -8,10 +8,12 @@ from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceProfile
 from llmd.api.messages import StageReport
 from llmd.engine.composition import make_host
 from llmd.host import benchmarks
+from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.devices import DeviceState
 from llmd.host.names import PluginName
 from llmd.server.dialects.native.devices import memory_rows
+from tests.daemon.engine.placement.tiny_candidates import QUICK
 from tests.plugin_sites import Site
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
@@ -93,8 +95,24 @@ def test_plan_tells_which_layers_lie_where_and_why(daemon: RunningDaemon) -> Non
     assert (stage["device"], stage["parts"]) == ("reference", "layers 0-1")
     assert stage["reason"] == "the setting device names it"
     assert stage["weight_bytes"] > stage["read_bytes"] > 0
+    assert stage["predicted_ms"] is None, "the device was not measured"
+    assert stage["measured_ms"] > 0
     assert stage["kv_bytes"] > 0
     assert model["map"] == [[part, "reference"] for part in ("embed", "0", "1", "head")]
+
+
+def test_plan_has_predicted_times_of_measured_devices(
+    tmp_path: Path, probes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Benchmarks, "known", lambda _self, _device: QUICK)
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL)
+    with running_daemon(directories, split="embed-0=reference,1-head=cpu", device="auto") as daemon:
+        (model,) = send(daemon, "GET", "/llmd/plan").json["models"]
+        again = send(daemon, "GET", "/llmd/plan").json["models"]
+    assert all(stage["predicted_ms"] > 0 for stage in model["stages"])
+    assert [stage["measured_ms"] for stage in model["stages"]] == [None, None]
+    assert again == [model]
 
 
 def test_plan_of_a_split_model_has_a_device_for_each_part(tmp_path: Path, probes: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from aiohttp import web
 from llmd.api.device import HOST_MEMORY, DeviceProfile
 from llmd.api.machine import available_bytes, total_bytes
 from llmd.api.messages import StageReport
+from llmd.api.reports import Report
 from llmd.host.devices import DeviceState, FailedBackend
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
@@ -42,8 +44,14 @@ async def devices(_request: web.Request, service: Service) -> web.Response:
 async def plan(_request: web.Request, service: Service) -> web.Response:
     """Return which parts of each loaded model are on which device, why, and the memory that they take."""
     facts = await service.device_facts()
-    models = [_plan_row(model, facts) for model in service.models.served if model.loaded is not None]
-    return reply({"models": models})
+    models = [model for model in service.models.served if model.loaded is not None]
+    predicted = await service.ask_host(lambda host: [_predicted(service, host, model) for model in models])
+    reports = await asyncio.gather(*(model.supervisor.report() for model in models))
+    rows = [
+        _plan_row(model, facts, seconds, report)
+        for model, seconds, report in zip(models, predicted, reports, strict=True)
+    ]
+    return reply({"models": rows})
 
 
 def device_rows(states: Iterable[DeviceState], known: Known) -> list[dict[str, Any]]:
@@ -118,17 +126,37 @@ def _rates(profile: DeviceProfile | None) -> dict[str, Any]:
     }
 
 
-def _plan_row(model: ServedModel, facts: DeviceFacts) -> dict[str, Any]:
+def _predicted(service: Service, host: PluginHost, model: ServedModel) -> tuple[float, ...]:
     stages = model.loaded.stages if model.loaded else ()
-    supervisor = model.supervisor
+    return service.predictions.of(host, model.supervisor.load, stages)
+
+
+def _plan_row(
+    model: ServedModel, facts: DeviceFacts, predicted_s: Sequence[float], report: Report | None
+) -> dict[str, Any]:
+    """Return where a model is. Milliseconds are those of steps with a single sequence."""
+    stages = model.loaded.stages if model.loaded else ()
+    known: list[float | None] = [1e3 * seconds for seconds in predicted_s]
+    predicted = known or [None] * len(stages)
+    single = report is not None and report.single_steps and len(stages) == 1
+    measured = 1e3 * report.single_s / report.single_steps if report and single else None
     reason = why_device(
-        is_split=supervisor.is_split,
-        is_chosen=supervisor.chosen_device,
-        lost=supervisor.lost_devices,
+        model.supervisor.asked,
+        is_divided=len({stage.device for stage in stages}) > 1,
+        is_measured=facts.are_measured,
+        lost=model.supervisor.lost_devices,
         unusable=facts.unusable,
     )
     return {
         "name": model.name,
-        "stages": [{**msgspec.to_builtins(stage), "reason": reason} for stage in stages],
+        "stages": [
+            {
+                **msgspec.to_builtins(stage),
+                "reason": reason,
+                "predicted_ms": predicted_ms,
+                "measured_ms": measured,
+            }
+            for stage, predicted_ms in zip(stages, predicted, strict=True)
+        ],
         "map": [[name, stage.device] for stage in stages for name in stage.part_names],
     }
