@@ -19,7 +19,7 @@ PIP = ROOT / ".tools" / "bin" / "pip"
 UV = ROOT / ".tools" / "bin" / "uv"
 UV_CACHE = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv")
 """Outside of the environments, so that a wheel is unpacked once."""
-OURS = ("llmd-daemon", "llmd-backend-cpu", "llmd-transport", "llmd-tui")
+OURS = ("llmd-daemon", "llmd-backend-cpu", "llmd-backend-cuda", "llmd-transport", "llmd-tui")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def new_environment(tmp_path_factory: pytest.TempPathFactory, wheelhouse: Path) 
 
 @pytest.fixture(scope="session")
 def installed(new_environment: EnvironmentFactory) -> Environment:
-    """All our distributions; tests must not change it."""
+    """The distributions that ``make setup`` installs; tests must not change it."""
     return new_environment("llmd-daemon", "llmd-backend-cpu", "llmd-transport", "llmd-tui")
 
 

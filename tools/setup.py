@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools.samples import JSON_SCHEMA_SUITE, LLAMA_CPP, Samples
 from tools.stamps import Stamps, one_at_a_time
-from tools.wheelhouse import DISTRIBUTIONS, Wheelhouse
+from tools.wheelhouse import DISTRIBUTIONS, SET_UP, Wheelhouse
 
 UV = "uv==0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +79,7 @@ def compile_sources() -> bool:
     A user who cannot write next to the sources (another user, a read-only container) would compile them at
     each start. Returns whether any was compiled.
     """
-    sources = [ROOT / name / "src" for name in DISTRIBUTIONS]
+    sources = [ROOT / name / "src" for name in SET_UP]
     return Stamps(ENVIRONMENT).run("bytecode", sources, functools.partial(compile_below, sources))
 
 
@@ -125,11 +125,11 @@ def install_packages(folder: Path) -> None:
 
 def locked() -> list[Path]:
     """Return the files that determine which distributions are installed."""
-    return [ROOT / "uv.lock", *(ROOT / name / "pyproject.toml" for name in DISTRIBUTIONS)]
+    return [ROOT / "uv.lock", *(ROOT / name / "pyproject.toml" for name in SET_UP)]
 
 
 def has_own_distributions() -> bool:
-    """Whether every distribution of this workspace is installed in ``.venv``."""
+    """Whether every distribution that setup installs is in ``.venv``."""
     projects = [path for path in locked() if path.name == "pyproject.toml"]
     names = [tomllib.loads(path.read_text())["project"]["name"].replace("-", "_") for path in projects]
     return all(any(ENVIRONMENT.glob(f"lib/python*/site-packages/{name}-*.dist-info")) for name in names)

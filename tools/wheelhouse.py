@@ -10,7 +10,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-DISTRIBUTIONS = ("daemon", "plugins/backend_cpu", "plugins/transport", "tui")
+SET_UP = ("daemon", "plugins/backend_cpu", "plugins/transport", "tui")
+"""Folders of the distributions that ``make setup`` installs."""
+
+DISTRIBUTIONS = (*SET_UP, "plugins/backend_cuda")
+"""Those that have a wheel here and in a release. The CUDA backend is for machines with a card."""
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,15 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "~/llmd-env/bin/pip install --no-index --find-links wheelhouse"
         " llmd-daemon llmd-backend-cpu llmd-tui": WHEELS,
         "~/llmd-env/bin/llmd --version": WHEELS,
+        **dict.fromkeys(
+            [
+                '~/llmd-env/bin/pip install --find-links wheelhouse "llmd-backend-cuda[cuda12]"',
+                "~/llmd-env/bin/llmd devices",
+                "~/llmd-env/bin/llmd check cuda:0",
+                'PIP_FIND_LINKS="$PWD/wheelhouse" llmd plugins install "llmd-backend-cuda[cuda12]"',
+            ],
+            "needs a card and downloads CuPy; tests/packaging/test_backend_cuda.py installs the wheel",
+        ),
         **dict.fromkeys(["llmd service install", "llmd service status", "llmd service uninstall"], SERVICE),
     },
     "how-to/embed-and-rank.md": {

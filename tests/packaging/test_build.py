@@ -29,6 +29,7 @@ def sources(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         ("daemon", "llmd_daemon"),
         # Set-up has just compiled the same sources, though not in isolation.
         pytest.param("plugins/backend_cpu", "llmd_backend_cpu", marks=[pytest.mark.exhaustive, COMPILES]),
+        ("plugins/backend_cuda", "llmd_backend_cuda"),
         ("plugins/transport", "llmd_transport"),
     ],
     indirect=["sources"],

@@ -13,6 +13,8 @@ import pytest
 
 pytestmark = pytest.mark.packaging
 
+ROOT = Path(__file__).parents[2]
+
 NUMPY_C_API = b"_ARRAY_API"
 """The capsule through which every extension reaches NumPy's C API."""
 
@@ -36,7 +38,7 @@ def extension_in(wheel: Path) -> tuple[str, bytes]:
         return name, archive.read(name)
 
 
-@pytest.mark.parametrize("package", ["llmd_daemon", "llmd_transport", "llmd_tui"])
+@pytest.mark.parametrize("package", ["llmd_daemon", "llmd_backend_cuda", "llmd_transport", "llmd_tui"])
 def test_pure_wheels_serve_every_python(wheelhouse: Path, package: str) -> None:
     assert wheel_of(wheelhouse, package).stem.endswith("-py3-none-any")
 
@@ -64,7 +66,10 @@ def test_extensions_that_use_the_c_api_of_numpy_would_be_noticed() -> None:
 
 @pytest.mark.parametrize(
     ("distribution", "package"),
-    [("llmd_daemon", "llmd"), ("llmd_backend_cpu",) * 2, ("llmd_transport",) * 2, ("llmd_tui",) * 2],
+    [
+        ("llmd_daemon", "llmd"),
+        *((name, name) for name in ("llmd_backend_cpu", "llmd_backend_cuda", "llmd_transport", "llmd_tui")),
+    ],
 )
 def test_wheels_carry_types_and_licence(wheelhouse: Path, distribution: str, package: str) -> None:
     names = names_in(wheel_of(wheelhouse, distribution))
@@ -72,11 +77,24 @@ def test_wheels_carry_types_and_licence(wheelhouse: Path, distribution: str, pac
     assert f"{distribution}.dist-info/licenses/LICENSE" in names
 
 
+def test_the_cuda_backend_carries_its_kernels(wheelhouse: Path) -> None:
+    # They are compiled where they run.
+    kernels = (ROOT / "plugins/backend_cuda/src/llmd_backend_cuda/kernels").iterdir()
+    expected = {
+        f"llmd_backend_cuda/kernels/{path.name}" for path in kernels if path.suffix in {".cu", ".cuh"}
+    }
+    assert "llmd_backend_cuda/kernels/gemv.cu" in expected
+    assert expected <= names_in(wheel_of(wheelhouse, "llmd_backend_cuda"))
+
+
 def test_extension_carries_its_stubs(wheelhouse: Path) -> None:
     assert "llmd_backend_cpu/_ext.pyi" in names_in(wheel_of(wheelhouse, "llmd_backend_cpu"))
 
 
-@pytest.mark.parametrize("distribution", ["llmd_daemon", "llmd_backend_cpu", "llmd_transport", "llmd_tui"])
+@pytest.mark.parametrize(
+    "distribution",
+    ["llmd_daemon", "llmd_backend_cpu", "llmd_backend_cuda", "llmd_transport", "llmd_tui"],
+)
 def test_wheels_carry_neither_tests_nor_native_sources(wheelhouse: Path, distribution: str) -> None:
     tops = {name.partition("/")[0] for name in names_in(wheel_of(wheelhouse, distribution))}
     # Data of a wheel: the manual page.

@@ -9,6 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.wheelhouse import DISTRIBUTIONS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -50,7 +52,7 @@ def test_plugins_need_the_daemon_for_its_contracts() -> None:
     assert "llmd-daemon" in closure("llmd-backend-cpu") & closure("llmd-transport") & closure("llmd-tui")
 
 
-@pytest.mark.parametrize("folder", ["daemon", "plugins/backend_cpu", "plugins/transport", "tui"])
+@pytest.mark.parametrize("folder", DISTRIBUTIONS)
 def test_every_distribution_carries_the_licence(folder: str) -> None:
     # A copy, not a link: a source distribution may not refer to files outside itself.
     licence = ROOT / folder / "LICENSE"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools import setup
-from tools.wheelhouse import DISTRIBUTIONS
+from tools.wheelhouse import SET_UP
 
 
 class Workspace:
@@ -83,7 +83,7 @@ def test_a_moved_workspace_makes_its_environments_anew(workspace: Workspace, tmp
 def test_our_own_modules_are_compiled_once_and_again_when_they_change(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in DISTRIBUTIONS:
+    for name in SET_UP:
         (tmp_path / "here" / name / "src" / "made").mkdir(parents=True)
     source = tmp_path / "here" / "daemon" / "src" / "made" / "module.py"
     source.write_text("x = 1\n")
