@@ -47,7 +47,8 @@ def main() -> None:
 def measure(streams: int, temperature: float, top_p: float) -> dict[str, object]:
     """Measure both for one load."""
     sampling = SamplingParams(0, temperature, top_p=top_p)
-    idle = [measure_loop(streams, sampling, STEP_MS / 1e3, STEPS).idle_share for _ in range(ROUNDS)]
+    costs = [measure_loop(streams, sampling, STEP_MS / 1e3, STEPS) for _ in range(ROUNDS)]
+    idle = [cost.idle_share for cost in costs if cost.idle_share is not None]
     with null_daemon("guide", slots=streams, step_ms=STEP_MS) as daemon:
         arrives = [over_http(daemon, streams, temperature, top_p) for _ in range(ROUNDS)]
     middle = sorted(arrives, key=lambda one: one["arrives"])[ROUNDS // 2]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -90,10 +91,11 @@ class HostCuda:
     """As ``cupy.cuda.runtime``, for one stream.
 
     What is called runs at once, except during a capture. ``status`` is an error that each call raises, if it
-    is not 0; ``busy`` is how many more queries find that an event is not reached.
+    is not 0; ``busy`` is how many more queries find that an event is not reached. ``now_s`` is the time of
+    points that are recorded with one.
     """
 
-    streamNonBlocking, streamCaptureModeRelaxed, eventDisableTiming = 1, 2, 2
+    streamNonBlocking, streamCaptureModeRelaxed, eventDefault, eventDisableTiming = 1, 2, 0, 2
     memcpyHostToDevice, memcpyDeviceToHost = 1, 2
 
     def __init__(self) -> None:
@@ -101,6 +103,8 @@ class HostCuda:
         self.busy = 0
         self.devices: list[int] = []
         self.alive: dict[int, Any] = {}
+        self.now_s = 0.0
+        self.times: dict[int, float] = {}
         self._numbers = itertools.count(1000)
         self._captured: list[Callable[[], object]] | None = None
 
@@ -144,11 +148,19 @@ class HostCuda:
         return self._new("stream")
 
     def eventCreateWithFlags(self, flags: int) -> int:
-        return self._new("event")
+        event = self._new("event")
+        if flags != self.eventDisableTiming:
+            self.times[event] = math.nan
+        return event
 
     def eventRecord(self, event: int, stream: int) -> None:
         assert self.alive[event] == "event"
         assert self.alive[stream] == "stream"
+        if event in self.times:
+            self.times[event] = self.now_s
+
+    def eventElapsedTime(self, start: int, end: int) -> float:
+        return 1e3 * (self.times[end] - self.times[start])
 
     def eventQuery(self, event: int) -> int:
         assert self.alive[event] == "event"

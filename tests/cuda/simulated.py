@@ -25,7 +25,7 @@ from llmd.testing.sources import RandomSource
 from llmd_backend_cuda.device import CudaDevice
 from llmd_backend_cuda.probe import CardProperties
 from llmd_backend_cuda.programs import PATTERNS
-from llmd_backend_cuda.runtime import Event, Graph, Kernel, KernelSpec, Launch, Memory, Runtime
+from llmd_backend_cuda.runtime import Event, Graph, Kernel, KernelSpec, Launch, Memory, Runtime, Timestamp
 from llmd_backend_cuda.weights import CudaWeights, load_weights
 from tests.cuda.simt.build import compiler
 from tests.cuda.simt.runtime import SimtRuntime
@@ -86,6 +86,9 @@ class HangingCard(SimulatedCard):
     def record(self) -> Event:
         return _Point(self, super().record())
 
+    def timestamp(self) -> Timestamp:
+        return _TimedPoint(self, super().timestamp())
+
 
 class _Point:
     def __init__(self, card: HangingCard, event: Event) -> None:
@@ -94,6 +97,16 @@ class _Point:
 
     def wait(self, timeout_s: float) -> bool:
         return not self._card.hangs and self._event.wait(timeout_s)
+
+
+class _TimedPoint(_Point):
+    def __init__(self, card: HangingCard, event: Timestamp) -> None:
+        super().__init__(card, event)
+        self._timed = event
+
+    def seconds_after(self, earlier: Timestamp) -> float:
+        assert isinstance(earlier, _TimedPoint)
+        return self._timed.seconds_after(earlier._timed)
 
 
 def open_device(runtime: Runtime | None = None) -> CudaDevice:

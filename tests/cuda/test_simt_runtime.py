@@ -15,6 +15,7 @@ from llmd.api.errors import DeviceError
 from llmd_backend_cuda.runtime import KernelSpec, Launch
 from tests.cuda.simt.bench import HEADER, Args, Bench, kernel
 from tests.cuda.simt.build import compiler
+from tests.cuda.simt.runtime import SimtRuntime
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs g++")
 
@@ -216,3 +217,14 @@ def test_early_accesses_of_overlapping_kernels_are_found(
 ) -> None:
     with pytest.raises(DeviceError, match=f"kernel test, .*{message}"):
         _run_overlapping(bench, written=True, **parts)
+
+
+def test_a_timestamp_is_the_time_at_which_the_stream_reached_it() -> None:
+    runtime = SimtRuntime(deferred=True)
+    first, last = runtime.timestamp(), runtime.timestamp()
+    with pytest.raises(DeviceError, match="is not known before the stream has reached it"):
+        last.seconds_after(first)
+    runtime.synchronize()
+    assert last.seconds_after(first) >= 0.0
+    with pytest.raises(DeviceError, match="a timestamp is not allowed while a graph is captured"):
+        runtime.capture(runtime.timestamp)  # type: ignore[arg-type] # what it returns is not used

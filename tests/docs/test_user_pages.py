@@ -96,6 +96,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "llmd pull Qwen/Qwen3-Embedding-0.6B": NETWORK,
         "llmd pull Qwen/Qwen3-Reranker-0.6B": NETWORK,
     },
+    "how-to/trace-steps.md": {"a model on one card, two steps in flight": "a picture"},
     "how-to/use-a-gguf-file.md": {"llmd pull ORG/NAME:Q8_0": NETWORK},
     "how-to/run-as-a-service.md": dict.fromkeys(
         [

@@ -22,6 +22,7 @@ from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget, KVMemory, plan_kv
 from llmd.engine.placement.stages import SCORED_ROWS
 from llmd.engine.steps.pipeline import Pipeline
+from llmd.engine.steps.step_trace import Tracer
 from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
@@ -44,10 +45,13 @@ class Parts(NamedTuple):
     limits: EngineLimits
 
 
-def make_core(device: Device, *, proposer: Proposer | None = None, **options: Any) -> EngineCore:
-    """A core on one device; options as for `make_parts`."""
+def make_core(
+    device: Device, *, proposer: Proposer | None = None, tracer: Tracer | None = None, **options: Any
+) -> EngineCore:
+    """A core on one device; options as for `make_parts`. A device of a traced core keeps times of steps."""
     devices = [device] * (1 + len(options.get("cuts", ())))
-    return EngineCore(*make_parts(devices, **options), proposer)
+    parts = make_parts(devices, spans=tracer is not None, **options)
+    return EngineCore(*parts, proposer, tracer=tracer)
 
 
 def make_parts(
@@ -62,6 +66,7 @@ def make_parts(
     draws: bool = True,
     max_drafts: int = 0,
     hybrid: bool = False,
+    spans: bool = False,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
 
@@ -79,7 +84,8 @@ def make_parts(
         depth if cuts else 1,
         max_drafts,
     )
-    stage_limits = StageLimits(slots * (1 + max_drafts) + chunk_len, slots + 1, outputs, "f32", tickets=depth)
+    most_rows = slots * (1 + max_drafts) + chunk_len
+    stage_limits = StageLimits(most_rows, slots + 1, outputs, "f32", tickets=depth, spans=spans)
     bounds = (0, *cuts, len(plan.parts))
     programs = [
         lower(plan, first, last, format_of=lambda _kind, _ref: "f32", patterns=device.info.patterns)
@@ -107,7 +113,8 @@ def make_parts(
         for p, program in zip(parts, programs, strict=True)
     ]
     draws = draws and DRAWS in devices[-1].info.features
-    return Parts(Pipeline(stages, kv_bytes, draws=draws), plan.groups, budget, limits)
+    pipeline = Pipeline(stages, kv_bytes, draws=draws, spans=[spans] * len(stages))
+    return Parts(pipeline, plan.groups, budget, limits)
 
 
 def prompt(seed: int, length: int) -> tuple[int, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import DeviceError, DeviceLostError, MemoryBudgetError
-from llmd_backend_cuda.runtime import Event, Graph, Kernel, KernelSpec, Launch, Memory
+from llmd_backend_cuda.runtime import Event, Graph, Kernel, KernelSpec, Launch, Memory, Timestamp
 from tests.cuda.simt.build import KERNELS, compile_kernels, engine
 from tests.cuda.simt.places import source_line
 
@@ -81,6 +83,26 @@ class SimtEvent:
             raise DeviceError("an event that was recorded in a capture is never reached")
         self._runtime.reach_end()
         return True
+
+
+class SimtTimestamp(SimtEvent):
+    """A point of the stream with the time at which it was reached."""
+
+    def __init__(self, runtime: SimtRuntime) -> None:
+        super().__init__(runtime)
+        self.reached_s = math.nan
+        runtime.enqueue(self._reach)
+
+    def seconds_after(self, earlier: Timestamp) -> float:
+        """Return the seconds between two points that were reached."""
+        assert isinstance(earlier, SimtTimestamp)
+        seconds = self.reached_s - earlier.reached_s
+        if math.isnan(seconds):
+            raise DeviceError("the time of a point is not known before the stream has reached it")
+        return seconds
+
+    def _reach(self) -> None:
+        self.reached_s = time.perf_counter()
 
 
 class SimtGraph:
@@ -191,6 +213,11 @@ class SimtRuntime:
     def record(self) -> Event:
         """Return the point of the stream after everything that was called before."""
         return SimtEvent(self)
+
+    def timestamp(self) -> Timestamp:
+        """Return the same point, with its time."""
+        self.refuse_in_capture("a timestamp")
+        return SimtTimestamp(self)
 
     def synchronize(self) -> None:
         """Run what was deferred."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Draws, LateEdits, MemoryBudgetError, Selection, StageLimits, Step, Ticket
+from llmd.api import Draws, LateEdits, MemoryBudgetError, Selection, Span, StageLimits, Step, Ticket
 from llmd.api.draws import SAMPLED
 from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
@@ -19,6 +20,7 @@ from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 from tests.serving.cores import make_core, run, submit
 
+ONE = np.zeros(1, np.int32)
 MakeStage = Callable[[NullDevice], NullStage]
 
 
@@ -235,3 +237,15 @@ def test_weights_pools_and_buffers_take_memory_until_they_are_closed() -> None:
         weights.stage({0: 1 << 10}, limits)
     weights.close()
     assert device.free_bytes() == 1 << 20
+
+
+def test_the_times_of_a_step_are_those_of_its_clock() -> None:
+    clock = itertools.count(1.0)
+    device = NullDevice(lambda: next(clock), step_s=4.0)
+    program = lower(TinyModel(window=None).plan(), 0, 10, format_of=lambda _kind, _ref: "f32")
+    weights = device.load(program, RandomSource(), lambda _done, _total: None)
+    stage = weights.stage({0: 4}, StageLimits(8, 2, 2, spans=True))
+    first, second = (stage.submit(step(position=place), None, select_rows(ONE)) for place in range(2))
+    stage.wait(first, 60.0)
+    assert stage.spans(first) == (Span("launch", "submit", 1.0, 2.0), Span("device", "layers", 1.0, 5.0))
+    assert stage.spans(second) == (Span("launch", "submit", 3.0, 4.0), Span("device", "layers", 5.0, 9.0))

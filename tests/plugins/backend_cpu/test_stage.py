@@ -387,3 +387,14 @@ def test_blocks_that_are_not_there_are_refused(layer: CpuStage) -> None:
         layer.write_blocks(0, np.array([0], np.int32), held[:, 1:])
     with pytest.raises(ValueError, match="nothing for KV group 7"):
         layer.read_blocks(7, np.array([0], np.int32))
+
+
+def test_a_step_has_the_times_of_its_native_calls(device: CpuDevice) -> None:
+    program = head_program(Head(HIDDEN, TensorRef("w", (VOCAB, WIDTH))), WIDTH, VOCAB)
+    stage = open_stage(device, program, {"w": plain(np.eye(VOCAB, WIDTH))}, spans=True)
+    masked = msgspec.structs.replace(select(1), masked=np.array([True]))
+    ticket = stage.submit(one_sequence(1), HostHidden(random_rows(1, WIDTH)), masked)
+    stage.apply_masks(ticket, np.full((1, -(-VOCAB // 32)), 0xFFFFFFFF, np.uint32))
+    arguments, step, masks = stage.spans(ticket)
+    assert [one.kind for one in (arguments, step, masks)] == ["launch", "device", "device"]
+    assert arguments.start_s < arguments.end_s == step.start_s < step.end_s < masks.start_s < masks.end_s

@@ -181,9 +181,10 @@ def open_stage(
     blocks: int = 0,
     tickets: int = 2,
     kv_dtype: KVDtype = "f32",
+    spans: bool = False,
 ) -> CpuStage:
     loaded = device.load(program, Weights(weights), lambda _done, _total: None)
-    limits = StageLimits(rows, 16, rows, kv_dtype, tickets)
+    limits = StageLimits(rows, 16, rows, kv_dtype, tickets, spans=spans)
     return loaded.stage({group.id: blocks for group in program.groups}, limits)
 
 

@@ -108,3 +108,11 @@ def test_a_kernel_that_failed_shows_in_the_wait(
     monkeypatch.setattr(api, "eventQuery", lambda _event: ILLEGAL_ADDRESS)
     with pytest.raises(DeviceLostError):
         make_event(api, card).wait(1)
+
+
+def test_the_time_between_events_is_in_seconds(api: HostCuda, card: Card) -> None:
+    stream, events = api.streamCreateWithFlags(1), []
+    for api.now_s in (5.0, 5.25):
+        events.append(CardEvent(card, api.eventCreateWithFlags(api.eventDefault)))
+        api.eventRecord(events[-1].value, stream)
+    assert events[1].seconds_after(events[0]) == 0.25

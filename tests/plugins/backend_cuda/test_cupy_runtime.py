@@ -299,3 +299,13 @@ if num_cards():  # CI has no card, and a skipped test fails there
         graph.launch()
         assert runtime.record().wait(10)
         np.testing.assert_allclose(got, -a + 2 * b, rtol=1e-6)
+
+
+def test_a_timestamp_has_a_time_and_a_record_has_none(runtime: CupyRuntime) -> None:
+    first, last = runtime.timestamp(), runtime.timestamp()
+    assert last.wait(60.0)
+    assert 0.0 <= last.seconds_after(first) < 60.0
+    plain = runtime.record()
+    assert plain.wait(60.0)
+    with pytest.raises((DeviceError, KeyError)):
+        plain.seconds_after(first)

@@ -18,6 +18,7 @@ from llmd.api import (
 from llmd.api.errors import DeviceMemoryError
 from llmd_backend_cuda import tickets as tickets_module
 from llmd_backend_cuda.stage import CudaStage
+from llmd_backend_cuda.step_marks import StreamClock
 from tests.cuda.simulated import NEEDS_COMPILER, HangingCard, SimulatedCard
 from tests.plugins.backend_cpu.workbench import select
 from tests.plugins.backend_cuda.bench import (
@@ -332,3 +333,57 @@ def test_too_little_memory_for_late_edits_is_an_error_of_the_device(bench: Bench
     many = edits([(token % VOCAB, 1.0) for token in range(20 * 300)])
     with pytest.raises(DeviceMemoryError, match="are asked for, 0 are free"):
         bench.stage.apply_edits(ticket, many)
+
+
+# Times of steps
+
+TIMED = msgspec.structs.replace(LIMITS, spans=True)
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_step_has_times_of_launch_card_and_copies(deferred: bool) -> None:  # noqa: FBT001 - cases
+    stage = Bench(SimulatedCard(deferred=deferred), limits=TIMED).stage
+    ticket = stage.submit(one(3), None, late(3, [2]))
+    stage.apply_edits(ticket, edits([(5, 1.0)]))
+    stage.wait(ticket, 60.0)
+    assert [(span.kind, span.name) for span in stage.spans(ticket)] == [
+        ("launch", "submit"),
+        ("launch", "edits"),
+        ("copy", "inputs"),
+        ("device", "layers, candidates"),
+        ("device", "edits"),
+        ("copy", "results"),
+    ]
+
+
+def test_a_stage_without_the_head_copies_hidden_states() -> None:
+    stage = Bench(first=1, last=3, limits=TIMED).stage
+    ticket = stage.submit(one(2), hidden_of(2), None)
+    stage.hidden(ticket).host()
+    names = [(span.kind, span.name) for span in stage.spans(ticket)]
+    assert names == [
+        ("launch", "submit"),
+        ("copy", "inputs"),
+        ("device", "layers"),
+        ("copy", "hidden states"),
+    ]
+
+
+def test_without_times_the_stream_has_no_marks(monkeypatch: pytest.MonkeyPatch, stage: CudaStage) -> None:
+    monkeypatch.setattr(SimulatedCard, "timestamp", None)
+    ticket = stage.submit(one(3), None, select(3))
+    assert stage.wait(ticket, 60.0).ids.shape[0] == 3
+
+
+def test_the_clock_is_set_again_only_while_nothing_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Bench(limits=TIMED).stage
+    refreshed: list[None] = []
+    monkeypatch.setattr(StreamClock, "refresh", lambda _clock: refreshed.append(None))
+    first = stage.submit(one(2), None, select(2))
+    second = stage.submit(one(2, 0, [1]), None, select(2))
+    assert len(refreshed) == 1
+    for ticket in (first, second):
+        stage.wait(ticket, 60.0)
+        stage.release(ticket)
+    stage.submit(one(2), None, select(2))
+    assert len(refreshed) == 2

@@ -2,7 +2,7 @@
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
 `tensors`, `integer_formats`. Running them: `device`, `features`, `streaming`, `kv`, `step`, `draws`,
-`random`. Links: `transport`. Front and
+`random`, `spans`. Links: `transport`. Front and
 engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
@@ -141,6 +141,10 @@ if TYPE_CHECKING:
     from llmd.api.random import (
         Purpose,
     )
+    from llmd.api.spans import (
+        Span,
+        SpanKind,
+    )
     from llmd.api.step import (
         BLOCK_LEN,
         MAX_RAW_TOP,
@@ -269,6 +273,8 @@ __all__ = [
     "SchemaTerm",
     "Selection",
     "SlottedOp",
+    "Span",
+    "SpanKind",
     "Stage",
     "StageLimits",
     "Step",
@@ -308,6 +314,7 @@ _MODULES = (
     "program",
     "kv",
     "device",
+    "spans",
     "step",
     "step_buffers",
     "encoding",

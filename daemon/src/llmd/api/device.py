@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from llmd.api.kv import KVDtype
 from llmd.api.ops import FACTOR_OPS
 from llmd.api.program import ActivationDtype, Pattern, Precision, Program
+from llmd.api.spans import Span
 from llmd.api.step import NUM_CANDIDATES, Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.api.tensors import Format, TensorSource
 
@@ -145,6 +146,9 @@ class StageLimits(msgspec.Struct, frozen=True):
     """Candidates per output row."""
     max_adapters: int = 0
     """Adapters that a step may name. Reserved: always 0."""
+    spans: bool = False
+    """Keep the times of each step for `Stage.spans`. Only for devices with the feature `SPANS`. False: spend
+    no time on them."""
 
 
 class HiddenRef(Protocol):
@@ -245,6 +249,14 @@ class Stage(Protocol):
 
     def raw_rows(self, ticket: Ticket, outputs: NDArray[np.int32]) -> Float32:
         """Return the logits as `rows` does, but before edits and masks."""
+        ...
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        """(optional, see `llmd.api.features.SPANS`) Return when the stage worked on a step.
+
+        At least one is of kind ``device``. Called only with `StageLimits.spans`, once the step is done: after
+        `wait`, or after its hidden states were read.
+        """
         ...
 
     def release(self, ticket: Ticket) -> None:

@@ -27,5 +27,8 @@ TAPS = "taps"
 STREAMS = "streams"
 """Weights of some parts stay in main memory, and each step copies them to the device (`Program.streamed`)."""
 
+SPANS = "spans"
+"""The device says when it worked on a step (`StageLimits.spans`, `Stage.spans`). No program needs it."""
+
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""

@@ -51,16 +51,30 @@ THREADS = setting_option(
     metavar="N",
     help="CPU threads for computation.",
 )
+DEVICE = setting_option(
+    "--device",
+    setting="device",
+    metavar="auto|NAME,…",
+    shell_complete=device_names,
+    help="The device that runs models, or those to choose from; see `llmd devices`.",
+)
+SPLIT = setting_option(
+    "--split",
+    setting="split",
+    metavar="0-3=NAME,4-7=NAME",
+    help="Split the layers over several devices; layer numbers are inclusive. `embed`, `head`, `3.mixer` and"
+    " `3.ffn` name other parts.",
+)
+QUANT = setting_option(
+    "--quant",
+    setting="quant",
+    metavar="FORMAT",
+    help="Quantise weights while loading: q8, q4, q3, q2 or another of docs/formats.md.",
+)
 
 # No defaults here: they are in the schema, and a flag that was not typed must not override other sources.
 ENGINE = (
-    setting_option(
-        "--device",
-        setting="device",
-        metavar="auto|NAME,…",
-        shell_complete=device_names,
-        help="The device that runs models, or those to choose from; see `llmd devices`.",
-    ),
+    DEVICE,
     setting_option(
         "--gpu-layers",
         setting="gpu_layers",
@@ -68,13 +82,7 @@ ENGINE = (
         metavar="N",
         help="Layers that run on graphics cards, counted from the last one; by default chosen by speed.",
     ),
-    setting_option(
-        "--split",
-        setting="split",
-        metavar="0-3=NAME,4-7=NAME",
-        help="Split the layers over several devices; layer numbers are inclusive. `embed`, `head`, `3.mixer` and"
-        " `3.ffn` name other parts.",
-    ),
+    SPLIT,
     THREADS,
     setting_option(
         "-c", "--max-ctx", setting="max_ctx", type=int, metavar="N", help="Context window in tokens."
@@ -93,12 +101,7 @@ ENGINE = (
         metavar="N",
         help="Prompt tokens per step; smaller values delay running answers less.",
     ),
-    setting_option(
-        "--quant",
-        setting="quant",
-        metavar="FORMAT",
-        help="Quantise weights while loading: q8, q4, q3, q2 or another of docs/formats.md.",
-    ),
+    QUANT,
     setting_option(
         "--activations",
         setting="activations",

@@ -11,6 +11,7 @@ from llmd.api.machine import available_bytes
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.engine.placement.candidates import MachineDevices
+from llmd.engine.steps.step_trace import Tracer
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.choices import ChoicesFile
@@ -30,9 +31,11 @@ def make_host(cache: Path, choices: Path | None = None) -> PluginHost:
 
 
 def loader_for(
-    cache: Path, choices: Path | None = None
+    cache: Path, choices: Path | None = None, tracer: Tracer | None = None
 ) -> Callable[[Load, Callable[[Loading], None]], LoadedModel]:
-    """Return `load_model`, bound to the installed plugins; the arguments are those of `make_host`."""
+    """Return `load_model`, bound to the installed plugins; ``cache`` and ``choices`` are those of
+    `make_host`.
+    """
     host, spools, packed_files = make_host(cache, choices), Spools(cache), PackedWeightFiles(cache)
     devices = MachineDevices(host, Benchmarks(Cache(cache)), _room)
     # Imported now, not in `load`: an engine that still waits for its `Load` message is idle.
@@ -40,7 +43,9 @@ def loader_for(
 
     def load(message: Load, report: Callable[[Loading], None]) -> LoadedModel:
         open_device = device_opener(host, message.options_of)
-        return load_model(message, architectures, open_device, report, spools, packed_files, devices)
+        return load_model(
+            message, architectures, open_device, report, spools, packed_files, devices, tracer=tracer
+        )
 
     return load
 

@@ -31,6 +31,7 @@ from llmd.engine.step_reads import KVReads
 from llmd.engine.steps.in_flight import StepsInFlight
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step import InFlightStep, SampledTokens
+from llmd.engine.steps.step_trace import Tracer
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.proposer import Proposer
@@ -51,8 +52,12 @@ class EngineCore:
         budget: KVBudget,
         limits: EngineLimits,
         proposer: Proposer | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
-        """``proposer`` guesses up to ``limits.max_drafts`` tokens of each sequence; None: no speculation."""
+        """``proposer`` guesses up to ``limits.max_drafts`` tokens of each sequence; None: no speculation.
+        ``tracer`` measures the steps; None: nothing does.
+        """
+        self._tracer = tracer
         self._pipeline = pipeline
         self._limits = limits
         self._groups = groups
@@ -161,10 +166,14 @@ class EngineCore:
         """Draw the tokens of a step, and launch the next step as early as possible."""
         drawn = step.draw()
         self._in_flight.on_drawn(drawn.tokens)
-        finishes = self._append(step, drawn)
+        with step.trace.span("append"):
+            finishes = self._append(step, drawn)
         self._in_flight.on_appended(drawn.tokens)
         # From here on the device works on the next step.
-        return self._complete(step, drawn, finishes)
+        with step.trace.span("finish"):
+            output = self._complete(step, drawn, finishes)
+        step.end_trace()
+        return output
 
     def _append(self, step: InFlightStep, drawn: SampledTokens) -> dict[int, Finish | None]:
         """Append the tokens of a step to their sequences.
@@ -253,7 +262,13 @@ class EngineCore:
 
     def _steps_in_flight(self, pipeline: Pipeline, limits: EngineLimits) -> StepsInFlight:
         return StepsInFlight(
-            pipeline, self._scheduler, self._pager, self._sampler, self._grammars, limits.depth
+            pipeline,
+            self._scheduler,
+            self._pager,
+            self._sampler,
+            self._grammars,
+            limits.depth,
+            self._tracer,
         )
 
     def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:

@@ -42,6 +42,7 @@ from llmd.engine.placement.stages import (
     stage_limits,
 )
 from llmd.engine.steps.pipeline import Pipeline
+from llmd.engine.steps.step_trace import Tracer
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.weight_formats import weight_bytes
 from llmd.models.weight_source import CheckpointSource
@@ -122,12 +123,13 @@ def load_model(
     spools: Spools | None = None,
     packed_files: PackedWeightFiles | None = None,
     devices: MachineDevices | None = None,
+    tracer: Tracer | None = None,
 ) -> LoadedModel:
     """Load a model.
 
     ``open_device`` opens ``auto`` or a named device. ``spools`` may have the model's prefix cache,
     ``packed_files`` its packed weights. ``devices`` are those to choose from if the load leaves the choice
-    open or a device is lost.
+    open or a device is lost. ``tracer`` measures the steps of a model that generates.
 
     Raises:
         LlmdError: the model, a device or the memory does not allow it; nothing stays allocated.
@@ -144,10 +146,11 @@ def load_model(
         load_weights = partial(_load_weights, load, model, report, packed_files)
         stages = place_parts(load, model.plan)
         replan = partial(stages_after_loss, load, model, devices)
-        placer = Placer(load, stages, open_device, load_weights, partial(build_stages, model), replan)
+        build = partial(build_stages, model, spans=tracer is not None)
+        placer = Placer(load, stages, open_device, load_weights, build, replan)
         stack.callback(placer.close)
         placement = placer.place()
-        runner = _runner(model, placement)
+        runner = _runner(model, placement, tracer)
         spool = _take_spool(load, model, placement.stages, runner, placement.pipeline, spools)
         loaded = msgspec.structs.replace(
             _with_notices(placement.loaded, placer), load_s=time.perf_counter() - began
@@ -160,10 +163,10 @@ def _with_notices(loaded: Loaded, placer: Placer) -> Loaded:
     return msgspec.structs.replace(loaded, notices=(*loaded.notices, *placer.notices))
 
 
-def _runner(model: OpenModel, placement: Placement) -> EngineCore | EmbeddingCore:
+def _runner(model: OpenModel, placement: Placement, tracer: Tracer | None) -> EngineCore | EmbeddingCore:
     groups, pipeline, budget = model.plan.groups, placement.pipeline, placement.budget
     if isinstance(placement.limits, EngineLimits):
-        return EngineCore(pipeline, groups, budget, placement.limits)
+        return EngineCore(pipeline, groups, budget, placement.limits, tracer=tracer)
     assert model.embedding is not None
     return EmbeddingCore(pipeline, groups, budget, placement.limits, model.embedding.poolings)
 

@@ -14,7 +14,7 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, SPANS, STATE, STREAMS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.feeding import decode_twice
@@ -29,6 +29,7 @@ from llmd.testing.selections import (
     make_selection,
     masked_places,
 )
+from llmd.testing.step_times import wrong_times
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
@@ -80,7 +81,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
-        "features": tuple(name for name in (DRAWS, STATE, STREAMS, TAPS) if name not in info.features),
+        "features": tuple(name for name in (DRAWS, SPANS, STATE, STREAMS, TAPS) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
@@ -93,7 +94,7 @@ def check_device(device: Device, cases: tuple[Workload, ...] | None = None) -> I
 
 
 def check_case(device: Device, workload: Workload, expected: Outcome | None = None) -> Iterator[CaseResult]:
-    """Yield the results of one case: accuracy, then row exactness if the device claims it.
+    """Yield the results of one case: accuracy, then what else it tests and the device claims.
 
     ``expected`` is the `reference_outcome` of the case, which can be reused for several devices.
     """
@@ -104,6 +105,8 @@ def check_case(device: Device, workload: Workload, expected: Outcome | None = No
     yield check_accuracy(device, workload, expected)
     if workload.draws and workload.first_part == 0:
         yield check_feeding(device, workload)
+    if workload.times_steps and SPANS in device.info.features:
+        yield CaseResult(f"{workload.name} times of steps", None, wrong_times(device, workload))
     if device.info.row_exact:
         yield from check_exactness(device, workload)
 

@@ -44,7 +44,8 @@ from llmd.api import (
 from llmd.api.byte_size import format_bytes
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.spans import Span
 from llmd.api.step import Float32
 from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes
 from llmd.testing.null_rows import NullRows, null_logits
@@ -91,7 +92,7 @@ class NullDevice:
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=(*((DRAWS,) if draws else ()), STATE, STREAMS, TAPS),
+            features=(*((DRAWS,) if draws else ()), SPANS, STATE, STREAMS, TAPS),
             memory_id=name,
         )
         self.held_bytes = 0
@@ -178,6 +179,7 @@ class _Flight(msgspec.Struct):
     positions: NDArray[np.int32]  # of the output rows
     outputs: OutputRows | NullRows
     missing: list[str]  # methods that have yet to be called, in order
+    launched: list[Span]  # on the host
 
 
 class _NullHidden(msgspec.Struct, frozen=True):
@@ -225,7 +227,7 @@ class NullStage:
         return self._timeline.idle_s
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
-        now = self._device.clock()
+        now = called = self._device.clock()
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
@@ -246,7 +248,8 @@ class NullStage:
         run = self._timeline.submit(now, self._seconds(step), fed_from, waits=bool(missing))
         positions = step.positions[selection.rows]
         outputs = self._outputs(positions, selection)
-        self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing)
+        launched = [Span("launch", "submit", called, self._device.clock())] if self._limits.spans else []
+        self._flights[ticket] = _Flight(run, step.num_rows, selection, positions, outputs, missing, launched)
         self.most_in_flight = max(self.most_in_flight, len(self._flights))
         self.ran += self._program.instructions
         self.submitted.append((step.num_rows, tuple(step.positions[step.row_offsets[1:] - 1].tolist())))
@@ -308,6 +311,12 @@ class NullStage:
 
     def write_blocks(self, group: int, blocks: NDArray[np.int32], contents: NDArray[np.uint8]) -> None:
         raise NotImplementedError("it keeps no blocks")
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        flight = self._find(ticket)
+        end_s = flight.run.layers_end
+        assert end_s is not None, "the step is done"
+        return (*flight.launched, Span("device", "layers", end_s - flight.run.layers_s, end_s))
 
     def release(self, ticket: Ticket) -> None:
         self._timeline.complete(self._find(ticket).run, self._device.clock())

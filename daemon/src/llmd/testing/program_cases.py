@@ -45,7 +45,10 @@ def program_cases() -> Iterator[Workload]:
             )
         for fmt, bound in _BOUNDS.items():
             if fmt != "f32":
-                yield msgspec.structs.replace(case, name=f"{label}-{fmt}", format=fmt, max_nmse=bound)
+                times_steps = (window, fmt) == (None, "f16")
+                yield msgspec.structs.replace(
+                    case, name=f"{label}-{fmt}", format=fmt, times_steps=times_steps, max_nmse=bound
+                )
     plan = TinyModel(window=20).plan()
     tokens = _tokens(plan.vocab_size)
     yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)

@@ -22,6 +22,7 @@ from llmd.api import (
     Progress,
     Refusal,
     Selection,
+    Span,
     StageLimits,
     Step,
     StepResult,
@@ -118,6 +119,9 @@ class Recorder:
 
     def tap(self, ticket: Ticket, part: int) -> HiddenRef:
         raise NotImplementedError("it keeps no taps")
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        raise NotImplementedError("it keeps no times")
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         selection = self.steps[ticket].selection

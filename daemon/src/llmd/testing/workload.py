@@ -67,6 +67,8 @@ class Workload(msgspec.Struct, frozen=True):
     """Rows of the first sequence that run before all others in one step, to reach a long context quickly."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
     """The kinds of ops whose matrices have ``format`` if that is an integer format."""
+    times_steps: bool = False
+    """Whether the times of steps are checked, of devices that keep them."""
     max_nmse: float = 1e-10
 
     @property

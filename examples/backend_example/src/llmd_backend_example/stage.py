@@ -14,6 +14,7 @@ from llmd.api import (
     HostHidden,
     Program,
     Selection,
+    Span,
     StageLimits,
     Step,
     StepResult,
@@ -97,6 +98,10 @@ class ExampleStage:
 
     def tap(self, ticket: Ticket, part: int) -> HiddenRef:
         """Never called: the device does not claim taps."""
+        raise NotImplementedError
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        """Never called: the device does not claim spans."""
         raise NotImplementedError
 
     def read_blocks(self, group: int, blocks: Int32) -> NDArray[np.uint8]:

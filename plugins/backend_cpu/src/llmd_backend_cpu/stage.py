@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, HostHidden, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_ends, check_selection, check_step
 from llmd.api.errors import DeviceError
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32, LateEdits
 from llmd_backend_cpu import _ext
 from llmd_backend_cpu.tickets import TicketArrays
@@ -25,6 +26,7 @@ class _Open:
     num_rows: int
     selection: Selection | None
     waits_for_masks: bool
+    times: Stopwatch
 
 
 class CpuStage:
@@ -54,6 +56,7 @@ class CpuStage:
         self._next = 0
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        times = Stopwatch(is_on=self._limits.spans)
         self._opened()
         check_ends(self._program, hidden, selection)
         if not self._free:
@@ -61,14 +64,14 @@ class CpuStage:
         feed = -1 if step.feed is None else self._finished(step.feed).place
         rows = None if hidden is None else self._host_rows(step, hidden)
         try:
-            self._run(self._free[-1], step, feed, rows, selection)
+            self._run(self._free[-1], step, feed, rows, selection, times)
         except TypeError as error:
             self._explain(step, selection)
             raise ValueError(str(error)) from error
         ticket = Ticket(self._next)
         self._next += 1
         masked = selection is not None and bool(selection.masked.any())
-        self._open[ticket] = _Open(self._free.pop(), step.num_rows, selection, masked)
+        self._open[ticket] = _Open(self._free.pop(), step.num_rows, selection, masked, times)
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
@@ -79,7 +82,9 @@ class CpuStage:
         expected = (int(selection.masked.sum()), -(-self._program.vocab_size // 32))
         if masks.dtype != np.uint32 or masks.shape != expected or not masks.flags.c_contiguous:
             raise ValueError(f"masks are {masks.dtype} {masks.shape}, expected uint32 {expected}")
+        entry.times.start()
         self._opened().apply_masks(entry.place, masks)
+        entry.times.stop("device", "masks")
         entry.waits_for_masks = False
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
@@ -106,6 +111,9 @@ class CpuStage:
         entry = self._find(ticket)
         return self._arrays[entry.place].raw[self._check_outputs(ticket, outputs)]
 
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        return self._find(ticket).times.spans
+
     def release(self, ticket: Ticket) -> None:
         self._free.append(self._find(ticket).place)
         del self._open[ticket]
@@ -128,9 +136,18 @@ class CpuStage:
         self._free.clear()
 
     def _run(
-        self, place: int, step: Step, feed: int, hidden: Float32 | None, selection: Selection | None
+        self,
+        place: int,
+        step: Step,
+        feed: int,
+        hidden: Float32 | None,
+        selection: Selection | None,
+        times: Stopwatch,
     ) -> None:
-        self._opened().submit(
+        native = self._opened()
+        outputs = None if selection is None else _native_selection(selection)
+        times.stop("launch", "arguments")
+        native.submit(
             place,
             step.token_ids,
             step.positions,
@@ -139,9 +156,10 @@ class CpuStage:
             step.copies,
             feed,
             hidden,
-            None if selection is None else _native_selection(selection),
+            outputs,
             step.token_types,
         )
+        times.stop("device", "step")
 
     def _host_rows(self, step: Step, hidden: HiddenRef) -> Float32:
         rows = hidden.host()

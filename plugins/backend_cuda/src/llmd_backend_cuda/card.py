@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, LlmdError
 from llmd_backend_cuda.driver import Driver
+from llmd_backend_cuda.runtime import Timestamp
 
 SPINNING_S = 100e-6
 """Seconds that a wait asks the card without a pause."""
@@ -149,3 +150,13 @@ class CardEvent(Owned):
             if waited_s > SPINNING_S:
                 time.sleep(min(waited_s / 50, _LONGEST_PAUSE_S, timeout_s - waited_s))
         return True
+
+    def seconds_after(self, earlier: Timestamp) -> float:
+        """Return the seconds since an earlier event. The stream has reached both, and both keep their time.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        assert isinstance(earlier, CardEvent), "the event is of another runtime"
+        milliseconds: float = self.card.call(self.card.api.eventElapsedTime, earlier.value, self.value)
+        return milliseconds / 1e3

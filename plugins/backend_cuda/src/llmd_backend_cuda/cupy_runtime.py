@@ -241,10 +241,15 @@ class CupyRuntime:
         Raises:
             DeviceError: the card failed.
         """
-        api = self._card.api
-        event = CardEvent(self._card, self._card.call(api.eventCreateWithFlags, api.eventDisableTiming))
-        self._card.call(api.eventRecord, event.value, self._stream.value)
-        return event
+        return self._record(self._card.api.eventDisableTiming)
+
+    def timestamp(self) -> CardEvent:
+        """Return the same point, with its time.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        return self._record(self._card.api.eventDefault)
 
     def synchronize(self) -> None:
         """Wait until all kernels are compiled and loaded, and the stream is idle.
@@ -277,6 +282,12 @@ class CupyRuntime:
         """
         self._prepared, self._kernels, self._modules, self._unloaded = {}, {}, {}, []
         self._compilers.shutdown(wait=False, cancel_futures=True)
+
+    def _record(self, flags: int) -> CardEvent:
+        api = self._card.api
+        event = CardEvent(self._card, self._card.call(api.eventCreateWithFlags, flags))
+        self._card.call(api.eventRecord, event.value, self._stream.value)
+        return event
 
     def _load_kernels(self) -> None:
         """Load all kernels that were asked for, so that no later step waits for the compiler."""

@@ -70,6 +70,14 @@ class Event(Protocol):
         ...
 
 
+class Timestamp(Event, Protocol):
+    """A point of the stream whose time is kept."""
+
+    def seconds_after(self, earlier: Timestamp) -> float:
+        """Return the seconds between two points that the stream has reached."""
+        ...
+
+
 class Graph(Protocol):
     """Captured launches and copies, run as one."""
 
@@ -124,6 +132,10 @@ class Runtime(Protocol):
 
     def record(self) -> Event:
         """Return the point of the stream after everything that was called before."""
+        ...
+
+    def timestamp(self) -> Timestamp:
+        """Return the same point, with its time."""
         ...
 
     def synchronize(self) -> None:

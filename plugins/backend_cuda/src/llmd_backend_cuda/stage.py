@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of, row_buckets
 from llmd_backend_cuda.matrices import DeviceMatrix
@@ -19,6 +20,7 @@ from llmd_backend_cuda.programs import body_launches, head_launches
 from llmd_backend_cuda.runtime import Graph, Launch, Memory, Runtime
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
+from llmd_backend_cuda.step_marks import StepMarks, StreamClock
 from llmd_backend_cuda.tickets import Flight, HiddenRows, TicketMemory, reach
 
 
@@ -59,15 +61,20 @@ class CudaStage:
         self._next = 0
         self._is_closed = False
         runtime.synchronize()
+        self._clock = StreamClock(runtime) if limits.spans else None
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         self._check_open()
+        if self._clock is not None and not self._flights:
+            self._clock.refresh()
+        times = Stopwatch(is_on=self._clock is not None)
         check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
         fed_from = None if step.feed is None else self._complete(step.feed)
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         place = self._free[-1]
-        flight = Flight(place, step.num_rows, selection)
+        marks = StepMarks(None if self._clock is None else self._runtime)
+        flight = Flight(place, step.num_rows, selection, times=times, marks=marks)
         try:
             self._queue(flight, step, hidden, fed_from)
         except LlmdError as error:
@@ -84,16 +91,20 @@ class CudaStage:
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
         flight, _ = self._selected(ticket)
         outputs = self._outputs(flight.place)
+        flight.times.start()
+        flight.marks.start()
         try:
             outputs.apply_edits(edits)
         except MemoryBudgetError as error:
             raise _too_little_memory(error) from error
-        self._end_if_complete(flight)
+        self._completed(flight, "edits")
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         flight, _ = self._selected(ticket)
+        flight.times.start()
+        flight.marks.start()
         self._outputs(flight.place).apply_masks(masks)
-        self._end_if_complete(flight)
+        self._completed(flight, "masks")
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         if self._program.has_head:
@@ -131,6 +142,11 @@ class CudaStage:
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         flight, _ = self._selected(ticket)
         return self._outputs(flight.place).raw_rows(self._check_outputs(flight, outputs))
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        flight = self._find(ticket)
+        assert self._clock is not None, "the stage was made without spans"
+        return (*flight.times.spans, *flight.marks.spans(self._clock))
 
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)
@@ -182,6 +198,7 @@ class CudaStage:
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
         """Queue everything of a step up to its results, or up to its late edits and masks."""
         ticket, selection = self._tickets[flight.place], flight.selection
+        flight.marks.start()
         if ticket.end is not None:
             reach(self._runtime, ticket.end)  # it may have been released before its step ended
         bucket = bucket_of(step.num_rows, self._limits.max_rows)
@@ -196,12 +213,16 @@ class CudaStage:
             self._runtime.launch(feed)
         if selection is not None:
             self._outputs(flight.place).upload(selection)
+        flight.marks.stop("copy", "inputs")
         self._run(flight.place, bucket, 0 if selection is None else selection.num_rows)
+        flight.marks.stop("device", "layers" if selection is None else "layers, candidates")
         self._download_rows(flight)
         if selection is None:
+            flight.marks.stop("copy", "hidden states")
             flight.end = ticket.end = self._runtime.record()
         else:
             self._end_if_complete(flight)
+        flight.times.stop("launch", "submit")
 
     def _run(self, place: int, bucket: int, num_outputs: int) -> None:
         """Run the instructions, the head, and what follows it for rows that wait for nothing."""
@@ -245,10 +266,17 @@ class CudaStage:
         for part, slot in zip(program.taps, program.tap_slots, strict=True):
             self._runtime.download(ticket.taps[part][:count], self._memory.slots[slot], 0)
 
+    def _completed(self, flight: Flight, what: str) -> None:
+        """Go on after edits or masks were queued."""
+        flight.marks.stop("device", what)
+        self._end_if_complete(flight)
+        flight.times.stop("launch", what)
+
     def _end_if_complete(self, flight: Flight) -> None:
         outputs = self._outputs(flight.place)
         if outputs.is_complete:
             outputs.download()
+            flight.marks.stop("copy", "results")
             flight.end = self._runtime.record()
         self._tickets[flight.place].end = flight.end or self._runtime.record()
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from llmd.api import Program, Selection, StageLimits
+from llmd.api.spans import Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.runtime import Event, Memory, Runtime
+from llmd_backend_cuda.step_marks import StepMarks
 from llmd_backend_cuda.step_memory import StepMemory, StepStaging
 
 LONGEST_STEP_S = 600.0
@@ -78,6 +80,10 @@ class Flight:
     """The end of its step; None while its edits or masks are missing."""
     extra: list[Memory] = field(default_factory=list)
     """Memory that is kept until the step has ended."""
+    times: Stopwatch = field(default_factory=lambda: Stopwatch(is_on=False))
+    """What the host did for the step."""
+    marks: StepMarks = field(default_factory=lambda: StepMarks(None))
+    """What the card does for it."""
 
 
 class HiddenRows:

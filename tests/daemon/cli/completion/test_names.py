@@ -111,7 +111,10 @@ def test_each_command_for_plugins_completes_those_that_it_takes(llmd: Llmd, site
     llmd("plugins", "disable", "ollama")
     assert completed(disabled_names) == ["ollama"]
     assert "openai" in completed(device_and_plugin_names, "open")
-    assert installable_names(CONTEXT, NO_PARAMETER, "llmd-b") == ["llmd-backend-cpu"]
+    assert installable_names(CONTEXT, NO_PARAMETER, "llmd-b") == [
+        "llmd-backend-cpu",
+        "llmd-backend-cuda[cuda12]",
+    ]
     (item,) = installable_names(CONTEXT, NO_PARAMETER, "./llmd-b")
     assert isinstance(item, CompletionItem)
     assert item.type == "file", "a path is completed by the shell"

@@ -16,8 +16,10 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel, load_model
+from llmd.engine.steps.step_trace import Tracer
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.testing.null_device import NullDevice
+from tests.serving.cores import run, submit
 from tests.serving.model import write_model
 
 ARCHITECTURES = {name: one for one in llmd_architectures() for name in one.names}
@@ -100,3 +102,16 @@ def test_the_device_of_the_last_stage_draws_if_it_can(build: Build) -> None:
     first, last = (NullDevice(lambda: 0.0, name=name, draws=True) for name in "ab")
     assert core(build({"a": null("a"), "b": last}, stages=SPLIT))._pipeline.draws
     assert not core(build({"a": first, "b": null("b")}, stages=SPLIT))._pipeline.draws
+
+
+def test_only_stages_of_devices_that_can_keep_times_keep_them(tmp_path: Path) -> None:
+    devices = {"a": reference("a"), "b": reference("b", features=())}
+    load = Load(str(write_model(tmp_path)), slots=2, context_len=64, stages=SPLIT)
+    tracer = Tracer()
+    model = load_model(load, ARCHITECTURES, devices.__getitem__, lambda _: None, tracer=tracer)
+    run(core(model), submit(1, 5, 2))
+    model.close()
+    for step in tracer.steps:
+        first, second = step.stages
+        assert {span.kind for span in first} == {"launch", "copy", "device"}
+        assert second == ()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import DeviceLostError, StageLimits, Step
+from llmd.api import DeviceLostError, Span, StageLimits, Step
 from llmd.engine.steps.batch import select_rows
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step_limit import FACTOR, MOST_S, StepTimes
@@ -132,3 +132,13 @@ def test_tickets_are_released_when_the_reader_fails() -> None:
         raise KeyError
     with pipeline.submit(make_step(), SELECTION) as tickets:
         tickets.wait()
+
+
+def test_times_are_asked_of_the_stages_that_keep_them() -> None:
+    device = NullDevice(lambda: 1.0, step_s=2.0)
+    first, second, third = make_stages(device)
+    with Pipeline([first, second, third], spans=[False, True, False]).submit(
+        make_step(), SELECTION
+    ) as tickets:
+        tickets.wait()
+        assert tickets.spans() == ((), (Span("device", "layers", 3.0, 5.0),), ())

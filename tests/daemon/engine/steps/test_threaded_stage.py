@@ -28,11 +28,15 @@ PLAIN = select_rows(np.array([2], np.int32))
 
 @pytest.fixture
 def inner() -> list[Stage]:
+    return make_stages()
+
+
+def make_stages(*, spans: bool = False) -> list[Stage]:
     device, stages = ReferenceDevice(), list[Stage]()
     for first, last in ((0, 3), (3, len(PLAN.parts))):
         program = lower(PLAN, first, last, format_of=lambda _kind, _ref: "f32", taps=(3,))
         weights = device.load(program, RandomSource(), lambda _done, _total: None)
-        stages.append(weights.stage({0: 4}, StageLimits(8, 2, 2, tickets=2)))
+        stages.append(weights.stage({0: 4}, StageLimits(8, 2, 2, tickets=2, spans=spans)))
     return stages
 
 
@@ -179,3 +183,19 @@ def test_blocks_are_read_and_written_on_the_thread(pipeline: Pipeline) -> None:
 def test_closing_ends_the_steps_in_flight(pipeline: Pipeline) -> None:
     pipeline.submit(make_step(), MASKED)
     pipeline.close()
+
+
+def test_the_times_of_a_step_are_those_of_its_stages() -> None:
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in "ab"]
+        stages = [
+            ThreadedStage(one, thread, name, spans=True)
+            for one, thread, name in zip(make_stages(spans=True), threads, "ab", strict=True)
+        ]
+        with Pipeline(stages, spans=[True, True]).submit(make_step(), MASKED) as tickets:
+            tickets.apply_masks(np.full((1, -(-PLAN.vocab_size // 32)), 0xFFFFFFFF, np.uint32))
+            tickets.wait()
+            first, last = tickets.spans()
+    assert [span.name for span in first if span.kind == "device"] == ["layers"]
+    assert [span.name for span in last if span.kind == "device"] == ["layers", "candidates", "masks"]
+    assert first[-1].end_s <= last[-1].start_s

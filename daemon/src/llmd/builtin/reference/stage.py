@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -13,6 +13,7 @@ from llmd.api.checks import check_submit
 from llmd.api.device import HiddenRef, HostHidden, StageLimits
 from llmd.api.errors import DeviceError
 from llmd.api.program import Program
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.builtin.reference.executor import Execution, Pool, Weights
 from llmd.builtin.reference.kv import KVPool
@@ -23,6 +24,7 @@ class _Done(msgspec.Struct, frozen=True):
     hidden: Float32 | None
     outputs: OutputRows | None
     taps: dict[int, Float32]
+    times: Stopwatch
 
 
 class ReferenceStage:
@@ -49,27 +51,38 @@ class ReferenceStage:
         self._next = 0
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
+        times = Stopwatch(is_on=self._limits.spans)
         self._check(step, hidden, selection)
+        times.stop("launch", "check")
         for group, source, target in step.copies.tolist():
             if group in self._pools:
                 self._pools[group].copy(source, target)
+        times.stop("copy", "blocks")
         execution = self.execution(self._program, self._weights, self._pools, step, self._tokens(step))
         leaving, logits = execution.run(
             None if hidden is None else hidden.host(), None if selection is None else selection.rows
         )
         outputs = None
         if selection is not None and logits is not None:
+            times.stop("device", "layers")
             outputs = OutputRows(logits, selection, self._limits.num_candidates)
+        times.stop("device", "layers" if outputs is None else "candidates")
         ticket = Ticket(self._next)
         self._next += 1
-        self._done[ticket] = _Done(leaving, outputs, execution.taps())
+        self._done[ticket] = _Done(leaving, outputs, execution.taps(), times)
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
-        self._outputs(ticket).apply_edits(edits)
+        outputs, times = self._outputs(ticket), self._find(ticket).times
+        times.start()
+        outputs.apply_edits(edits)
+        times.stop("device", "edits")
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
-        self._outputs(ticket).apply_masks(masks)
+        outputs, times = self._outputs(ticket), self._find(ticket).times
+        times.start()
+        outputs.apply_masks(masks)
+        times.stop("device", "masks")
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         hidden = self._find(ticket).hidden
@@ -91,6 +104,9 @@ class ReferenceStage:
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         return self._outputs(ticket).raw[outputs]
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        return self._find(ticket).times.spans
 
     def release(self, ticket: Ticket) -> None:
         self._find(ticket)

@@ -80,7 +80,7 @@ def installable_names(
 
     from llmd.host.plugin_index import read_index
 
-    known = _beginning(typed, [entry.name for entry in read_index().plugins])
+    known = _beginning(typed, [entry.install for entry in read_index().plugins])
     return known or [CompletionItem(typed, type="file")]
 
 

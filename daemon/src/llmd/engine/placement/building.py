@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import msgspec
+
 from llmd.api.device import DeviceInfo, Stage, StageLimits
-from llmd.api.features import DRAWS
+from llmd.api.features import DRAWS, SPANS
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, StageReport
 from llmd.api.plan import ModelPlan
@@ -29,19 +31,22 @@ from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import conversion_notices
 
 
-def build_stages(model: OpenModel, load: Load, placed: Sequence[PlacedStage], stack: ExitStack) -> Placement:
-    """Size the KV pools and create the stages; ``stack`` closes them.
+def build_stages(
+    model: OpenModel, load: Load, placed: Sequence[PlacedStage], stack: ExitStack, *, spans: bool = False
+) -> Placement:
+    """Size the KV pools and create the stages; ``stack`` closes them. With ``spans``, devices that can keep
+    the times of their steps (`Stage.spans`).
 
     Raises:
         MemoryBudgetError: there is not enough memory for step buffers and the smallest KV pools.
     """
     build = _generating if model.embedding is None else _embedding
-    limits, budget, pipeline = build(load, model, placed, stack)
+    limits, budget, pipeline = build(load, model, placed, stack, spans=spans)
     return Placement(placed, limits, budget, pipeline, _describe(load, model, placed, budget))
 
 
 def _generating(
-    load: Load, model: OpenModel, placed: Sequence[PlacedStage], stack: ExitStack
+    load: Load, model: OpenModel, placed: Sequence[PlacedStage], stack: ExitStack, *, spans: bool
 ) -> tuple[EngineLimits, KVBudget, Pipeline]:
     plan = model.plan
     limits = _limits(load, plan, placed)
@@ -54,17 +59,19 @@ def _generating(
         chunk_len=limits.max_planned,
         depth=limits.depth,
     )
-    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
+    limits_of_stages = stage_limits(load, model, _infos(placed))
+    pipeline = _build_pipeline(placed, budget, limits_of_stages, stack, spans=spans)
     return limits, budget, pipeline
 
 
 def _embedding(
-    load: Load, model: OpenModel, placed: Sequence[PlacedStage], stack: ExitStack
+    load: Load, model: OpenModel, placed: Sequence[PlacedStage], stack: ExitStack, *, spans: bool
 ) -> tuple[EmbeddingLimits, KVBudget, Pipeline]:
     plan = model.plan
     limits = EmbeddingLimits.of(plan, load.chunk_len)
     budget = _budget(load, plan, placed, slots=1, context_len=limits.kv_len, chunk_len=limits.kv_chunk_len)
-    pipeline = _build_pipeline(placed, budget, stage_limits(load, model, _infos(placed)), stack)
+    limits_of_stages = stage_limits(load, model, _infos(placed))
+    pipeline = _build_pipeline(placed, budget, limits_of_stages, stack, spans=spans)
     return limits, budget, pipeline
 
 
@@ -107,23 +114,27 @@ def _budget(
 
 
 def _build_pipeline(
-    placed: Sequence[PlacedStage], budget: KVBudget, limits: StageLimits, stack: ExitStack
+    placed: Sequence[PlacedStage], budget: KVBudget, limits: StageLimits, stack: ExitStack, *, spans: bool
 ) -> Pipeline:
     """Create the stages in order; ``stack`` closes them."""
     stages: list[Stage] = []
-    kv_bytes = []
+    kv_bytes, keep_spans = [], list[bool]()
     threads = {one.device.info.name: ThreadPoolExecutor(1) for one in placed}
     for thread in threads.values():
         stack.callback(thread.shutdown, wait=False)
     for one in placed:
         groups = [group.id for group in one.program.groups if group.layers]
-        stage = one.weights.stage({group: budget.num_blocks[group] for group in groups}, limits)
+        keep_spans.append(spans and SPANS in one.device.info.features)
+        its_limits = msgspec.structs.replace(limits, spans=keep_spans[-1])
+        stage = one.weights.stage({group: budget.num_blocks[group] for group in groups}, its_limits)
         if len(threads) > 1 and not one.device.info.queues:
-            stage = ThreadedStage(stage, threads[one.device.info.name], one.device.info.name)
+            name = one.device.info.name
+            stage = ThreadedStage(stage, threads[name], name, spans=keep_spans[-1])
         stages.append(stage)
         stack.callback(stage.close)
         kv_bytes.append({group: one.use.block_bytes[group] for group in groups})
-    return Pipeline(stages, kv_bytes, draws=DRAWS in placed[-1].device.info.features)
+    draws = DRAWS in placed[-1].device.info.features
+    return Pipeline(stages, kv_bytes, draws=draws, spans=keep_spans)
 
 
 def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budget: KVBudget) -> Loaded:

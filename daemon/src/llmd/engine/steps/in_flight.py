@@ -10,6 +10,7 @@ from llmd.engine.steps.batch import build_step
 from llmd.engine.steps.overlap import Overlap, choose_overlap
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step import InFlightStep, PreparedStep
+from llmd.engine.steps.step_trace import UNTRACED, Tracer
 from llmd.pager.pager import Pager
 from llmd.sampling.sampler import Sampler
 from llmd.scheduler.scheduler import Scheduler
@@ -34,7 +35,10 @@ class StepsInFlight:
         sampler: Sampler,
         grammars: Grammars,
         depth: int,
+        tracer: Tracer | None = None,
     ) -> None:
+        """``tracer`` measures the steps."""
+        self._tracer = tracer
         self._pipeline = pipeline
         self._scheduler = scheduler
         self._pager = pager
@@ -107,19 +111,22 @@ class StepsInFlight:
             self._failure = error
 
     def _prepare(self, newest: InFlightStep | None) -> PreparedStep:
-        plan = self._scheduler.plan({} if newest is None else newest.output_of)
-        tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
-        copies = self._pager.copies()
-        step = build_step(plan.chunks, tables, copies)
-        return PreparedStep(
-            plan,
-            step,
-            copies,
-            self._sampler,
-            self._grammars,
-            newest,
-            device_draws=self._pipeline.draws,
-        )
+        trace = UNTRACED if self._tracer is None else self._tracer.begin()
+        with trace.span("plan"):
+            plan = self._scheduler.plan({} if newest is None else newest.output_of)
+            tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
+            copies = self._pager.copies()
+            step = build_step(plan.chunks, tables, copies)
+            return PreparedStep(
+                plan,
+                step,
+                copies,
+                self._sampler,
+                self._grammars,
+                newest,
+                device_draws=self._pipeline.draws,
+                trace=trace,
+            )
 
     def _overlap(self, following: PreparedStep) -> Overlap:
         return choose_overlap(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
+from llmd.api.spans import Span
 from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
 from llmd.engine.steps.step_limit import StepTimer, StepTimes
 
@@ -25,11 +26,14 @@ class Pipeline:
         *,
         draws: bool = False,
         times: StepTimes | None = None,
+        spans: Sequence[bool] = (),
     ) -> None:
         """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
-        device of the last stage draws tokens (`llmd.api.features.DRAWS`).
+        device of the last stage draws tokens (`llmd.api.features.DRAWS`). ``spans``: which stages keep the
+        times of steps (`StageLimits.spans`); empty: none.
         """
         self.draws = draws
+        self._keep_spans = tuple(spans) or (False,) * len(stages)
         self._stages = tuple(stages)
         self._kv_bytes = tuple(kv_bytes) or ({},) * len(self._stages)
         self._times = times or StepTimes()
@@ -53,7 +57,7 @@ class Pipeline:
         except BaseException:
             _release(self._stages, tickets)
             raise
-        return StepTickets(self._stages, tickets, timer)
+        return StepTickets(self._stages, tickets, timer, self._keep_spans)
 
     def computing_s(self, num_rows: int) -> float | None:
         """Return how long a step of ``num_rows`` rows computes at most; None if none was measured."""
@@ -95,8 +99,11 @@ class Pipeline:
 class StepTickets:
     """One step in flight, until `release`. As a context manager, releases the step at the end."""
 
-    def __init__(self, stages: Sequence[Stage], tickets: Sequence[Ticket], timer: StepTimer) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], tickets: Sequence[Ticket], timer: StepTimer, keep_spans: Sequence[bool]
+    ) -> None:
         self._stages = stages
+        self._keep_spans = keep_spans
         self._tickets = tuple(tickets)
         self._timer = timer
 
@@ -142,6 +149,13 @@ class StepTickets:
 
     def raw_rows(self, outputs: NDArray[np.int32]) -> NDArray[np.float32]:
         return self._stages[-1].raw_rows(self._tickets[-1], outputs)
+
+    def spans(self) -> tuple[Sequence[Span], ...]:
+        """Return when each stage worked on the step, which has its results; nothing of stages that do not
+        keep it.
+        """
+        stages = zip(self._stages, self._tickets, self._keep_spans, strict=True)
+        return tuple(stage.spans(ticket) if keeps else () for stage, ticket, keeps in stages)
 
     def release(self) -> None:
         """Release the buffers; results are invalid from now on."""

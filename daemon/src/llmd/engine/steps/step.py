@@ -17,9 +17,10 @@ from llmd.engine.grammars.grammars import Grammars
 from llmd.engine.grammars.row_masks import RowMasks, masked_rows
 from llmd.engine.steps.batch import assumed, build_selection, drawing, fed, flat_edits, unknown_rows
 from llmd.engine.steps.pipeline import Pipeline, StepTickets
+from llmd.engine.steps.step_trace import UNTRACED, StepTrace
 from llmd.pager.pager import Copies
 from llmd.sampling.edit_table import NO_EDITS
-from llmd.sampling.sampler import DrawnTokens, Sampler
+from llmd.sampling.sampler import DrawnTokens, PreparedDraws, Sampler
 from llmd.sampling.sampler_chain import certain, is_greedy, wants_final_logprobs
 from llmd.scheduler.chunk import StepPlan
 
@@ -51,9 +52,11 @@ class PreparedStep:
         before: InFlightStep | None,
         *,
         device_draws: bool = False,
+        trace: StepTrace = UNTRACED,
     ) -> None:
         """With ``device_draws``, the device draws the tokens that it can and takes edits late."""
         self.plan = plan
+        self.trace = trace
         self.planned_at = time.perf_counter()
         self.copies = copies
         self.drawing = drawing(plan.chunks)
@@ -78,6 +81,11 @@ class PreparedStep:
         self.drawn_by_device: NDArray[np.bool_] | None = None
         """Rows bool ``[N]`` whose tokens the device draws; None: the host draws all."""
         self._selection = None if self._edited else self._select()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the step."""
+        return self._step.num_rows
 
     @property
     def is_empty(self) -> bool:
@@ -109,22 +117,28 @@ class PreparedStep:
             self._step = fed(self._step, self._rows, self._outputs, before.tickets.ticket)
         if not self.needs_appended:
             return self.launch(pipeline)
-        selection = self._selection or self._select(late=self._edited)
-        return InFlightStep(self, self._sampler, pipeline.submit(self._step, selection), is_complete=False)
+        with self.trace.span("prepare"):
+            selection = self._selection or self._select(late=self._edited)
+        return InFlightStep(self, self._sampler, self._submit(pipeline, selection), is_complete=False)
 
     def launch(self, pipeline: Pipeline, drawn: Sequence[int] = ()) -> InFlightStep:
         """Submit the step; ``drawn`` are the tokens of the previous step, by output row."""
-        if drawn:
-            self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
-        selection = self._selection or self._select()
-        masks = self.begin_masks()
-        in_flight = InFlightStep(self, self._sampler, pipeline.submit(self._step, selection))
+        with self.trace.span("prepare"):
+            if drawn:
+                self._step.token_ids[self._rows] = np.array(drawn, np.int32)[self._outputs]
+            selection = self._selection or self._select()
+            masks = self.begin_masks()
+        in_flight = InFlightStep(self, self._sampler, self._submit(pipeline, selection))
         try:
             in_flight.mask(masks)
         except BaseException:
             in_flight.tickets.release()
             raise
         return in_flight
+
+    def _submit(self, pipeline: Pipeline, selection: Selection) -> StepTickets:
+        with self.trace.span("submit"):
+            return pipeline.submit(self._step, selection)
 
     def is_masked(self, row: int) -> bool:
         """Return whether an output row has a mask."""
@@ -174,6 +188,7 @@ class InFlightStep:
         self.is_complete = is_complete
         """Whether the step has all of its edits and masks."""
         self.plan = prepared.plan
+        self.trace = prepared.trace
         self.planned_at = prepared.planned_at
         self.copies = prepared.copies
         self.drawing = prepared.drawing
@@ -192,7 +207,8 @@ class InFlightStep:
         """Wait for the masks of the step and apply them."""
         if masks is not None:
             self._masks = masks
-            self.tickets.apply_masks(masks.filled())
+            with self.trace.span("grammar"):
+                self.tickets.apply_masks(masks.filled())
 
     def complete_behind(self) -> None:
         """Apply the late edits and masks of `PreparedStep.launch_behind`, now that the tokens before it are
@@ -202,22 +218,33 @@ class InFlightStep:
         """
         if self.is_complete:
             return
-        masks = self._prepared.begin_masks()  # the grammar process fills them meanwhile
-        edits = self._prepared.late_edits()
-        if edits is not None:
-            self.tickets.apply_edits(edits)
+        with self.trace.span("edits"):
+            masks = self._prepared.begin_masks()  # the grammar process fills them meanwhile
+            edits = self._prepared.late_edits()
+            if edits is not None:
+                self.tickets.apply_edits(edits)
         self.mask(masks)
         self.is_complete = True
 
     def draw(self) -> SampledTokens:
         """Wait for the step and draw its tokens; does not change sequences or the sampler."""
         # Prepared while the device works.
-        prepared = self._sampler.prepare(
-            [one.request_id for one in self.drawing],
-            self._positions(),
-            self._prepared.drawn_by_device,
-        )
-        result = self.tickets.wait()
+        with self.trace.span("sampling"):
+            prepared = self._sampler.prepare(
+                [one.request_id for one in self.drawing],
+                self._positions(),
+                self._prepared.drawn_by_device,
+            )
+        with self.trace.span("wait"):
+            result = self.tickets.wait()
+        with self.trace.span("sampling"):
+            return self._sampled(prepared, result)
+
+    def end_trace(self) -> None:
+        """Keep the measured times of the step, if it is traced. Its tickets are not released yet."""
+        self.trace.end(self._prepared.num_rows, len(self.plan.chunks), self.tickets.spans)
+
+    def _sampled(self, prepared: PreparedDraws, result: StepResult) -> SampledTokens:
         if self._masks is not None:
             self._masks.refuse_empty(result.edited[:, 0])
         draws = self._sampler.draw(prepared, _first_rows(result, len(self.drawing)), self.tickets.edited_row)

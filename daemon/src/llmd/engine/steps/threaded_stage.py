@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, HostHidden, Stage
 from llmd.api.errors import DeviceError, DeviceLostError
+from llmd.api.spans import Span
 from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.engine.steps.step_limit import LEAST_S
 
@@ -27,6 +29,7 @@ class _Done(msgspec.Struct, frozen=True):
     ticket: Ticket
     hidden: HiddenRef | None
     result: StepResult | None
+    spans: Sequence[Span] = ()
 
 
 class _Flight(msgspec.Struct, frozen=True):
@@ -60,10 +63,13 @@ class ThreadedStage:
     A step that fails raises its error in `wait`, also if it did not obey the contract.
     """
 
-    def __init__(self, stage: Stage, executor: ThreadPoolExecutor, device: str) -> None:
-        """``device`` is the name of the stage's device."""
+    def __init__(
+        self, stage: Stage, executor: ThreadPoolExecutor, device: str, *, spans: bool = False
+    ) -> None:
+        """``device`` is the name of the stage's device, ``spans`` its `StageLimits.spans`."""
         self._stage = stage
         self._device = device
+        self._keeps_spans = spans
         self._executor = executor
         self._tickets = itertools.count()
         self._flights: dict[Ticket, _Flight] = {}
@@ -115,6 +121,9 @@ class ThreadedStage:
         inner = self._flights[ticket].done.result().ticket
         return self._executor.submit(self._stage.raw_rows, inner, outputs).result()
 
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        return self._flights[ticket].done.result().spans
+
     def release(self, ticket: Ticket) -> None:
         # The thread that runs the next step also releases: this one must not wait for a step.
         flight = self._flights.pop(ticket)
@@ -153,15 +162,19 @@ class ThreadedStage:
         ticket = self._stage.submit(step, hidden, selection)
         try:
             if selection is None:
-                return _Done(ticket, self._stage.hidden(ticket), None)
+                return _Done(ticket, self._stage.hidden(ticket), None, self._spans(ticket))
             if selection.late is not None and selection.late.any():
                 self._apply(ticket, late.get())
             if selection.masked.any():
                 self._apply(ticket, late.get())
-            return _Done(ticket, None, self._stage.wait(ticket, float("inf")))
+            result = self._stage.wait(ticket, float("inf"))
+            return _Done(ticket, None, result, self._spans(ticket))
         except ValueError:
             self._stage.release(ticket)
             raise
+
+    def _spans(self, ticket: Ticket) -> Sequence[Span]:
+        return self._stage.spans(ticket) if self._keeps_spans else ()
 
     def _apply(self, ticket: Ticket, late: LateEdits | Masks | None) -> None:
         if late is None:

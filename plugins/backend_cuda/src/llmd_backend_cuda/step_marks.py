@@ -1,0 +1,66 @@
+"""When the card worked on a step: marks on the stream, turned into times of the host's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from llmd.api.spans import Span, SpanKind
+from llmd_backend_cuda.runtime import Runtime, Timestamp
+
+_LONGEST_WAIT_S = 60.0
+_ANCHOR_AGE_S = 1.0
+"""How old a `StreamClock` may get before it is set again: clocks drift apart by some 20 µs a second."""
+
+
+class StreamClock:
+    """The host's clock at one point of the stream; all others follow from the time between them."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Wait for the stream, and note the time.
+
+        Raises:
+            DeviceLostError: the stream did not get there.
+        """
+        self._runtime = runtime
+        self._set()
+
+    def refresh(self) -> None:
+        """Note the time again if that is long ago. The stream should be idle: this waits for it."""
+        if time.perf_counter() - self._reached_s > _ANCHOR_AGE_S:
+            self._set()
+
+    def seconds(self, mark: Timestamp) -> float:
+        """Return when the stream has reached a mark, on the clock of ``time.perf_counter``."""
+        return self._reached_s + mark.seconds_after(self._mark)
+
+    def _set(self) -> None:
+        self._mark = self._runtime.timestamp()
+        if not self._mark.wait(_LONGEST_WAIT_S):
+            raise self._runtime.lost(f"the stream did not become idle within {_LONGEST_WAIT_S:g} s")
+        self._reached_s = time.perf_counter()
+
+
+class StepMarks:
+    """The pieces of one step on the stream; none unless there is a runtime."""
+
+    def __init__(self, runtime: Runtime | None) -> None:
+        self._runtime = runtime
+        self._last: Timestamp | None = None
+        self._pieces: list[tuple[SpanKind, str, Timestamp, Timestamp]] = []
+
+    def start(self) -> None:
+        """Mark where the next piece begins."""
+        if self._runtime is not None:
+            self._last = self._runtime.timestamp()
+
+    def stop(self, kind: SpanKind, name: str) -> None:
+        """Mark the end of a piece: what was queued since the last mark."""
+        if self._runtime is not None and self._last is not None:
+            begin, self._last = self._last, self._runtime.timestamp()
+            self._pieces.append((kind, name, begin, self._last))
+
+    def spans(self, clock: StreamClock) -> Sequence[Span]:
+        """Return the pieces, which the stream has all reached."""
+        seconds = clock.seconds
+        return [Span(kind, name, seconds(begin), seconds(end)) for kind, name, begin, end in self._pieces]

@@ -1,0 +1,65 @@
+"""Marks on the stream become times of the host's clock."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from llmd.api import DeviceLostError
+from llmd_backend_cuda import step_marks
+from llmd_backend_cuda.step_marks import StepMarks, StreamClock
+from tests.cuda.simulated import NEEDS_COMPILER, HangingCard, SimulatedCard
+
+pytestmark = NEEDS_COMPILER
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_pieces_follow_each_other_between_the_times_of_the_host(deferred: bool) -> None:  # noqa: FBT001 - cases
+    card = SimulatedCard(deferred=deferred)
+    memory = card.allocate(64)
+    clock, marks = StreamClock(card), StepMarks(card)
+    began_s = time.perf_counter()
+    marks.start()
+    card.fill_zero(memory)
+    marks.stop("device", "layers")
+    marks.stop("copy", "results")
+    marks.start()
+    card.fill_zero(memory)
+    marks.stop("device", "masks")
+    card.synchronize()
+    ended_s = time.perf_counter()
+    layers, results, masks = marks.spans(clock)
+    assert [(one.kind, one.name) for one in (layers, results, masks)] == [
+        ("device", "layers"),
+        ("copy", "results"),
+        ("device", "masks"),
+    ]
+    tolerance_s = 1e-4  # the clock was read after its mark was reached
+    assert began_s - tolerance_s <= layers.start_s <= layers.end_s == results.start_s
+    assert results.end_s <= masks.start_s <= masks.end_s <= ended_s + tolerance_s
+
+
+def test_without_a_runtime_nothing_is_marked() -> None:
+    marks = StepMarks(None)
+    marks.start()
+    marks.stop("device", "layers")
+    assert marks.spans(StreamClock(SimulatedCard())) == []
+
+
+def test_a_clock_is_set_again_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = SimulatedCard()
+    clock = StreamClock(card)
+    first = clock._mark
+    clock.refresh()
+    assert clock._mark is first
+    monkeypatch.setattr(step_marks, "_ANCHOR_AGE_S", 0.0)
+    clock.refresh()
+    assert clock._mark is not first
+
+
+def test_a_stream_that_hangs_is_lost() -> None:
+    card = HangingCard()
+    card.hangs = True
+    with pytest.raises(DeviceLostError, match="did not become idle"):
+        StreamClock(card)
