@@ -70,7 +70,7 @@ bench-serve: setup .bench-llama-cpp/.made  ## compare the daemon with llama.cpp'
 bench-starts: setup .bench-llama-cpp/.made  ## compare start times with llama.cpp's server; OPTIONS="SHAPE --pairs file:Q4_0"
 	@$(RUN) -m bench.starts $(OPTIONS)
 
-gpu-check: setup  ## check and measure a card; OPTIONS="--device cuda:0 --rounds 5"
+gpu-check: setup  ## check and measure a card; OPTIONS="--device cuda:0 --rounds 5", or "--device shim" without a card
 	@$(RUN) -m bench.gpu_check $(OPTIONS)
 
 pictures: setup  ## make the pictures of docs/tui.md, in a real terminal over a real daemon

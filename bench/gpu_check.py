@@ -1,8 +1,12 @@
 """``make gpu-check``: the conformance suite and the speed of a card, in one command that needs no network.
 
 The suite runs in several processes, which compile its kernels at the same time. Then a model of a stated
-shape with random weights is measured: in each round the rate at which memory is read, one stream, sixteen
-streams, and a prompt.
+shape with random weights is measured. Each round has the rate at which memory is read, a prompt, one stream
+and several; then the same through the engine, and the share of its steps in which the card waits for the
+host. cuBLAS is measured once, if it is installed.
+
+With ``--device shim``, the kernels run on the host, thread by thread, in a small shape: nothing is measured,
+but all of this runs on a machine without a card.
 """
 
 from __future__ import annotations
@@ -14,21 +18,34 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.gpu_model import RandomWeights, Streams, lower_shape
-from bench.gpu_report import Figures, Round, Suite, page
+from bench import cublas
+from bench.gpu_engine import Served
+from bench.gpu_model import RandomWeights, Streams, lower_shape, plan_of
+from bench.gpu_report import Figures, Round, Sizes, Suite, page
 from bench.shapes import SHAPES, Shape
-from llmd.api import Backend, Device, DeviceOptions, Format
+from llmd.api import BLOCK_LEN, Backend, Device, DeviceInfo, DeviceOptions, Format
+from llmd.engine.steps.step_trace import Tracer
 from llmd.models.weight_formats import weight_bytes
 from llmd.testing.conformance import cases_for, check_case
+from llmd.testing.trial import small_cases
+from llmd.testing.workload import Workload
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS: tuple[Format, ...] = ("q8_g128", "q4_g128_sym")
-STREAMS = 16
-PROMPT = 512
+SHIM = "shim"
+"""The device whose kernels run on the host."""
+SHIM_MEMORY_BYTES = 64 << 20
 _MOST_PROCESSES = 16
+
+CARD_SIZES = Sizes(SHAPES["llama-8b"])
+SHIM_SIZES = Sizes(
+    Shape("tiny", 128, 1, 4, 2, 32, 256, 300, tied=False, context=64),
+    streams=2, prompt=20, answer=4, steps=3, context=64, read_s=0.0, is_real=False,
+)  # fmt: skip
 
 
 def main() -> None:
@@ -43,14 +60,22 @@ def main() -> None:
     for failure in suite.failures:
         print(f"  {failure}")
     device = open_device(asked.device)
-    shape = SHAPES["llama-8b"]
-    figures = [measure(device, shape, name, asked.rounds) for name in FORMATS]
+    sizes = CARD_SIZES if asked.device != SHIM else SHIM_SIZES
+    rounds = asked.rounds if sizes.is_real else 1
+    figures = [measure(device, sizes, name, rounds) for name in FORMATS]
     date = f"{datetime.now(UTC):%Y-%m-%d}"
-    made = page(date, device.info.description, shape, suite, figures)
+    title = device.info.description if sizes.is_real else "CUDA kernels on the host"
+    made = page(date, title, sizes, suite, figures, *peer_s(asked.device, sizes))
     device.close()
     print(made)
-    (asked.out or RESULTS / f"{date}-gpu-{asked.device.replace(':', '')}.md").write_text(made)
+    if out := asked.out or result_of(asked.device, date):
+        out.write_text(made)
     sys.exit(bool(suite.failures))
+
+
+def result_of(device: str, date: str) -> Path | None:
+    """Return where the page of a device is saved by default; None: nothing was measured."""
+    return None if device == SHIM else RESULTS / f"{date}-gpu-{device.replace(':', '')}.md"
 
 
 def backend_of(device: str) -> Backend:
@@ -60,24 +85,41 @@ def backend_of(device: str) -> Backend:
         SystemExit: there is none.
     """
     if device.partition(":")[0] != "cuda":
-        sys.exit(f"gpu-check: no backend of ours has a device {device!r}; name one such as cuda:0")
+        sys.exit(f"gpu-check: no backend of ours has a device {device!r}; name one such as cuda:0, or {SHIM}")
     from llmd_backend_cuda.plugin import llmd_backends
 
     return next(iter(llmd_backends()))
 
 
 def open_device(name: str) -> Device:
-    """Open a device of one of our backends.
+    """Open a device of one of our backends, or the one whose kernels run on the host.
 
     Raises:
         SystemExit: it cannot be used; the message says why.
     """
+    if name == SHIM:
+        return open_shim()
     backend = backend_of(name)
     infos = {info.name: info for info in backend.probe()}
     if name not in infos or not infos[name].score:
         reason = infos[name].reason if name in infos else "it does not exist"
         sys.exit(f"gpu-check: {name} cannot be used: {reason}")
     return backend.open(name, DeviceOptions())
+
+
+def open_shim() -> Device:
+    """Return the CUDA backend with kernels that run on the host.
+
+    Raises:
+        SystemExit: there is no compiler for them.
+    """
+    from tests.cuda.simt.build import compiler
+    from tests.cuda.simulated import SimulatedCard
+    from tests.cuda.simulated import open_device as on_the_host
+
+    if compiler() is None:
+        sys.exit(f"gpu-check: {SHIM} cannot be used: there is no g++ to compile kernels for this machine")
+    return on_the_host(SimulatedCard(memory_bytes=SHIM_MEMORY_BYTES))
 
 
 def run_suite(name: str) -> Suite:
@@ -96,7 +138,7 @@ def run_cases(name: str, share: int, shares: int, path: Sequence[str]) -> tuple[
     sys.path[:] = path
     device = open_device(name)
     passed, failures = 0, []
-    for case in cases_for(device.info)[share::shares]:
+    for case in cases_of(name, device.info)[share::shares]:
         for result in check_case(device, case):
             if result.problem:
                 failures.append(f"{result.name}: {result.problem}")
@@ -105,33 +147,67 @@ def run_cases(name: str, share: int, shares: int, path: Sequence[str]) -> tuple[
     return passed, failures
 
 
-def measure(device: Device, shape: Shape, name: Format, rounds: int, context_len: int = 4096) -> Figures:
+def cases_of(name: str, info: DeviceInfo) -> Sequence[Workload]:
+    """Return the cases of a device: all, or on the host a few small ones and one for draws and for times.
+
+    `make test-full` runs all on the host.
+    """
+    if name != SHIM:
+        return cases_for(info)
+    every = cases_for(info)
+    return (*small_cases(info), *(case for case in every if case.draws or case.times_steps))
+
+
+def measure(device: Device, sizes: Sizes, name: Format, rounds: int) -> Figures:
     """Load the shape in a format and measure some rounds, after one that does not count."""
-    program = lower_shape(device, shape, name, context_len)
-    weights = device.load(program, RandomWeights(), lambda _done, _total: None)
+    program = lower_shape(device, sizes.shape, name, sizes.context)
     # A token reads every matrix, but only one row of the table.
     read_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format == name)
-    streams = Streams(weights, STREAMS, context_len, max_rows=PROMPT)
+    num_blocks = 1 - (-(sizes.prompt + sizes.answer) // BLOCK_LEN)
+    plan = plan_of(sizes.shape, num_blocks * BLOCK_LEN)
+    with ExitStack() as stack:
+        weights = device.load(program, RandomWeights(), lambda _done, _total: None)
+        stack.callback(weights.close)
+        streams = Streams(weights, sizes.streams, sizes.context, max_rows=sizes.prompt)
+        stack.callback(streams.close)
+        served = Served(device, plan, weights, sizes.streams)
+        stack.callback(served.close)
+        traced = Served(device, plan, weights, sizes.streams, Tracer())
+        stack.callback(traced.close)
+        done = [_round(device, streams, served, traced, sizes) for _ in range(1 + rounds)]
+    return Figures(name, read_bytes, done[1:])
+
+
+def peer_s(device: str, sizes: Sizes) -> tuple[float | None, str]:
+    """Return how long cuBLAS takes for the products of a prompt, or None and why it was not measured."""
+    if not sizes.is_real:
+        return None, "it needs a card"
     try:
-        _round(device, streams)
-        done = [_round(device, streams) for _ in range(rounds)]
-    finally:
-        streams.close()
-        weights.close()
-    return Figures(name, read_bytes, done)
+        api, blas = cublas.load()
+    except cublas.MissingLibraryError as error:
+        return None, f"it is not installed ({error})"
+    return cublas.prompt_s(sizes.shape, sizes.prompt, int(device.partition(":")[2] or 0), api, blas), ""
 
 
-def _round(device: Device, streams: Streams, steps: int = 100) -> Round:
-    read = device.read_rate(0.5)
-    prefill_s = statistics.median(streams.prefill(sequence, PROMPT) for sequence in range(STREAMS))
-    one_s = streams.decode(1, steps)
-    many_s = streams.decode(STREAMS, steps)
-    return Round(read, one_s, many_s, prefill_s)
+def _round(device: Device, streams: Streams, served: Served, traced: Served, sizes: Sizes) -> Round:
+    many, lengths = sizes.streams, (sizes.prompt, sizes.answer)
+    return Round(
+        read_bytes_per_s=device.read_rate(sizes.read_s),
+        prefill_s=statistics.median(streams.prefill(sequence, sizes.prompt) for sequence in range(many)),
+        one_s=streams.decode(1, sizes.steps),
+        many_s=streams.decode(many, sizes.steps),
+        engine_one=served.answer(1, *lengths),
+        engine_many=served.answer(many, *lengths),
+        host_one=traced.host_share(1, *lengths),
+        host_many=traced.host_share(many, *lengths),
+    )
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.gpu_check", description=__doc__)
-    parser.add_argument("--device", default="cuda:0", help="the card (default: cuda:0)")
+    parser.add_argument(
+        "--device", default="cuda:0", help=f"the card (default: cuda:0); {SHIM}: kernels on the host"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="rounds that count (default: 5)")
     parser.add_argument("--out", type=Path, help="where the page is written (default: bench/results)")
     return parser.parse_args()

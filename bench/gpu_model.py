@@ -20,6 +20,7 @@ from llmd.api import (
     Format,
     GroupScales,
     LoadedWeights,
+    ModelPlan,
     Program,
     Selection,
     Stage,
@@ -74,9 +75,14 @@ class RandomWeights:
         return WeightData(name, codes, GroupScales(values), minimums, group)
 
 
+def plan_of(shape: Shape, context_len: int) -> ModelPlan:
+    """Return the plan of a Llama shape."""
+    return plan(shape.config(), context_len)
+
+
 def lower_shape(device: Device, shape: Shape, name: Format, context_len: int) -> Program:
     """Lower a Llama shape for a device, with all matrices but the table in a format."""
-    made = plan(shape.config(), context_len)
+    made = plan_of(shape, context_len)
     arithmetic = chosen_arithmetic(device.info, None)
 
     def format_of(kind: str, ref: TensorRef) -> Format:
