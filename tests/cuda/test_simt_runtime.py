@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -228,3 +229,19 @@ def test_a_timestamp_is_the_time_at_which_the_stream_reached_it() -> None:
     assert last.seconds_after(first) >= 0.0
     with pytest.raises(DeviceError, match="a timestamp is not allowed while a graph is captured"):
         runtime.capture(runtime.timestamp)  # type: ignore[arg-type] # what it returns is not used
+
+
+def test_another_thread_may_wait_while_a_graph_is_captured() -> None:
+    runtime = SimtRuntime()
+    event = runtime.record()
+    reached: list[bool] = []
+
+    def wait_elsewhere() -> None:
+        thread = threading.Thread(target=lambda: reached.append(event.wait(1.0)))
+        thread.start()
+        thread.join()
+
+    runtime.capture(wait_elsewhere)
+    assert reached == [True]
+    with pytest.raises(DeviceError, match="the wait for an event is not allowed while a graph is captured"):
+        runtime.capture(lambda: reached.append(event.wait(1.0)))

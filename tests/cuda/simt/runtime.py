@@ -144,6 +144,7 @@ class SimtRuntime:
         self.memory_bytes = memory_bytes
         self.used_bytes = 0
         self.capturing = False
+        self._capturer = 0
         self.order = _ORDERS[order] if isinstance(order, str) else order
         self._folders = (*folders, KERNELS)
         self._deferred = deferred
@@ -203,7 +204,7 @@ class SimtRuntime:
     def capture(self, run: Callable[[], None]) -> Graph:
         """Record what ``run`` launches and copies."""
         self.refuse_in_capture("another capture")
-        self.capturing, self._recorded = True, []
+        self.capturing, self._capturer, self._recorded = True, threading.get_ident(), []
         try:
             run()
         finally:
@@ -261,8 +262,8 @@ class SimtRuntime:
             engine().simt_release(pointer)
 
     def refuse_in_capture(self, what: str) -> None:
-        """Raise an error if a graph is being captured."""
-        if self.capturing:
+        """Raise an error if this thread captures a graph. Others may wait meanwhile, as on a card."""
+        if self.capturing and threading.get_ident() == self._capturer:
             raise DeviceError(f"{what} is not allowed while a graph is captured")
 
     def _copy(self, to: int, source: int, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
