@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from llmd.api import DeviceLostError
+from llmd.api.spans import CLOCK_TOLERANCE_S
 from llmd_backend_cuda import step_marks
 from llmd_backend_cuda.step_marks import StepMarks, StreamClock
 from tests.cuda.simulated import NEEDS_COMPILER, HangingCard, SimulatedCard
@@ -35,9 +37,8 @@ def test_pieces_follow_each_other_between_the_times_of_the_host(deferred: bool) 
         ("copy", "results"),
         ("device", "masks"),
     ]
-    tolerance_s = 1e-4  # the clock was read after its mark was reached
-    assert began_s - tolerance_s <= layers.start_s <= layers.end_s == results.start_s
-    assert results.end_s <= masks.start_s <= masks.end_s <= ended_s + tolerance_s
+    assert began_s - CLOCK_TOLERANCE_S <= layers.start_s <= layers.end_s == results.start_s
+    assert results.end_s <= masks.start_s <= masks.end_s <= ended_s + CLOCK_TOLERANCE_S
 
 
 def test_without_a_runtime_nothing_is_marked() -> None:
@@ -56,6 +57,18 @@ def test_a_clock_is_set_again_when_it_is_old(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(step_marks, "_ANCHOR_AGE_S", 0.0)
     clock.refresh()
     assert clock._mark is not first
+
+
+def test_the_clock_is_that_of_the_mark_that_was_reached_soonest(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The clock is read before each mark, when the stream reaches it, and after it: the second mark takes 1 s.
+    readings = iter(
+        [0.0, 1.0, 9.0, *(10.0, 10.25, 11.0), *(20.0, 22.0, 25.0), *(30.0, 33.0, 38.0), *(40.0, 41.0, 47.0)]
+    )
+    stand_in = SimpleNamespace(perf_counter=lambda: next(readings))
+    monkeypatch.setattr("llmd_backend_cuda.step_marks.time", stand_in)
+    monkeypatch.setattr("tests.cuda.simt.runtime.time", stand_in)
+    clock = StreamClock(SimulatedCard())
+    assert clock.seconds(clock._mark) == 10.5
 
 
 def test_a_stream_that_hangs_is_lost() -> None:
