@@ -78,7 +78,8 @@ class Bench:
         self._put("positions", positions)
         self._put("sequences", np.repeat(np.arange(len(step), dtype=np.int32), sizes))
         self._put("row_offsets", offsets)
-        self._put("block_table", np.stack([self._table(*one) for one in step]))
+        table = np.stack([self._table(*one) for one in step])[:, : positions.max() // BLOCK_LEN + 1]
+        self._put("block_table", np.array([4, table.shape[1], -1, -1, *table.reshape(-1)], np.int32))
         self.plan[:] = 1 << 30
         places = self.shape.num_places(self.limits, self.context_len)
         length = plan_attention(self.shape, places, offsets, positions, self.plan)
@@ -131,7 +132,7 @@ class Bench:
         rows, op = self.limits.max_rows, self.op
         sizes = {
             "counts": 4, "positions": rows, "sequences": rows, "row_offsets": self.limits.max_sequences + 1,
-            "block_table": self.limits.max_sequences * self.width, "plan": len(self.plan),
+            "block_table": 4 + self.limits.max_sequences * self.width, "plan": len(self.plan),
         }  # fmt: skip
         self._inputs = {name: self.runtime.allocate(4 * count) for name, count in sizes.items()}
         heads = (op.heads, op.kv_heads, op.kv_heads, op.heads, op.kv_heads, op.heads)
@@ -153,7 +154,7 @@ class Bench:
     def _memory(self) -> AttentionMemory:
         table, plan = (self._inputs[name].pointer for name in ("block_table", "plan"))
         most_items = self.shape.most_items(self.limits, self.context_len)
-        return AttentionMemory(self.kv, table, self.width, plan, most_items, self.scratch)
+        return AttentionMemory(self.kv, table, plan, most_items, self.scratch)
 
     def _launches(self, rows: int) -> list[Launch]:
         layer = len(self.group.layers) - 1

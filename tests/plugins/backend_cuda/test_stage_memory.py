@@ -57,9 +57,8 @@ def test_each_attention_layer_has_its_memory() -> None:
     assert found.tables == {0: Table(64, "f16")}
     full, window = found.attention[0, 0], found.attention[1, 1]
     assert full.kv is memory.pools[0]
-    assert full.table_width == 256 // 16
     assert full.scratch is window.scratch
-    assert len({full.block_table, window.block_table, found.states[2].slots}) == 3
+    assert len({full.block_table, window.block_table, found.states[2].table}) == 3
     assert full.plan != window.plan
     assert memory.memories(9, {}).attention[0, 0].block_table == full.block_table
 

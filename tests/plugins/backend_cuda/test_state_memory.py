@@ -34,7 +34,7 @@ def test_slots_have_memory_for_a_multiple_of_four_layers(layers: int, num_bytes:
     memory = StateMemory(card, group, 3)
     assert card.used_bytes == 3 * num_bytes
     assert memory.states(1234).layers == num_bytes // 28
-    assert memory.states(1234).slots == 1234
+    assert memory.states(1234).table == 1234
 
 
 def test_states_are_zero_at_first(memory: StateMemory) -> None:

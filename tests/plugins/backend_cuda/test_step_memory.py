@@ -14,7 +14,7 @@ from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
 from llmd_backend_cuda.shapes import attention_shapes
-from llmd_backend_cuda.step_memory import StepMemory, table_width
+from llmd_backend_cuda.step_memory import StepMemory
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents, lowered, step_of
 from tests.plugins.backend_cpu.workbench import select
 
@@ -46,10 +46,17 @@ class Bench:
 
     def read(self, address: int, count: int) -> NDArray[np.int32]:
         """Return integers from an address on."""
-        memories = (self.memory._arrays, *self.memory._tables.values())
-        (found,) = [m for m in memories if m.pointer <= address < m.pointer + m.num_bytes]
-        read: NDArray[np.int32] = contents(self.card, found, np.int32, (address - found.pointer) // 4, count)  # type: ignore[assignment]
+        arrays = self.memory._arrays
+        read: NDArray[np.int32] = contents(
+            self.card, arrays, np.int32, (address - arrays.pointer) // 4, count
+        )  # type: ignore[assignment]
         return read
+
+    def table(self, group: int, sequences: int) -> list[list[int]]:
+        """Return the block table of a group as kernels find it."""
+        described = self.memory.table(group)
+        distance, width = map(int, self.read(described, 2))
+        return self.read(described + 4 * distance, sequences * width).reshape(sequences, width).tolist()
 
 
 def a_step() -> Step:
@@ -89,22 +96,30 @@ def test_a_step_without_selection_has_no_output_rows() -> None:
     assert bench.array(2, "counts", 4) == [2, 1, 0, 0]
 
 
-def test_block_tables_have_the_width_of_the_context() -> None:
+@pytest.mark.parametrize("bucket", [8, 40])
+def test_block_tables_have_the_width_of_the_step(bucket: int) -> None:
     bench = Bench()
-    bench.upload(a_step(), 8, [])
-    rows = bench.read(bench.memory.table(0), 2 * WIDTH).reshape(2, WIDTH)
-    assert rows[:, :3].tolist() == [[1, 2, -1], [3, -1, -1]]
-    rows = bench.read(bench.memory.table(1), 2 * WIDTH).reshape(2, WIDTH)
-    assert rows[:, :2].tolist() == [[4, 5], [6, -1]]
-    assert bench.read(bench.memory.table(2), 4).tolist() == [0, 1, -1, 2]
-    assert [table_width(bench.program, group) for group in range(3)] == [WIDTH, WIDTH, 2]
+    bench.upload(a_step(), bucket, [])
+    assert bench.table(0, 2) == [[1, 2, -1], [3, -1, -1]]
+    assert bench.table(1, 2) == [[4, 5], [6, -1]]
+    assert bench.table(2, 2) == [[0, 1], [-1, 2]]
 
 
 def test_entries_beyond_the_context_are_left_out() -> None:
     bench = Bench()
     wide = [[*range(WIDTH), -1, -1], [*range(WIDTH, 2 * WIDTH), -1, -1]]
     bench.upload(step_of([(0, 1), (0, 1)], wide, wide, [[-1, 0], [-1, 1]]), 2, [])
-    assert bench.read(bench.memory.table(0), 2 * WIDTH).tolist() == list(range(2 * WIDTH))
+    for group in (0, 1):
+        assert bench.table(group, 2) == np.arange(2 * WIDTH).reshape(2, WIDTH).tolist()
+
+
+def test_the_largest_step_fits() -> None:
+    bench = Bench()
+    full = [[*range(WIDTH)]] * LIMITS.max_sequences
+    chunks = [(WIDTH * 16 - 14, 14), (WIDTH * 16 - 13, 13), (WIDTH * 16 - 13, 13)]
+    bench.upload(step_of(chunks, full, full, [[0, 1]] * 3), LIMITS.max_rows, [0, 1, 2, 3, 4])
+    assert bench.table(1, 3) == full
+    assert bench.table(2, 3) == [[0, 1]] * 3
 
 
 def test_each_shape_has_its_plan() -> None:
@@ -131,18 +146,29 @@ def test_a_step_without_attention_has_no_plan() -> None:
 
 
 def test_counts_and_output_rows_have_one_place_for_all_buckets() -> None:
-    """The launches of the head are made for no bucket of rows."""
+    """The launches of the head, and what describes block tables, are made for no bucket of rows."""
     memory = Bench().memory
     places = {(args.counts, args.output_rows) for args in map(memory.args, (1, 2, 8, 40))}
     assert len(places) == 1
+    tables = [name for name in memory._offsets(1) if name.startswith("table ")]
+    assert len(tables) == 3
+    assert len({tuple(memory._offsets(bucket)[name] for name in tables) for bucket in (1, 2, 8, 40)}) == 1
 
 
-def test_a_small_step_copies_little() -> None:
-    memory = Bench().memory
-    ends = [memory._offsets(bucket)["end"] for bucket in (1, 2, 4, 8, 40)]
-    assert ends == sorted(ends)
-    assert 4 * ends[0] < 1024
-    args = memory.args(8)
+def test_a_small_step_is_one_small_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the context is long."""
+    bench = Bench(lowered(TinyModel(hybrid=True, context_len=1 << 17).plan()))
+    copied: list[int] = []
+    monkeypatch.setattr(bench.card, "upload", lambda _memory, _at, array: copied.append(array.nbytes))
+    for width in (1, 200):
+        table = [[*range(width)]]
+        bench.upload(step_of([(16 * width - 1, 1)], table, table, [[0, 0]]), 1, [0])
+    assert copied[1] - copied[0] == 4 * 2 * 199
+    assert copied[0] < 16 << 10
+
+
+def test_arrays_are_aligned() -> None:
+    args = Bench().memory.args(8)
     assert all(getattr(args, name) % 16 == 0 for name, _ in args._fields_)
 
 
@@ -151,7 +177,7 @@ def test_the_bytes_of_all_arrays_are_counted() -> None:
         card, shapes = SimulatedCard(), attention_shapes(program)
         memory = StepMemory(card, program, LIMITS, shapes)
         assert card.used_bytes == StepMemory.num_bytes(program, LIMITS, shapes)
-        assert memory.staging().arrays.nbytes <= card.used_bytes
+        assert memory.staging().nbytes == card.used_bytes
 
 
 def test_tickets_have_their_own_staging_memory() -> None:
@@ -162,5 +188,5 @@ def test_tickets_have_their_own_staging_memory() -> None:
     bench.memory.upload(staging, 1, later, None)
     bench.card.run_pending()
     assert bench.array(1, "positions", 1) == [5]
-    assert bench.read(bench.memory.table(0), 1).tolist() == [7]
-    assert bench.staging.arrays[:4].tolist() == [5, 2, 1, 0]
+    assert bench.table(0, 1) == [[7]]
+    assert bench.staging[:4].tolist() == [5, 2, 1, 0]

@@ -33,7 +33,6 @@ class KVMemoryArgs(ctypes.Structure):
         ("block_table", ctypes.c_void_p),
         ("block_bytes", ctypes.c_int64),
         ("layer_at", ctypes.c_int64),
-        ("table_width", ctypes.c_int32),
         ("kv_heads", ctypes.c_int32),
     )
 
@@ -84,17 +83,13 @@ class KVMemory(BlockPool):
         copying = KernelSpec.of("store_kv", "copy_blocks", _macros(group, KV_CODES[kv_dtype]))
         super().__init__(runtime, group, num_blocks, block_bytes(group, kv_dtype), copying)
 
-    def args(self, kv_layer: int, block_table: int, table_width: int) -> KVMemoryArgs:
-        """Return what kernels need of a layer.
-
-        ``block_table`` is the address of int32 ``[sequences, table_width]``.
-        """
+    def args(self, kv_layer: int, block_table: int) -> KVMemoryArgs:
+        """Return what kernels need of a layer; ``block_table`` is `StepMemory.table` of the group."""
         return KVMemoryArgs(
             self._memory.pointer,
             block_table,
             self.block_bytes,
             kv_layer * self._layer_bytes,
-            table_width,
             self.group.kv_heads,
         )
 

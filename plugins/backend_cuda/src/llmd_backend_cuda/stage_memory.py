@@ -18,7 +18,7 @@ from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.programs import Memories
 from llmd_backend_cuda.runtime import Memory, Runtime
 from llmd_backend_cuda.state_memory import StateMemory
-from llmd_backend_cuda.step_memory import StepMemory, table_width
+from llmd_backend_cuda.step_memory import StepMemory
 
 
 class StageMemory:
@@ -87,7 +87,6 @@ class StageMemory:
         return AttentionMemory(
             pool,
             self.step.table(op.group),
-            table_width(self._program, op.group),
             self.step.plan(bucket, shape),
             self.step.most_items(bucket, shape),
             self._scratch,

@@ -33,5 +33,5 @@ class StateMemory(BlockPool):
         super().__init__(runtime, group, num_slots, slot_bytes(group), _COPYING)
 
     def states(self, table: int) -> States:
-        """Return the states for kernels; ``table`` is the address of the group's block table."""
+        """Return the states for kernels; ``table`` is `StepMemory.table` of the group."""
         return States(self._memory.pointer, table, _layers(self.group))

@@ -16,6 +16,8 @@ from llmd_backend_cuda.context import StepArgs
 from llmd_backend_cuda.runtime import Runtime
 
 _COUNTS = 3
+_DESCRIPTION = 2
+"""Integers that describe a block table: ``blocks_of`` in ``kernels/step.cuh``."""
 _ALIGNMENT = 4
 """Arrays begin at multiples of 4 integers."""
 
@@ -24,7 +26,8 @@ class StepMemory:
     """The arrays of the steps of a stage.
 
     Each bucket, a number of rows, has its own order of arrays, so that what is copied is not longer than the
-    bucket needs. Counts, output rows and the tables of KV groups have the same place in all buckets.
+    bucket needs. Counts, output rows and descriptions of block tables have the same place in all buckets.
+    Block tables come last: they are as wide as the step needs, and their descriptions say where they are.
 
     Raises:
         MemoryBudgetError: there is not enough memory.
@@ -38,18 +41,13 @@ class StepMemory:
         self._limits = limits
         self._shapes = tuple(shapes)
         self._offsets = cache(lambda bucket: _offsets(bucket, program, limits, shapes))
-        self._arrays = runtime.allocate(4 * self._offsets(limits.max_rows)["end"])
-        self._tables = {
-            group.id: runtime.allocate(4 * max(1, limits.max_sequences * table_width(program, group.id)))
-            for group in program.groups
-            if group.layers
-        }
+        self._arrays = runtime.allocate(self.num_bytes(program, limits, shapes))
 
     @staticmethod
     def num_bytes(program: Program, limits: StageLimits, shapes: Sequence[AttentionShape]) -> int:
         """Return the bytes of device memory that it takes."""
         arrays = _offsets(limits.max_rows, program, limits, shapes)["end"]
-        tables = sum(limits.max_sequences * table_width(program, g.id) for g in program.groups if g.layers)
+        tables = sum(limits.max_sequences * _widest_table(program, group) for group in _groups(program))
         return 4 * (arrays + tables)
 
     def args(self, bucket: int) -> StepArgs:
@@ -58,8 +56,8 @@ class StepMemory:
         return StepArgs(**{name: self._arrays.pointer + 4 * at[name] for name, _ in StepArgs._fields_})
 
     def table(self, group: int) -> int:
-        """Return the address of the block table of a KV group."""
-        return self._tables[group].pointer
+        """Return the address of the description of a KV group's block table."""
+        return self._arrays.pointer + 4 * self._offsets(self._limits.max_rows)[_table_name(group)]
 
     def plan(self, bucket: int, shape: AttentionShape) -> int:
         """Return the address of the plan of attention ops of a shape."""
@@ -70,31 +68,20 @@ class StepMemory:
         """Return how many items there is room for in that plan."""
         return shape.most_items(_of_bucket(self._limits, bucket), self._program.context_len)
 
-    def staging(self) -> StepStaging:
-        """Return pinned memory for one ticket."""
-        widths = {group: memory.num_bytes // 4 for group, memory in self._tables.items()}
-        return StepStaging(
-            self._runtime.pinned(self._arrays.num_bytes).view(np.int32),
-            {group: self._runtime.pinned(4 * count).view(np.int32) for group, count in widths.items()},
-        )
+    def staging(self) -> Int32:
+        """Return pinned memory from which the steps of one ticket are copied."""
+        return self._runtime.pinned(self._arrays.num_bytes).view(np.int32)
 
-    def upload(self, staging: StepStaging, bucket: int, step: Step, selection: Selection | None) -> None:
+    def upload(self, staging: Int32, bucket: int, step: Step, selection: Selection | None) -> None:
         """Begin to copy a step to the device. The staging memory must not be in use by an earlier copy."""
-        length = self._pack(staging.arrays, bucket, step, selection)
-        self._runtime.upload(self._arrays, 0, staging.arrays[:length])
-        for group, memory in self._tables.items():
-            table = step.block_tables[group]
-            packed = staging.tables[group]
-            width = table_width(self._program, group)
-            rows = packed[: len(table) * width].reshape(len(table), width)
-            rows[:, : table.shape[1]] = table[:, :width]
-            self._runtime.upload(memory, 0, rows)
+        length = self._pack(staging, bucket, step, selection)
+        self._runtime.upload(self._arrays, 0, staging[:length])
 
     def _pack(self, out: Int32, bucket: int, step: Step, selection: Selection | None) -> int:
+        """Write a step to ``out``, and return its length."""
         at = self._offsets(bucket)
         rows, sequences = step.num_rows, step.num_sequences
         outputs = 0 if selection is None else selection.num_rows
-        end = at[_plan_name(0)]
         out[: at[_plan_name(0)]] = 0
         out[:_COUNTS] = rows, sequences, outputs
         _put(out, at["token_ids"], step.token_ids)
@@ -105,24 +92,36 @@ class StepMemory:
         _put(out, at["row_offsets"], step.row_offsets)
         if selection is not None:
             _put(out, at["output_rows"], selection.rows)
+        return self._pack_tables(out, at, self._pack_plans(out, bucket, step), step)
+
+    def _pack_plans(self, out: Int32, bucket: int, step: Step) -> int:
+        """Write the plans, and return where the last one ends."""
+        at = self._offsets(bucket)
+        end = at[_plan_name(0)]
         for number, shape in enumerate(self._shapes):
             first = at[_plan_name(number)]
             places = shape.num_places(_of_bucket(self._limits, bucket), self._program.context_len)
-            length = plan_attention(shape, places, step.row_offsets, step.positions, out[first:])
-            end = first + length
+            end = first + plan_attention(shape, places, step.row_offsets, step.positions, out[first:])
         return end
 
+    def _pack_tables(self, out: Int32, at: Mapping[str, int], first: int, step: Step) -> int:
+        """Write block tables from ``first`` on, and their descriptions; return where the last one ends."""
+        for group in _groups(self._program):
+            table = step.block_tables[group][:, : _widest_table(self._program, group)]
+            described = at[_table_name(group)]
+            out[described : described + _DESCRIPTION] = first - described, table.shape[1]
+            out[first : first + table.size].reshape(table.shape)[:] = table
+            first += table.size
+        return first
 
-class StepStaging(msgspec.Struct, frozen=True):
-    """Pinned memory from which the steps of a ticket are copied."""
 
-    arrays: Int32
-    tables: Mapping[int, Int32]
-    """For each KV group."""
+def _groups(program: Program) -> list[int]:
+    """Return the KV groups that the program has layers of."""
+    return [group.id for group in program.groups if group.layers]
 
 
-def table_width(program: Program, group: int) -> int:
-    """Return the width of the block table of a KV group; of a ``state`` group, 2 slots."""
+def _widest_table(program: Program, group: int) -> int:
+    """Return the most entries of a sequence in the block table of a KV group."""
     return 2 if program.groups[group].kind == "state" else -(-program.context_len // BLOCK_LEN)
 
 
@@ -134,22 +133,29 @@ def _plan_name(number: int) -> str:
     return f"plan {number}"
 
 
+def _table_name(group: int) -> str:
+    return f"table {group}"
+
+
 def _offsets(
     bucket: int, program: Program, limits: StageLimits, shapes: Sequence[AttentionShape]
 ) -> Mapping[str, int]:
-    """Return the place of each array of a bucket, in integers, and the end of the last one."""
-    sizes = {
-        "counts": _COUNTS,
-        "output_rows": limits.max_outputs,
-        "token_ids": bucket,
-        "positions": bucket,
-        "sequences": bucket,
-        "token_types": bucket,
-        "row_offsets": min(bucket, limits.max_sequences) + 1,
-    } | {
-        _plan_name(number): shape.plan_ints(_of_bucket(limits, bucket), program.context_len)
-        for number, shape in enumerate(shapes)
-    }
+    """Return the place of each array of a bucket, in integers, and their end, where block tables begin."""
+    sizes = (
+        {"counts": _COUNTS, "output_rows": limits.max_outputs}
+        | {_table_name(group): _DESCRIPTION for group in _groups(program)}
+        | {
+            "token_ids": bucket,
+            "positions": bucket,
+            "sequences": bucket,
+            "token_types": bucket,
+            "row_offsets": min(bucket, limits.max_sequences) + 1,
+        }
+        | {
+            _plan_name(number): shape.plan_ints(_of_bucket(limits, bucket), program.context_len)
+            for number, shape in enumerate(shapes)
+        }
+    )
     sizes.setdefault(_plan_name(0), 0)
     offsets, end = {}, 0
     for name, size in sizes.items():

@@ -12,7 +12,7 @@ from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.runtime import Event, Memory, Runtime
 from llmd_backend_cuda.step_marks import StepMarks
-from llmd_backend_cuda.step_memory import StepMemory, StepStaging
+from llmd_backend_cuda.step_memory import StepMemory
 
 LONGEST_STEP_S = 600.0
 """A device that takes longer for a step is lost."""
@@ -27,7 +27,8 @@ COPIES_BYTES = 4 * (1 + 3 * _MOST_COPIES)
 class TicketMemory:
     """Memory of one ticket, used again by later ones."""
 
-    staging: StepStaging
+    staging: Int32
+    """Pinned: the arrays of the step."""
     outputs: Outputs | None
     """None if the program does not end with the head."""
     hidden: Float32

@@ -30,7 +30,7 @@ def _run(
     device = OnDevice(one, make_step(lengths, tables=(table,)), {0: x})
     memory = device.runtime.allocate(states.nbytes)
     device.runtime.upload(memory, 0, states)
-    described = States(memory.pointer, device.keep(table), LAYERS)
+    described = States(memory.pointer, device.keep(np.array([2, 2, *table.reshape(-1)], np.int32)), LAYERS)
     (found,) = device.run(
         launch_recurrence(device.context, one.instruction.ops[0], device.rows, described), 1
     )

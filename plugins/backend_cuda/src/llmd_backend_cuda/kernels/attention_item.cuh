@@ -102,8 +102,7 @@ DEVICE Item read_item(const i32* plan, int number, int column) {
 
 DEVICE Work begin_work(const Args& args, const Item& item) {
     const int first = item.position - args.window + 1, last = item.position + item.num_rows - 1;
-    return {head_of(args.memory, kv_head(item)),
-            args.memory.block_table + (i64)item.sequence * args.memory.table_width,
+    return {head_of(args.memory, kv_head(item)), blocks_of(args.memory.block_table, item.sequence),
             first > 0 ? first / BLOCK_LEN : 0, last / BLOCK_LEN};
 }
 

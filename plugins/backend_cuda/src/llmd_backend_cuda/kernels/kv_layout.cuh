@@ -22,7 +22,7 @@
 // Macros: HEAD_DIM, at most 256; KV_DTYPE, one of the numbers below.
 #pragma once
 
-#include "gpu.cuh"
+#include "step.cuh"
 
 #define KV_F16 0
 #define KV_BF16 1  // rounded to bfloat16 when they are stored, then stored as float16
@@ -55,10 +55,9 @@ constexpr int HEAD_BYTES = 2 * VALUES_AT;
 // The KV memory of a group, and which blocks its sequences have.
 struct KVMemory {
     u8* blocks;
-    const i32* block_table;  // [sequences, table_width]
+    const i32* block_table;  // see blocks_of
     i64 block_bytes;
     i64 layer_at;  // bytes before the layer in a block
-    i32 table_width;
     i32 kv_heads;
 };
 

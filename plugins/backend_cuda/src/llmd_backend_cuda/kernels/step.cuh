@@ -13,3 +13,10 @@ struct Step {
     const i32* row_offsets;  // [sequences + 1]
     const i32* output_rows;  // [output rows]: a row of the step for each
 };
+
+// The blocks of a sequence. `table` describes the block table of a KV group, [sequences, width]: how many
+// integers behind this place it begins, and its width, which is that of the step.
+DEVICE const i32* blocks_of(const i32* table, int sequence) {
+    const Words2 place = *(const Words2*)table;
+    return table + (i32)place.x + (i64)sequence * (i32)place.y;
+}

@@ -14,7 +14,6 @@
 // Macros: those of kv_layout.cuh.
 #include "kv_layout.cuh"
 #include "kv_rotation.cuh"
-#include "step.cuh"
 
 constexpr int WARPS = 4;
 constexpr int THREADS = WARPS * WARP;
@@ -73,7 +72,7 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     const int kv_heads = args.memory.kv_heads, first_key = args.heads, first_value = args.heads + kv_heads;
     const int first = block_y() * WARPS, n = first + warp_index();
     const int position = args.step.positions[row], sequence = args.step.sequences[row];
-    const int block = args.memory.block_table[(i64)sequence * args.memory.table_width + position / BLOCK_LEN];
+    const int block = blocks_of(args.memory.block_table, sequence)[position / BLOCK_LEN];
     if (first < first_key) fill_turns(turns[0], args.q_rotation, position);
     if (first < first_value && first + WARPS > first_key) fill_turns(turns[1], args.k_rotation, position);
     block_barrier();

@@ -73,9 +73,7 @@ class AttentionMemory(msgspec.Struct, frozen=True):
 
     kv: KVMemory
     block_table: int
-    """Address of int32 ``[max_sequences, table_width]``: `Step.block_tables` of the group."""
-    table_width: int
-    """At least the blocks of the context."""
+    """Address of the description of the group's block table (`StepMemory.table`)."""
     plan: int
     """Address of the step's plan for the shape of the op (`plan_attention`)."""
     most_items: int
@@ -155,7 +153,7 @@ def rotated_attention_launches(
 
 def _kv_args(slotted: SlottedOp, memory: AttentionMemory) -> KVMemoryArgs:
     assert slotted.kv_layer is not None
-    return memory.kv.args(slotted.kv_layer, memory.block_table, memory.table_width)
+    return memory.kv.args(slotted.kv_layer, memory.block_table)
 
 
 def _rotation(context: Context, slotted: SlottedOp) -> RotationArgs:

@@ -19,9 +19,8 @@ class States(msgspec.Struct, frozen=True):
 
     pointer: int
     """Address of float32 ``[slots, layers, width]``."""
-    slots: int
-    """Address of int32 ``[max_sequences, 2]``, the group's block table: the slot to read (-1: none), and the
-    slot to write."""
+    table: int
+    """Address of the description of the group's block table (`StepMemory.table`)."""
     layers: int
     """Number of layers in a slot."""
 
@@ -35,7 +34,7 @@ class RecurrenceArgs(ctypes.Structure):
         ("decay", ctypes.c_void_p),
         ("out", ctypes.c_void_p),
         ("states", ctypes.c_void_p),
-        ("slots", ctypes.c_void_p),
+        ("table", ctypes.c_void_p),
         ("width", ctypes.c_int32),
         ("layers", ctypes.c_int32),
         ("layer", ctypes.c_int32),
@@ -53,7 +52,7 @@ def launch_recurrence(context: Context, slotted: SlottedOp, rows: int, states: S
         context.vector(decay),
         context.slot(out),
         states.pointer,
-        states.slots,
+        states.table,
         width,
         states.layers,
         slotted.kv_layer or 0,
