@@ -47,8 +47,10 @@ class Bench:
         ropes: tuple[Rope, Rope] | None = None,
         layers: int = 1,
         order: str | int = 1,
+        kept: tuple[int, ...] = (5,),
     ) -> None:
-        self.op, self.ropes, self.context_len = op, ropes, context_len
+        """``kept`` are the slots that are read later: 3 has rotated queries, 4 rotated keys, 5 the result."""
+        self.op, self.ropes, self.context_len, self.kept = op, ropes, context_len, kept
         self.runtime = SimtRuntime(order=order)
         self.group = KVGroup(0, window, op.kv_heads, op.head_dim, tuple(range(layers)))
         self.limits = StageLimits(max_rows, sequences, max_rows, kv_dtype)
@@ -87,7 +89,7 @@ class Bench:
         self._put("plan", self.plan[:length])
         for slot, values in enumerate(self.qkv):
             self._upload(self.slots[slot], np.concatenate([values[s, first:end] for s, first, end in step]))
-        for launch in self._launches(rows + padding):
+        for launch in self.launches(rows + padding):
             self.runtime.launch(launch)
         found = np.empty((rows, self.op.heads * self.op.head_dim), np.float32)
         self.runtime.download(found, self.slots[-1], 0)
@@ -156,7 +158,8 @@ class Bench:
         most_items = self.shape.most_items(self.limits, self.context_len)
         return AttentionMemory(self.kv, table, plan, most_items, self.scratch)
 
-    def _launches(self, rows: int) -> list[Launch]:
+    def launches(self, rows: int) -> list[Launch]:
+        """Return the launches of a step of at most ``rows`` rows."""
         layer = len(self.group.layers) - 1
         if not self.ropes:
             slotted = SlottedOp(self.op, (0, 1, 2), (5,), kv_layer=layer)
@@ -166,7 +169,7 @@ class Bench:
             SlottedOp(self.ropes[1], (1,), (4,), rope=1),
             SlottedOp(self.op, (3, 4, 2), (5,), kv_layer=layer),
         )
-        return rotated_attention_launches(self.context, Instruction(ops, 0, (5,)), rows, self._memory())
+        return rotated_attention_launches(self.context, Instruction(ops, 0, self.kept), rows, self._memory())
 
     def _put(self, name: str, array: NDArray[np.generic]) -> None:
         self._upload(self._inputs[name], array)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api.kv import KVDtype, kv_block_bytes
+from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 from llmd.builtin.reference.kv_formats import KV_FORMATS
@@ -72,7 +72,63 @@ def test_int8_is_stored_as_specified() -> None:
         np.testing.assert_array_equal(scales, expected_scales[:, 0])
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
+def _elements_of_int4(stored: np.ndarray, slabs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the upper 4 bits of codes, their lowest bits, and scales ``[2, 16, slabs]``.
+
+    Those of codes are ``[2, 16, 32 * slabs]``; keys come first, then values.
+    """
+    codes, words = 256 * slabs, 64 * slabs
+    keys, key_words, values, value_words = np.split(stored, np.cumsum([codes, words, codes]))
+    upper = np.zeros((2, 16, 32 * slabs), np.uint8)
+    of_lane = keys.view(np.uint32).reshape(16, 4, slabs)
+    for p, d in np.ndindex(16, 32 * slabs):
+        slab, lane, place = d // 32, d % 32 // 8, d % 8
+        upper[0, p, d] = of_lane[p, lane, slab] >> (place // 2 * 4 + place % 2 * 16) & 15
+        byte = values[d // 16 * 128 + (d % 16 // 2 * 4 + p // 4) * 4 + p % 4]
+        upper[1, p, d] = byte >> 4 * (d % 2) & 15
+    both = np.stack(
+        (key_words.view(np.uint32).reshape(16, slabs), value_words.view(np.uint32).reshape(slabs, 16).T)
+    )
+    low = np.zeros((2, 16, slabs, 32), np.uint8)
+    low[..., 0::2] = both[..., None] >> np.arange(16) & 1
+    low[..., 1:16:2] = both[..., None] >> np.arange(16, 24) & 1
+    low[..., 17::2] = low[..., 16::2] ^ low[..., 0:16:2] ^ low[..., 1:16:2]
+    return upper, low.reshape(upper.shape), (both >> 24).astype(np.uint8)
+
+
+@pytest.mark.parametrize("head_dim", [76, 20, 256])
+def test_int4_is_stored_as_specified(head_dim: int) -> None:
+    bench = Bench(attention(1, 1, head_dim), kv_dtype="int4", context_len=32)
+    bench.qkv[1][0, 3] = 0
+    bench.qkv[1][0, 4] *= 1e-6  # scales are not normal numbers
+    bench.qkv[1][0, 6, 5] = 200
+    bench.qkv[2][0, 5] = np.arange(head_dim)
+    bench.run(((0, 0, 16),))
+    slabs = padded_dim(head_dim) // 32
+    upper, low, scales = _elements_of_int4(_stored(bench, int(bench.tables[0, 0]), 0), slabs)
+    positions = np.arange(16)
+    for place in range(2):
+        x = bench.qkv[1 + place][0, :16].reshape(16, 1, head_dim)
+        kept_pairs, bits, expected_scales = KV_FORMATS["int4"].encode(x, positions)
+        pairs = kept_pairs.astype(np.uint8)
+        halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(16, -1)[:, :head_dim]
+        np.testing.assert_array_equal(scales[place], expected_scales[:, 0])
+        np.testing.assert_array_equal(upper[place][:, :head_dim], halves)
+        of_groups = low[place].reshape(16, slabs, 32)
+        kept = np.concatenate((of_groups[..., :16], of_groups[..., 16::2]), axis=-1)
+        np.testing.assert_array_equal(np.packbits(kept, axis=-1), bits[:, 0])
+
+
+def test_large_int4_elements_stay_finite() -> None:
+    bench = Bench(attention(1, 1, 32), kv_dtype="int4", context_len=32)
+    bench.qkv[1][0, 0, 0], bench.qkv[2][0, 1] = 3e38, -3e38
+    bench.qkv[0][0, 1] = 0
+    rows = bench.run(((0, 0, 2),))
+    assert np.all(np.isfinite(rows))
+    assert np.abs(rows).max() > 1e4
+
+
+@pytest.mark.parametrize("kv_dtype", ["f16", "int8", "int4"])
 def test_sizes_have_little_padding(kv_dtype: KVDtype) -> None:
     group = KVGroup(0, None, 8, 128, tuple(range(32)))
     least = kv_block_bytes(group, kv_dtype)
@@ -80,13 +136,11 @@ def test_sizes_have_little_padding(kv_dtype: KVDtype) -> None:
 
 
 def test_unsupported_groups_are_refused() -> None:
-    with pytest.raises(ValueError, match="int4"):
-        block_bytes(KVGroup(0, None, 1, 64, (0,)), "int4")
     with pytest.raises(ValueError, match="320"):
         block_bytes(KVGroup(0, None, 1, 320, (0,)), "f16")
     with pytest.raises(ValueError, match="latent"):
         block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent"), "f16")
-    assert "int4" not in KV_CODES
+    assert set(KV_CODES) == set(KV_DTYPES)
 
 
 def test_copies_are_in_order() -> None:

@@ -223,6 +223,7 @@ def pool_bytes(loaded: CudaWeights, program: Program, blocks: Mapping[int, int],
         StageLimits(max_rows=1, max_sequences=1, max_outputs=1, tickets=1),
         StageLimits(max_rows=20, max_sequences=4, max_outputs=30, kv_dtype="int8", tickets=3),
         StageLimits(max_rows=100, max_sequences=16, max_outputs=16, kv_dtype="bf16"),
+        StageLimits(max_rows=100, max_sequences=16, max_outputs=16, kv_dtype="int4"),
     ],
 )
 def test_a_stage_takes_the_memory_that_was_announced(name: str, limits: StageLimits) -> None:
@@ -243,7 +244,7 @@ def test_a_block_has_all_layers_of_its_group_and_padding() -> None:
     program = lowered(TinyModel(hybrid=True, layers=8).plan())
     loaded = load(SimulatedCard(), program)
     for group in program.groups[:2]:
-        for kv_dtype in ("f16", "bf16", "int8"):
+        for kv_dtype in ("f16", "bf16", "int8", "int4"):
             assert kv_block_bytes(group, kv_dtype) <= loaded.kv_bytes(group.id, kv_dtype)
         assert loaded.kv_bytes(group.id, "f16") == 2 * 2 * 16 * 2 * 32 * 2, "12 elements take 32"
     states = program.groups[2]

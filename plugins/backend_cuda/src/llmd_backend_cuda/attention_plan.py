@@ -204,7 +204,7 @@ def _first_span(shape: AttentionShape, positions: Int32) -> NDArray[np.integer]:
 
 
 class AttentionScratch:
-    """Memory for the sums of spans, shared by all attention ops of a stage.
+    """Memory for the sums of spans and for rotated queries, shared by all attention ops of a stage.
 
     Raises:
         MemoryBudgetError: there is not enough memory.
@@ -213,23 +213,29 @@ class AttentionScratch:
     def __init__(
         self, runtime: Runtime, shapes: Sequence[AttentionShape], limits: StageLimits, context_len: int
     ) -> None:
-        sums, stats, arrived = _sizes(shapes, limits, context_len)
+        sums, stats, arrived, queries = _sizes(shapes, limits, context_len)
         self.sums: Memory = runtime.allocate(sums)
         self.stats: Memory = runtime.allocate(stats)
         self.arrived: Memory = runtime.allocate(arrived)
+        self.queries: Memory = runtime.allocate(queries)
+        """Float32 ``[max_rows, heads, head_dim]`` if heads are rotated before they are stored (int4)."""
         runtime.fill_zero(self.arrived)
 
 
 def scratch_bytes(shapes: Sequence[AttentionShape], limits: StageLimits, context_len: int) -> int:
-    """Return the bytes that `AttentionScratch` takes: at most 64 MiB, and some KiB."""
+    """Return the bytes that `AttentionScratch` takes: at most 64 MiB, some KiB, and queries with int4."""
     return sum(_sizes(shapes, limits, context_len))
 
 
-def _sizes(shapes: Sequence[AttentionShape], limits: StageLimits, context_len: int) -> tuple[int, int, int]:
-    """Return the bytes of sums, stats and counters."""
+def _sizes(
+    shapes: Sequence[AttentionShape], limits: StageLimits, context_len: int
+) -> tuple[int, int, int, int]:
+    """Return the bytes of sums, stats, counters and rotated queries."""
     entries = [(shape, shape.num_places(limits, context_len) * shape.columns) for shape in shapes]
+    rotated = [shape.heads * shape.head_dim for shape in shapes if limits.kv_dtype == "int4"]
     return (
         max([16, *(count * padded_dim(shape.head_dim) * 4 for shape, count in entries)]),
         max([16, *(count * 2 * 4 for _, count in entries)]),
         max([16, *(count // shape.pair_heads * 4 for shape, count in entries)]),
+        max([16, *(4 * limits.max_rows * width for width in rotated)]),
     )

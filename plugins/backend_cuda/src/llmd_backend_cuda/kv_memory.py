@@ -14,7 +14,7 @@ from llmd_backend_cuda.runtime import KernelSpec, Runtime
 MAX_HEAD_DIM = 256
 """Most elements of a head."""
 
-KV_CODES: Mapping[KVDtype, int] = {"f16": 0, "bf16": 1, "int8": 2, "f32": 0}
+KV_CODES: Mapping[KVDtype, int] = {"f16": 0, "bf16": 1, "int8": 2, "int4": 3, "f32": 0}
 """Supported KV dtypes, with their numbers in ``kv_layout.cuh``. Attention rounds keys and values to float16
 when it multiplies them. So f32 is rounded when it is stored, which gives the same results and takes half of
 the memory; bf16 is rounded twice then."""
@@ -51,9 +51,11 @@ def head_bytes(head_dim: int, kv_dtype: KVDtype) -> int:
     if kv_dtype not in KV_CODES or head_dim > MAX_HEAD_DIM:
         raise ValueError(f"heads of {head_dim} elements in {kv_dtype} are not supported")
     width = padded_dim(head_dim)
+    slabs = width // _SLAB
+    if kv_dtype == "int4":
+        return 2 * BLOCK_LEN * (width // 2 + 4 * slabs)
     if kv_dtype != "int8":
         return 2 * BLOCK_LEN * width * 2
-    slabs = width // _SLAB
     key_scales = -(-slabs // 2) * 2
     return BLOCK_LEN * (2 * width + 2 * (key_scales + slabs))
 
@@ -92,6 +94,11 @@ class KVMemory(BlockPool):
             kv_layer * self._layer_bytes,
             self.group.kv_heads,
         )
+
+    @property
+    def rotates_heads(self) -> bool:
+        """Whether attention reads queries that the launch that stores keys has rotated."""
+        return self.kv_dtype == "int4"
 
     def defines(self, codes: Mapping[KVDtype, int]) -> dict[str, int | str]:
         """Return the macros of ``kv_layout.cuh``."""

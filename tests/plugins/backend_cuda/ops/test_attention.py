@@ -36,9 +36,13 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("int8-20", attention(4, 2, 20), None, "int8"),
     ("int8-128", attention(4, 1, 128), None, "int8"),
     ("int8-window", attention(4, 2, 76), 33, "int8"),
+    ("int4-20", attention(4, 2, 20), None, "int4"),
+    ("int4-80-window", attention(4, 2, 80, softcap=5.0), 33, "int4"),
+    ("int4-128", attention(4, 1, 128), None, "int4"),
+    ("int4-256", attention(1, 1, 256), None, "int4"),
 )
-BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6}
-"""Of the NMSE; `docs/ops.md` allows 3e-6, and 5e-5 for bf16 and int8."""
+BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6, "int4": 1e-6}
+"""Of the NMSE; `docs/ops.md` allows 3e-6, 5e-5 for bf16 and int8, and 3e-3 for int4."""
 
 
 def _same_bits(found: Float32, expected: Float32) -> None:
@@ -92,7 +96,7 @@ def test_long_spans(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None
     _same_bits(bench.run(((0, 2340, 2350),)), rows[2340:2350])
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
+@pytest.mark.parametrize("kv_dtype", ["f16", "int8", "int4"])
 def test_what_other_sequences_left_in_blocks_does_not_matter(kv_dtype: KVDtype) -> None:
     op = attention(4, 2, 40)
     clean, used = (Bench(op, kv_dtype=kv_dtype, context_len=200) for _ in range(2))
@@ -103,7 +107,7 @@ def test_what_other_sequences_left_in_blocks_does_not_matter(kv_dtype: KVDtype) 
         _same_bits(used.run(step), clean.run(step))
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "int8"])
+@pytest.mark.parametrize("kv_dtype", ["f16", "int8", "int4"])
 @pytest.mark.parametrize(("style", "pairs"), [("half", 16), ("interleaved", 6)])
 def test_queries_and_keys_are_rotated_in_the_launch_that_stores(
     kv_dtype: KVDtype, style: str, pairs: int
@@ -115,6 +119,20 @@ def test_queries_and_keys_are_rotated_in_the_launch_that_stores(
     rows = bench.run(step, padding=1)
     assert nmse(rows, bench.expected(step)) < BOUNDS[kv_dtype]
     _same_bits(bench.run(((1, 17, 18), (0, 36, 37))), rows[[54, 36]])
+
+
+@pytest.mark.parametrize(
+    ("kept", "kv_dtype", "launches"), [(5, "int4", 1), (4, "f16", 3), (3, "f16", 1), (3, "int4", 3)]
+)
+def test_rotated_rows_that_are_read_later_are_written(kept: int, kv_dtype: KVDtype, launches: int) -> None:
+    """With int4, the launch that stores keys leaves queries elsewhere."""
+    ropes = (rope(2, 20, 10), rope(1, 20, 10))
+    bench = Bench(attention(2, 1, 20), ropes=ropes, kv_dtype=kv_dtype, kept=(kept, 5))
+    names = [launch.kernel.spec.name for launch in bench.launches(4)]
+    before = names[: names.index("store_kv") + 1]
+    assert before == ["rope_rows", "rope_rows", "store_kv"][-launches:]
+    step = ((0, 0, 4),)
+    assert nmse(bench.run(step), bench.expected(step)) < 1e-6
 
 
 def test_a_negative_scale_is_refused() -> None:

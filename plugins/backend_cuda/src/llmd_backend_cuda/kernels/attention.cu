@@ -3,7 +3,8 @@
 //   t       the positions that row r sees: from its own back to position 0, or over `window` positions
 //   q, out  [rows, heads, HEAD_DIM]  f32; queries and exponentials are rounded to float16 when they are
 //           multiplied, the sums of products and of exponentials are float32
-//   k, v    in the KV memory (kv_layout.cuh), read as float16; the rows of this step are stored before
+//   k, v    in the KV memory (kv_layout.cuh), read as float16; the rows of this step are stored before. With
+//           int4, queries come rotated, and results are rotated back
 //   tiles   the host cuts the rows of each sequence into tiles (attention_plan.py). Up to 16 pairs of a row
 //           and one of the HEADS query heads of a key-value head are the rows of one multiply_tile
 //   chunks  positions are cut into chunks of CHUNK. Within a chunk, exponentials are relative to its largest
@@ -25,6 +26,7 @@
 //
 // Macros: those of attention_item.cuh; TILES, SHORT_SPANS and LONG_CHUNKS.
 #include "attention_chunk.cuh"
+#include "kv_hadamard.cuh"
 
 #ifndef TILES
 #define TILES 4
@@ -153,9 +155,30 @@ DEVICE void add_spans(const Args& args, const Item& item) {
         if (!exists(item, pair)) continue;
         const float factor = 1.0f / so_far.sum;
         float* head = args.out + place_of(args, item, pair);
+        for (int s = 0; s < SLABS; ++s) sums[s] *= factor;
+        if (ROTATED) rotate_head(sums);
 #pragma unroll
         for (int s = 0; s < SLABS; ++s) {
-            if (s * WARP + lane < HEAD_DIM) head[s * WARP + lane] = sums[s] * factor;
+            if (s * WARP + lane < HEAD_DIM) head[s * WARP + lane] = sums[s];
+        }
+    }
+}
+
+// Rotate the means of a tile that this block has written to `out`.
+DEVICE void rotate_out(const Args& args, const Item& item) {
+    block_barrier();
+    for (int pair = warp_index(); pair < item.num_rows * HEADS; pair += WARPS) {
+        if (!exists(item, pair)) continue;
+        float* head = args.out + place_of(args, item, pair) + lane_index();
+        float means[SLABS];
+#pragma unroll
+        for (int s = 0; s < SLABS; ++s) {
+            means[s] = s * WARP + lane_index() < HEAD_DIM ? head[s * WARP] : 0.0f;
+        }
+        rotate_head(means);
+#pragma unroll
+        for (int s = 0; s < SLABS; ++s) {
+            if (s * WARP + lane_index() < HEAD_DIM) head[s * WARP] = means[s];
         }
     }
 }
@@ -177,6 +200,7 @@ KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
         attend_span(state, args, work, shared, item.span, ids, true);
         if (shared.item.num_spans == 1) {
             add_to_out(state, args, shared, true, true);
+            if (ROTATED) rotate_out(args, shared.item);
         } else {
             leave_sums(state, args, shared);
             if (is_last_block(args, shared)) add_spans(args, shared.item);
@@ -210,4 +234,5 @@ KERNEL BOUNDS(THREADS, 2) attention_whole(Args args) {
         add_to_out(state, args, shared, is_first, is_last);
         is_first = false;
     }
+    if (ROTATED) rotate_out(args, shared.item);
 }

@@ -8,6 +8,7 @@
 //             values  VALUE(p, d) halves, where VALUE(p, d) = ((d/2)*4 + p/4)*8 + (d%2)*4 + p%4
 //   int8      keys    [p][DIM] bytes, code + 128, then [p][SCALES] halves, the scale of each slab
 //             values  VALUE(p, d) bytes, code + 128, then [s][p] halves
+//   int4      see kv_int4.cuh
 //
 // With g = lane / 4 and t = lane % 4, a lane reads the dimensions 32s + 8t to 32s + 8t + 7 of a key: they are
 // the `b` words of two tiles of multiply_tile, if queries have the same order of dimensions. Column n of key
@@ -27,6 +28,7 @@
 #define KV_F16 0
 #define KV_BF16 1  // rounded to bfloat16 when they are stored, then stored as float16
 #define KV_INT8 2
+#define KV_INT4 3
 
 #ifndef HEAD_DIM
 #define HEAD_DIM 128
@@ -40,6 +42,8 @@ constexpr int SLAB = 32;       // dimensions that share a scale
 constexpr int SLABS = (HEAD_DIM + SLAB - 1) / SLAB;
 constexpr int DIM = SLABS * SLAB;
 constexpr int SCALES = (SLABS + 1) / 2 * 2;  // of a key in int8, with padding
+// Whether heads are rotated before they are stored: queries and results are rotated as well then.
+constexpr bool ROTATED = KV_DTYPE == KV_INT4;
 
 // Bytes of the keys of a block and head, where its values begin, and bytes of both.
 #if KV_DTYPE == KV_INT8
@@ -47,9 +51,16 @@ constexpr int KEY_SCALES_AT = BLOCK_LEN * DIM;
 constexpr int VALUES_AT = KEY_SCALES_AT + BLOCK_LEN * SCALES * 2;
 constexpr int VALUE_SCALES_AT = VALUES_AT + BLOCK_LEN * DIM;
 constexpr int HEAD_BYTES = VALUE_SCALES_AT + SLABS * BLOCK_LEN * 2;
-#else
+#elif KV_DTYPE != KV_INT4
 constexpr int VALUES_AT = BLOCK_LEN * DIM * 2;
 constexpr int HEAD_BYTES = 2 * VALUES_AT;
+#endif
+
+// The position in its block of column n of key tile j.
+DEVICE int key_position(int n, int j) { return n / 2 * 4 + n % 2 + 2 * j; }
+
+#if KV_DTYPE == KV_INT4
+#include "kv_int4.cuh"
 #endif
 
 // The KV memory of a group, and which blocks its sequences have.
@@ -93,7 +104,7 @@ DEVICE void store_slab(u8* head, bool is_key, int position, int slab, float x) {
     }
 }
 
-#else
+#elif KV_DTYPE != KV_INT4
 
 DEVICE float rounded_to_bfloat16(float x) {
     const u32 bits = bits_of(x);
@@ -109,9 +120,6 @@ DEVICE void store_slab(u8* head, bool is_key, int position, int slab, float x) {
 }
 
 #endif
-
-// The position in its block of column n of key tile j.
-DEVICE int key_position(int n, int j) { return n / 2 * 4 + n % 2 + 2 * j; }
 
 #if KV_DTYPE == KV_INT8
 
@@ -181,7 +189,7 @@ struct Values {
     }
 };
 
-#else
+#elif KV_DTYPE != KV_INT4
 
 // As above.
 struct Keys {

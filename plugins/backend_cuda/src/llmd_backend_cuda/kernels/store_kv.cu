@@ -1,7 +1,8 @@
 // store_kv: store keys and values in the KV memory; in the same launch, rotate queries and keys as rope.cu
 //
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
-//            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated
+//            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated.
+//            With int4, all of them are rotated as in kv_hadamard.cuh after that
 //   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
 //            a block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
 //            dimensions at once
@@ -12,6 +13,7 @@
 //   work     each thread copies the same 16 bytes of all blocks, so that its own order is that of the copies
 //
 // Macros: those of kv_layout.cuh.
+#include "kv_hadamard.cuh"
 #include "kv_layout.cuh"
 #include "kv_rotation.cuh"
 
@@ -54,11 +56,40 @@ DEVICE void rotate(float* out, const float* x, const Rotation& rotation, const T
     for (int i = 2 * rotation.pairs + lane_index(); i < HEAD_DIM; i += WARP) out[i] = x[i];
 }
 
-DEVICE void store_head(u8* head, bool is_key, int position, const float* x) {
+// A head, of which a lane has every 32nd dimension.
+struct Head {
+    float at[SLABS];
+};
+
+// Read a head; zeros follow the last dimension. It is rotated if heads are stored so.
+DEVICE Head read_head(const float* x) {
+    Head head;
 #pragma unroll
     for (int slab = 0; slab < SLABS; ++slab) {
         const int dim = slab * SLAB + lane_index();
-        store_slab(head, is_key, position % BLOCK_LEN, slab, dim < HEAD_DIM ? x[dim] : 0.0f);
+        head.at[slab] = dim < HEAD_DIM ? x[dim] : 0.0f;
+    }
+    if (ROTATED) rotate_head(head.at);
+    return head;
+}
+
+DEVICE void store_head(u8* to, bool is_key, int position, Head head) {
+    if (ROTATED) {
+        const float last = shuffle(head.at[SLABS - 1], (HEAD_DIM - 1) % SLAB);
+        if ((SLABS - 1) * SLAB + lane_index() >= HEAD_DIM) head.at[SLABS - 1] = last;
+    }
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab) {
+        const float x = head.at[slab];
+        store_slab(to, is_key, position % BLOCK_LEN, slab, ROTATED && position % 2 ? -x : x);
+    }
+}
+
+DEVICE void write_head(float* to, const Head& head) {
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab) {
+        const int dim = slab * SLAB + lane_index();
+        if (dim < HEAD_DIM) to[dim] = head.at[slab];
     }
 }
 
@@ -78,7 +109,12 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     block_barrier();
     if (n < first_key) {
         const i64 at = ((i64)row * args.heads + n) * HEAD_DIM;
-        rotate(args.q_out + at, args.q + at, args.q_rotation, turns[0]);
+        float* to = ROTATED ? rotated[warp_index()] : args.q_out + at;
+        rotate(to, args.q + at, args.q_rotation, turns[0]);
+        if (ROTATED) {
+            warp_barrier();
+            write_head(args.q_out + at, read_head(to));
+        }
     } else if (n < first_value + kv_heads) {
         const bool is_key = n < first_value;
         const int kv_head = n - (is_key ? first_key : first_value);
@@ -88,7 +124,8 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
             warp_barrier();
             x = rotated[warp_index()];
         }
-        store_head(head_of(args.memory, kv_head) + block * args.memory.block_bytes, is_key, position, x);
+        u8* to = head_of(args.memory, kv_head) + block * args.memory.block_bytes;
+        store_head(to, is_key, position, read_head(x));
     }
 }
 

@@ -109,6 +109,8 @@ def attention_launches(
     store = StoreArgs(
         step=context.step, memory=_kv_args(slotted, memory), k=context.slot(k), v=context.slot(v)
     )
+    if memory.kv.rotates_heads:
+        store.q, store.q_out, store.heads = context.slot(q), _queries(context, q, memory), op.heads
     attend = _attend_launches(context, slotted, q, rows, memory)
     return [_store_launch(context, op, store, rows, memory), *attend]
 
@@ -118,8 +120,8 @@ def rotated_attention_launches(
 ) -> list[Launch]:
     """Return the launches of the pattern ``("rope", "rope", "attention")``.
 
-    If one rope turns the queries and the other the keys, and nothing else reads turned keys, both are done by
-    the launch that stores keys and values.
+    If one rope turns the queries and the other the keys, and nothing else reads turned keys (with int4, also
+    turned queries), both are done by the launch that stores keys and values.
 
     Raises:
         ValueError: an op is not supported.
@@ -133,7 +135,8 @@ def rotated_attention_launches(
     made = {rope.outputs[0] for rope in ropes}
     is_plain = len(of_q) == len(of_k) == 1 and of_q[0] is not of_k[0]
     read = {v_slot, *(rope.inputs[0] for rope in ropes)}
-    if not is_plain or k_slot in instruction.outputs or made & read:
+    unwritten = {k_slot, q_slot} if memory.kv.rotates_heads else {k_slot}
+    if not is_plain or unwritten & set(instruction.outputs) or made & read:
         single = [launch_rope(context, rope, rows) for rope in ropes]
         return [*single, *attention_launches(context, attention, rows, memory)]
     store = StoreArgs(
@@ -142,13 +145,18 @@ def rotated_attention_launches(
         context.slot(of_q[0].inputs[0]),
         context.slot(of_k[0].inputs[0]),
         context.slot(v_slot),
-        context.slot(q_slot),
+        _queries(context, q_slot, memory),
         _rotation(context, of_q[0]),
         _rotation(context, of_k[0]),
         op.heads,
     )
     attend = _attend_launches(context, attention, q_slot, rows, memory)
     return [_store_launch(context, op, store, rows, memory), *attend]
+
+
+def _queries(context: Context, q_slot: int, memory: AttentionMemory) -> int:
+    """Return the address from which attention reads queries."""
+    return memory.scratch.queries.pointer if memory.kv.rotates_heads else context.slot(q_slot)
 
 
 def _kv_args(slotted: SlottedOp, memory: AttentionMemory) -> KVMemoryArgs:
@@ -224,7 +232,7 @@ def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: Atte
     return AttentionArgs(
         _kv_args(slotted, memory),
         memory.plan,
-        context.slot(q_slot),
+        _queries(context, q_slot, memory),
         context.slot(slotted.outputs[0]),
         memory.scratch.sums.pointer,
         memory.scratch.stats.pointer,
