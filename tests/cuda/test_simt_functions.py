@@ -75,11 +75,21 @@ def test_ballot_and_bit_functions(bench: Bench) -> None:
     out[4] = high_product(word, 0xfffffff0u);
     out[5] = pick_bytes(0x33221100u, 0x77665544u, 0x6210);
     out[6] = bits_of(float_of(0x3fc00000u) * 2.0f);
+    out[7] = pick_bytes_or_signs(0x83228100u, 0x77669544u, 0xffffdb92u);
     """
-    output = np.zeros(7, np.uint32)
+    output = np.zeros(8, np.uint32)
     bench.run(kernel(statements), None, output)
     word = sum(1 << lane for lane in range(0, 32, 3))
-    expected = [word, 11, 32 - (word >> 4).bit_length(), 32, word * 0xFFFFFFF0 >> 32, 0x66221100, 0x40400000]
+    expected = [
+        word,
+        11,
+        32 - (word >> 4).bit_length(),
+        32,
+        word * 0xFFFFFFF0 >> 32,
+        0x66221100,
+        0x40400000,
+        0xFFFFFF22,
+    ]
     assert output.tolist() == expected
 
 

@@ -26,6 +26,16 @@ DEVICE u32 pick_bytes(u32 a, u32 b, u32 chosen, SITE) {
     }
     return word;
 }
+DEVICE u32 pick_bytes_or_signs(u32 a, u32 b, u32 chosen) {
+    const u64 bytes = (u64)b << 32 | a;
+    u32 word = 0;
+    for (int byte = 0; byte < 4; ++byte) {
+        const u32 picked = bytes >> (chosen >> byte * 4 & 7) * 8 & 0xff;
+        const u32 sign = picked >> 7 ? 0xff : 0;
+        word |= (chosen >> byte * 4 & 8 ? sign : picked) << byte * 8;
+    }
+    return word;
+}
 DEVICE i32 dot4(u32 a, u32 b, i32 sum) {
     u32 total = sum;  // wraps around
     for (int bits = 0; bits < 32; bits += 8) total += (u32)((i8)(a >> bits) * (i8)(b >> bits));

@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, MemoryBudgetError, TensorRef, Weight, WeightData
+from llmd.api import (
+    INTEGER_FORMATS,
+    PLAIN_FORMATS,
+    Format,
+    GroupScales,
+    MemoryBudgetError,
+    TensorRef,
+    Weight,
+    WeightData,
+)
 from llmd.models.plain_formats import from_float32, to_float32
+from llmd.models.weight_formats import quantized_format
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda import matrices as matrices_module
 from llmd_backend_cuda.matrices import (
@@ -51,16 +61,18 @@ def read(card: SimulatedCard, memory: Memory | None, dtype: type[np.generic]) ->
         ("q4_0", MatrixForm(4, 32, minimum=False, zero=8)),
         ("q5_1", MatrixForm(5, 32, minimum=True, zero=0)),
         ("q6_k", MatrixForm(6, 16, minimum=False, zero=32)),
+        ("iq4_nl", MatrixForm(4, 32, book=1)),
+        ("iq4_xs", MatrixForm(4, 32, book=1)),
+        ("mxfp4", MatrixForm(4, 32, book=2)),
     ],
 )
 def test_formats_have_forms(name: Format, form: MatrixForm) -> None:
     assert MatrixForm.of(name, 256) == form
 
 
-def test_all_formats_without_books_and_outliers_are_claimed() -> None:
-    assert set(PLAIN_FORMATS) < set(CLAIMED_FORMATS)
-    for name, form in INTEGER_FORMATS.items():
-        assert (name in CLAIMED_FORMATS) == (not form.book and not form.outliers)
+def test_all_formats_without_outliers_are_claimed() -> None:
+    assert set(CLAIMED_FORMATS) == {*PLAIN_FORMATS, *INTEGER_FORMATS} - {"q8_wide"}
+    assert quantized_format("q8_wide", CLAIMED_FORMATS, 256) == "q8"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +127,7 @@ def test_arguments_have_null_for_what_a_form_lacks() -> None:
 def tiles_of(values: NDArray[np.generic], padding: int) -> NDArray[np.generic]:
     """Return values as [tile, row / 8, row % 8, chunk, half, column / 8, column % 8]."""
     padded = np.full((48, 128), padding, values.dtype)
-    padded[:OUT, :WIDTH] = values
+    padded[: values.shape[0], : values.shape[1]] = values
     return padded.reshape(3, 2, 8, 2, 2, 4, 8)
 
 
@@ -149,6 +161,21 @@ def test_packed_codes_have_all_bits_once(name: Format) -> None:
     if form.high_bits:
         high = np.unpackbits(read(card, matrix.high, np.uint8).view(np.uint8))
         assert high.sum() == bits[:, :, form.low_bits :].sum()
+
+
+def test_codes_of_a_book_are_in_the_order_of_columns() -> None:
+    card, data = SimulatedCard(), random_weight("iq4_nl", OUT, 96)
+    matrix = load_matrix(card, data)
+    # [tile][chunk][lane][half][row g, row g + 8][8], two codes in a byte
+    codes = tiles_of(data.data, 0).transpose(0, 3, 2, 5, 4, 1, 6).reshape(-1, 2).astype(np.uint8)
+    expected = codes[:, 0] | codes[:, 1] << 4
+    np.testing.assert_array_equal(read(card, matrix.low, np.uint8), expected)
+
+
+def test_scales_beyond_float16_become_its_largest_power_of_two() -> None:
+    scales = GroupScales(np.array([[2.0**20, 2.0**-20, 2.0**-30]], np.float32))
+    found = arranged(scales, MatrixSize(MatrixForm(4, 32, book=2), 1, 96))
+    assert found[0, :, 0, 0].tolist() == [2.0**15, 2.0**-20, 0.0]
 
 
 def test_scales_of_a_row_and_of_the_eighth_after_it_are_neighbours() -> None:

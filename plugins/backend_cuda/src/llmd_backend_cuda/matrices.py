@@ -23,6 +23,9 @@ _STAGING_BYTES = 64 << 20
 
 _WARPS = 8
 
+_MOST_SCALE = 2.0**15
+"""The largest power of two in float16."""
+
 
 class MatrixForm(msgspec.Struct, frozen=True):
     """What kernels are compiled for."""
@@ -35,6 +38,8 @@ class MatrixForm(msgspec.Struct, frozen=True):
     """Whether groups have minimums."""
     zero: int = 0
     """Subtracted from codes."""
+    book: int = 0
+    """Number of the book in ``kernels/book.cuh`` that codes index; 0: they are integers."""
 
     @classmethod
     def of(cls, name: Format, width: int) -> Self:
@@ -43,12 +48,18 @@ class MatrixForm(msgspec.Struct, frozen=True):
             return cls(16)
         form = INTEGER_FORMATS[name]
         group = form.row_group_size(width) if form.group_size else 0
-        return cls(form.bits, group, form.has_minimum, form.zero)
+        return cls(form.bits, group, form.has_minimum, form.zero, BOOKS.index(form.book))
 
     @property
     def defines(self) -> dict[str, int]:
         """Macros of the kernels."""
-        return {"BITS": self.bits, "GROUP": self.group, "MINIMUM": int(self.minimum), "ZERO": self.zero}
+        return {
+            "BITS": self.bits,
+            "GROUP": self.group,
+            "MINIMUM": int(self.minimum),
+            "ZERO": self.zero,
+            "BOOK": self.book,
+        }
 
     @property
     def low_bits(self) -> int:
@@ -61,11 +72,16 @@ class MatrixForm(msgspec.Struct, frozen=True):
         return self.bits - self.low_bits
 
 
+BOOKS = ((), INTEGER_FORMATS["iq4_nl"].book, INTEGER_FORMATS["mxfp4"].book)
+"""The books of formats, by their numbers in ``kernels/book.cuh``; the first has codes that are integers."""
+
 CLAIMED_FORMATS: tuple[Format, ...] = (
     *PLAIN_FORMATS,
-    *(name for name, form in INTEGER_FORMATS.items() if not form.book and not form.outliers),
+    *(name for name, form in INTEGER_FORMATS.items() if not form.outliers),
 )
-"""Formats that the kernels decode. Others arrive as ``f16``."""
+"""Formats that the kernels decode: all but ``q8_wide``. Its outliers allow wider groups, which saves time
+where integers are multiplied. Here weights are multiplied as float16, and ``q8``, which the core takes
+instead, has fewer bits."""
 
 
 class MatrixArgs(ctypes.Structure):
@@ -180,9 +196,12 @@ def load_matrix(runtime: Runtime, data: WeightData) -> DeviceMatrix:
 
 
 def arranged(scales: GroupScales, size: MatrixSize) -> NDArray[np.float16]:
-    """Return scales as float16 ``[tiles, groups, 8, 2]``: those of rows g and g + 8 are neighbours."""
+    """Return scales as float16 ``[tiles, groups, 8, 2]``: those of rows g and g + 8 are neighbours.
+
+    Powers of two beyond float16 become its nearest one.
+    """
     values = np.zeros((size.tiles * TILE, size.groups), np.float16)
-    values[: size.out] = scales.values()
+    values[: size.out] = np.minimum(scales.values(), _MOST_SCALE)
     return np.ascontiguousarray(values.reshape(size.tiles, 2, 8, size.groups).transpose(0, 3, 2, 1))
 
 

@@ -84,6 +84,13 @@ DEVICE u32 high_product(u32 a, u32 b) { return __umulhi(a, b); }
 
 // Bytes of the eight bytes of a (0 to 3) and b (4 to 7), chosen by the four hexadecimal digits of `chosen`.
 DEVICE u32 pick_bytes(u32 a, u32 b, u32 chosen) { return __byte_perm(a, b, chosen); }
+// The same with the four lowest digits of `chosen`; for digits from 8 on, all bits are the sign of byte
+// `digit - 8`.
+DEVICE u32 pick_bytes_or_signs(u32 a, u32 b, u32 chosen) {
+    u32 word;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(a), "r"(b), "r"(chosen));
+    return word;
+}
 // sum + the products of the four int8 of a and of b.
 DEVICE i32 dot4(u32 a, u32 b, i32 sum) {
     asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(sum));

@@ -57,6 +57,8 @@ KERNEL BOUNDS(256, 1) pack(const Args args) {
                 } else if (LOW_BITS == 8) {
                     low[(4 * half + 2 * r + pair / 2) % LOW_WORDS] |= (first | second << 8)
                                                                       << (pair % 2 * 16);
+                } else if (BOOK) {
+                    low[(2 * half + r) % LOW_WORDS] |= (first | second << 4) << (8 * pair);
                 } else if (LOW_BITS == 4) {
                     low[(2 * half + r) % LOW_WORDS] |= low_pair << (4 * pair);
                 } else {

@@ -18,13 +18,15 @@
 //    2 bits   pair p of half h at bits 2(4h + p) and 2(4h + p) + 16
 //    1 bit    pair p of half h of row r at bits 8r + 4h + p and 8r + 4h + p + 16
 //
+// Codes that index a book have 4 bits, column n at bits 4n.
+//
 // Scales (and minimums) are float16: [tile][group][g][row g, row g + 8].
 //
 // Definitions: BITS 16, 8, 6, 5, 4, 3 or 2; GROUP, columns that share a scale, or 0 for one scale per row
-// (not with BITS 16); MINIMUM 1 if there are minimums; ZERO is subtracted from codes.
+// (not with BITS 16); MINIMUM 1 if there are minimums; ZERO is subtracted from codes; BOOK, see book.cuh.
 #pragma once
 
-#include "gpu.cuh"
+#include "book.cuh"
 
 // Columns are cut into this many slices, whose sums are added in order: so rows have the same bits in every
 // kernel.
@@ -124,15 +126,19 @@ constexpr u32 half2_of(int value) {
 // Codes are put into the mantissa of a float16 at bit `at`, below a leading one: that is 2^(10 - at) + code.
 constexpr u32 leading_one(int at) { return (u32)(25 - at) << 10 << 16 | (u32)(25 - at) << 10; }
 
-// Return the half2 of integers `code - ZERO` of a pair of columns of a half chunk; r = 0 is row g, 1 row g
-// + 8. `ones` is 0x00010001, but not known to the compiler: masks that it knows are moved into a register at
-// each use.
+// Return the half2 of integers (`code - ZERO`, or entries of the book) of a pair of columns of a half chunk;
+// r = 0 is row g, 1 row g + 8. `ones` is 0x00010001, but not known to the compiler: masks that it knows are
+// moved into a register at each use.
 DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
     constexpr u32 LOW_MASK = (1u << LOW_BITS % 16) - 1;
     constexpr u32 HIGH_MASK = (1u << HIGH_BITS) - 1;
     u32 bits;
     int at = 0;
-    if (LOW_BITS == 8) {
+    if (BOOK) {
+        const u32 word = codes.low[(2 * half + r) % LOW_WORDS];
+        const u32 four = entries_of(word >> pair / 2 * 16);
+        bits = pick_bytes(four, leading_one(0), pair % 2 == 0 ? 0x5150 : 0x5352);
+    } else if (LOW_BITS == 8) {
         const u32 word = codes.low[(4 * half + 2 * r + pair / 2) % LOW_WORDS];
         bits = pick_bytes(word, leading_one(0), pair % 2 == 0 ? 0x5150 : 0x5352);
     } else {
@@ -150,8 +156,8 @@ DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
         const int to = at + LOW_BITS;
         bits |= (to > place ? word << (to - place) : word >> (place - to)) & (ones * HIGH_MASK << to);
     }
-    if (LOW_BITS != 8) bits |= leading_one(at);
-    return subtract(bits, half2_of((1 << (10 - at)) + ZERO));
+    if (LOW_BITS != 8 && !BOOK) bits |= leading_one(at);
+    return subtract(bits, half2_of((1 << (10 - at)) + (BOOK ? ENTRY_ZERO : ZERO)));
 }
 
 // Return the half2 of the weights of a pair of columns.
