@@ -10,7 +10,6 @@ from llmd.api import (
     INTEGER_FORMATS,
     PLAIN_FORMATS,
     Format,
-    GroupScales,
     MemoryBudgetError,
     TensorRef,
     Weight,
@@ -21,6 +20,7 @@ from llmd.models.weight_formats import quantized_format
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda import matrices as matrices_module
 from llmd_backend_cuda.matrices import (
+    CHUNK,
     CLAIMED_FORMATS,
     DeviceMatrix,
     MatrixForm,
@@ -60,9 +60,14 @@ def read(card: SimulatedCard, memory: Memory | None, dtype: type[np.generic]) ->
         ("q4_g32", MatrixForm(4, 32, minimum=True, zero=0)),
         ("q4_0", MatrixForm(4, 32, minimum=False, zero=8)),
         ("q5_1", MatrixForm(5, 32, minimum=True, zero=0)),
-        ("q6_k", MatrixForm(6, 16, minimum=False, zero=32)),
+        ("q6_k", MatrixForm(6, 16, minimum=False, zero=32, scale_bits=8)),
+        ("q3_k", MatrixForm(3, 16, minimum=False, zero=4, scale_bits=8)),
+        ("q2_k", MatrixForm(2, 16, minimum=True, scale_bits=4, minimum_bits=4)),
+        ("q4_k", MatrixForm(4, 32, minimum=True, scale_bits=6, minimum_bits=6)),
+        ("q4", MatrixForm(4, 32, minimum=True, scale_bits=4, minimum_bits=8, negated=True)),
+        ("q2", MatrixForm(2, 16, minimum=True, scale_bits=8, minimum_bits=8, negated=True)),
         ("iq4_nl", MatrixForm(4, 32, book=1)),
-        ("iq4_xs", MatrixForm(4, 32, book=1)),
+        ("iq4_xs", MatrixForm(4, 32, book=1, scale_bits=8)),
         ("mxfp4", MatrixForm(4, 32, book=2)),
     ],
 )
@@ -101,7 +106,14 @@ def test_tiles_chunks_and_groups_are_rounded_up() -> None:
     assert size.num_bytes == 48 * 128 * 3 // 8 + 2 * 48 * 4 * 2
 
 
-@pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64"])
+@pytest.mark.parametrize("name", [name for name, form in INTEGER_FORMATS.items() if not form.outliers])
+def test_a_matrix_takes_the_bytes_of_its_format(name: Format) -> None:
+    form = INTEGER_FORMATS[name]
+    size = MatrixSize(MatrixForm.of(name, 1024), 64, 1024)
+    assert size.num_bytes <= 64 * form.weight_bytes(1024)
+
+
+@pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64", "q4", "q2_k"])
 def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
     card = SimulatedCard()
     matrix = DeviceMatrix(card, MatrixSize(MatrixForm.of(name, 256), OUT, 256))
@@ -113,12 +125,16 @@ def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
 def test_arguments_have_null_for_what_a_form_lacks() -> None:
     card = SimulatedCard()
     plain = DeviceMatrix(card, MatrixSize(MatrixForm(16), OUT, WIDTH)).args
-    assert (plain.high, plain.scales, plain.minimums) == (None, None, None)
-    assert (plain.chunks, plain.groups) == (2, 1)
+    assert (plain.high, plain.scales.scales, plain.scales.minimums, plain.scales.fine) == (None,) * 4
+    assert (plain.chunks, plain.scales.groups) == (2, 1)
     matrix = DeviceMatrix(card, MatrixSize(MatrixForm(5, 32, minimum=True), OUT, WIDTH))
     assert matrix.high is not None
     assert matrix.args.high == matrix.high.pointer
-    assert all((matrix.args.low, matrix.args.scales, matrix.args.minimums))
+    assert all((matrix.args.low, matrix.args.scales.scales, matrix.args.scales.minimums))
+    assert matrix.args.scales.fine is None
+    two = DeviceMatrix(card, MatrixSize(MatrixForm.of("q4", 256), OUT, 256))
+    assert all((two.args.scales.scales, two.args.scales.fine))
+    assert two.args.scales.minimums is None, "they are the negated scales"
 
 
 # Contents
@@ -173,7 +189,7 @@ def test_codes_of_a_book_are_in_the_order_of_columns() -> None:
 
 
 def test_scales_beyond_float16_become_its_largest_power_of_two() -> None:
-    scales = GroupScales(np.array([[2.0**20, 2.0**-20, 2.0**-30]], np.float32))
+    scales = np.array([[2.0**20, 2.0**-20, 2.0**-30]], np.float32)
     found = arranged(scales, MatrixSize(MatrixForm(4, 32, book=2), 1, 96))
     assert found[0, :, 0, 0].tolist() == [2.0**15, 2.0**-20, 0.0]
 
@@ -183,12 +199,67 @@ def test_scales_of_a_row_and_of_the_eighth_after_it_are_neighbours() -> None:
     matrix = load_matrix(card, data)
     for given, memory in ((data.scales, matrix.scales), (data.minimums, matrix.minimums)):
         assert given is not None
-        pairs = arranged(given, matrix.size)
+        pairs = arranged(given.coarse, matrix.size)
         assert pairs.shape == (3, 4, 8, 2)
         values = given.values().astype(np.float16)
         assert (pairs[1, 2, 3] == values[[19, 27], 2]).all()
         assert pairs[2, 0, 0, 1] == 0, "row 40 does not exist"
         np.testing.assert_array_equal(read(card, memory, np.float16), pairs.reshape(-1))
+
+
+def fine_values(contents: NDArray[np.uint8], form: MatrixForm) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the fine scales and minimums ``[tile, chunk, record, entry]`` of three tiles."""
+    records = CHUNK // form.group * 4
+    rest_bits = form.scale_bits + form.minimum_bits - 8
+    chunks = contents.reshape(3, -1, records * (4 + rest_bits // 2)).astype(np.int32)
+    both = chunks[..., : 4 * records].reshape(3, -1, records, 4)
+    rest = chunks[..., 4 * records :].reshape(3, both.shape[1], records, -1)
+    if rest_bits == 4:
+        rest = np.stack((rest & 15, rest >> 4), axis=-1).reshape(both.shape)
+    if rest_bits:
+        both = both | rest << 8
+    if form.minimum_bits == 8:
+        return both >> 8, both & 255
+    return both & (1 << form.scale_bits) - 1, both >> form.scale_bits
+
+
+@pytest.mark.parametrize("name", ["q4", "q2", "q4_k", "q2_k", "q6_k", "iq4_xs"])
+def test_fine_scales_lie_where_lanes_read_them(name: Format) -> None:
+    card, data = SimulatedCard(), random_weight(name, OUT, 512)
+    matrix = load_matrix(card, data)
+    form = matrix.size.form
+    scales, minimums = fine_values(read(card, matrix.fine, np.uint8), form)  # type: ignore[arg-type]
+    assert data.scales is not None
+    for found, given, offset in (
+        (scales, data.scales, 0 if form.minimum else 128),
+        (minimums, data.minimums, 0),
+    ):
+        if given is None:
+            continue
+        assert given.fine is not None
+        for tile, chunk, lane, entry in (
+            (0, 0, 0, 0),
+            (1, 5, 13, 1),
+            (0, 7, 31, 2),
+            (2, 3, 6, 2),
+            (1, 0, 26, 3),
+        ):
+            row, column = (
+                16 * tile + lane // 4 + 8 * (entry % 2),
+                64 * chunk + 32 * (entry // 2) + lane % 4 * 8,
+            )
+            record = lane // 2 if form.group == 16 else lane // 4
+            assert found[tile, chunk, record, entry] == int(given.fine[row, column // form.group]) + offset
+
+
+def test_coarse_scales_are_those_of_256_columns() -> None:
+    card, data = SimulatedCard(), random_weight("q4_k", OUT, 512)
+    matrix = load_matrix(card, data)
+    assert matrix.size.groups == 2
+    for given, memory in ((data.scales, matrix.scales), (data.minimums, matrix.minimums)):
+        assert given is not None
+        pairs = read(card, memory, np.float16).reshape(3, 2, 8, 2)
+        assert (pairs[1, 1, 3] == given.coarse[[19, 27], 1]).all()
 
 
 @pytest.mark.parametrize("name", ["f16", "q4_g32"])

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, GroupScales, WeightData
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, WeightData
+from llmd.api.integer_formats import IntegerFormat
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 
 TILE = 16
@@ -17,6 +18,9 @@ TILE = 16
 
 CHUNK = 64
 """Columns of a chunk."""
+
+COARSE = 256
+"""Columns that share a coarse scale."""
 
 _STAGING_BYTES = 64 << 20
 """At most this much of a matrix is on the device in the layout of the file."""
@@ -40,6 +44,12 @@ class MatrixForm(msgspec.Struct, frozen=True):
     """Subtracted from codes."""
     book: int = 0
     """Number of the book in ``kernels/book.cuh`` that codes index; 0: they are integers."""
+    scale_bits: int = 0
+    """Bits of a fine scale; 0: scales have one level."""
+    minimum_bits: int = 0
+    """Bits of a fine minimum; 0: there are none."""
+    negated: bool = False
+    """Whether coarse minimums are the negated coarse scales, and so not stored."""
 
     @classmethod
     def of(cls, name: Format, width: int) -> Self:
@@ -48,7 +58,17 @@ class MatrixForm(msgspec.Struct, frozen=True):
             return cls(16)
         form = INTEGER_FORMATS[name]
         group = form.row_group_size(width) if form.group_size else 0
-        return cls(form.bits, group, form.has_minimum, form.zero, BOOKS.index(form.book))
+        scale_bits, minimum_bits = _fine_bits(form)
+        return cls(
+            form.bits,
+            group,
+            form.has_minimum,
+            form.zero,
+            BOOKS.index(form.book),
+            scale_bits,
+            minimum_bits,
+            form.in_int8,
+        )
 
     @property
     def defines(self) -> dict[str, int]:
@@ -59,6 +79,9 @@ class MatrixForm(msgspec.Struct, frozen=True):
             "MINIMUM": int(self.minimum),
             "ZERO": self.zero,
             "BOOK": self.book,
+            "SCALE_BITS": self.scale_bits,
+            "MINIMUM_BITS": self.minimum_bits,
+            "NEGATED": int(self.negated),
         }
 
     @property
@@ -70,6 +93,20 @@ class MatrixForm(msgspec.Struct, frozen=True):
     def high_bits(self) -> int:
         """Bits of a code in the second array."""
         return self.bits - self.low_bits
+
+    @property
+    def has_own_minimums(self) -> bool:
+        """Whether there are float16 minimums."""
+        return self.minimum and not self.negated
+
+
+def _fine_bits(form: IntegerFormat) -> tuple[int, int]:
+    """Return the bits of a fine scale and minimum: a pair of the table in ``kernels/scales.cuh``."""
+    if not form.coarse_size:
+        return 0, 0
+    if not form.has_minimum:
+        return 8, 0
+    return form.fine_bits, 8 if form.in_int8 else form.fine_bits
 
 
 BOOKS = ((), INTEGER_FORMATS["iq4_nl"].book, INTEGER_FORMATS["mxfp4"].book)
@@ -84,16 +121,25 @@ where integers are multiplied. Here weights are multiplied as float16, and ``q8`
 instead, has fewer bits."""
 
 
+class ScaleArgs(ctypes.Structure):
+    """``struct ScaleArrays`` of ``kernels/scales.cuh``."""
+
+    _fields_ = (
+        ("scales", ctypes.c_void_p),
+        ("minimums", ctypes.c_void_p),
+        ("fine", ctypes.c_void_p),
+        ("groups", ctypes.c_int32),
+    )
+
+
 class MatrixArgs(ctypes.Structure):
     """``struct Matrix`` of ``kernels/weights.cuh``."""
 
     _fields_ = (
         ("low", ctypes.c_void_p),
         ("high", ctypes.c_void_p),
-        ("scales", ctypes.c_void_p),
-        ("minimums", ctypes.c_void_p),
+        ("scales", ScaleArgs),
         ("chunks", ctypes.c_int32),
-        ("groups", ctypes.c_int32),
     )
 
 
@@ -131,8 +177,9 @@ class MatrixSize(msgspec.Struct, frozen=True):
 
     @property
     def groups(self) -> int:
-        """Groups of a row."""
-        return -(-self.width // self.form.group) if self.form.group else 1
+        """Groups of a row that have float16 scales."""
+        columns = COARSE if self.form.scale_bits else self.form.group
+        return -(-self.width // columns) if columns else 1
 
     def plane_bytes(self, bits: int) -> int:
         """Return the bytes of the array of the codes' low or high bits."""
@@ -140,13 +187,21 @@ class MatrixSize(msgspec.Struct, frozen=True):
 
     @property
     def scale_bytes(self) -> int:
-        """Bytes of the scales, and of the minimums if there are any."""
+        """Bytes of the float16 scales, and of the float16 minimums if there are any."""
         return 0 if self.form.bits == 16 else self.tiles * self.groups * TILE * 2
+
+    @property
+    def fine_bytes(self) -> int:
+        """Bytes of the fine scales and minimums."""
+        if not self.form.scale_bits:
+            return 0
+        groups = self.tiles * TILE * self.width // self.form.group
+        return groups * (self.form.scale_bits + self.form.minimum_bits) // 8
 
     @property
     def num_bytes(self) -> int:
         """Bytes of everything."""
-        scales = self.scale_bytes * (1 + self.form.minimum)
+        scales = self.scale_bytes * (1 + self.form.has_own_minimums) + self.fine_bytes
         return self.plane_bytes(self.form.low_bits) + self.plane_bytes(self.form.high_bits) + scales
 
 
@@ -164,7 +219,8 @@ class DeviceMatrix:
         self.low = runtime.allocate(size.plane_bytes(form.low_bits))
         self.high = runtime.allocate(size.plane_bytes(form.high_bits)) if form.high_bits else None
         self.scales = runtime.allocate(size.scale_bytes) if size.scale_bytes else None
-        self.minimums = runtime.allocate(size.scale_bytes) if form.minimum else None
+        self.minimums = runtime.allocate(size.scale_bytes) if form.has_own_minimums else None
+        self.fine = runtime.allocate(size.fine_bytes) if size.fine_bytes else None
 
     @property
     def args(self) -> MatrixArgs:
@@ -172,10 +228,10 @@ class DeviceMatrix:
         return MatrixArgs(
             low=self.low.pointer,
             high=_pointer(self.high),
-            scales=_pointer(self.scales),
-            minimums=_pointer(self.minimums),
+            scales=ScaleArgs(
+                _pointer(self.scales), _pointer(self.minimums), _pointer(self.fine), self.size.groups
+            ),
             chunks=self.size.chunks,
-            groups=self.size.groups,
         )
 
 
@@ -188,21 +244,52 @@ def load_matrix(runtime: Runtime, data: WeightData) -> DeviceMatrix:
     out, width = data.data.shape
     matrix = DeviceMatrix(runtime, MatrixSize(MatrixForm.of(data.format, width), out, width))
     _pack(runtime, matrix, data)
-    if data.scales is not None and matrix.scales is not None:
-        runtime.upload(matrix.scales, 0, arranged(data.scales, matrix.size))
-    if data.minimums is not None and matrix.minimums is not None:
-        runtime.upload(matrix.minimums, 0, arranged(data.minimums, matrix.size))
+    for memory, scales in ((matrix.scales, data.scales), (matrix.minimums, data.minimums)):
+        if memory is not None and scales is not None:
+            runtime.upload(memory, 0, arranged(scales.coarse, matrix.size))
+    if matrix.fine is not None:
+        runtime.upload(matrix.fine, 0, arranged_fine(data, matrix.size))
     return matrix
 
 
-def arranged(scales: GroupScales, size: MatrixSize) -> NDArray[np.float16]:
-    """Return scales as float16 ``[tiles, groups, 8, 2]``: those of rows g and g + 8 are neighbours.
+def arranged(coarse: NDArray[np.floating], size: MatrixSize) -> NDArray[np.float16]:
+    """Return scales ``[out, groups]`` as float16 ``[tiles, groups, 8, 2]``: those of rows g and g + 8 are
+    neighbours.
 
     Powers of two beyond float16 become its nearest one.
     """
     values = np.zeros((size.tiles * TILE, size.groups), np.float16)
-    values[: size.out] = np.minimum(scales.values(), _MOST_SCALE)
+    values[: size.out] = np.minimum(coarse, _MOST_SCALE)
     return np.ascontiguousarray(values.reshape(size.tiles, 2, 8, size.groups).transpose(0, 3, 2, 1))
+
+
+def arranged_fine(data: WeightData, size: MatrixSize) -> NDArray[np.uint8]:
+    """Return the fine scales and minimums of a weight with two levels, as ``kernels/scales.cuh`` has them."""
+    form = size.form
+    assert data.scales is not None, "integers come with scales"
+    scales = _entries(data.scales.fine, size)
+    if not form.minimum_bits:
+        return (scales + 128).astype(np.uint8)
+    assert data.minimums is not None, "as the form says"
+    minimums = _entries(data.minimums.fine, size)
+    both = minimums | scales << 8 if form.minimum_bits == 8 else scales | minimums << form.scale_bits
+    words = (both & 0xFF).astype(np.uint8)
+    rest = (both >> 8).astype(np.uint8)
+    rest_bits = form.scale_bits + form.minimum_bits - 8
+    if rest_bits == 4:
+        rest = (rest[..., 0::2] | rest[..., 1::2] << 4).astype(np.uint8)
+    chunks = [words, rest] if rest_bits else [words]
+    return np.concatenate([part.reshape(size.tiles * size.chunks, -1) for part in chunks], axis=1)
+
+
+def _entries(fine: NDArray[np.integer] | None, size: MatrixSize) -> NDArray[np.int32]:
+    """Return fine values ``[out, groups]`` as ``[tiles, chunks, records, 4]``, the entries of lanes."""
+    assert fine is not None, "there are two levels"
+    padded = np.zeros((size.tiles * TILE, fine.shape[1]), np.int32)
+    padded[: size.out] = fine
+    of_half = CHUNK // 2 // size.form.group
+    places = padded.reshape(size.tiles, 2, 8, size.chunks, 2, of_half).transpose(0, 3, 2, 5, 4, 1)
+    return np.ascontiguousarray(places).reshape(size.tiles, size.chunks, -1, 4)
 
 
 def _pack(runtime: Runtime, matrix: DeviceMatrix, data: WeightData) -> None:
@@ -229,8 +316,8 @@ def _pack(runtime: Runtime, matrix: DeviceMatrix, data: WeightData) -> None:
 
 
 def pack_spec(form: MatrixForm, source: Format) -> KernelSpec:
-    """Return the kernel that arranges a weight of a format."""
-    defines = form.defines | {"GROUP": 1}  # it reads no scales
+    """Return the kernel that arranges a weight of a format; it reads no scales."""
+    defines = form.defines | {"GROUP": 1, "MINIMUM": 0, "SCALE_BITS": 0, "MINIMUM_BITS": 0, "NEGATED": 0}
     if form.bits == 16:
         defines |= {"SOURCE": PLAIN_FORMATS.index(source)}
     return KernelSpec.of("pack", "pack", defines)

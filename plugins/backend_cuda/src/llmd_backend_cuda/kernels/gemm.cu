@@ -73,11 +73,14 @@ DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const u8* x,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         u32 a[2][TILES][4];
+        Factors factors[TILES];
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile) factors[tile] = factors_of(codes[tile].scales, half);
 #pragma unroll
         for (int k_tile = 0; k_tile < 2; ++k_tile) {
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile)
-                weight_tile(a[k_tile][tile], codes[tile], half, k_tile, ones);
+                weight_tile(a[k_tile][tile], codes[tile], factors[tile], half, k_tile, ones);
         }
 #pragma unroll
         for (int first = 0; first < N_TILES; first += N_GROUP) {

@@ -54,12 +54,15 @@ DEVICE void multiply_chunk(float (&sums)[STREAMS][4], const Codes (&codes)[STREA
     for (int half = 0; half < 2; ++half) {
         const Words4 words = *(const Words4*)(x + half * CHUNK);
         const u32 b[2][2] = {{words.x, words.y}, {words.z, words.w}};
+        Factors factors[STREAMS];
+#pragma unroll
+        for (int s = 0; s < STREAMS; ++s) factors[s] = factors_of(codes[s].scales, half);
 #pragma unroll
         for (int k_tile = 0; k_tile < 2; ++k_tile) {
 #pragma unroll
             for (int s = 0; s < STREAMS; ++s) {
                 u32 a[4];
-                weight_tile(a, codes[s], half, k_tile, ones);
+                weight_tile(a, codes[s], factors[s], half, k_tile, ones);
                 multiply_tile(sums[s], a, b[k_tile]);
             }
         }

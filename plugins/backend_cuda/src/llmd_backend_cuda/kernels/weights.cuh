@@ -20,13 +20,12 @@
 //
 // Codes that index a book have 4 bits, column n at bits 4n.
 //
-// Scales (and minimums) are float16: [tile][group][g][row g, row g + 8].
-//
-// Definitions: BITS 16, 8, 6, 5, 4, 3 or 2; GROUP, columns that share a scale, or 0 for one scale per row
-// (not with BITS 16); MINIMUM 1 if there are minimums; ZERO is subtracted from codes; BOOK, see book.cuh.
+// Definitions: BITS 16 (float16, without scales), 8, 6, 5, 4, 3 or 2; ZERO is subtracted from codes; BOOK,
+// see book.cuh; those of scales.cuh.
 #pragma once
 
 #include "book.cuh"
+#include "scales.cuh"
 
 // Columns are cut into this many slices, whose sums are added in order: so rows have the same bits in every
 // kernel.
@@ -34,41 +33,31 @@ constexpr int SLICES = 8;
 // Matrices that one launch multiplies by the same rows.
 constexpr int MATRICES = 4;
 constexpr int TILE = 16;
-constexpr int CHUNK = 64;
 constexpr int LOW_BITS = BITS == 6 || BITS == 5 ? 4 : BITS == 3 ? 2 : BITS;
 constexpr int HIGH_BITS = BITS - LOW_BITS;
 constexpr int LOW_WORDS = LOW_BITS * CHUNK / WARP / 2 * TILE / 16;
 constexpr int HIGH_WORDS = HIGH_BITS;
-constexpr bool HAS_SCALES = BITS < 16;
-constexpr int GROUP_COLUMNS = GROUP > 0 ? GROUP : 1;
-// Groups in a chunk that a lane has scales of: one for each half if groups are smaller than a chunk.
-constexpr int SCALES = !HAS_SCALES ? 0 : GROUP > 0 && GROUP < CHUNK ? 2 : 1;
 
 // A matrix in device memory.
 struct Matrix {
     const u8* low;
     const u8* high;
-    const half2* scales;
-    const half2* minimums;
+    ScaleArrays scales;
     i32 chunks;  // of a tile
-    i32 groups;  // of a row
 };
 
 // Where a lane reads a tile.
 struct Tile {
     const u8* low;
     const u8* high;
-    const half2* scales;
-    const half2* minimums;
-    i32 last_group;
+    ScalePlaces scales;
 };
 
 // What a lane has of a chunk.
 struct Codes {
     u32 low[LOW_WORDS];
     u32 high[HIGH_WORDS > 0 ? HIGH_WORDS : 1];
-    half2 scales[SCALES > 0 ? SCALES : 1];
-    half2 minimums[SCALES > 0 ? SCALES : 1];
+    Scales scales;
 };
 
 constexpr int PIECE_WORDS = LOW_WORDS < 4 ? LOW_WORDS : 4;  // read by one instruction
@@ -77,10 +66,9 @@ DEVICE int slice_start(int slice, int chunks) { return slice * chunks / SLICES; 
 
 DEVICE Tile tile_at(const Matrix& m, int tile) {
     const int lane = lane_index();
-    const i64 chunk = (i64)tile * m.chunks, group = (i64)tile * m.groups;
+    const i64 chunk = (i64)tile * m.chunks;
     return {m.low + (chunk * LOW_WORDS * WARP + lane * PIECE_WORDS) * 4,
-            m.high + (chunk * WARP + lane) * (HIGH_WORDS * 4), m.scales + group * 8 + lane / 4,
-            m.minimums + group * 8 + lane / 4, m.groups - 1};
+            m.high + (chunk * WARP + lane) * (HIGH_WORDS * 4), scales_at(m.scales, tile, m.chunks)};
 }
 
 DEVICE void load_words(u32* words, const u8* from, int num_words) {
@@ -102,18 +90,7 @@ DEVICE void load_codes(Codes& codes, const Tile& tile, int chunk) {
         load_words(codes.low + PIECE_WORDS * piece, low + piece * (PIECE_WORDS * WARP * 4), PIECE_WORDS);
     }
     if (HIGH_WORDS > 0) load_words(codes.high, tile.high + (i64)chunk * (HIGH_WORDS * WARP * 4), HIGH_WORDS);
-#pragma unroll
-    for (int s = 0; s < SCALES; ++s) {
-        u32 group = 0;
-        if (GROUP >= CHUNK) {
-            group = (u32)(chunk * CHUNK) / GROUP_COLUMNS;
-        } else if (GROUP > 0) {
-            group = (u32)(chunk * CHUNK + s * (CHUNK / 2) + 8 * (lane_index() % 4)) / GROUP_COLUMNS;
-            group = group < tile.last_group ? group : tile.last_group;  // the padding has no groups
-        }
-        codes.scales[s] = tile.scales[(i64)group * 8];
-        if (MINIMUM) codes.minimums[s] = tile.minimums[(i64)group * 8];
-    }
+    load_scales(codes.scales, tile.scales, chunk);
 }
 
 // The bits of a float16 with an integer value from 1 to 2047, twice.
@@ -161,21 +138,20 @@ DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
 }
 
 // Return the half2 of the weights of a pair of columns.
-DEVICE half2 weights_of(const Codes& codes, int half, int r, int pair, u32 ones) {
+DEVICE half2 weights_of(const Codes& codes, const Factors& factors, int half, int r, int pair, u32 ones) {
     if (!HAS_SCALES) return codes.low[(8 * half + 4 * r + pair) % LOW_WORDS];
-    const int s = SCALES > 1 ? half : 0;
-    const half2 scale = pick_bytes(codes.scales[s], 0, r == 0 ? 0x1010 : 0x3232);
     const half2 value = integers(codes, half, r, pair, ones);
-    if (!MINIMUM) return multiply(value, scale);
-    return multiply_add(value, scale, pick_bytes(codes.minimums[s], 0, r == 0 ? 0x1010 : 0x3232));
+    if (!MINIMUM) return multiply(value, factors.scales[r]);
+    return multiply_add(value, factors.scales[r], factors.minimums[r]);
 }
 
 // The `a` words of multiply_tile for half a chunk: tiles 0 and 1 have columns 8t .. 8t+3 and 8t+4 .. 8t+7 of
 // lane t.
-DEVICE void weight_tile(u32 (&a)[4], const Codes& codes, int half, int k_tile, u32 ones) {
+DEVICE void weight_tile(u32 (&a)[4], const Codes& codes, const Factors& factors, int half, int k_tile,
+                        u32 ones) {
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-        a[2 * part] = weights_of(codes, half, 0, 2 * k_tile + part, ones);
-        a[2 * part + 1] = weights_of(codes, half, 1, 2 * k_tile + part, ones);
+        a[2 * part] = weights_of(codes, factors, half, 0, 2 * k_tile + part, ones);
+        a[2 * part + 1] = weights_of(codes, factors, half, 1, 2 * k_tile + part, ones);
     }
 }
