@@ -148,9 +148,26 @@ def test_a_layer_of_llama_for_many_rows() -> None:
     assert found.keys() <= {"round_rows", "gemm", "add_slices", "glu_rows", "store_kv"}
 
 
-def test_norms_of_queries_and_keys_are_two_more() -> None:
-    program = lowered(plan_of(*llama_mixer(norms=True)), 1, 2)
-    assert without_attention(names(program, 1)) == ["gemv", "norm_rows", "norm_rows", "store_kv", "gemv"]
+def test_norms_of_queries_and_keys_are_no_launches() -> None:
+    for norms in (False, True):
+        program = lowered(plan_of(*llama_mixer(norms=norms)), 1, 2)
+        assert without_attention(names(program, 1)) == ["gemv", "store_kv", "gemv"]
+
+
+def test_a_norm_before_a_sum_is_one_launch_with_it() -> None:
+    """As in Gemma, where each part ends with a norm."""
+    before, last = llama_ffn()[:-1], llama_ffn()[-1]
+    ops = (*before, Norm("down", "normed", vector("norm3"), 1e-5), Add(HIDDEN, "normed", HIDDEN, 0.7))
+    assert isinstance(last, Add)
+    assert names(lowered(plan_of(*ops), 1, 2), 1) == ["gemv", "gemv", "norm_rows"]
+    assert_fused_as_single(*ops)
+
+
+def test_a_norm_that_is_not_what_is_added_is_a_launch_of_its_own() -> None:
+    norm = Norm(HIDDEN, "normed", vector("norm"), 1e-5)
+    for add in (Add("normed", HIDDEN, HIDDEN, 0.7), Add("normed", "normed", HIDDEN)):
+        assert names(lowered(plan_of(norm, add), 1, 2), 1) == ["norm_rows", "add_rows"]
+        assert_fused_as_single(norm, add)
 
 
 def test_queries_keys_and_values_in_two_formats_are_two_products() -> None:
@@ -274,8 +291,35 @@ def test_the_bias_is_scaled_with_the_product() -> None:
     assert_fused_as_single(product, Add(HIDDEN, "a", HIDDEN, scale=0.25))
 
 
-def test_rotations_are_done_where_keys_are_stored() -> None:
-    assert_fused_as_single(*llama_mixer(), tolerance=2e-3)
+@pytest.mark.parametrize("norms", [False, True])
+def test_norms_and_rotations_are_done_where_keys_are_stored(norms: bool) -> None:  # noqa: FBT001 - cases
+    assert_fused_as_single(*llama_mixer(norms=norms), tolerance=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("q_norm", "launches"),
+    [
+        (Norm("q", "qn", None, 1e-3, heads=HEADS), 0),
+        (Norm("q", "qn", vector("n", HEAD_DIM), 1e-3, heads=HEADS, offset=1.0), 0),
+        (Norm("q", "qn", vector("n", HEAD_DIM), 1e-3, "layer", heads=HEADS), 2),
+        (Norm("q", "qn", vector("n", HEAD_DIM), 1e-3, heads=HEADS, bias=vector("b", HEAD_DIM)), 2),
+        (Norm("q", "qn", vector("n"), 1e-3), 2),
+    ],
+)
+def test_only_rms_norms_of_heads_are_done_there(q_norm: Norm, launches: int) -> None:
+    ops = [q_norm if isinstance(op, Norm) and op.out == "qn" else op for op in llama_mixer(norms=True)]
+    found = without_attention(names(lowered(plan_of(*ops), 1, 2), 1))
+    assert found == ["gemv", *["norm_rows"] * launches, "store_kv", "gemv"]
+    assert_fused_as_single(*ops, tolerance=2e-3)
+
+
+def test_a_norm_of_queries_that_is_read_elsewhere_is_written() -> None:
+    *ops, last = llama_mixer(norms=True)
+    ops += [Add("qn", "o", "sum"), Add(HIDDEN, "sum", HIDDEN)]
+    assert isinstance(last, Add)
+    found = without_attention(names(lowered(plan_of(*ops), 1, 2), 1))
+    assert found == ["gemv", "norm_rows", "norm_rows", "store_kv", "gemv", "add_rows"]
+    assert_fused_as_single(*ops, tolerance=2e-3)
 
 
 # Whole programs

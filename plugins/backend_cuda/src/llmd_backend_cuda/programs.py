@@ -37,7 +37,7 @@ from llmd_backend_cuda.ops.linear import (
     rows_of,
     with_residual,
 )
-from llmd_backend_cuda.ops.norm import launch_norm
+from llmd_backend_cuda.ops.norm import launch_norm, launch_norm_add
 from llmd_backend_cuda.ops.recurrence import States, launch_recurrence
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.runtime import Launch
@@ -46,6 +46,8 @@ PATTERNS = (
     ("norm", "linear", "glu"),
     ("norm", "linear"),
     ("linear", "add"),
+    ("norm", "add"),
+    ("norm", "norm", "rope", "rope", "attention"),
     ("rope", "rope", "attention"),
 )
 """Sequences of ops that are fewer launches together."""
@@ -92,7 +94,7 @@ def _instruction(
     context: Context, memories: Memories, instruction: Instruction, rows: int
 ) -> Iterator[Launch]:
     match instruction.pattern:
-        case ("rope", "rope", "attention"):
+        case (*_, "rope", "rope", "attention"):
             op = instruction.ops[-1].op
             assert isinstance(op, Attention), "the pattern says so"
             memory = memories.attention[op.group, op.layer]
@@ -101,6 +103,8 @@ def _instruction(
             yield from _normed(context, instruction, rows)
         case ("linear", "add") if _add_is_fused(instruction):
             yield from _added(context, instruction, rows)
+        case ("norm", "add") if _add_is_fused(instruction):
+            yield launch_norm_add(context, instruction, rows)
         case _:
             for slotted in instruction.ops:
                 yield from _op(context, memories, slotted, rows)
@@ -148,10 +152,10 @@ def _glu_is_fused(instruction: Instruction) -> bool:
 
 
 def _add_is_fused(instruction: Instruction) -> bool:
-    """Return whether the sum alone reads the product, as what is scaled and added."""
-    linear, add = instruction.ops
-    product = linear.outputs[0]
-    alone = len(linear.outputs) == 1 and product not in instruction.outputs
+    """Return whether the sum alone reads what the first op writes, as what is scaled and added."""
+    first, add = instruction.ops
+    product = first.outputs[0]
+    alone = len(first.outputs) == 1 and product not in instruction.outputs
     return alone and add.inputs[1] == product and add.inputs[0] != product
 
 

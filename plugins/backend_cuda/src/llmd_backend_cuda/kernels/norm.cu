@@ -3,7 +3,7 @@
 //   m             mean(x) for layer norm (LAYER 1), 0 for rms
 //   x, out        [slices, width]  f32; a slice is a row, or one head of a row
 //   weight, bias  [width]          f32 or absent; without a weight, the factor is 1
-//   with ADD, x is a + b * scale, which is also written to `sum` if that is present
+//   with ADD, out is residual + that * scale
 //   work   WARPS warps have a slice; a block has four slices of one warp, or one slice of several. A thread
 //          keeps LOADS vectors of VECTOR elements in registers, so that memory is read once
 //   sums   float32: in a thread, over the lanes, over the warps, in an order that depends on the width only.
@@ -33,14 +33,13 @@ struct alignas(VECTOR * sizeof(float)) Elements {
 
 struct Args {
     const float* x;
-    const float* b;  // with ADD: what is added to x
-    float* sum;      // with ADD: null if nobody reads the sum
+    const float* residual;  // [slices, width], with ADD
     const float* weight;
     const float* bias;
     float* out;
     i32 slices;
     i32 width;
-    float scale;  // of b
+    float scale;  // with ADD
     float offset;
     float eps;
 };
@@ -84,24 +83,11 @@ KERNEL BOUNDS(THREADS, 1) norm_rows(Args args) {
     for (int n = 0; n < LOADS; ++n) {
         const int column = first + n * step;
         x[n] = read_vector(args.x + begin, column, args.width, 0.0f, 0.0f);
-#if ADD
-        const Elements b = read_vector(args.b + begin, column, args.width, 0.0f, 0.0f);
-        for (int i = 0; i < VECTOR; ++i) x[n].at[i] = fmaf(b.at[i], args.scale, x[n].at[i]);
-#endif
         if (READ_EARLY) {
             gain[n] = read_vector(args.weight, column, args.width, args.offset, 1.0f);
             bias[n] = read_vector(args.bias, column, args.width, 0.0f, 0.0f);
         }
     }
-#if ADD
-    if (args.sum) {
-#pragma unroll
-        for (int n = 0; n < LOADS; ++n) {
-            const int column = first + n * step;
-            if (column < args.width) *(Elements*)(args.sum + begin + column) = x[n];
-        }
-    }
-#endif
 
 #if LAYER
     float sum = 0.0f;
@@ -145,6 +131,10 @@ KERNEL BOUNDS(THREADS, 1) norm_rows(Args args) {
         for (int i = 0; i < VECTOR; ++i) {
             out.at[i] = fmaf(x[n].at[i] * factor, gain[n].at[i], bias[n].at[i]);
         }
+#if ADD
+        const Elements residual = *(const Elements*)(args.residual + begin + column);
+        for (int i = 0; i < VECTOR; ++i) out.at[i] = fmaf(out.at[i], args.scale, residual.at[i]);
+#endif
         *(Elements*)(args.out + begin + column) = out;
     }
 }

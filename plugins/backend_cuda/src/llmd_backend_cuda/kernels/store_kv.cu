@@ -1,4 +1,5 @@
-// store_kv: store keys and values in the KV memory; in the same launch, rotate queries and keys as rope.cu
+// store_kv: store keys and values in the KV memory; in the same launch, norm heads of queries and keys (rms)
+// and rotate them as rope.cu
 //
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
 //            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated.
@@ -27,6 +28,14 @@ struct Rotation {
     i32 interleaved;
 };
 
+// Of heads: x / sqrt(mean(x^2) + eps) * (offset + gain).
+struct HeadNorm {
+    i32 exists;
+    float eps;
+    float offset;
+    const float* gain;  // [HEAD_DIM]; null: the factor is 1
+};
+
 struct Args {
     Step step;
     KVMemory memory;
@@ -36,6 +45,8 @@ struct Args {
     float* q_out;
     Rotation q_rotation;
     Rotation k_rotation;
+    HeadNorm q_norm;
+    HeadNorm k_norm;
     i32 heads;  // of queries; 0: there are none
 };
 
@@ -45,7 +56,7 @@ DEVICE void fill_turns(Turn* turns, const Rotation& rotation, int position) {
     }
 }
 
-// Write a head to `out`, rotated.
+// Write a head to `out`, rotated; `x` may be the same.
 DEVICE void rotate(float* out, const float* x, const Rotation& rotation, const Turn* turns) {
     for (int i = lane_index(); i < rotation.pairs; i += WARP) {
         const Pair pair = pair_at(i, rotation.pairs, rotation.interleaved);
@@ -61,7 +72,7 @@ struct Head {
     float at[SLABS];
 };
 
-// Read a head; zeros follow the last dimension. It is rotated if heads are stored so.
+// Read a head; zeros follow the last dimension.
 DEVICE Head read_head(const float* x) {
     Head head;
 #pragma unroll
@@ -69,12 +80,12 @@ DEVICE Head read_head(const float* x) {
         const int dim = slab * SLAB + lane_index();
         head.at[slab] = dim < HEAD_DIM ? x[dim] : 0.0f;
     }
-    if (ROTATED) rotate_head(head.at);
     return head;
 }
 
 DEVICE void store_head(u8* to, bool is_key, int position, Head head) {
     if (ROTATED) {
+        rotate_head(head.at);
         const float last = shuffle(head.at[SLABS - 1], (HEAD_DIM - 1) % SLAB);
         if ((SLABS - 1) * SLAB + lane_index() >= HEAD_DIM) head.at[SLABS - 1] = last;
     }
@@ -93,6 +104,25 @@ DEVICE void write_head(float* to, const Head& head) {
     }
 }
 
+// Return where a head is, normed if there is a norm: then it is in the shared memory of the warp.
+DEVICE const float* normed(float* shared, const float* x, const HeadNorm& norm) {
+    if (!norm.exists) return x;
+    Head head = read_head(x);
+    float squares = 0.0f;
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab) squares = fmaf(head.at[slab], head.at[slab], squares);
+    const float factor = 1.0f / sqrtf(warp_sum(squares) / HEAD_DIM + norm.eps);
+#pragma unroll
+    for (int slab = 0; slab < SLABS; ++slab) {
+        const int dim = slab * SLAB + lane_index();
+        const float gain = norm.gain && dim < HEAD_DIM ? norm.offset + norm.gain[dim] : 1.0f;
+        head.at[slab] *= factor * gain;
+    }
+    write_head(shared, head);
+    warp_barrier();
+    return shared;
+}
+
 KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     SHARED Turn turns[2][HEAD_DIM / 2 + 1];  // of queries and keys
     SHARED float rotated[WARPS][DIM];
@@ -107,22 +137,25 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     if (first < first_key) fill_turns(turns[0], args.q_rotation, position);
     if (first < first_value && first + WARPS > first_key) fill_turns(turns[1], args.k_rotation, position);
     block_barrier();
+    float* own = rotated[warp_index()];
     if (n < first_key) {
         const i64 at = ((i64)row * args.heads + n) * HEAD_DIM;
-        float* to = ROTATED ? rotated[warp_index()] : args.q_out + at;
-        rotate(to, args.q + at, args.q_rotation, turns[0]);
+        float* to = ROTATED ? own : args.q_out + at;
+        rotate(to, normed(own, args.q + at, args.q_norm), args.q_rotation, turns[0]);
         if (ROTATED) {
             warp_barrier();
-            write_head(args.q_out + at, read_head(to));
+            Head head = read_head(to);
+            rotate_head(head.at);
+            write_head(args.q_out + at, head);
         }
     } else if (n < first_value + kv_heads) {
         const bool is_key = n < first_value;
         const int kv_head = n - (is_key ? first_key : first_value);
         const float* x = (is_key ? args.k : args.v) + ((i64)row * kv_heads + kv_head) * HEAD_DIM;
-        if (is_key && args.k_rotation.pairs) {
-            rotate(rotated[warp_index()], x, args.k_rotation, turns[1]);
+        if (is_key && (args.k_rotation.pairs || args.k_norm.exists)) {
+            rotate(own, normed(own, x, args.k_norm), args.k_rotation, turns[1]);
             warp_barrier();
-            x = rotated[warp_index()];
+            x = own;
         }
         u8* to = head_of(args.memory, kv_head) + block * args.memory.block_bytes;
         store_head(to, is_key, position, read_head(x));

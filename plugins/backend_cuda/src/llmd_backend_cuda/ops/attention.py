@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 
 import msgspec
 
-from llmd.api.ops import Attention, Rope
+from llmd.api.ops import Attention, Norm, Rope
 from llmd.api.plan import KVGroup
 from llmd.api.program import Instruction, SlottedOp
 from llmd_backend_cuda.attention_plan import SHORT_SPANS, AttentionScratch, AttentionShape
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.kv_memory import KV_CODES, MAX_HEAD_DIM, READ_CODES, KVMemory, KVMemoryArgs
+from llmd_backend_cuda.ops.norm import launch_norm
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.runtime import KernelSpec, Launch
 
@@ -34,6 +36,17 @@ class RotationArgs(ctypes.Structure):
     )
 
 
+class HeadNormArgs(ctypes.Structure):
+    """``struct HeadNorm`` of ``kernels/store_kv.cu``."""
+
+    _fields_ = (
+        ("exists", ctypes.c_int32),
+        ("eps", ctypes.c_float),
+        ("offset", ctypes.c_float),
+        ("gain", ctypes.c_void_p),
+    )
+
+
 class StoreArgs(ctypes.Structure):
     """``struct Args`` of ``kernels/store_kv.cu``."""
 
@@ -46,6 +59,8 @@ class StoreArgs(ctypes.Structure):
         ("q_out", ctypes.c_void_p),
         ("q_rotation", RotationArgs),
         ("k_rotation", RotationArgs),
+        ("q_norm", HeadNormArgs),
+        ("k_norm", HeadNormArgs),
         ("heads", ctypes.c_int32),
     )
 
@@ -118,40 +133,91 @@ def attention_launches(
 def rotated_attention_launches(
     context: Context, instruction: Instruction, rows: int, memory: AttentionMemory
 ) -> list[Launch]:
-    """Return the launches of the pattern ``("rope", "rope", "attention")``.
+    """Return the launches of the pattern ``("rope", "rope", "attention")``, also with two norms before it.
 
     If one rope turns the queries and the other the keys, and nothing else reads turned keys (with int4, also
-    turned queries), both are done by the launch that stores keys and values.
+    turned queries), both are done by the launch that stores keys and values; and so are norms of the heads
+    that nothing but the ropes reads.
 
     Raises:
         ValueError: an op is not supported.
     """
-    *ropes, attention = instruction.ops
+    *before, attention = instruction.ops
+    norms = [slotted for slotted in before if isinstance(slotted.op, Norm)]
+    ropes = [slotted for slotted in before if isinstance(slotted.op, Rope)]
+    of_q, of_k = (_writer(ropes, slot) for slot in attention.inputs[:2])
+    q_norm, k_norm = (rope and _writer(norms, rope.inputs[0]) for rope in (of_q, of_k))
+    if norms and not (_is_of_heads(q_norm, of_q, instruction) and _is_of_heads(k_norm, of_k, instruction)):
+        single = [launch_norm(context, norm, rows) for norm in norms]
+        rest = Instruction((*ropes, attention), instruction.part, instruction.outputs)
+        return [*single, *rotated_attention_launches(context, rest, rows, memory)]
+    if of_q is None or of_k is None or not _is_plain(of_q, of_k, attention, instruction, memory):
+        single = [launch_norm(context, norm, rows) for norm in norms]
+        single += [launch_rope(context, rope, rows) for rope in ropes]
+        return [*single, *attention_launches(context, attention, rows, memory)]
     op = attention.op
     assert isinstance(op, Attention)
-    q_slot, k_slot, v_slot = attention.inputs
-    of_q = [rope for rope in ropes if rope.outputs[0] == q_slot]
-    of_k = [rope for rope in ropes if rope.outputs[0] == k_slot]
-    made = {rope.outputs[0] for rope in ropes}
-    is_plain = len(of_q) == len(of_k) == 1 and of_q[0] is not of_k[0]
-    read = {v_slot, *(rope.inputs[0] for rope in ropes)}
-    unwritten = {k_slot, q_slot} if memory.kv.rotates_heads else {k_slot}
-    if not is_plain or unwritten & set(instruction.outputs) or made & read:
-        single = [launch_rope(context, rope, rows) for rope in ropes]
-        return [*single, *attention_launches(context, attention, rows, memory)]
+    q_slot, _, v_slot = attention.inputs
     store = StoreArgs(
         context.step,
         _kv_args(attention, memory),
-        context.slot(of_q[0].inputs[0]),
-        context.slot(of_k[0].inputs[0]),
+        context.slot((q_norm or of_q).inputs[0]),
+        context.slot((k_norm or of_k).inputs[0]),
         context.slot(v_slot),
         _queries(context, q_slot, memory),
-        _rotation(context, of_q[0]),
-        _rotation(context, of_k[0]),
+        _rotation(context, of_q),
+        _rotation(context, of_k),
+        _head_norm(context, q_norm),
+        _head_norm(context, k_norm),
         op.heads,
     )
     attend = _attend_launches(context, attention, q_slot, rows, memory)
     return [_store_launch(context, op, store, rows, memory), *attend]
+
+
+def _writer(ops: Sequence[SlottedOp], slot: int) -> SlottedOp | None:
+    """Return the only op that writes a slot; None if there is none, or several."""
+    found = [slotted for slotted in ops if slot in slotted.outputs]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_plain(
+    of_q: SlottedOp,
+    of_k: SlottedOp,
+    attention: SlottedOp,
+    instruction: Instruction,
+    memory: AttentionMemory,
+) -> bool:
+    """Return whether the launch that stores keys can turn queries and keys."""
+    q_slot, k_slot, v_slot = attention.inputs
+    ropes = [slotted for slotted in instruction.ops if isinstance(slotted.op, Rope)]
+    made = {rope.outputs[0] for rope in ropes}
+    read = {v_slot, *(rope.inputs[0] for rope in ropes)}
+    unwritten = {k_slot, q_slot} if memory.kv.rotates_heads else {k_slot}
+    return of_q is not of_k and not unwritten & set(instruction.outputs) and not made & read
+
+
+def _is_of_heads(norm: SlottedOp | None, rope: SlottedOp | None, instruction: Instruction) -> bool:
+    """Return whether a norm is one of heads (rms) that nothing but the rope reads."""
+    if norm is None or rope is None:
+        return False
+    assert isinstance(norm.op, Norm)
+    assert isinstance(rope.op, Rope)
+    readers = [slotted for slotted in instruction.ops if norm.outputs[0] in slotted.inputs]
+    return (
+        norm.op.method == "rms"
+        and norm.op.bias is None
+        and norm.op.heads == rope.op.heads
+        and readers == [rope]
+        and norm.outputs[0] not in instruction.outputs
+    )
+
+
+def _head_norm(context: Context, norm: SlottedOp | None) -> HeadNormArgs:
+    if norm is None:
+        return HeadNormArgs()
+    assert isinstance(norm.op, Norm)
+    return HeadNormArgs(1, norm.op.eps, norm.op.offset, context.vector(norm.weights[0]) or None)
 
 
 def _queries(context: Context, q_slot: int, memory: AttentionMemory) -> int:

@@ -25,8 +25,7 @@ class NormArgs(ctypes.Structure):
 
     _fields_ = (
         ("x", ctypes.c_void_p),
-        ("b", ctypes.c_void_p),
-        ("sum", ctypes.c_void_p),
+        ("residual", ctypes.c_void_p),
         ("weight", ctypes.c_void_p),
         ("bias", ctypes.c_void_p),
         ("out", ctypes.c_void_p),
@@ -44,36 +43,31 @@ def launch_norm(context: Context, slotted: SlottedOp, rows: int) -> Launch:
     Raises:
         ValueError: a slice is wider than `MAX_WIDTH`.
     """
-    args = _norm_args(context, slotted, rows)
-    args.x = context.slot(slotted.inputs[0])
-    return _launch(context, slotted, args, {"ADD": 0})
+    return _launch(context, slotted, _norm_args(context, slotted, rows), {"ADD": 0})
 
 
-def launch_add_norm(context: Context, instruction: Instruction, rows: int) -> Launch:
-    """Return the launch of the pattern ``("add", "norm")``, where the norm reads what the add writes.
-
-    The sum is written only if it is one of the instruction's outputs.
+def launch_norm_add(context: Context, instruction: Instruction, rows: int) -> Launch:
+    """Return the launch of the pattern ``("norm", "add")``, where the add alone reads what the norm writes.
 
     Raises:
         ValueError: a slice is wider than `MAX_WIDTH`.
     """
-    add, norm = instruction.ops
+    norm, add = instruction.ops
     assert isinstance(add.op, Add)
-    assert norm.inputs == add.outputs
+    assert add.inputs[1:] == norm.outputs
     args = _norm_args(context, norm, rows)
-    args.x, args.b = (context.slot(slot) for slot in add.inputs)
+    args.residual, args.out = context.slot(add.inputs[0]), context.slot(add.outputs[0])
     args.scale = add.op.scale
-    if add.outputs[0] in instruction.outputs:
-        args.sum = context.slot(add.outputs[0])
     return _launch(context, norm, args, {"ADD": 1})
 
 
 def _norm_args(context: Context, slotted: SlottedOp, rows: int) -> NormArgs:
-    """Return the arguments without the input."""
+    """Return the arguments of a norm without a residual connection."""
     op, out = slotted.op, slotted.outputs[0]
     assert isinstance(op, Norm)
     weight, bias = slotted.weights
     return NormArgs(
+        x=context.slot(slotted.inputs[0]),
         weight=context.vector(weight),
         bias=context.vector(bias),
         out=context.slot(out),
