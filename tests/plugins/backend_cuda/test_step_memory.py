@@ -77,6 +77,13 @@ def test_kernels_find_the_arrays_of_a_step_and_zeros_behind_them() -> None:
     assert bench.array(8, "output_rows", 5) == [2, 4, 0, 0, 0]
 
 
+def test_kernels_find_the_tokens_that_a_step_is_fed_with() -> None:
+    bench = Bench()
+    for tokens in (0x7123456789ABCD00, 0):
+        bench.memory.upload(bench.staging, 8, a_step(), None, tokens)
+        assert np.array(bench.array(8, "fed", 2), np.int32).view(np.uint64).tolist() == [tokens]
+
+
 def test_nothing_of_a_larger_step_is_left() -> None:
     bench = Bench()
     types = np.ones(8, np.int32)

@@ -23,6 +23,7 @@ class StepArgs(ctypes.Structure):
         ("token_types", ctypes.c_void_p),
         ("row_offsets", ctypes.c_void_p),
         ("output_rows", ctypes.c_void_p),
+        ("fed", ctypes.c_void_p),
     )
 
 

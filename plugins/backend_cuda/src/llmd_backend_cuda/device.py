@@ -58,7 +58,6 @@ def prepared_specs() -> tuple[KernelSpec, ...]:
     """Return kernels that every model needs. Those of a model are compiled when it is loaded."""
     return (
         KernelSpec.of("read_memory", "read_memory"),
-        KernelSpec.of("feed", "feed_tokens"),
         KernelSpec.of("candidates", "scan_parts"),
         ROUND_SPEC,
     )

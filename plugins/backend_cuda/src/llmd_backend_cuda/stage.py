@@ -192,7 +192,6 @@ class CudaStage:
             for count in row_buckets(self._limits.max_outputs):
                 logits = head_launches(context, ticket.outputs.raw.pointer, count)
                 self._heads[place, count] = (*logits, *ticket.outputs.before_late(count))
-            ticket.outputs.feed(context.step.counts, context.step.token_ids, self._limits.max_rows)
         self._copy_launches(0)
 
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
@@ -202,15 +201,12 @@ class CudaStage:
         if ticket.end is not None:
             reach(self._runtime, ticket.end)  # it may have been released before its step ended
         bucket = bucket_of(step.num_rows, self._limits.max_rows)
-        self._memory.step.upload(ticket.staging, bucket, step, selection)
+        tokens = 0 if fed_from is None else self._outputs(fed_from.place).tokens_pointer
+        self._memory.step.upload(ticket.staging, bucket, step, selection, tokens)
         self._copy_blocks(flight, step)
         if hidden is not None:
             assert self._program.hidden_in is not None, "checked"
             self._runtime.upload(self._memory.slots[self._program.hidden_in], 0, hidden.host())
-        if fed_from is not None:
-            args = self._memory.step.args(bucket)
-            feed = self._outputs(fed_from.place).feed(args.counts, args.token_ids, bucket)
-            self._runtime.launch(feed)
         if selection is not None:
             self._outputs(flight.place).upload(selection)
         flight.marks.stop("copy", "inputs")

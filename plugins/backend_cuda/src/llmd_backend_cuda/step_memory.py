@@ -16,6 +16,7 @@ from llmd_backend_cuda.context import StepArgs
 from llmd_backend_cuda.runtime import Runtime
 
 _COUNTS = 3
+_POINTER = 2
 _DESCRIPTION = 2
 """Integers that describe a block table: ``blocks_of`` in ``kernels/step.cuh``."""
 _ALIGNMENT = 4
@@ -72,9 +73,15 @@ class StepMemory:
         """Return pinned memory from which the steps of one ticket are copied."""
         return self._runtime.pinned(self._arrays.num_bytes).view(np.int32)
 
-    def upload(self, staging: Int32, bucket: int, step: Step, selection: Selection | None) -> None:
-        """Begin to copy a step to the device. The staging memory must not be in use by an earlier copy."""
+    def upload(
+        self, staging: Int32, bucket: int, step: Step, selection: Selection | None, fed: int = 0
+    ) -> None:
+        """Begin to copy a step to the device. The staging memory must not be in use by an earlier copy.
+
+        ``fed`` is the address of the tokens that negative token ids stand for.
+        """
         length = self._pack(staging, bucket, step, selection)
+        _put(staging, self._offsets(bucket)["fed"], np.array([fed], np.uint64).view(np.int32))
         self._runtime.upload(self._arrays, 0, staging[:length])
 
     def _pack(self, out: Int32, bucket: int, step: Step, selection: Selection | None) -> int:
@@ -142,7 +149,7 @@ def _offsets(
 ) -> Mapping[str, int]:
     """Return the place of each array of a bucket, in integers, and their end, where block tables begin."""
     sizes = (
-        {"counts": _COUNTS, "output_rows": limits.max_outputs}
+        {"counts": _COUNTS, "output_rows": limits.max_outputs, "fed": _POINTER}
         | {_table_name(group): _DESCRIPTION for group in _groups(program)}
         | {
             "token_ids": bucket,

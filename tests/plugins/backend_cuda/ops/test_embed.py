@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -37,6 +38,20 @@ def test_positions_and_token_types(fmt: TableFormat, width: int) -> None:
 @pytest.mark.parametrize("width", [3, 48])
 def test_a_table_may_begin_anywhere_in_a_tensor(fmt: TableFormat, width: int) -> None:
     _check(EmbedPosition("out", TensorRef("positions", (256, width))), fmt, width, entries=256, skipped=1)
+
+
+def test_negative_ids_stand_for_tokens_of_the_step_before() -> None:
+    table = RandomSource().read(Weight(TensorRef("table", (50, 12)), "f32"))
+    values = to_float64(table).astype(np.float32)
+    one = OneInstruction(one_op(Embed("out", TensorRef("table", (50, 12))), 0, (0,)), (12,), (values,))
+    step = msgspec.structs.replace(make_step((5,)), token_ids=np.array([4, -1, -3, 0, -2], np.int32))
+    device = OnDevice(one, step, {})
+    tokens = device.keep(np.array([7, 49, 13], np.int32))
+    device.context.step.fed = device.keep(np.array([tokens], np.uint64))
+    launch = launch_embed(
+        device.context, one.instruction.ops[0], device.rows, Table(device.keep(values), "f32")
+    )
+    np.testing.assert_array_equal(device.run(launch, 0)[0], values[[4, 7, 13, 0, 49]])
 
 
 def _check(

@@ -183,20 +183,29 @@ DEVICE void rotate_out(const Args& args, const Item& item) {
     }
 }
 
+// Find where the blocks of the first chunk of a split tile's span are.
+DEVICE void begin_split(const Args& args, const Item& item, Work& work, int& ids) {
+    work = begin_work(args, item);
+    ids = read_ids(work, first_seen(work, item.span));
+}
+
 KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
     SHARED Shared<1> shared;
     allow_next_kernel();
-    wait_for_previous_kernel();
     int number = block_x();
-    if (number >= args.most_items) return;
-    Item item = read_item(args.plan, number, block_y());  // which may not exist: do not wait for the count
+    Item item = {};
+    if (number < args.most_items) {  // it may not exist: the count is read at the same time
+        item = read_item(args.plan, number, block_y());
+    }
     const int end = args.plan[0];
-    for (; number < end; item = read_item(args.plan, number, block_y())) {
+    Work work = {};
+    int ids = 0;
+    if (number < end) begin_split(args, item, work, ids);
+    wait_for_previous_kernel();
+    while (number < end) {
         shared.item = item;
-        const Work work = begin_work(args, item);
         State<1> state;
         clear(state, shared);
-        int ids = read_ids(work, first_seen(work, item.span));
         attend_span(state, args, work, shared, item.span, ids, true);
         if (shared.item.num_spans == 1) {
             add_to_out(state, args, shared, true, true);
@@ -207,6 +216,8 @@ KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
         }
         number += grid_x();
         if (number >= end) return;
+        item = read_item(args.plan, number, block_y());
+        begin_split(args, item, work, ids);
         block_barrier();  // the shared memory is not in use any more
     }
 }
@@ -217,16 +228,21 @@ KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
 KERNEL BOUNDS(THREADS, 2) attention_whole(Args args) {
     SHARED Shared<TILES> shared;
     allow_next_kernel();
-    wait_for_previous_kernel();
     const int number = args.plan[0] + block_y();
-    if (number >= args.plan[1]) return;
-    shared.item = read_item(args.plan, number, block_x());
-    const Work work = begin_work(args, shared.item);
+    const bool has_tile = number < args.plan[1];
+    Work work = {};
+    int ids = 0;
+    if (has_tile) {
+        shared.item = read_item(args.plan, number, block_x());
+        work = begin_work(args, shared.item);
+        ids = read_ids(work, first_seen(work, shared.item.first_span));
+    }
+    wait_for_previous_kernel();  // also in blocks without a tile, which may be all
+    if (!has_tile) return;
     State<TILES> state;
     clear(state, shared);
     bool is_first = true;
     const int first = shared.item.first_span, end = first + shared.item.num_spans;
-    int ids = read_ids(work, first_seen(work, first));
     for (int span = first; span < end; ++span) {
         attend_span(state, args, work, shared, span, ids, span == first);
         const bool is_last = span + 1 == end, next_is_long = LONG_CHUNKS > 1 && span + 1 >= SHORT_SPANS;

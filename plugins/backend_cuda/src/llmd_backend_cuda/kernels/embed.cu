@@ -1,13 +1,13 @@
 // embed: out[r] = table[index[r]] * scale
 //
-//   index  [rows]            the token, position or token type of each row
+//   index  [rows]            the token id, position or token type of each row
 //   table  [entries, width]  f32, f16 or bf16 (FORMAT 0, 1, 2), used with their exact values
 //   out    [rows, width]     f32: the product with the scale in float64, rounded once
 //   work   a thread makes VECTOR neighbouring elements of a row: 4, or 1 if rows are not aligned.
 //          Block x has row x
 //   speed  bound by the launch for few rows, else by the memory that `out` is written to
 
-#include "gpu.cuh"
+#include "step.cuh"
 
 #ifndef FORMAT
 #define FORMAT 0
@@ -31,6 +31,7 @@ struct alignas(VECTOR * sizeof(float)) Elements {
 
 struct Args {
     const i32* index;
+    const i32* const* fed;  // of negative token ids
     const void* table;
     float* out;
     double scale;
@@ -51,7 +52,7 @@ KERNEL embed(Args args) {
     const int row = block_x();
     const int column = (block_y() * num_threads() + thread_index()) * VECTOR;
     if (column >= args.width) return;
-    const Stored* entry = (const Stored*)args.table + (i64)args.index[row] * args.width;
+    const Stored* entry = (const Stored*)args.table + (i64)token_of(args.index[row], args.fed) * args.width;
     const Entries found = *(const Entries*)(entry + column);
     Elements scaled;
     for (int i = 0; i < VECTOR; ++i) {

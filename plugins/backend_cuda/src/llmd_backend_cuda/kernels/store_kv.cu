@@ -127,15 +127,15 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     SHARED Turn turns[2][HEAD_DIM / 2 + 1];  // of queries and keys
     SHARED float rotated[WARPS][DIM];
     allow_next_kernel();
-    wait_for_previous_kernel();
     const int row = block_x();
-    if (row >= args.step.counts[0]) return;
+    if (row >= args.step.counts[0]) return;  // the blocks of row 0 wait for the kernel before
     const int kv_heads = args.memory.kv_heads, first_key = args.heads, first_value = args.heads + kv_heads;
     const int first = block_y() * WARPS, n = first + warp_index();
     const int position = args.step.positions[row], sequence = args.step.sequences[row];
     const int block = blocks_of(args.memory.block_table, sequence)[position / BLOCK_LEN];
     if (first < first_key) fill_turns(turns[0], args.q_rotation, position);
     if (first < first_value && first + WARPS > first_key) fill_turns(turns[1], args.k_rotation, position);
+    wait_for_previous_kernel();
     block_barrier();
     float* own = rotated[warp_index()];
     if (n < first_key) {

@@ -33,6 +33,7 @@ class EmbedArgs(ctypes.Structure):
 
     _fields_ = (
         ("index", ctypes.c_void_p),
+        ("fed", ctypes.c_void_p),
         ("table", ctypes.c_void_p),
         ("out", ctypes.c_void_p),
         ("scale", ctypes.c_double),
@@ -41,7 +42,7 @@ class EmbedArgs(ctypes.Structure):
 
 
 def launch_embed(context: Context, slotted: SlottedOp, rows: int, table: Table) -> Launch:
-    """Return the launch that writes ``[rows, width]`` of the op's slot; the step has no negative tokens."""
+    """Return the launch that writes ``[rows, width]`` of the op's slot."""
     op = slotted.op
     assert isinstance(op, Embed | EmbedPosition | EmbedTokenType)
     out = slotted.outputs[0]
@@ -50,7 +51,7 @@ def launch_embed(context: Context, slotted: SlottedOp, rows: int, table: Table) 
     vector = _vector(width, table)
     defines = {"FORMAT": _FORMATS[table.format], "VECTOR": vector, "SCALED": int(scale != 1.0)}
     kernel = context.runtime.kernel(KernelSpec.of("embed", "embed", defines))
-    args = EmbedArgs(_index(context, op), table.pointer, context.slot(out), scale, width)
+    args = EmbedArgs(_index(context, op), context.step.fed, table.pointer, context.slot(out), scale, width)
     return Launch(kernel, (rows, -(-width // (vector * _THREADS)), 1), _THREADS, args)
 
 

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from llmd.api import LateEdits, Selection, StageLimits, StepResult
 from llmd.api.checks import check_late_edits
-from llmd_backend_cuda.outputs.feed import launch_feed
 from llmd_backend_cuda.outputs.inputs import Inputs
 from llmd_backend_cuda.outputs.layout import (
     AFTER_EDITS,
@@ -57,7 +56,6 @@ class Outputs:
         self._finish = runtime.kernel(FINISH)
         self._args = [self._make_args(phase) for phase in (FIRST, AFTER_EDITS, AFTER_MASKS)]
         self._launches: dict[tuple[int, int], tuple[Launch, ...]] = {}
-        self._feeds: dict[tuple[int, int, int], Launch] = {}
         self._selection: Selection | None = None
         self._needs_edits = self._needs_masks = False
 
@@ -68,7 +66,7 @@ class Outputs:
 
     @property
     def tokens_pointer(self) -> int:
-        """Address of int32 ``[max_outputs]``: the token of each output row, for `launch_feed`.
+        """Address of int32 ``[max_outputs]``: the token of each output row, for a step that is fed.
 
         For a row that the host draws it is the best edited candidate.
         """
@@ -96,13 +94,6 @@ class Outputs:
         They depend on nothing else, so that they can be captured.
         """
         return self._launch(outputs, FIRST)
-
-    def feed(self, counts: int, token_ids: int, max_rows: int) -> Launch:
-        """Return the launch that gives another step the tokens of this ticket (see `launch_feed`)."""
-        key = counts, token_ids, max_rows
-        if key not in self._feeds:
-            self._feeds[key] = launch_feed(self._runtime, counts, token_ids, self.tokens_pointer, max_rows)
-        return self._feeds[key]
 
     def apply_edits(self, edits: LateEdits) -> None:
         """Apply the edits of the late rows of the selection, as `Stage.apply_edits`.
