@@ -233,6 +233,10 @@ class SimtRuntime:
         """Return the bytes that are left of the budget."""
         return self.memory_bytes - self.used_bytes
 
+    def close(self) -> None:
+        """Forget the kernels."""
+        self._kernels.clear()
+
     def enqueue(self, call: Callable[[], None]) -> None:
         """Record a call, or run it now or when the host waits."""
         if self.capturing:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,8 +13,15 @@ from llmd.api.features import DRAWS, STATE, TAPS
 from llmd.testing.conformance import cases_for, check_accuracy, check_case, check_feeding, unclaimed
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+from llmd_backend_cuda.cupy_runtime import CupyRuntime
 from llmd_backend_cuda.device import CudaDevice, describe, prepared_specs
+from llmd_backend_cuda.driver import Driver
+from llmd_backend_cuda.kernel_cache import KernelCache
+from llmd_backend_cuda.runtime import KernelSpec
+from tests.cuda.host_cuda import HostCuda, build_driver
 from tests.cuda.simulated import CARD, NEEDS_COMPILER, SimulatedCard, lowered, open_device
+from tests.plugins.backend_cpu.workbench import select
+from tests.plugins.backend_cuda.bench import LIMITS, PLAN, one
 
 pytestmark = NEEDS_COMPILER
 
@@ -114,6 +124,33 @@ def test_a_closed_device_does_nothing() -> None:
     for call in (device.free_bytes, lambda: device.read_rate(0.1)):
         with pytest.raises(ValueError, match="this device is closed"):
             call()
+
+
+class NoCompiler(KernelCache):
+    """Code for a driver that runs nothing."""
+
+    def code(self, spec: KernelSpec) -> bytes:
+        return b"code"
+
+
+def test_a_closed_device_leaves_nothing_on_the_card(tmp_path: Path) -> None:
+    """Graphs, events, kernels and pinned memory included."""
+    api, driver = HostCuda(), Driver(str(build_driver(tmp_path)))
+    device = open_device(CupyRuntime(0, NoCompiler((9, 0), tmp_path), api=api, driver=driver))
+    weights = device.load(lowered(PLAN), RandomSource(), lambda _done, _total: None)
+    stage = weights.stage({0: 8, 1: 8}, LIMITS)
+    for _ in range(2):
+        ticket = stage.submit(one(1), None, select(1))
+        stage.wait(ticket, 1.0)
+        stage.release(ticket)
+    assert any(isinstance(kept, tuple) for kept in api.alive.values()), "there is a graph"
+    stage.close()
+    weights.close()
+    device.close()
+    assert list(api.alive.values()) == ["stream"], "which the stage refers to"
+    del stage, weights, device
+    gc.collect()
+    assert api.alive == {}
 
 
 def test_what_is_prepared_can_be_compiled() -> None:

@@ -99,6 +99,8 @@ class CudaDevice:
         return load_weights(self._opened(), program, tensors, progress, mine)
 
     def close(self) -> None:
+        if self._runtime is not None:
+            self._runtime.close()
         self._runtime = None
 
     def _opened(self) -> Runtime:

@@ -149,3 +149,10 @@ class Runtime(Protocol):
     def free_bytes(self) -> int:
         """Return the bytes of memory that are free, whoever uses the rest."""
         ...
+
+    def close(self) -> None:
+        """Free the stream and the kernels once nothing refers to them. Closing twice is allowed.
+
+        Memory and graphs are freed with the last reference to them.
+        """
+        ...
