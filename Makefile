@@ -3,7 +3,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools bench examples guide tests)
-NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'plugins/*/src/*/kernels/*.cu' 'plugins/*/src/*/kernels/*.cuh' 'tests/cuda/*.cpp' 'tests/cuda/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
+NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'plugins/*/src/*/kernels/*.cu' 'plugins/*/src/*/kernels/*.cuh' 'plugins/*/src/*/kompute/*.hpp' 'tests/cuda/*.cpp' 'tests/cuda/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts gpu-check pictures oracle guide guide-continue guide-eval
@@ -35,7 +35,7 @@ check: test-setup  ## check formatting, lint, types, imports, sizes, mirrors, na
 	@.venv/bin/clang-format --dry-run --Werror $(NATIVE)
 	@$(RUN) -m tools.native_warnings g++
 	@$(RUN) -m mypy --no-error-summary $(SOURCES)
-	@PYTHONPATH=plugins/backend_cuda/src .venv/bin/lint-imports --no-logo
+	@PYTHONPATH=plugins/backend_cuda/src:plugins/backend_vulkan/src .venv/bin/lint-imports --no-logo
 	@$(RUN) -m tools.sizes
 	@$(RUN) -m tools.mirrors
 	@$(RUN) -m tools.names

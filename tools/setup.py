@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tools.samples import JSON_SCHEMA_SUITE, LLAMA_CPP, Samples
 from tools.stamps import Stamps, one_at_a_time
+from tools.system_packages import kompute_libraries
 from tools.wheelhouse import DISTRIBUTIONS, SET_UP, Wheelhouse
 
 UV = "uv==0.13.8"
@@ -24,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 ENVIRONMENT = ROOT / ".venv"
 READY = 'llmd is ready: .venv/bin/llmd run guide "How do I see my devices?"'
-SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet")
+SYNC = ("sync", "--locked", "--compile-bytecode", "--quiet", "--no-install-package", "kp")
+VULKAN = "plugins/backend_vulkan/src/llmd_backend_vulkan"
 
 
 def main(use: str) -> None:
@@ -38,6 +40,7 @@ def main(use: str) -> None:
             has_changed = any([make_environment(), compile_sources(), fill_wheelhouse()])
             if use == "test":
                 install_node_clients()
+                install_kompute()
                 fetch_samples()
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
@@ -101,6 +104,35 @@ def install_node_clients() -> None:
     inputs = [folder / "package.json", folder / "package-lock.json"]
     install = functools.partial(install_packages, folder)
     Stamps(folder / "node_modules").run("clients on Node", inputs, install, facts=str(ENVIRONMENT))
+
+
+def install_kompute() -> None:
+    """Build the module ``kp`` that the Vulkan backend calls, once, and install it.
+
+    ``uv sync`` removes it, since it is not the published one. Without the libraries that it needs, the tests
+    of the backend are skipped.
+    """
+    wheels, recipe = TOOLS / "kompute", ROOT / VULKAN / "build_kompute.py"
+    if not all(package.is_present for package in kompute_libraries()):
+        return
+    wheels.mkdir(parents=True, exist_ok=True)
+    inputs = [recipe, ROOT / VULKAN / "kompute"]
+    note = " (compiles for two minutes)"
+    build = functools.partial(build_wheel, wheels, recipe)
+    is_new = Stamps(wheels).run("Kompute", inputs, build, facts=sys.version, note=note)
+    (wheel,) = wheels.glob("kp-*.whl")
+    about = f"lib/python*/site-packages/{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+    if is_new or not any(ENVIRONMENT.glob(about)):
+        installing = [str(TOOLS / "bin" / "uv"), "pip", "install", "--quiet", "--no-deps", "--reinstall"]
+        subprocess.run([*installing, "--python", str(ENVIRONMENT / "bin" / "python"), str(wheel)], check=True)
+
+
+def build_wheel(folder: Path, recipe: Path) -> None:
+    """Run a recipe that puts a wheel into a folder, in place of those that are there."""
+    for stale in folder.glob("*.whl"):
+        stale.unlink()
+    python = str(ENVIRONMENT / "bin" / "python")
+    subprocess.run([python, str(recipe), "--wheel-dir", str(folder)], check=True)
 
 
 def fetch_samples() -> None:

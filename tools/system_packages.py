@@ -24,6 +24,20 @@ TESTS = (
     ("curl", "curl", "running an example"),
     ("systemd", "systemd-analyze", "checking unit files"),
 )
+KOMPUTE = (
+    (
+        "libvulkan-dev",
+        "/usr/include/vulkan/vulkan.h",
+        "compiling Kompute, for the tests of the Vulkan backend",
+    ),
+    ("libfmt-dev", "/usr/include/fmt/format.h", "compiling Kompute"),
+)
+"""Package, a file of it and purpose of libraries that the build of Kompute needs."""
+VULKAN_DRIVER = (
+    "mesa-vulkan-drivers",
+    "usr/share/vulkan/icd.d/lvp_icd*.json",
+    "a Vulkan device of the processor",
+)
 NEON = (
     ("g++-aarch64-linux-gnu", "aarch64-linux-gnu-g++", "compiling the NEON tests"),
     ("qemu-user", "qemu-aarch64", "running the NEON tests"),
@@ -83,11 +97,26 @@ def needed(use: Use) -> list[SystemPackage]:
         SystemPackage(name, shutil.which(program) is not None, purpose, is_required=False)
         for name, program, purpose in programs
     ]
+    if use >= Use.TEST:
+        name, pattern, purpose = VULKAN_DRIVER
+        has_driver = any(Path("/").glob(pattern))
+        packages += [*kompute_libraries(), SystemPackage(name, has_driver, purpose, is_required=False)]
     if use == Use.EXHAUSTIVE:
+        layer = Path("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json").exists()
+        name = "vulkan-validationlayers"
+        packages.append(SystemPackage(name, layer, "hazards between the Vulkan shaders", is_required=False))
         # Without it valgrind does not know the functions of the C library.
         debug = Path("/usr/lib/debug/.build-id").is_dir()
         packages.append(SystemPackage("libc6-dbg", debug, "valgrind", is_required=False))
     return packages
+
+
+def kompute_libraries() -> list[SystemPackage]:
+    """Return the packages that the build of Kompute needs besides a compiler."""
+    return [
+        SystemPackage(name, Path(file).exists(), purpose, is_required=False)
+        for name, file, purpose in KOMPUTE
+    ]
 
 
 def main(use: Use) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools import setup
+from tools.system_packages import SystemPackage
 from tools.wheelhouse import SET_UP
 
 
@@ -146,7 +147,13 @@ def test_clients_on_node_are_installed_as_locked_and_once(
 def test_it_says_what_to_run_next_if_anything_was_done(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
+    for name in (
+        "compile_sources",
+        "fill_wheelhouse",
+        "install_node_clients",
+        "install_kompute",
+        "fetch_samples",
+    ):
         monkeypatch.setattr(setup, name, lambda: False)
     setup.main("run")
     assert capsys.readouterr().out.splitlines()[-1] == setup.READY
@@ -156,12 +163,66 @@ def test_it_says_what_to_run_next_if_anything_was_done(
 
 
 def test_running_needs_no_clients_and_samples(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compile_sources", "fill_wheelhouse", "install_node_clients", "fetch_samples"):
+    for name in (
+        "compile_sources",
+        "fill_wheelhouse",
+        "install_node_clients",
+        "install_kompute",
+        "fetch_samples",
+    ):
         monkeypatch.setattr(setup, name, functools.partial(workspace.steps.append, name))
     setup.main("run")
     assert workspace.steps == ["uv", "environment", "compile_sources", "fill_wheelhouse"]
     setup.main("test")
-    assert workspace.steps[6:] == ["install_node_clients", "fetch_samples"]
+    assert workspace.steps[6:] == ["install_node_clients", "install_kompute", "fetch_samples"]
+
+
+class KomputeBuild:
+    """A workspace in which Kompute is built and installed by writing files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, has_headers: bool = True) -> None:
+        self.built = 0
+        self.installed: list[str] = []
+        found = [
+            SystemPackage("libvulkan-dev", is_present=has_headers, purpose="compiling", is_required=False)
+        ]
+        monkeypatch.setattr(setup, "kompute_libraries", lambda: found)
+        monkeypatch.setattr(setup, "build_wheel", self._build)
+        monkeypatch.setattr(subprocess, "run", self._install)
+        package = setup.ROOT / setup.VULKAN
+        (package / "kompute").mkdir(parents=True)
+        (package / "build_kompute.py").write_text("VERSION = 1")
+        self.about = setup.ENVIRONMENT / "lib/python3.11/site-packages/kp-0.9.0+llmd1.dist-info"
+
+    def _build(self, folder: Path, _recipe: Path) -> None:
+        self.built += 1
+        (folder / "kp-0.9.0+llmd1-cp311-cp311-linux_x86_64.whl").touch()
+
+    def _install(self, command: list[str], *, check: bool) -> None:
+        assert check
+        self.installed.append(Path(command[-1]).name)
+        self.about.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_kompute_is_built_once_and_installed_again_after_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    kompute = KomputeBuild(monkeypatch)
+    setup.install_kompute()
+    setup.install_kompute()
+    assert (kompute.built, len(kompute.installed)) == (1, 1)
+    kompute.about.rmdir()
+    setup.install_kompute()
+    assert (kompute.built, len(kompute.installed)) == (1, 2)
+    (setup.ROOT / setup.VULKAN / "build_kompute.py").write_text("VERSION = 2")
+    setup.install_kompute()
+    assert (kompute.built, len(kompute.installed)) == (2, 3)
+
+
+@pytest.mark.usefixtures("workspace")
+def test_kompute_is_left_out_without_the_headers_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kompute = KomputeBuild(monkeypatch, has_headers=False)
+    setup.install_kompute()
+    assert kompute.installed == []
 
 
 @pytest.mark.usefixtures("workspace")

@@ -1,0 +1,1 @@
+"""The Vulkan backend of llmd: compute shaders that run through Kompute."""
