@@ -18,6 +18,7 @@ SOURCES = (
     "daemon/src",
     "plugins/backend_cpu/src",
     "plugins/backend_cuda/src",
+    "plugins/backend_vulkan/src",
     "plugins/transport/src",
     "tui/src",
     "examples/backend_example/src",

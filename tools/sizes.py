@@ -15,7 +15,7 @@ SHARE_WITHIN_AIM = 0.85
 MEDIAN_FUNCTION_LINES = 10
 LONG_FUNCTION_LINES = 30
 SHARE_OF_SHORT_FUNCTIONS = 0.9
-SOURCES = ("*.py", "*.c", "*.h", "*.cpp", "*.hpp", "*.cu", "*.cuh")
+SOURCES = ("*.py", "*.c", "*.h", "*.cpp", "*.hpp", "*.cu", "*.cuh", "*.comp", "*.glsl")
 
 
 def main() -> None:

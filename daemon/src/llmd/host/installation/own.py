@@ -12,12 +12,16 @@ from llmd.host.source import source_of
 OWN_PLUGINS = {
     "llmd-backend-cpu": "cpu",
     "llmd-backend-cuda": "cuda",
+    "llmd-backend-vulkan": "vulkan",
     "llmd-transport": "local",
     "llmd-tui": "tui",
 }
 """Distributions of llmd that are plugins, with what users type."""
 
-NOT_SET_UP = {"llmd-backend-cuda": "plugins/backend_cuda"}
+NOT_SET_UP = {
+    "llmd-backend-cuda": "plugins/backend_cuda",
+    "llmd-backend-vulkan": "plugins/backend_vulkan",
+}
 """Those that ``make setup`` does not install, with their folders in a clone."""
 
 

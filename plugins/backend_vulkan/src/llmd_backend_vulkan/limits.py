@@ -1,0 +1,37 @@
+"""What the shaders cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from llmd.api import Attention, EncoderAttention, Op, Program, Refusal
+from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
+from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
+
+
+def refusals(program: Program) -> list[Refusal]:
+    """Return all reasons why the shaders cannot run a program."""
+    return [*_formats(program), *_shapes(program), *_groups(program)]
+
+
+def _formats(program: Program) -> Iterator[Refusal]:
+    unknown = {weight.format for weight in program.weights} - set(CLAIMED_FORMATS)
+    for name in sorted(unknown):
+        yield Refusal(f"format {name}", f"the Vulkan backend has {', '.join(CLAIMED_FORMATS)}")
+
+
+def _shapes(program: Program) -> Iterator[Refusal]:
+    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    yield from dict.fromkeys(refusal for op in ops for refusal in _of_op(op))  # layers are alike
+
+
+def _of_op(op: Op) -> Iterator[Refusal]:
+    if isinstance(op, Attention | EncoderAttention) and op.head_dim > MAX_HEAD_DIM:
+        yield Refusal(f"heads of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_HEAD_DIM}")
+
+
+def _groups(program: Program) -> Iterator[Refusal]:
+    for group in program.groups:
+        if group.layers and group.kind == "paged" and group.value_dim != group.key_dim:
+            what = f"keys of {group.key_dim} and values of {group.value_dim} elements"
+            yield Refusal(what, "the Vulkan backend stores keys and values of equal size")

@@ -1,0 +1,1 @@
+"""The dispatches of each op: one module per kind of op, as in ``shaders/``."""

@@ -1,0 +1,98 @@
+"""Store keys and values, and attend to them.
+
+The positions that a row sees are cut into spans (``shaders/attention_spans.glsl``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.ops import Attention
+from llmd.api.program import Program, SlottedOp
+from llmd_backend_vulkan.buckets import bucket_of
+from llmd_backend_vulkan.context import Context, float_word
+from llmd_backend_vulkan.kv_memory import KV_CODES
+from llmd_backend_vulkan.runtime import Dispatch, Shader
+from llmd_backend_vulkan.step_memory import table_name, table_width
+
+MOST_SPANS = 16
+"""Most spans of a row."""
+
+SPLIT_ROWS = 16
+"""Steps of at most so many rows compute spans in work groups of their own."""
+
+_SHORTEST_SPAN = 128
+_THREADS = 64
+_MOST_HEADS = 4
+"""Query heads of a work group."""
+
+
+def attention(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
+    """Return the phases of an attention op: store, attend, and add the spans if they are computed apart."""
+    op = slotted.op
+    assert isinstance(op, Attention)
+    phases = [[_store(context, op, slotted)], [_attend(context, op, slotted)]]
+    return [*phases, [_merge(context, op, slotted)]] if context.spans else phases
+
+
+def spans_of(positions: NDArray[np.int32], window: int | None) -> NDArray[np.int64]:
+    """Return how many spans the rows at some positions see."""
+    seen = positions.astype(np.int64) + 1
+    if window is not None:
+        seen = np.minimum(seen, window)
+    size = np.full_like(seen, _SHORTEST_SPAN)
+    while np.any(short := size * MOST_SPANS < seen):
+        size[short] *= 2
+    return -(-seen // size)
+
+
+def scratch_words(program: Program, rows: int) -> int:
+    """Return the words that the sums of spans take in steps of at most ``rows`` rows."""
+    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    widths = [op.heads * (op.head_dim + 2) for op in ops if isinstance(op, Attention)]
+    spans = bucket_of(min(-(-program.context_len // _SHORTEST_SPAN), MOST_SPANS), MOST_SPANS)
+    return min(rows, SPLIT_ROWS) * spans * max(widths, default=0) if spans > 1 else 0
+
+
+def _store(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
+    assert slotted.kv_layer is not None
+    pool = context.pools[op.group]
+    region = pool.layers[slotted.kv_layer]
+    _, k, v = slotted.inputs
+    constants = (
+        context.counts, context.slots[k], context.slots[v], context.stride(k), context.place("positions"),
+        context.place("sequences"), context.place(table_name(op.group)), table_width(context.program, op.group),
+        region.at, pool.block_words, op.kv_heads, op.head_dim,
+    )  # fmt: skip
+    shader = Shader("store_kv", (KV_CODES[pool.kv_dtype],))
+    return Dispatch(shader, (context.work, region.buffer), constants, (2 * op.kv_heads, context.rows, 1))
+
+
+def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
+    assert slotted.kv_layer is not None
+    pool = context.pools[op.group]
+    region = pool.layers[slotted.kv_layer]
+    q, out = slotted.inputs[0], slotted.outputs[0]
+    ratio = op.heads // op.kv_heads
+    heads = min(ratio, _MOST_HEADS)
+    own = (KV_CODES[pool.kv_dtype], heads, -(-op.head_dim // _THREADS), int(op.softcap is not None))
+    constants = (
+        context.counts, context.slots[q], context.stride(q), context.slots[out], context.stride(out),
+        context.place("positions"), context.place("sequences"), context.place(table_name(op.group)),
+        table_width(context.program, op.group), region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
+        pool.group.window or 0, context.scratch, context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
+    )  # fmt: skip
+    groups = (op.kv_heads * -(-ratio // heads), context.rows, context.spans or 1)
+    work = float(context.rows) * context.program.context_len * op.heads * op.head_dim * 2
+    shader = Shader("attention", (*own, int(context.spans == 0)))
+    return Dispatch(shader, (context.work, region.buffer), constants, groups, work)
+
+
+def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
+    out = slotted.outputs[0]
+    constants = (
+        context.counts, context.slots[out], context.stride(out), context.place("positions"), op.head_dim,
+        context.pools[op.group].group.window or 0, context.scratch, context.spans,
+    )  # fmt: skip
+    return Dispatch(Shader("attention_merge"), (context.work,), constants, (op.heads, context.rows, 1))

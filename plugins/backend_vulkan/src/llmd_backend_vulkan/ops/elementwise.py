@@ -1,0 +1,49 @@
+"""Ops whose elements do not depend on each other: add, glu and activate."""
+
+from __future__ import annotations
+
+from llmd.api.encoding import ACTIVATIONS
+from llmd.api.ops import Activate, Activation, Add, Glu
+from llmd.api.program import SlottedOp
+from llmd_backend_vulkan.context import Context, float_word
+from llmd_backend_vulkan.runtime import Dispatch, Shader
+
+_ADD, _GLU, _ACTIVATE = range(3)
+_ELEMENTS = 256
+"""Elements of a work group."""
+
+
+def add(context: Context, slotted: SlottedOp) -> Dispatch:
+    """Return the dispatch of an add."""
+    assert isinstance(slotted.op, Add)
+    return _dispatch(context, slotted, Shader("elementwise", (_ADD, 0)), slotted.op.scale, 0.0)
+
+
+def glu(context: Context, slotted: SlottedOp) -> Dispatch:
+    """Return the dispatch of a glu."""
+    assert isinstance(slotted.op, Glu)
+    shader = _activating(_GLU, slotted.op.activation)
+    return _dispatch(context, slotted, shader, 1.0, slotted.op.threshold)
+
+
+def activate(context: Context, slotted: SlottedOp) -> Dispatch:
+    """Return the dispatch of an activation."""
+    assert isinstance(slotted.op, Activate)
+    return _dispatch(context, slotted, _activating(_ACTIVATE, slotted.op.activation), 1.0, 0.0)
+
+
+def _activating(kind: int, activation: Activation) -> Shader:
+    return Shader("elementwise", (kind, ACTIVATIONS.index(activation)))
+
+
+def _dispatch(
+    context: Context, slotted: SlottedOp, shader: Shader, scale: float, threshold: float
+) -> Dispatch:
+    a, *b = (context.slots[slot] for slot in slotted.inputs)
+    out = slotted.outputs[0]
+    width = context.program.slot_widths[out]
+    constants = (
+        context.counts, a, b[0] if b else a, context.slots[out], context.stride(out), width,
+        float_word(scale), float_word(threshold),
+    )  # fmt: skip
+    return Dispatch(shader, (context.work,), constants, (-(-width // _ELEMENTS), context.rows, 1))

@@ -1,0 +1,113 @@
+// Causal attention of a row over the keys and values of its sequence (kv_layout.glsl), those of the step included.
+//
+// out = sum over t of softmax(softcap(q . k[t] * scale)) v[t], for the positions t that the row sees.
+//
+// A work group computes HEADS query heads of one key-value head of one row. WHOLE: all spans, one after the other, and
+// writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][head_dim + 2], and
+// attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans).
+
+#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 64) in;
+layout(constant_id = 4) const bool WHOLE = true;
+#include "activations.glsl"
+#include "halves.glsl"
+#include "kv_layout.glsl"
+#include "work.glsl"
+layout(binding = 1) readonly buffer Pool { uint pool[]; };
+layout(push_constant) uniform Push {
+    uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, table_width, pool_at, block_words;
+    uint kv_heads, head_dim, ratio, window, scratch, most_spans;
+    float scale, softcap;
+};
+
+uint table_row, words_of_head;
+
+float stored(uint at, uint element) {
+    switch (KV) {
+    case 0: return uintBitsToFloat(pool[at + element]);
+    case 1: return from_half((pool[at + element / 2u] >> (16u * (element & 1u))) & 0xffffu);
+    case 2: return uintBitsToFloat((pool[at + element / 2u] >> (16u * (element & 1u))) << 16);
+    }
+    float code = float(bitfieldExtract(int(pool[at + element / 4u]), int(8u * (element & 3u)), 8));
+    uint group = element / 32u;
+    uint scales = pool[at + code_words(head_dim) + group / 2u];
+    return code * from_half((scales >> (16u * (group & 1u))) & 0xffffu);
+}
+
+uint place(uint position, uint kind) {
+    uint head = gl_WorkGroupID.x % kv_heads;
+    uint block = work[table_row + position / 16u];
+    return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + position % 16u) * words_of_head;
+}
+
+float key(uint position, uint element) { return stored(place(position, 0u), element); }
+float value(uint position, uint element) { return stored(place(position, 1u), element); }
+
+#include "attention_span.glsl"
+#include "attention_spans.glsl"
+
+void add_span(Spans spans, uint span, uint position) {
+    uint end = min(spans.first + (span + 1u) * spans.size, position + 1u);
+    for (uint first = spans.first + span * spans.size; first < end; first += 64u) {
+        add_positions(first, min(first + 64u, end), head_dim, scale, softcap);
+    }
+}
+
+void main() {
+    uint row = gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
+    if (row >= work[counts]) {
+        return;
+    }
+    uint position = work[positions + row];
+    Spans spans = spans_of(position, window);
+    if (!WHOLE && gl_WorkGroupID.z >= spans.count) {
+        return;
+    }
+    table_row = table + work[sequences + row] * table_width;
+    words_of_head = head_words(head_dim);
+    uint in_ratio = gl_WorkGroupID.x / kv_heads * HEADS;
+    uint first_head = (gl_WorkGroupID.x % kv_heads) * ratio + in_ratio;
+    uint num_heads = min(HEADS, ratio - in_ratio);
+    load_query(q + row * q_stride + first_head * head_dim, head_dim, num_heads);
+    if (!WHOLE) {
+        begin_span();
+        barrier();
+        add_span(spans, gl_WorkGroupID.z, position);
+        for (uint h = 0; h < num_heads; h++) {
+            uint at = scratch + ((row * kv_heads * ratio + first_head + h) * most_spans + gl_WorkGroupID.z) * (head_dim + 2u);
+            for (uint i = 0; i < DIMS; i++) {
+                if (i * 64u + thread < head_dim) {
+                    put(at + i * 64u + thread, sums[h][i]);
+                }
+            }
+            put(at + head_dim, best[h]);
+            put(at + head_dim + 1u, totals[h]);
+        }
+        return;
+    }
+    Merged all_spans[HEADS][DIMS];
+    for (uint h = 0; h < HEADS; h++) {
+        for (uint i = 0; i < DIMS; i++) {
+            all_spans[h][i] = Merged(LOWEST, 0.0, 0.0);
+        }
+    }
+    for (uint span = 0; span < spans.count; span++) {
+        begin_span();
+        barrier();
+        add_span(spans, span, position);
+        for (uint h = 0; h < HEADS; h++) {
+            for (uint i = 0; i < DIMS; i++) {
+                all_spans[h][i] = merged(all_spans[h][i], best[h], totals[h], sums[h][i]);
+            }
+        }
+    }
+    for (uint h = 0; h < num_heads; h++) {
+        for (uint i = 0; i < DIMS; i++) {
+            if (i * 64u + thread < head_dim) {
+                precise float result = all_spans[h][i].sum / all_spans[h][i].total;
+                put(out_at + row * out_stride + (first_head + h) * head_dim + i * 64u + thread, result);
+            }
+        }
+    }
+}

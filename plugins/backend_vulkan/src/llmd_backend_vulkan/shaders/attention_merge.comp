@@ -1,0 +1,29 @@
+// Add the sums of the spans of a row (attention.comp), and divide. Groups: (heads, rows).
+
+#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 64) in;
+#include "work.glsl"
+layout(push_constant) uniform Push {
+    uint counts, out_at, out_stride, positions, head_dim, window, scratch, most_spans;
+};
+#include "attention_spans.glsl"
+
+void main() {
+    uint row = gl_WorkGroupID.y, head = gl_WorkGroupID.x;
+    if (row >= work[counts]) {
+        return;
+    }
+    Spans spans = spans_of(work[positions + row], window);
+    uint at = scratch + (row * gl_NumWorkGroups.x + head) * most_spans * (head_dim + 2u);
+    for (uint element = gl_LocalInvocationID.x; element < head_dim; element += 64u) {
+        Merged all_spans = Merged(-3.4028234663852886e38, 0.0, 0.0);
+        for (uint span = 0; span < spans.count; span++) {
+            uint of_span = at + span * (head_dim + 2u);
+            float best = number(of_span + head_dim), total = number(of_span + head_dim + 1u);
+            all_spans = merged(all_spans, best, total, number(of_span + element));
+        }
+        precise float result = all_spans.sum / all_spans.total;
+        put(out_at + row * out_stride + head * head_dim + element, result);
+    }
+}

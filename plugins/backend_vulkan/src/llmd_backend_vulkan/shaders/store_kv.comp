@@ -1,0 +1,65 @@
+// Round the keys and values of the rows of a step, and store them in the blocks of their positions (kv_layout.glsl).
+//
+// int8: s = half(max |x| / 127) of 32 elements, codes rint(x * (1 / s)) within -127 .. 127; 0 if s is 0.
+// Groups: (2 kv_heads, rows): keys first. Threads: a word, or two groups of 32 elements in int8.
+
+#version 450
+#extension GL_GOOGLE_include_directive : require
+layout(local_size_x = 64) in;
+#include "halves.glsl"
+#include "kv_layout.glsl"
+#include "work.glsl"
+layout(binding = 1) writeonly buffer Pool { uint pool[]; };
+layout(push_constant) uniform Push {
+    uint counts, k, v, stride, positions, sequences, table, table_width, pool_at, block_words, kv_heads, head_dim;
+};
+
+float element(uint from, uint index) { return index < head_dim ? number(from + index) : 0.0; }
+
+// Writes the codes of 32 elements; returns their scale as float16.
+uint put_group(uint from, uint to, uint group) {
+    float largest = 0.0;
+    for (uint i = 0; i < 32u; i++) {
+        largest = max(largest, abs(element(from, 32u * group + i)));
+    }
+    uint scale = to_half(largest / 127.0);
+    float inverse = scale == 0u ? 0.0 : 1.0 / from_half(scale);
+    for (uint word = 8u * group; word < min(8u * group + 8u, code_words(head_dim)); word++) {
+        uint packed_codes = 0u;
+        for (uint i = 0; i < 4u; i++) {
+            int code = int(clamp(roundEven(element(from, 4u * word + i) * inverse), -127.0, 127.0));
+            packed_codes |= (uint(code) & 255u) << (8u * i);
+        }
+        pool[to + word] = packed_codes;
+    }
+    return scale;
+}
+
+void main() {
+    uint row = gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
+    if (row >= work[counts]) {
+        return;
+    }
+    uint position = work[positions + row];
+    uint block = work[table + work[sequences + row] * table_width + position / 16u];
+    uint head = gl_WorkGroupID.x % kv_heads;
+    uint from = (gl_WorkGroupID.x < kv_heads ? k : v) + row * stride + head * head_dim;
+    uint to = pool_at + block * block_words + (gl_WorkGroupID.x * 16u + position % 16u) * head_words(head_dim);
+    if (KV == 3u) {
+        for (uint pair = thread; pair < (head_dim + 63u) / 64u; pair += 64u) {
+            uint low = put_group(from, to, 2u * pair);
+            uint high = 64u * pair + 32u < head_dim ? put_group(from, to, 2u * pair + 1u) : 0u;
+            pool[to + code_words(head_dim) + pair] = low | (high << 16);
+        }
+        return;
+    }
+    for (uint word = thread; word < code_words(head_dim); word += 64u) {
+        if (KV == 0u) {
+            pool[to + word] = work[from + word];
+        } else {
+            float first = element(from, 2u * word), second = element(from, 2u * word + 1u);
+            pool[to + word] = KV == 1u ? to_half(first) | (to_half(second) << 16)
+                                       : to_bfloat(first) | (to_bfloat(second) << 16);
+        }
+    }
+}

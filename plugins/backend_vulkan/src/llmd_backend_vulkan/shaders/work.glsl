@@ -1,0 +1,12 @@
+// The memory of a stage as words: slots, the arrays of a step, scratch. Every shader has it as binding 0.
+//
+// A slot is float32 [rows][stride]; a stride is the width of the slot, rounded up to 4. The words between are 0.
+// The arrays of a step begin with the numbers of its rows, sequences and output rows.
+
+layout(binding = 0) buffer Work { uint work[]; };
+
+const uint NONE = 0xffffffffu;
+
+float number(uint at) { return uintBitsToFloat(work[at]); }
+
+void put(uint at, float value) { work[at] = floatBitsToUint(value); }

@@ -1,0 +1,94 @@
+"""Everything that a stage keeps in the device's memory besides weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from llmd.api import Program, StageLimits
+from llmd_backend_vulkan.context import Context, stride_of
+from llmd_backend_vulkan.kv_memory import KVPool
+from llmd_backend_vulkan.matrices import DeviceMatrix
+from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region
+from llmd_backend_vulkan.ops.attention import scratch_words
+from llmd_backend_vulkan.step_memory import StepLayout
+
+
+class StageMemory:
+    """KV pools, and one region with the arrays of a step, slots, scratch and logits.
+
+    Raises:
+        MemoryBudgetError: there is not enough memory.
+    """
+
+    def __init__(
+        self, arena: Arena, program: Program, blocks: Mapping[int, int], limits: StageLimits
+    ) -> None:
+        self._program = program
+        self._limits = limits
+        places, end = _places(program, limits)
+        self._work = arena.take(end)
+        arena.fill_zero(self._work)
+        self._places = {name: self._work.at + at for name, at in places.items()}
+        self._layouts: dict[int, StepLayout] = {}
+        self.pools = {
+            group.id: KVPool(arena, group, blocks[group.id], limits.kv_dtype)
+            for group in program.groups
+            if group.layers
+        }
+
+    @staticmethod
+    def num_words(program: Program, limits: StageLimits) -> int:
+        """Return the words that it takes besides pools."""
+        return _places(program, limits)[1]
+
+    @property
+    def logits(self) -> int:
+        """Where the logits of a step are: float32 ``[max_outputs][stride]``."""
+        return self._places["logits"]
+
+    def slot(self, index: int) -> int:
+        """Return where a slot is."""
+        return self._places[f"slot {index}"]
+
+    def layout(self, bucket: int) -> StepLayout:
+        """Return the places of the arrays of a step."""
+        if bucket not in self._layouts:
+            self._layouts[bucket] = StepLayout.of(self._program, self._limits, bucket)
+        return self._layouts[bucket]
+
+    def context(
+        self,
+        bucket: int,
+        spans: int,
+        matrices: Sequence[DeviceMatrix | None],
+        vectors: Sequence[Region | None],
+    ) -> Context:
+        """Return what the dispatches of a bucket need."""
+        return Context(
+            self._program,
+            self._limits,
+            self.layout(bucket),
+            self._work.buffer,
+            self._places["step"],
+            [self.slot(index) for index in range(len(self._program.slot_widths))],
+            self._places["scratch"],
+            spans,
+            matrices,
+            vectors,
+            self.pools,
+        )
+
+
+def _places(program: Program, limits: StageLimits) -> tuple[Mapping[str, int], int]:
+    """Return the place of each part of the region, and the end of the last one."""
+    sizes = {
+        "step": StepLayout.of(program, limits, limits.max_rows).end,
+        **{f"slot {i}": limits.max_rows * stride_of(width) for i, width in enumerate(program.slot_widths)},
+        "scratch": scratch_words(program, limits.max_rows),
+        "logits": limits.max_outputs * stride_of(program.vocab_size) if program.has_head else 0,
+    }
+    places, end = {}, 0
+    for name, size in sizes.items():
+        places[name] = end
+        end += -(-size // ALIGNMENT) * ALIGNMENT
+    return places, end

@@ -1,0 +1,106 @@
+"""What each ticket of a stage has for itself: memory of the host, and its recordings."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits
+from llmd.api.candidates import OutputRows
+from llmd.api.step import Float32
+from llmd_backend_vulkan.context import stride_of
+from llmd_backend_vulkan.runtime import Buffer, Recording, Runtime
+from llmd_backend_vulkan.step_memory import StepLayout
+
+LONGEST_STEP_S = 600.0
+"""A device that takes longer for a step is lost."""
+
+
+class TicketMemory:
+    """Memory of the host that the device reads and writes in place; later tickets use it again."""
+
+    def __init__(self, runtime: Runtime, program: Program, limits: StageLimits) -> None:
+        """Take the memory.
+
+        Raises:
+            MemoryBudgetError: there is not enough.
+        """
+        sizes = _sizes(program, limits)
+        buffers = {name: runtime.host(size) for name, size in sizes.items() if size}
+        self.inputs = buffers["inputs"]
+        """The arrays of a step."""
+        self.hidden_in = buffers.get("hidden_in")
+        self.hidden_out = buffers.get("hidden_out")
+        self.taps = {part: buffers[f"tap {part}"] for part in program.taps}
+        self.logits = buffers.get("logits")
+        self.running: list[Recording] = []
+        """What was submitted for the ticket and may still run."""
+        self.buffers: list[Buffer] = list(buffers.values())
+        """All of them."""
+
+    @staticmethod
+    def num_words(program: Program, limits: StageLimits) -> int:
+        """Return the words of main memory that a ticket takes."""
+        return sum(_sizes(program, limits).values())
+
+    def reach(self, runtime: Runtime, timeout_s: float = LONGEST_STEP_S) -> None:
+        """Wait until nothing of it runs.
+
+        Raises:
+            DeviceLostError: that takes longer than ``timeout_s``.
+        """
+        end = time.monotonic() + timeout_s
+        while self.running:
+            if not self.running[0].wait(max(0.0, end - time.monotonic())):
+                raise runtime.lost(f"the step did not finish within {timeout_s:g} s")
+            del self.running[0]
+
+
+def _sizes(program: Program, limits: StageLimits) -> dict[str, int]:
+    """Return the words of each buffer of a ticket; 0 of those that it does not need."""
+    rows, hidden = limits.max_rows, limits.max_rows * stride_of(program.hidden_size)
+    return {
+        "inputs": StepLayout.of(program, limits, rows).end,
+        "hidden_in": 0 if program.hidden_in is None else hidden,
+        "hidden_out": 0 if program.hidden_out is None else rows * stride_of(program.output_size),
+        "logits": limits.max_outputs * stride_of(program.vocab_size) if program.has_head else 0,
+        **{f"tap {part}": hidden for part in program.taps},
+    }
+
+
+@dataclass
+class Flight:
+    """A ticket in flight."""
+
+    place: int
+    """Index of its memory."""
+    num_rows: int
+    selection: Selection | None
+    edits: LateEdits | None = None
+    outputs: OutputRows | None = None
+    """Its results, once the device has finished."""
+    kept: list[object] = field(default_factory=list)
+    """What the device reads until the step has ended."""
+
+
+class HiddenRows(HiddenRef):
+    """See `llmd.api.HiddenRef`."""
+
+    def __init__(self, runtime: Runtime, memory: TicketMemory, rows: Buffer, shape: tuple[int, int]) -> None:
+        self._runtime = runtime
+        self._memory = memory
+        self._rows = rows
+        self._shape = shape
+
+    def host(self) -> Float32:
+        self._memory.reach(self._runtime)
+        return matrix_of(self._rows, *self._shape)
+
+
+def matrix_of(buffer: Buffer, rows: int, width: int) -> Float32:
+    """Return a copy of the first rows of a float32 matrix ``[…][stride]`` in host memory."""
+    stride = stride_of(width)
+    values = buffer.view[: rows * stride].view(np.float32).reshape(rows, stride)
+    return np.ascontiguousarray(values[:, :width])

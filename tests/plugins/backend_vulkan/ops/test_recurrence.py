@@ -1,0 +1,14 @@
+"""States are kept from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+NAMES = ("recurrence",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_the_reference_in_any_batch(check: Callable[[str], None], name: str) -> None:
+    check(name)

@@ -1,0 +1,40 @@
+"""What shaders cannot run is refused before weights are loaded."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api import HIDDEN, Attention, Instruction, KVGroup, Program, SlottedOp, TensorRef, Weight
+from llmd_backend_vulkan.limits import refusals
+from tests.plugins.backend_vulkan.test_step_memory import program
+
+
+def with_attention(head_dim: int, group: KVGroup) -> Program:
+    """Return a program of one attention op."""
+    op = Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 2, 2, head_dim, 1.0)
+    slotted = SlottedOp(op, (0, 1, 2), (3,), kv_layer=0)
+    return msgspec.structs.replace(
+        program(), groups=(group,), instructions=(Instruction((slotted,), 0, (3,)),)
+    )
+
+
+def test_the_small_model_is_not_refused() -> None:
+    assert refusals(program()) == []
+
+
+def test_wide_heads_are_refused_once() -> None:
+    of = with_attention(288, KVGroup(0, None, 2, 288, (0, 1)))
+    (refusal,) = refusals(msgspec.structs.replace(of, instructions=of.instructions * 2))
+    assert "288" in refusal.what
+    assert "256" in refusal.reason
+
+
+def test_values_of_another_size_are_refused() -> None:
+    (refusal,) = refusals(with_attention(64, KVGroup(0, None, 2, 64, (0,), value_dim=32)))
+    assert "values of 32" in refusal.what
+
+
+def test_unknown_formats_are_refused() -> None:
+    odd = Weight(TensorRef("w", (4, 4)), "q7")
+    (refusal,) = refusals(msgspec.structs.replace(program(), weights=(odd,)))
+    assert refusal.what == "format q7"

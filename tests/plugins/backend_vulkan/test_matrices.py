@@ -1,0 +1,59 @@
+"""Codes, scales and minimums are arranged in words; the tests of products decode them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, TensorRef, Weight
+from llmd.testing.sources import RandomSource
+from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, packed
+from llmd_backend_vulkan.memory import Arena
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_codes_fill_words_from_the_lowest_bits_on(bits: int) -> None:
+    codes = np.random.default_rng(bits).integers(0, 1 << bits, (2, 64), np.uint8)
+    words = packed(codes, bits).reshape(2, -1)
+    per_word = 32 // bits
+    for row, column in ((0, 0), (0, 1), (1, 40), (1, 63)):
+        word = int(words[row, column // per_word])
+        assert word >> bits * (column % per_word) & (1 << bits) - 1 == codes[row, column]
+
+
+@pytest.mark.parametrize("name", INTEGER_FORMATS)
+def test_a_format_is_stored_in_few_more_bits_than_in_files(arena: Arena, name: str) -> None:
+    data = RandomSource().read(Weight(TensorRef("m", (64, 4096)), name))
+    matrix = load_matrix(arena, data)
+    (piece,) = matrix.pieces
+    stored = 8 * 4 * piece.region.num_words / (64 * 4096)
+    in_files = 8 * INTEGER_FORMATS[name].weight_bytes(4096) / 4096
+    assert in_files - 0.01 <= stored <= in_files + 0.6
+    assert matrix.num_bytes == 4 * piece.region.num_words
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("f16", MatrixForm(16)),
+        ("q8_row", MatrixForm(8, 1, 0, 128)),
+        ("q4_g64", MatrixForm(4, 2, 64)),
+        ("q4_k", MatrixForm(4, 5, 32)),
+        ("q6_k", MatrixForm(6, 4, 16, 32, 1)),
+        ("mxfp4", MatrixForm(4, 3, 32, book=INTEGER_FORMATS["mxfp4"].book)),
+        ("q8_wide", MatrixForm(8, 1, 256, 128, has_outliers=True)),
+    ],
+)
+def test_shaders_are_specialised_by_what_differs_between_formats(name: str, form: MatrixForm) -> None:
+    assert form_of(RandomSource().read(Weight(TensorRef("m", (4, 512)), name))) == form
+
+
+def test_a_book_is_passed_as_four_words() -> None:
+    form = MatrixForm(4, book=tuple(range(16)))
+    assert form.constants == (4, 0, 0, 0, 0, 1, 0x03020100, 0x07060504, 0x0B0A0908, 0x0F0E0D0C, 0)
+
+
+@pytest.mark.parametrize("name", PLAIN_FORMATS)
+def test_rows_of_plain_matrices_are_padded_to_sixteen_bytes(arena: Arena, name: str) -> None:
+    matrix = load_matrix(arena, RandomSource().read(Weight(TensorRef("m", (3, 5)), name)))
+    assert matrix.row_words == (8 if name == "f32" else 4)

@@ -1,0 +1,62 @@
+"""Regions are cut from few buffers, given back and joined again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd_backend_vulkan import memory
+from llmd_backend_vulkan.memory import Arena, as_words
+
+
+def test_contents_are_copied_there_and_back(arena: Arena) -> None:
+    region, other = arena.take(1000), arena.take(100)
+    words = np.random.default_rng(1).integers(0, 1 << 32, 1000, np.uint32)
+    arena.fill_zero(region)
+    arena.fill_zero(other)
+    arena.upload(region, 10, words[:900])
+    expected = np.concatenate([np.zeros(10, np.uint32), words[:900], np.zeros(90, np.uint32)])
+    assert np.array_equal(arena.download(region, 0, 1000), expected)
+    assert not arena.download(other, 0, 100).any()
+
+
+def test_what_is_larger_than_the_staging_memory_is_copied_in_parts(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_STAGING_WORDS", 64)
+    region = arena.take(500)
+    words = np.arange(500, dtype=np.uint32)
+    arena.upload(region, 0, words)
+    assert np.array_equal(arena.download(region, 0, 500), words)
+
+
+def test_regions_do_not_overlap_and_holes_are_used_again(arena: Arena) -> None:
+    regions = [arena.take(100) for _ in range(4)]
+    assert len({region.at for region in regions}) == 4
+    assert all(region.at % memory.ALIGNMENT == 0 and region.num_words == 128 for region in regions)
+    place = regions[1].at
+    del regions[1]
+    assert arena.take(128).at == place
+
+
+def test_neighbouring_holes_become_one(arena: Arena) -> None:
+    regions = [arena.take(64) for _ in range(3)]
+    free = arena.free_bytes
+    del regions
+    assert arena.free_bytes == free + 3 * 64 * 4
+    assert arena.take(3 * 64).at == 0
+
+
+def test_the_first_buffer_stays_and_later_ones_are_freed(arena: Arena) -> None:
+    first, second = arena.take(1), arena.take(5 << 20)
+    assert first.buffer is not second.buffer
+    total = arena.num_bytes
+    del second
+    assert arena.num_bytes < total
+    del first
+    assert arena.num_bytes == 16 << 20
+
+
+def test_bytes_are_filled_up_to_words() -> None:
+    assert as_words(np.array([1, 2, 3, 4, 5], np.uint8)).tolist() == [0x04030201, 5]
+    assert as_words(np.array([[1.0, 2.0]], np.float32)).tolist() == [0x3F800000, 0x40000000]

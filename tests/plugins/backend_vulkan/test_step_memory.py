@@ -1,0 +1,72 @@
+"""The arrays of a step are packed at fixed places."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from llmd.api import Program, StageLimits, Step
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+from llmd_backend_vulkan.step_memory import StepLayout, pack_step, rotations, table_name, table_width
+
+LIMITS = StageLimits(max_rows=40, max_sequences=3, max_outputs=5)
+
+
+def program() -> Program:
+    """Return the small model with states."""
+    plan = TinyModel(hybrid=True).plan()
+    return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+
+
+def make_step() -> Step:
+    """Return a step of two sequences, one of them at its start."""
+    positions = np.array([0, 1, 30], np.int32)
+    tables = (np.array([[4, -1], [2, 7]], np.int32),) * 2
+    return Step(
+        token_ids=np.array([5, 6, 7], np.int32),
+        positions=positions,
+        row_offsets=np.array([0, 2, 3], np.int32),
+        block_tables=(*tables, np.array([[-1, 0], [3, 1]], np.int32)),
+        copies=np.zeros((0, 3), np.int32),
+    )
+
+
+def test_arrays_do_not_overlap_and_large_steps_have_room() -> None:
+    small, large = (StepLayout.of(program(), LIMITS, bucket) for bucket in (4, 40))
+    assert small.end < large.end
+    assert small.places["output_rows"] == large.places["output_rows"]
+    places = sorted(small.places.values())
+    assert len(set(places)) == len(places)
+
+
+def test_a_step_is_packed() -> None:
+    of, step = program(), make_step()
+    layout = StepLayout.of(of, LIMITS, 4)
+    out = np.full(layout.end, 9, np.uint32)
+    pack_step(out, layout, of, step, step.token_ids, None)
+    at = layout.places
+    assert out[:3].tolist() == [3, 2, 0]
+    assert out[at["token_ids"] :][:3].tolist() == [5, 6, 7]
+    assert out[at["sequences"] :][:3].tolist() == [0, 0, 1]
+    assert out[at["token_types"] :][:3].tolist() == [0, 0, 0]
+    assert out[at["row_offsets"] :][:3].tolist() == [0, 2, 3]
+    width = table_width(of, 0)
+    assert out[at[table_name(0)] + width :][:2].tolist() == [2, 7]
+    assert out[at[table_name(2)] :][:4].tolist() == [0xFFFFFFFF, 0, 3, 1]
+
+
+def test_joined_texts_have_their_types() -> None:
+    of = program()
+    step = msgspec.structs.replace(make_step(), token_types=np.array([0, 1, 1], np.int32))
+    layout = StepLayout.of(of, LIMITS, 4)
+    out = np.zeros(layout.end, np.uint32)
+    pack_step(out, layout, of, step, step.token_ids, None)
+    assert out[layout.places["token_types"] :][:3].tolist() == [0, 1, 1]
+
+
+def test_rotations_are_exact_at_high_positions() -> None:
+    turned = rotations((1.0, 0.001), 2.0, np.array([100_003], np.int32))
+    assert turned.shape == (1, 2, 2)
+    assert turned[0, 0, 0] == np.float32(2.0 * np.cos(100_003.0))
+    assert turned[0, 1, 1] == np.float32(2.0 * np.sin(100_003.0 * 0.001))

@@ -1,0 +1,59 @@
+"""Host memory of a ticket, and the results that it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmd.api import DeviceLostError, StageLimits
+from llmd_backend_vulkan.runtime import Runtime
+from llmd_backend_vulkan.tickets import HiddenRows, TicketMemory, matrix_of
+from llmd_backend_vulkan.vulkan import PhysicalDevice
+from tests.plugins.backend_vulkan.test_step_memory import program
+
+LIMITS = StageLimits(max_rows=4, max_sequences=2, max_outputs=3)
+
+
+class Running:
+    """A recording that ends, or does not."""
+
+    def __init__(self, *, ends: bool) -> None:
+        self._ends = ends
+
+    def wait(self, _timeout_s: float) -> bool:
+        return self._ends
+
+
+def test_rows_are_copied_without_their_padding(runtime: Runtime) -> None:
+    buffer = runtime.host(3 * 8)
+    buffer.view[:] = np.arange(24, dtype=np.float32).view(np.uint32)
+    rows = matrix_of(buffer, 2, 5)
+    assert rows.tolist() == [[0, 1, 2, 3, 4], [8, 9, 10, 11, 12]]
+    buffer.view[:] = 0
+    assert rows[1, 4] == 12
+
+
+def test_memory_is_for_what_leaves_the_stage(runtime: Runtime) -> None:
+    memory = TicketMemory(runtime, program(), LIMITS)
+    assert memory.hidden_in is None
+    assert memory.hidden_out is None
+    assert memory.logits is not None
+    assert memory.logits.num_words == 3 * 132
+    assert len(memory.buffers) == 2
+
+
+def test_hidden_rows_wait_for_the_step(runtime: Runtime) -> None:
+    memory = TicketMemory(runtime, program(), LIMITS)
+    memory.running = [Running(ends=True)]  # type: ignore[list-item]
+    assert memory.logits is not None
+    rows = HiddenRows(runtime, memory, memory.logits, (2, 131)).host()
+    assert rows.shape == (2, 131)
+    assert memory.running == []
+
+
+def test_a_step_that_does_not_end_loses_the_device(physical: PhysicalDevice) -> None:
+    runtime = Runtime(physical, "vulkan:0")
+    memory = TicketMemory(runtime, program(), LIMITS)
+    memory.running = [Running(ends=True), Running(ends=False)]  # type: ignore[list-item]
+    with pytest.raises(DeviceLostError, match="within 5 s"):
+        memory.reach(runtime, 5.0)

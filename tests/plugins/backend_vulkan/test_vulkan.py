@@ -1,0 +1,67 @@
+"""What drivers say of their devices."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from llmd.api import HOST_MEMORY
+from llmd_backend_vulkan.vulkan import CPU, DISCRETE, INTEGRATED, Heap, Loader, PhysicalDevice
+
+GIB = 1 << 30
+CARD = PhysicalDevice(
+    index=1,
+    name="card",
+    kind=DISCRETE,
+    driver="maker 1.2",
+    uuid="ab" * 16,
+    version=(1, 3),
+    pci="0000:41:00.0",
+    subgroup_size=32,
+    most_range_bytes=1 << 30,
+    most_allocation_bytes=1 << 31,
+    most_constant_bytes=256,
+    shared_bytes=49152,
+    most_groups=(65535, 65535, 65535),
+    most_invocations=1024,
+    heaps=(Heap(24 * GIB, is_local=True, free_bytes=20 * GIB), Heap(64 * GIB, is_local=False)),
+)
+
+
+def test_the_limits_of_a_device_are_within_what_vulkan_guarantees(physical: PhysicalDevice) -> None:
+    assert physical.kind == CPU
+    assert physical.version >= (1, 1)
+    assert 1 <= physical.subgroup_size <= 128
+    assert physical.most_range_bytes >= 1 << 27
+    assert physical.most_allocation_bytes >= 1 << 30
+    assert physical.most_constant_bytes >= 128
+    assert physical.shared_bytes >= 16384
+    assert min(physical.most_groups) >= 65535
+    assert physical.memory_bytes > 0
+    assert "llvmpipe" in physical.name
+    assert len(bytes.fromhex(physical.uuid)) == 16
+
+
+def test_an_instance_can_be_closed_twice(physical: PhysicalDevice) -> None:
+    loader = Loader()
+    assert physical.name in {device.name for device in loader.devices()}
+    loader.close()
+    loader.close()
+
+
+def test_memory_is_that_of_the_device() -> None:
+    assert CARD.memory_bytes == 24 * GIB
+    assert CARD.free_bytes == 20 * GIB
+
+
+@pytest.mark.parametrize(
+    ("changes", "memory_id"),
+    [
+        ({}, "pci:0000:41:00.0"),
+        ({"pci": ""}, f"vulkan:{'ab' * 16}"),
+        ({"kind": INTEGRATED}, HOST_MEMORY),
+        ({"kind": CPU}, HOST_MEMORY),
+    ],
+)
+def test_memory_is_identified_by_what_all_drivers_know(changes: dict[str, object], memory_id: str) -> None:
+    assert msgspec.structs.replace(CARD, **changes).memory_id == memory_id

@@ -1,0 +1,89 @@
+"""Weights are loaded once, in the layouts of their uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from llmd.api import Program, StageLimits, Weight, WeightData
+from llmd.models.lowering import lower
+from llmd.testing.plans import TinyModel
+from llmd.testing.sources import RandomSource
+from llmd_backend_vulkan.memory import Arena
+from llmd_backend_vulkan.tickets import TicketMemory
+from llmd_backend_vulkan.weights import VulkanWeights, load_weights, weight_uses
+
+
+class CountingSource(RandomSource):
+    """A source that notes what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def read(self, weight: Weight) -> WeightData:
+        self.names.append(weight.ref.name)
+        return super().read(weight)
+
+
+def program_of(first: int, last: int, *, tied: bool = False) -> Program:
+    """Return some parts of the small model."""
+    return lower(
+        TinyModel(tied=tied).plan(), first, last, format_of=lambda _kind, _ref: "f16", activations="f32"
+    )
+
+
+def load(arena: Arena, program: Program, source: RandomSource, *have: VulkanWeights) -> VulkanWeights:
+    """Load a program's weights."""
+    return load_weights(arena, program, source, lambda _done, _total: None, have)
+
+
+def test_each_weight_is_read_once(arena: Arena) -> None:
+    source, program = CountingSource(), program_of(0, 10)
+    weights = load(arena, program, source)
+    assert len(source.names) == len(program.weights)
+    weights.close()
+    weights.close()
+    with pytest.raises(ValueError, match="closed"):
+        weights.stage({0: 1, 1: 1}, StageLimits(1, 1, 1))
+
+
+def test_progress_reaches_the_number_of_weights(arena: Arena) -> None:
+    seen: list[tuple[int, int]] = []
+    note: Callable[[int, int], None] = lambda done, total: seen.append((done, total))  # noqa: E731
+    program = program_of(0, 3)
+    load_weights(arena, program, RandomSource(), note, ())
+    assert seen[-1] == (len(program.weights), len(program.weights))
+
+
+def test_weights_of_another_program_are_shared(arena: Arena) -> None:
+    first = load(arena, program_of(0, 4), RandomSource())
+    source = CountingSource()
+    both = load(arena, program_of(0, 6), source, first)
+    mine = {weight.ref.name for weight in program_of(0, 4).weights}
+    assert source.names
+    assert not mine & set(source.names)
+    first.close()
+    assert both.loaded.matrices.keys() > set()
+
+
+def test_a_table_that_is_also_the_head_is_stored_once(arena: Arena) -> None:
+    program = program_of(0, 10, tied=True)
+    (tied,) = [i for i, weight in enumerate(program.weights) if weight.ref.name == "embed"]
+    assert weight_uses(program)[tied] == {"matrix"}
+
+
+def test_bytes_are_those_of_a_stage(arena: Arena) -> None:
+    weights = load(arena, program_of(0, 10), RandomSource())
+    assert weights.kv_bytes(0, "f16") == 2 * 2 * 16 * 2 * 12 * 2
+    limits = StageLimits(8, 2, 2)
+    held = arena.take(1)
+    before = arena.free_bytes
+    stage = weights.stage({0: 0, 1: 0}, limits)
+    pools = sum(weights.kv_bytes(group, "f16") for group in (0, 1))  # a pool has room for at least one block
+    in_main_memory = 4 * limits.tickets * TicketMemory.num_words(program_of(0, 10), limits)
+    assert before - arena.free_bytes - pools == weights.step_bytes(limits) - in_main_memory
+    stage.close()
+    assert arena.free_bytes == before
+    assert held.num_words == 64

@@ -1,0 +1,55 @@
+"""The conformance suite on Mesa's lavapipe, with and without our additions to Kompute."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd.testing.conformance import cases_for, check_case, unclaimed
+from llmd_backend_vulkan.device import VulkanDevice
+
+FEW = (
+    "program/full-f32-kv-int8",
+    "program/window-bf16",
+    "program/draws",
+    "program/hybrid",
+    "program/taps",
+    "program/encoder-score",
+    "program/q6_k-activations-f32",
+    "program/q3_g32_sym-activations-f32",
+)
+"""Whole models, which need all kinds of ops."""
+
+
+def problems(device: VulkanDevice, names: tuple[str, ...] | None = None) -> list[str]:
+    """Run cases, by default all, and return what failed."""
+    cases = [case for case in cases_for(device.info) if names is None or case.name in names]
+    assert len(cases) >= len(names or (1,) * 250)
+    results = [result for case in cases for result in check_case(device, case)]
+    return [f"{result.name}: {result.problem}" for result in results if result.problem]
+
+
+@pytest.mark.timeout(120)
+def test_whole_models_conform(device: VulkanDevice) -> None:
+    assert problems(device, FEW) == []
+
+
+@pytest.mark.timeout(120)
+def test_whole_models_conform_without_additions(plain_device: VulkanDevice) -> None:
+    assert not plain_device.runtime.has_additions
+    assert problems(plain_device, FEW[:3]) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(900)
+def test_everything_that_is_claimed_conforms(device: VulkanDevice) -> None:
+    assert problems(device) == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> None:
+    assert problems(plain_device) == []
+
+
+def test_all_but_four_bit_keys_is_claimed(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {"kv_dtypes": ("int4",)}
