@@ -30,6 +30,8 @@ def test_a_card_is_described() -> None:
     assert info.description == "card, 24.0 GiB, maker 1.2"
     assert info.memory_id == "pci:0000:41:00.0"
     assert info.row_exact
+    assert info.queues
+    assert not describe(CARD, queues=False).queues
 
 
 def test_a_device_checks_programs_and_measures(device: VulkanDevice) -> None:

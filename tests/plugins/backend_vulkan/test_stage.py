@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -96,12 +97,31 @@ def test_two_steps_in_flight_do_not_disturb_each_other(stage: VulkanStage) -> No
         stage.release(ticket)
 
 
-def test_a_step_is_fed_from_the_one_before_it(stage: VulkanStage) -> None:
+def test_a_step_is_fed_from_the_one_before_it_before_that_has_ended(stage: VulkanStage) -> None:
     first = stage.submit(step_of([3, 4, 5], 0, [0]), None, last_row(3))
+    second = stage.submit(step_of([-1], 3, [0], feed=first), None, last_row(1))
     token = int(stage.wait(first, 60.0).ids[0, 0])
-    fed = logits(stage, step_of([-1], 3, [0], feed=first))
     stage.release(first)
+    stage.wait(second, 60.0)
+    fed = stage.raw_rows(second, np.zeros(1, np.int32))
+    stage.release(second)
     assert np.array_equal(fed, logits(stage, step_of([token], 3, [0])))
+
+
+def test_a_step_is_not_fed_from_one_that_waits_for_masks(stage: VulkanStage) -> None:
+    masked = msgspec.structs.replace(last_row(1), masked=np.ones(1, np.bool_))
+    first = stage.submit(step_of([3], 0, [0]), None, masked)
+    for call in (lambda: stage.wait(first, 60.0), lambda: stage.rows(first, np.zeros(1, np.int32))):
+        with pytest.raises(ValueError, match="before apply_masks"):
+            call()
+    with pytest.raises(ValueError, match="before apply_masks"):
+        stage.submit(step_of([-1], 1, [0], feed=first), None, last_row(1))
+    stage.apply_masks(first, np.full((1, 5), 0b100, np.uint32))
+    second = stage.submit(step_of([-1], 1, [0], feed=first), None, last_row(1))
+    assert stage.wait(first, 60.0).num_allowed[0] == 5
+    assert stage.wait(second, 60.0).num_allowed[0] == 131
+    stage.release(first)
+    stage.release(second)
 
 
 def test_a_copied_block_continues_as_the_first_one(stage: VulkanStage) -> None:

@@ -29,7 +29,8 @@ def test_slots_have_room_for_all_rows(arena: Arena) -> None:
     places = [memory.slot(index) for index in range(len(of.slot_widths))]
     for width, (place, following) in zip(of.slot_widths, itertools.pairwise(places), strict=False):
         assert following - place >= LIMITS.max_rows * width
-    assert memory.logits > places[-1]
+    assert memory.outputs(0).raw > places[-1]
+    assert memory.outputs(1).raw > memory.outputs(0).raw + LIMITS.max_outputs * 132
 
 
 def test_more_output_rows_take_more_memory() -> None:

@@ -44,7 +44,7 @@ def test_a_step_is_packed() -> None:
     of, step = program(), make_step()
     layout = StepLayout.of(of, LIMITS, 4)
     out = np.full(layout.end, 9, np.uint32)
-    pack_step(out, layout, of, step, step.token_ids, None)
+    pack_step(out, layout, of, step, None)
     at = layout.places
     assert out[:3].tolist() == [3, 2, 0]
     assert out[at["token_ids"] :][:3].tolist() == [5, 6, 7]
@@ -61,7 +61,7 @@ def test_joined_texts_have_their_types() -> None:
     step = msgspec.structs.replace(make_step(), token_types=np.array([0, 1, 1], np.int32))
     layout = StepLayout.of(of, LIMITS, 4)
     out = np.zeros(layout.end, np.uint32)
-    pack_step(out, layout, of, step, step.token_ids, None)
+    pack_step(out, layout, of, step, None)
     assert out[layout.places["token_types"] :][:3].tolist() == [0, 1, 1]
 
 

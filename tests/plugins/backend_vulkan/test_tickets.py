@@ -34,26 +34,24 @@ def test_rows_are_copied_without_their_padding(runtime: Runtime) -> None:
 
 
 def test_memory_is_for_what_leaves_the_stage(runtime: Runtime) -> None:
-    memory = TicketMemory(runtime, program(), LIMITS)
+    memory = TicketMemory(runtime, program(), LIMITS, None)
     assert memory.hidden_in is None
     assert memory.hidden_out is None
-    assert memory.logits is not None
-    assert memory.logits.num_words == 3 * 132
-    assert len(memory.buffers) == 2
+    assert memory.buffers == [memory.inputs]
+    assert TicketMemory.num_words(program(), LIMITS) > memory.inputs.num_words
 
 
 def test_hidden_rows_wait_for_the_step(runtime: Runtime) -> None:
-    memory = TicketMemory(runtime, program(), LIMITS)
+    memory = TicketMemory(runtime, program(), LIMITS, None)
     memory.running = [Running(ends=True)]  # type: ignore[list-item]
-    assert memory.logits is not None
-    rows = HiddenRows(runtime, memory, memory.logits, (2, 131)).host()
-    assert rows.shape == (2, 131)
+    rows = HiddenRows(runtime, memory, memory.inputs, (2, 5)).host()
+    assert rows.shape == (2, 5)
     assert memory.running == []
 
 
 def test_a_step_that_does_not_end_loses_the_device(physical: PhysicalDevice) -> None:
     runtime = Runtime(physical, "vulkan:0")
-    memory = TicketMemory(runtime, program(), LIMITS)
+    memory = TicketMemory(runtime, program(), LIMITS, None)
     memory.running = [Running(ends=True), Running(ends=False)]  # type: ignore[list-item]
     with pytest.raises(DeviceLostError, match="within 5 s"):
         memory.reach(runtime, 5.0)

@@ -40,8 +40,8 @@ def device_name(device: PhysicalDevice) -> str:
     return f"vulkan:{device.index}"
 
 
-def describe(device: PhysicalDevice) -> DeviceInfo:
-    """Return what is known of a usable device before it is opened."""
+def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
+    """Return what is known of a usable device before it is opened; ``queues``: Kompute has our additions."""
     return DeviceInfo(
         name=device_name(device),
         kind="vulkan",
@@ -51,6 +51,7 @@ def describe(device: PhysicalDevice) -> DeviceInfo:
         kv_dtypes=tuple(KV_CODES),
         ops=OP_KINDS,
         row_exact=True,
+        queues=queues,
         description=f"{device.name}, {format_bytes(device.memory_bytes)}, {device.driver or 'unnamed driver'}",
         kv_layout=f"vulkan {_VERSION}, {device.name}, {device.driver}",
         activations=("f32",),
@@ -70,10 +71,10 @@ class VulkanDevice:
         Raises:
             DeviceError: Kompute or the driver does not work.
         """
-        self.info = describe(device)
         self.physical = device
         """What its driver says."""
-        self.runtime = Runtime(device, self.info.name, use_additions=use_additions)
+        self.runtime = Runtime(device, device_name(device), use_additions=use_additions)
+        self.info = describe(device, queues=self.runtime.has_additions)
         self._arena: Arena | None = Arena(self.runtime)
 
     def check(self, program: Program) -> list[Refusal]:

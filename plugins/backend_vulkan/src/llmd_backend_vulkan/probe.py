@@ -80,11 +80,13 @@ def unusable(name: str, reason: str, description: str = "") -> DeviceInfo:
 
 def _tried(device: PhysicalDevice) -> DeviceInfo:
     """Return a device, unusable if it does not compute what it should."""
-    info = describe(device)
-    reason = why_unsuited(device)
+    reason, name, queues = why_unsuited(device), device_name(device), False
     if not reason:
         try:
-            reason = difference(Arena(Runtime(device, info.name)))
+            runtime = Runtime(device, name)
+            queues = runtime.has_additions
+            reason = difference(Arena(runtime))
         except LlmdError as error:
             reason = f"{error.message}: {error.hint}"
-    return unusable(info.name, reason, info.description) if reason else info
+    info = describe(device, queues=queues)
+    return unusable(name, reason, info.description) if reason else info

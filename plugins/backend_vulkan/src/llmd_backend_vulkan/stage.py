@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
-from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
-from llmd_backend_vulkan.context import stride_of
+from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.matrices import DeviceMatrix
 from llmd_backend_vulkan.memory import Arena, Region, copy
 from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, spans_of
+from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.programs import Phase, body_phases, head_phases
-from llmd_backend_vulkan.runtime import Recording
+from llmd_backend_vulkan.runtime import Dispatch, Recording
 from llmd_backend_vulkan.stage_memory import StageMemory
 from llmd_backend_vulkan.step_memory import pack_step
-from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory, matrix_of
+from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory
 
 
 class VulkanStage:
@@ -49,8 +49,13 @@ class VulkanStage:
         self._matrices = matrices
         self._vectors = vectors
         self._memory = StageMemory(arena, program, blocks, limits)
-        self._tickets = [TicketMemory(self._runtime, program, limits) for _ in range(limits.tickets)]
-        self._bodies: dict[tuple[int, int, int], Recording] = {}
+        self._tickets = [
+            TicketMemory(
+                self._runtime, program, limits, self._memory.outputs(place) if program.has_head else None
+            )
+            for place in range(limits.tickets)
+        ]
+        self._bodies: dict[tuple[int, int, int, int | None], Recording] = {}
         self._heads: dict[tuple[int, int], Recording] = {}
         self._free = list(range(limits.tickets))
         self._flights: dict[Ticket, Flight] = {}
@@ -60,14 +65,14 @@ class VulkanStage:
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         self._check_open()
         check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
-        token_ids = self._tokens(step)
+        fed_from = None if step.feed is None else self._fed_from(step.feed)
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         flight = Flight(self._free[-1], step.num_rows, selection)
         try:
-            self._queue(flight, step, token_ids, hidden)
+            self._queue(flight, step, hidden, fed_from)
         except MemoryBudgetError as error:
-            raise DeviceMemoryError(error.message, hint="lower --kv-memory, --slots or --max-ctx") from error
+            raise _too_little_memory(error) from error
         self._free.pop()
         ticket = Ticket(self._next)
         self._next += 1
@@ -75,10 +80,15 @@ class VulkanStage:
         return ticket
 
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
-        self._outputs(ticket).apply_edits(edits)
+        flight, _ = self._selected(ticket)
+        outputs = self._outputs(flight.place)
+        outputs.apply_edits(edits)
+        self._finish_if_complete(flight)
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
-        self._outputs(ticket).apply_masks(masks)
+        flight, _ = self._selected(ticket)
+        self._outputs(flight.place).apply_masks(masks)
+        self._finish_if_complete(flight)
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         flight = self._find(ticket)
@@ -99,20 +109,23 @@ class VulkanStage:
         )
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
+        flight, _ = self._selected(ticket)
+        outputs = self._outputs(flight.place)
+        outputs.check_complete()
         try:
-            outputs = self._outputs(ticket, timeout_s)
+            self._tickets[flight.place].reach(self._runtime, timeout_s)
         except DeviceError:
             self.release(ticket)
             raise
         return outputs.result()
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        found = self._outputs(ticket)
-        found.result()
-        return found.edited[self._checked(ticket, outputs)]
+        flight, selection = self._selected(ticket)
+        return self._outputs(flight.place).edited_rows(_checked(selection, outputs))
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        return self._outputs(ticket).raw[self._checked(ticket, outputs)]
+        flight, selection = self._selected(ticket)
+        return self._outputs(flight.place).raw_rows(_checked(selection, outputs))
 
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)
@@ -144,32 +157,46 @@ class VulkanStage:
         self._free.clear()
         del self._bodies, self._heads, self._tickets, self._memory, self._matrices, self._vectors
 
-    def _queue(self, flight: Flight, step: Step, token_ids: Int32, hidden: HiddenRef | None) -> None:
+    def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: int | None) -> None:
         memory, selection = self._tickets[flight.place], flight.selection
         rows = None if hidden is None else hidden.host()
         memory.reach(self._runtime)  # it may have been released before its step ended
         bucket = bucket_of(step.num_rows, self._limits.max_rows)
-        pack_step(memory.inputs.view, self._memory.layout(bucket), self._program, step, token_ids, selection)
+        pack_step(memory.inputs.view, self._memory.layout(bucket), self._program, step, selection)
         if rows is not None and memory.hidden_in is not None:
             width, stride = rows.shape[1], stride_of(rows.shape[1])
             held = memory.hidden_in.view[: len(rows) * stride].view(np.float32).reshape(len(rows), stride)
             held[:, :width] = rows
-        recordings = [] if not len(step.copies) else [self._copies(flight, step)]
-        recordings.append(self._body(flight.place, bucket, self._spans(step)))
-        if selection is not None and selection.num_rows:
-            recordings.append(
-                self._head(flight.place, bucket_of(selection.num_rows, self._limits.max_outputs))
-            )
-        for recording in recordings:
-            recording.submit()
-            memory.running.append(recording)
+        if len(step.copies):
+            self._run(memory, self._copies(flight, step))
+        self._run(memory, self._body(flight.place, bucket, self._spans(step), fed_from))
+        if selection is not None:
+            self._outputs(flight.place).begin(selection)
+            if selection.num_rows:
+                outputs = bucket_of(selection.num_rows, self._limits.max_outputs)
+                self._run(memory, self._head(flight.place, outputs))
+            self._finish_if_complete(flight)
 
-    def _tokens(self, step: Step) -> Int32:
-        """Return the step's tokens, with those that an earlier step chose filled in."""
-        if step.feed is None:
-            return step.token_ids
-        fed = self._outputs(step.feed)
-        return np.array([t if t >= 0 else fed.token(-1 - t) for t in step.token_ids.tolist()], np.int32)
+    def _run(self, memory: TicketMemory, recording: Recording) -> None:
+        recording.submit()
+        memory.running.append(recording)
+
+    def _finish_if_complete(self, flight: Flight) -> None:
+        """Compute candidates and tokens, unless edits or masks are missing."""
+        outputs, selection = self._outputs(flight.place), flight.selection
+        if selection is None or not selection.num_rows or not outputs.is_complete:
+            return
+        try:
+            recording = outputs.recording(bucket_of(selection.num_rows, self._limits.max_outputs))
+        except MemoryBudgetError as error:
+            raise _too_little_memory(error) from error
+        self._run(self._tickets[flight.place], recording)
+
+    def _fed_from(self, ticket: Ticket) -> int:
+        """Return the place of a ticket whose tokens another step takes."""
+        flight, _ = self._selected(ticket)
+        self._outputs(flight.place).check_complete()
+        return flight.place
 
     def _spans(self, step: Step) -> int:
         """Return the bucket of the spans of a step; 0 if they are not computed apart."""
@@ -179,42 +206,50 @@ class VulkanStage:
         most = max(int(spans_of(step.positions, window).max()) for window in windows)
         return 0 if most == 1 else bucket_of(most, MOST_SPANS)
 
-    def _body(self, place: int, bucket: int, spans: int) -> Recording:
-        """Return the recording of everything but the head, with the copies to and from the device."""
-        key = place, bucket, spans
+    def _body(self, place: int, bucket: int, spans: int, fed_from: int | None) -> Recording:
+        """Return the recording of everything but the head, with the copies to and from the device.
+
+        Negative tokens are those of the ticket at the place ``fed_from``.
+        """
+        key = place, bucket, spans, fed_from
         if key not in self._bodies:
             context = self._memory.context(bucket, spans, self._matrices, self._vectors)
             memory, program = self._tickets[place], self._program
             begin: Phase = [copy(memory.inputs, 0, context.work, context.step_at, context.layout.end)]
             if memory.hidden_in is not None and program.hidden_in is not None:
                 slot = program.hidden_in
-                begin.append(
-                    copy(
-                        memory.hidden_in, 0, context.work, context.slots[slot], bucket * context.stride(slot)
-                    )
-                )
-            leaving = [
-                (memory.taps[part], slot) for part, slot in zip(program.taps, program.tap_slots, strict=True)
-            ]
-            if memory.hidden_out is not None and program.hidden_out is not None:
-                leaving.append((memory.hidden_out, program.hidden_out))
-            end: Phase = [
-                copy(context.work, context.slots[slot], target, 0, bucket * context.stride(slot))
-                for target, slot in leaving
-            ]
-            self._bodies[key] = self._runtime.record([begin, *body_phases(context), end])
+                words = bucket * context.stride(slot)
+                begin.append(copy(memory.hidden_in, 0, context.work, context.slots[slot], words))
+            feed = [] if fed_from is None else [self._feed(context, fed_from)]
+            self._bodies[key] = self._runtime.record(
+                [begin, feed, *body_phases(context), self._leaving(context, memory)]
+            )
         return self._bodies[key]
 
+    def _feed(self, context: Context, place: int) -> Dispatch:
+        token_ids = context.place("token_ids")
+        return self._outputs(place).feed(context.work, context.counts, token_ids, context.rows)
+
+    def _leaving(self, context: Context, memory: TicketMemory) -> Phase:
+        """Return the copies of the rows that leave the stage."""
+        program = self._program
+        leaving = [
+            (memory.taps[part], slot) for part, slot in zip(program.taps, program.tap_slots, strict=True)
+        ]
+        if memory.hidden_out is not None and program.hidden_out is not None:
+            leaving.append((memory.hidden_out, program.hidden_out))
+        return [
+            copy(context.work, context.slots[slot], target, 0, context.rows * context.stride(slot))
+            for target, slot in leaving
+        ]
+
     def _head(self, place: int, outputs: int) -> Recording:
-        """Return the recording of the head and the copy of its logits to the host."""
+        """Return the recording of the head."""
         key = place, outputs
         if key not in self._heads:
             context = self._memory.context(self._limits.max_rows, 0, self._matrices, self._vectors)
-            logits, target = self._memory.logits, self._tickets[place].logits
-            assert target is not None, "the program ends with the head"
-            words = outputs * stride_of(self._program.vocab_size)
-            end: Phase = [copy(context.work, logits, target, 0, words)]
-            self._heads[key] = self._runtime.record([*head_phases(context, logits, outputs), end])
+            logits = self._outputs(place).raw
+            self._heads[key] = self._runtime.record(head_phases(context, logits, outputs))
         return self._heads[key]
 
     def _copies(self, flight: Flight, step: Step) -> Recording:
@@ -229,30 +264,22 @@ class VulkanStage:
         flight.kept.append(recording)
         return recording
 
-    def _outputs(self, ticket: Ticket, timeout_s: float | None = None) -> OutputRows:
-        """Return the results of a ticket; wait for the device."""
-        flight = self._find(ticket)
-        if flight.selection is None:
+    def _outputs(self, place: int) -> Outputs:
+        outputs = self._tickets[place].outputs
+        if outputs is None:
             raise ValueError("a stage without the head has no candidates")
-        if flight.outputs is None:
-            memory = self._tickets[flight.place]
-            memory.reach(self._runtime, **({} if timeout_s is None else {"timeout_s": timeout_s}))
-            assert memory.logits is not None, "the program ends with the head"
-            logits = matrix_of(memory.logits, flight.selection.num_rows, self._program.vocab_size)
-            flight.outputs = OutputRows(logits, flight.selection, self._limits.num_candidates)
-        return flight.outputs
+        return outputs
 
     def _find(self, ticket: Ticket) -> Flight:
         if ticket not in self._flights:
             raise ValueError(f"ticket {ticket} is not in flight")
         return self._flights[ticket]
 
-    def _checked(self, ticket: Ticket, outputs: Int32) -> Int32:
-        selection = self._find(ticket).selection
-        assert selection is not None, "checked by the caller"
-        if np.any((outputs < 0) | (outputs >= selection.num_rows)):
-            raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{selection.num_rows - 1}")
-        return outputs
+    def _selected(self, ticket: Ticket) -> tuple[Flight, Selection]:
+        flight = self._find(ticket)
+        if flight.selection is None:
+            raise ValueError("a stage without the head has no candidates")
+        return flight, flight.selection
 
     def _check_group(self, group: int) -> None:
         self._check_open()
@@ -262,3 +289,14 @@ class VulkanStage:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ValueError("this stage is closed")
+
+
+def _checked(selection: Selection, outputs: Int32) -> Int32:
+    if np.any((outputs < 0) | (outputs >= selection.num_rows)):
+        raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{selection.num_rows - 1}")
+    return outputs
+
+
+def _too_little_memory(error: MemoryBudgetError) -> DeviceMemoryError:
+    """Return the error of a step for which memory is short: the engine then takes a smaller KV pool."""
+    return DeviceMemoryError(error.message, hint="lower --kv-memory, --slots or --max-ctx")

@@ -10,11 +10,14 @@ from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.matrices import DeviceMatrix
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region
 from llmd_backend_vulkan.ops.attention import scratch_words
+from llmd_backend_vulkan.outputs import Outputs
+from llmd_backend_vulkan.outputs.layout import OutputsLayout
+from llmd_backend_vulkan.outputs.outputs import device_words
 from llmd_backend_vulkan.step_memory import StepLayout
 
 
 class StageMemory:
-    """KV pools, and one region with the arrays of a step, slots, scratch and logits.
+    """KV pools, and one region with the arrays of a step, slots, scratch and output rows.
 
     Raises:
         MemoryBudgetError: there is not enough memory.
@@ -23,12 +26,14 @@ class StageMemory:
     def __init__(
         self, arena: Arena, program: Program, blocks: Mapping[int, int], limits: StageLimits
     ) -> None:
+        self._arena = arena
         self._program = program
         self._limits = limits
         places, end = _places(program, limits)
-        self._work = arena.take(end)
-        arena.fill_zero(self._work)
-        self._places = {name: self._work.at + at for name, at in places.items()}
+        self.work = arena.take(end)
+        """Everything besides pools."""
+        arena.fill_zero(self.work)
+        self._places = {name: self.work.at + at for name, at in places.items()}
         self._layouts: dict[int, StepLayout] = {}
         self.pools = {
             group.id: KVPool(arena, group, blocks[group.id], limits.kv_dtype)
@@ -41,10 +46,11 @@ class StageMemory:
         """Return the words that it takes besides pools."""
         return _places(program, limits)[1]
 
-    @property
-    def logits(self) -> int:
-        """Where the logits of a step are: float32 ``[max_outputs][stride]``."""
-        return self._places["logits"]
+    def outputs(self, place: int) -> Outputs:
+        """Return the output rows of a ticket; take their memory of the host."""
+        layout = OutputsLayout(self._program.vocab_size, self._limits)
+        at = self._places[f"outputs {place}"] - self.work.at
+        return Outputs(self._arena, self.work, at, layout)
 
     def slot(self, index: int) -> int:
         """Return where a slot is."""
@@ -68,7 +74,7 @@ class StageMemory:
             self._program,
             self._limits,
             self.layout(bucket),
-            self._work.buffer,
+            self.work.buffer,
             self._places["step"],
             [self.slot(index) for index in range(len(self._program.slot_widths))],
             self._places["scratch"],
@@ -85,7 +91,7 @@ def _places(program: Program, limits: StageLimits) -> tuple[Mapping[str, int], i
         "step": StepLayout.of(program, limits, limits.max_rows).end,
         **{f"slot {i}": limits.max_rows * stride_of(width) for i, width in enumerate(program.slot_widths)},
         "scratch": scratch_words(program, limits.max_rows),
-        "logits": limits.max_outputs * stride_of(program.vocab_size) if program.has_head else 0,
+        **{f"outputs {place}": device_words(program, limits) for place in range(limits.tickets)},
     }
     places, end = {}, 0
     for name, size in sizes.items():

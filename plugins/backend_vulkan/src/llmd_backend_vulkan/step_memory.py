@@ -57,17 +57,16 @@ def pack_step(
     layout: StepLayout,
     program: Program,
     step: Step,
-    token_ids: NDArray[np.int32],
     selection: Selection | None,
 ) -> None:
-    """Write a step to the beginning of ``out``. ``token_ids`` are those of the step, none negative."""
+    """Write a step to the beginning of ``out``."""
     at = layout.places
     sequences = step.num_sequences
     out[: at["output_rows"]] = 0
     out[:3] = step.num_rows, sequences, 0 if selection is None else selection.num_rows
     if selection is not None:
         _put(out, at["output_rows"], selection.rows)
-    _put(out, at["token_ids"], token_ids)
+    _put(out, at["token_ids"], step.token_ids)
     _put(out, at["positions"], step.positions)
     _put(out, at["sequences"], np.repeat(np.arange(sequences, dtype=np.int32), np.diff(step.row_offsets)))
     types = np.zeros(step.num_rows, np.int32) if step.token_types is None else step.token_types

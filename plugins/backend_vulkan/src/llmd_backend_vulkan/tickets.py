@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits
-from llmd.api.candidates import OutputRows
+from llmd.api import HiddenRef, Program, Selection, StageLimits
 from llmd.api.step import Float32
 from llmd_backend_vulkan.context import stride_of
+from llmd_backend_vulkan.outputs import Outputs
+from llmd_backend_vulkan.outputs.outputs import host_words
 from llmd_backend_vulkan.runtime import Buffer, Recording, Runtime
 from llmd_backend_vulkan.step_memory import StepLayout
 
@@ -21,8 +22,10 @@ LONGEST_STEP_S = 600.0
 class TicketMemory:
     """Memory of the host that the device reads and writes in place; later tickets use it again."""
 
-    def __init__(self, runtime: Runtime, program: Program, limits: StageLimits) -> None:
-        """Take the memory.
+    def __init__(
+        self, runtime: Runtime, program: Program, limits: StageLimits, outputs: Outputs | None
+    ) -> None:
+        """Take the memory. ``outputs`` are the output rows, if the program ends with the head.
 
         Raises:
             MemoryBudgetError: there is not enough.
@@ -34,16 +37,20 @@ class TicketMemory:
         self.hidden_in = buffers.get("hidden_in")
         self.hidden_out = buffers.get("hidden_out")
         self.taps = {part: buffers[f"tap {part}"] for part in program.taps}
-        self.logits = buffers.get("logits")
+        self.outputs = outputs
         self.running: list[Recording] = []
         """What was submitted for the ticket and may still run."""
-        self.buffers: list[Buffer] = list(buffers.values())
-        """All of them."""
+        self._buffers = list(buffers.values())
 
     @staticmethod
     def num_words(program: Program, limits: StageLimits) -> int:
         """Return the words of main memory that a ticket takes."""
-        return sum(_sizes(program, limits).values())
+        return sum(_sizes(program, limits).values()) + host_words(program, limits)
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All buffers of the host."""
+        return [*self._buffers, *([] if self.outputs is None else self.outputs.buffers)]
 
     def reach(self, runtime: Runtime, timeout_s: float = LONGEST_STEP_S) -> None:
         """Wait until nothing of it runs.
@@ -65,7 +72,6 @@ def _sizes(program: Program, limits: StageLimits) -> dict[str, int]:
         "inputs": StepLayout.of(program, limits, rows).end,
         "hidden_in": 0 if program.hidden_in is None else hidden,
         "hidden_out": 0 if program.hidden_out is None else rows * stride_of(program.output_size),
-        "logits": limits.max_outputs * stride_of(program.vocab_size) if program.has_head else 0,
         **{f"tap {part}": hidden for part in program.taps},
     }
 
@@ -78,9 +84,6 @@ class Flight:
     """Index of its memory."""
     num_rows: int
     selection: Selection | None
-    edits: LateEdits | None = None
-    outputs: OutputRows | None = None
-    """Its results, once the device has finished."""
     kept: list[object] = field(default_factory=list)
     """What the device reads until the step has ended."""
 
