@@ -1,7 +1,8 @@
-"""The same device as in the tests of the backend."""
+"""The same device as in the tests of the backend, and the same models as in golden tests."""
 
 from __future__ import annotations
 
+from tests.golden.conftest import architectures, checkpoint, host
 from tests.plugins.backend_vulkan.conftest import check, device, physical, plain_device
 
-__all__ = ["check", "device", "physical", "plain_device"]
+__all__ = ["architectures", "check", "checkpoint", "device", "host", "physical", "plain_device"]

@@ -1,0 +1,106 @@
+"""Engines on the device: tiny models answer as in transformers, the guide as on the reference backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llmd.api import Device, DeviceOptions, KVDtype
+from llmd.api.messages import Load, StopParams, Submit
+from llmd.api.samplers import SamplingParams
+from llmd.builtin.guide import guide_directory
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.core import EngineCore
+from llmd.engine.loading import load_model
+from llmd_backend_vulkan.device import VulkanDevice
+from llmd_backend_vulkan.vulkan import PhysicalDevice
+from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
+from tests.golden.expected import read_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import TinyModel
+
+pytestmark = pytest.mark.timeout(120)
+
+FEW = ("llama3-gqa-tied", "mistral-window", "qwen3-odd-head", "phi3-longrope-long", "gemma3", "olmo2")
+"""An architecture of each kind."""
+BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3}
+
+each_case = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
+        for case in CASES
+    ],
+)
+
+
+@each_case
+def test_greedy_tokens_are_those_of_transformers(
+    case: TinyModel,
+    physical: PhysicalDevice,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+) -> None:
+    def open_device(_name: str) -> Device:
+        return VulkanDevice(physical, DeviceOptions())
+
+    with engine(case, checkpoint(case), architectures, open_device, activations="f32") as core:
+        assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+
+
+@pytest.mark.parametrize("kv_dtype", BOUNDS)
+def test_logits_are_those_of_transformers(
+    kv_dtype: KVDtype,
+    physical: PhysicalDevice,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+) -> None:
+    case = next(case for case in CASES if case.name == "gemma2")
+    device = VulkanDevice(physical, DeviceOptions())
+    expected = read_expected(case.name)
+    opened = engine(
+        case, checkpoint(case), architectures, lambda _name: device, kv_dtype=kv_dtype, activations="f32"
+    )
+    with opened as core:
+        assert logits_error(core, case, expected) <= BOUNDS[kv_dtype]
+
+
+def test_the_guide_says_what_it_says_on_the_reference_backend(
+    physical: PhysicalDevice, architectures: Architectures
+) -> None:
+    devices: tuple[Device, ...] = (VulkanDevice(physical, DeviceOptions()), ReferenceDevice())
+    mine, expected = (said_by_the_guide(device, architectures) for device in devices)
+    assert mine == expected
+    assert all(len(tokens) == 24 for tokens in mine)
+
+
+def said_by_the_guide(device: Device, architectures: Architectures) -> list[list[int]]:
+    """Return the tokens of four sampled and greedy sequences that run together."""
+    load = Load(str(guide_directory()), device=device.info.name, context_len=256, slots=4, activations="f32")
+    model = load_model(load, architectures, lambda _name: device, lambda _: None)
+    core = model.core
+    try:
+        return together(core)
+    finally:
+        model.close()
+
+
+def together(core: EngineCore) -> list[list[int]]:
+    """Return the tokens of sequences with and without filters."""
+    kinds = (
+        SamplingParams(seed=0, temperature=0.0),
+        SamplingParams(seed=1, temperature=1.0),
+        SamplingParams(seed=2, temperature=0.8, top_p=0.9),
+        SamplingParams(seed=3, temperature=1.5, top_k=20, repetition_penalty=1.2),
+    )
+    for number, sampling in enumerate(kinds):
+        prompt = tuple(range(40 + number, 80 + number))
+        stop = StopParams(max_tokens=24, min_tokens=24)
+        core.submit(Submit(request_id=number, prompt=prompt, sampling=sampling, stop=stop))
+    tokens: list[list[int]] = [[] for _ in kinds]
+    while core.busy:
+        for output in core.step().tokens:
+            tokens[output.request_id].append(output.token)
+    return tokens
