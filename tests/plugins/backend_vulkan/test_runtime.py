@@ -51,6 +51,12 @@ def test_submissions_are_bounded_by_their_work(runtime: Runtime) -> None:
     assert runtime.record(heavy).num_submissions == STEPS // 2 + 1
 
 
+def test_a_phase_is_cut_into_submissions_too(runtime: Runtime) -> None:
+    _, _, phases = chain(runtime)
+    heavy = [msgspec.structs.replace(phases[0][0], work=MOST_WORK * 0.6)] * 3
+    assert runtime.record([heavy, phases[1]]).num_submissions == 3
+
+
 def test_a_running_recording_is_not_submitted_again(runtime: Runtime) -> None:
     _, _, phases = chain(runtime)
     recording = runtime.record(phases)

@@ -238,17 +238,21 @@ class Runtime:
         self._num_buffers += 1
         return Buffer(tensor, self._num_buffers, num_words)
 
-    def _submissions(self, phases: Sequence[Sequence[Dispatch]]) -> Iterator[list[Sequence[Dispatch]]]:
+    def _submissions(self, phases: Sequence[Sequence[Dispatch]]) -> Iterator[Sequence[Sequence[Dispatch]]]:
         """Cut phases into submissions that take a bounded time."""
-        part: list[Sequence[Dispatch]] = []
+        part: list[list[Dispatch]] = []
         work = 0.0
         for phase in phases:
-            added = sum(one.work for one in phase)
-            if part and (work + added > MOST_WORK or not self.has_additions):
+            if part and not self.has_additions:
                 yield part
                 part, work = [], 0.0
-            part.append(phase)
-            work += added
+            part.append([])
+            for one in phase:
+                if work and work + one.work > MOST_WORK:
+                    yield [some for some in part if some]
+                    part, work = [[]], 0.0
+                part[-1].append(one)
+                work += one.work
         if part:
             yield part
 

@@ -7,9 +7,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from llmd.api import DeviceOptions
 from llmd.models.lowering import lower
+from llmd.testing.conformance import cases_for
 from llmd.testing.plans import TinyModel
+from llmd.testing.runs import LoadedWorkload
+from llmd.testing.workload import all_at_once
+from llmd_backend_vulkan.device import VulkanDevice, describe
+from llmd_backend_vulkan.ops import attention as attending
 from llmd_backend_vulkan.ops.attention import scratch_words, spans_of
+from llmd_backend_vulkan.runtime import MOST_WORK
+from llmd_backend_vulkan.vulkan import PhysicalDevice
 
 NAMES = (
     "attention/mha-f32",
@@ -39,3 +47,15 @@ def test_scratch_has_room_for_the_bucket_of_spans() -> None:
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
     assert scratch_words(program, 4) == 4 * 16 * 4 * (12 + 2)
     assert scratch_words(program, 400) == 16 * 16 * 4 * (12 + 2)
+
+
+def test_attention_of_many_rows_is_cut_into_submissions(
+    physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(case for case in cases_for(describe(physical)) if case.name == "attention/gqa-f16")
+    rows = []
+    for most in (MOST_WORK, 256.0 * 4 * 12 * 2 * 7):
+        monkeypatch.setattr(attending, "MOST_WORK", most)
+        with LoadedWorkload(VulkanDevice(physical, DeviceOptions()), case) as loaded:
+            rows.append(loaded.run(all_at_once(case)).rows)
+    assert all(np.array_equal(rows[0][place], rows[1][place]) for place in rows[0])

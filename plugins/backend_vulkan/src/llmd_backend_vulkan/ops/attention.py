@@ -5,6 +5,8 @@ The positions that a row sees are cut into spans (``shaders/attention_spans.glsl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from llmd.api.program import Program, SlottedOp
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.context import Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES
-from llmd_backend_vulkan.runtime import Dispatch, Shader
+from llmd_backend_vulkan.runtime import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.step_memory import table_name, table_width
 
 MOST_SPANS = 16
@@ -32,7 +34,7 @@ def attention(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     """Return the phases of an attention op: store, attend, and add the spans if they are computed apart."""
     op = slotted.op
     assert isinstance(op, Attention)
-    phases = [[_store(context, op, slotted)], [_attend(context, op, slotted)]]
+    phases = [[_store(context, op, slotted)], list(_attend(context, op, slotted))]
     return [*phases, [_merge(context, op, slotted)]] if context.spans else phases
 
 
@@ -69,7 +71,8 @@ def _store(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
     return Dispatch(shader, (context.work, region.buffer), constants, (2 * op.kv_heads, context.rows, 1))
 
 
-def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
+def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dispatch]:
+    """Yield dispatches, each for as many rows as a submission has time for if the context is full."""
     assert slotted.kv_layer is not None
     pool = context.pools[op.group]
     region = pool.layers[slotted.kv_layer]
@@ -83,10 +86,13 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
         table_width(context.program, op.group), region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
         pool.group.window or 0, context.scratch, context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
-    groups = (op.kv_heads * -(-ratio // heads), context.rows, context.spans or 1)
-    work = float(context.rows) * context.program.context_len * op.heads * op.head_dim * 2
     shader = Shader("attention", (*own, int(context.spans == 0)))
-    return Dispatch(shader, (context.work, region.buffer), constants, groups, work)
+    of_row = float(context.program.context_len) * op.heads * op.head_dim * 2
+    step = max(1, int(MOST_WORK / of_row))
+    for first in range(0, context.rows, step):
+        rows = min(step, context.rows - first)
+        groups = (op.kv_heads * -(-ratio // heads), rows, context.spans or 1)
+        yield Dispatch(shader, (context.work, region.buffer), (*constants, first), groups, rows * of_row)
 
 
 def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:

@@ -6,6 +6,7 @@ import numpy as np
 
 from llmd.api import Selection, StepResult
 from llmd.api.draws import HOST
+from llmd_backend_vulkan.outputs.inputs import described_rows
 from llmd_backend_vulkan.outputs.layout import RECORD_START, OutputsLayout
 from llmd_backend_vulkan.runtime import Words
 
@@ -13,7 +14,11 @@ from llmd_backend_vulkan.runtime import Words
 def read_results(words: Words, layout: OutputsLayout, selection: Selection) -> StepResult:
     """Return copies of the results of a step; those that no row asked for are undefined."""
     count, kept, draws = selection.num_rows, layout.kept, selection.draws
-    records = words[layout.max_outputs :].reshape(layout.max_outputs, -1)[:count]
+    # The host may read this memory slowly: once, and no more than is defined.
+    tokens = words[:count].copy().view(np.int32)
+    num_words = count * layout.record_words if described_rows(selection).any() else 0
+    records = np.zeros((count, layout.record_words), np.uint32)
+    records.reshape(-1)[:num_words] = words[layout.max_outputs : layout.max_outputs + num_words]
     sums = records[:, :6].T.copy()
     lists = (
         records[:, RECORD_START : RECORD_START + 3 * kept].reshape(count, 3, kept).transpose(1, 0, 2).copy()
@@ -22,7 +27,6 @@ def read_results(words: Words, layout: OutputsLayout, selection: Selection) -> S
     tops = records[:, RECORD_START + 3 * kept :].reshape(count, 2, layout.raw_kept)
     tops = tops[:, :, :top].transpose(1, 0, 2).copy()
     floats = sums.view(np.float32)
-    tokens = words[:count].view(np.int32)
     return StepResult(
         ids=lists[0].view(np.int32),
         edited=lists[1].view(np.float32),

@@ -4,7 +4,8 @@
 //
 // A work group computes HEADS query heads of one key-value head of one row. WHOLE: all spans, one after the other, and
 // writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][head_dim + 2], and
-// attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans).
+// attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans);
+// rows begin with `first_row`.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -19,6 +20,7 @@ layout(push_constant) uniform Push {
     uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, table_width, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
+    uint first_row;
 };
 
 uint table_row, words_of_head;
@@ -55,7 +57,7 @@ void add_span(Spans spans, uint span, uint position) {
 }
 
 void main() {
-    uint row = gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
+    uint row = first_row + gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
     if (row >= work[counts]) {
         return;
     }

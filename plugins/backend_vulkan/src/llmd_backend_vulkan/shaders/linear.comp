@@ -1,16 +1,19 @@
 // out[row][column] = cap(scale * x[row] . weights[column] + bias[column]), for a piece of the columns.
 //
-// Groups: (columns / (4 ROWS), rows / COLS). 16 threads share ROWS weight rows and COLS rows of x: a thread multiplies
-// every 16th chunk of a weight row, 16 elements at a time, and the 16 sums are added as a tree. So an element of `out`
-// has the same order of sums for any ROWS and COLS. GATHER: the rows of x are those in `index` (output rows of a step).
+// LANES threads share ROWS weight rows and COLS rows of x: a thread multiplies every LANES-th chunk of a weight row, 16
+// elements at a time, and the sums of the threads are added as a tree. LANES depends on the matrix alone, so an element
+// of `out` has the same order of sums for any ROWS, COLS and THREADS. GATHER: the rows of x are those in `index` (the
+// output rows of a step). Groups: (columns / (THREADS / LANES * ROWS), rows / COLS).
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 16) in;
 layout(constant_id = 11) const uint ROWS = 2;
 layout(constant_id = 12) const uint COLS = 1;
 layout(constant_id = 13) const bool GATHER = false;
 layout(constant_id = 14) const bool HAS_BIAS = false;
+layout(constant_id = 15) const uint LANES = 16;
+layout(constant_id = 16) const uint THREADS = 64;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "matrix.glsl"
@@ -22,10 +25,9 @@ layout(push_constant) uniform Push {
     float scale, softcap;
 };
 
-const uint LANES = 16;
 const uint STEP = CHUNK < 16u ? CHUNK : 16u; // elements that share a scale for certain
 
-shared float sums[ROWS * COLS][64];
+shared float sums[COLS][THREADS];
 
 uint word(uint at) { return floatBitsToUint(work[at >> 2][at & 3u]); }
 
@@ -35,7 +37,7 @@ void main() {
     if (first_row >= count) {
         return;
     }
-    uint first = (gl_WorkGroupID.x * 4u + thread / LANES) * ROWS;
+    uint first = (gl_WorkGroupID.x * (THREADS / LANES) + thread / LANES) * ROWS;
     uint chunks = (width + CHUNK - 1u) / CHUNK;
     uint fours = (width + 3u) / 4u;
     uint from[COLS];
@@ -125,23 +127,21 @@ void main() {
     }
     for (uint r = 0; r < ROWS; r++) {
         for (uint c = 0; c < COLS; c++) {
-            sums[r * COLS + c][thread] = mine[r][c];
+            sums[c][thread] = mine[r][c];
         }
-    }
-    for (uint half_lanes = LANES / 2u; half_lanes > 0u; half_lanes /= 2u) {
-        barrier();
-        if (lane < half_lanes) {
-            for (uint i = 0; i < ROWS * COLS; i++) {
-                precise float sum = sums[i][thread] + sums[i][thread + half_lanes];
-                sums[i][thread] = sum;
+        for (uint others = LANES / 2u; others > 0u; others /= 2u) {
+            barrier();
+            if (lane < others) {
+                for (uint c = 0; c < COLS; c++) {
+                    precise float sum = sums[c][thread] + sums[c][thread + others];
+                    sums[c][thread] = sum;
+                }
             }
         }
-    }
-    barrier();
-    for (uint i = lane; i < ROWS * COLS; i += LANES) {
-        uint column = first + i / COLS, row = first_row + i % COLS;
-        if (column < height && row < count) {
-            precise float result = sums[i][thread - lane] * scale;
+        barrier();
+        uint column = first + r, row = first_row + lane;
+        if (lane < COLS && column < height && row < count) {
+            precise float result = sums[lane][thread - lane] * scale;
             if (HAS_BIAS) {
                 result = result + uintBitsToFloat(biases[bias_at + column]);
             }
@@ -151,5 +151,6 @@ void main() {
             uint at = out_at + row * out_stride + column;
             work[at >> 2][at & 3u] = result;
         }
+        barrier(); // the sums have been read
     }
 }
