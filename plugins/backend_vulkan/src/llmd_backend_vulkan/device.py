@@ -23,6 +23,7 @@ from llmd_backend_vulkan.kv_memory import KV_CODES
 from llmd_backend_vulkan.limits import refusals
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
 from llmd_backend_vulkan.memory import Arena
+from llmd_backend_vulkan.programs import PATTERNS
 from llmd_backend_vulkan.runtime import Runtime
 from llmd_backend_vulkan.vulkan import CPU, DISCRETE, Loader, PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights, load_weights
@@ -50,6 +51,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         formats=CLAIMED_FORMATS,
         kv_dtypes=tuple(KV_CODES),
         ops=OP_KINDS,
+        patterns=PATTERNS,
         row_exact=True,
         queues=queues,
         description=f"{device.name}, {format_bytes(device.memory_bytes)}, {device.driver or 'unnamed driver'}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
 
 from llmd.api import (
     Activate,
@@ -14,6 +16,7 @@ from llmd.api import (
     EncoderAttention,
     Glu,
     Head,
+    Instruction,
     Linear,
     Norm,
     Recurrence,
@@ -21,11 +24,11 @@ from llmd.api import (
     SlottedOp,
 )
 from llmd_backend_vulkan.context import Context
-from llmd_backend_vulkan.ops.attention import attention
+from llmd_backend_vulkan.ops.attention import attention, rotated_attention
 from llmd_backend_vulkan.ops.elementwise import activate, add, glu
 from llmd_backend_vulkan.ops.embed import embed
 from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
-from llmd_backend_vulkan.ops.linear import head, linear
+from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
 from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
@@ -50,10 +53,17 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
 }
 
 
+PATTERNS = (("linear", "add"), ("rope", "rope", "attention"))
+"""Sequences of ops that have fewer phases together."""
+
+
 def body_phases(context: Context) -> list[Phase]:
     """Return the phases of all instructions but the head."""
-    ops = [slotted for instruction in context.program.instructions for slotted in instruction.ops]
-    return joined((slotted, _phases(context, slotted)) for slotted in ops if not isinstance(slotted.op, Head))
+    return joined(
+        (uses, phases)
+        for instruction in context.program.instructions
+        for uses, phases in _of_instruction(context, instruction)
+    )
 
 
 def head_phases(context: Context, logits: int, outputs: int) -> list[Phase]:
@@ -62,26 +72,60 @@ def head_phases(context: Context, logits: int, outputs: int) -> list[Phase]:
     return [head(context, slotted, logits, outputs) for slotted in ops if isinstance(slotted.op, Head)]
 
 
-def joined(ops: Iterable[tuple[SlottedOp, list[Phase]]]) -> list[Phase]:
-    """Return the phases of ops; an op of one phase joins the last phase if it depends on no op there."""
+class Uses(msgspec.Struct, frozen=True):
+    """The slots of some phases."""
+
+    reads: frozenset[int]
+    writes: frozenset[int]
+
+    @classmethod
+    def of(cls, *ops: SlottedOp) -> Uses:
+        """Return all slots of ops."""
+        return cls(
+            frozenset(slot for one in ops for slot in one.inputs),
+            frozenset(slot for one in ops for slot in one.outputs),
+        )
+
+
+def joined(items: Iterable[tuple[Uses, list[Phase]]]) -> list[Phase]:
+    """Return the phases of items; one of a single phase joins the last if it depends on nothing there."""
     found: list[Phase] = []
     read: set[int] = set()
     written: set[int] = set()
-    for slotted, phases in ops:
-        reads, writes = set(slotted.inputs), set(slotted.outputs)
-        depends = reads & written or writes & (read | written)
+    for uses, phases in items:
+        depends = uses.reads & written or uses.writes & (read | written)
         if found and len(phases) == 1 and not depends:
             found[-1] = found[-1] + phases[0]
-            read |= reads
-            written |= writes
+            read |= uses.reads
+            written |= uses.writes
             continue
         found += phases
-        # The last phase of an op with several may still read what its first one reads.
-        read, written = reads, writes
+        # The last phase of an item with several may still read what its first one reads.
+        read, written = set(uses.reads), set(uses.writes)
     return found
 
 
-def _phases(context: Context, slotted: SlottedOp) -> list[Phase]:
+def _of_instruction(context: Context, instruction: Instruction) -> Iterator[tuple[Uses, list[Phase]]]:
+    ops = instruction.ops
+    if instruction.pattern == ("rope", "rope", "attention"):
+        yield Uses.of(*ops), rotated_attention(context, instruction)
+    elif instruction.pattern == ("linear", "add") and add_is_fused(instruction):
+        yield Uses.of(*ops), [linear_and_add(context, *ops)]
+    else:
+        for slotted in ops:
+            if not isinstance(slotted.op, Head):
+                yield Uses.of(slotted), _of_op(context, slotted)
+
+
+def add_is_fused(instruction: Instruction) -> bool:
+    """Return whether an add alone reads the product before it, as what is scaled and added."""
+    product, add_op = instruction.ops
+    slot = product.outputs[0]
+    alone = len(product.outputs) == 1 and slot not in instruction.outputs
+    return alone and add_op.inputs[1] == slot and add_op.inputs[0] != slot
+
+
+def _of_op(context: Context, slotted: SlottedOp) -> list[Phase]:
     kind = slotted.op.kind
     if kind == Attention.kind:
         return attention(context, slotted)

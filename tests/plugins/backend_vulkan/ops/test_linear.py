@@ -87,6 +87,7 @@ def test_a_product_that_is_cut_by_work_has_the_same_bits(
 
 
 def test_tiles_are_larger_for_more_rows() -> None:
-    assert [(tile.cols, tile.threads) for tile in map(tile_of, (1, 2, 3, 8, 9, 256))] == [
+    assert [(tile.cols, tile.threads) for tile in (tile_of(rows, 4096) for rows in (1, 2, 3, 8, 9, 256))] == [
         (1, 64), (2, 64), (4, 64), (8, 64), (8, 256), (8, 256),
     ]  # fmt: skip
+    assert tile_of(256, 100).threads == 64

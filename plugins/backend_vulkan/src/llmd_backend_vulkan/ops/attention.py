@@ -10,13 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.ops import Attention
-from llmd.api.program import Program, SlottedOp
+from llmd.api.ops import Attention, Rope
+from llmd.api.program import Instruction, Program, SlottedOp
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.context import Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES
+from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.runtime import MOST_WORK, Dispatch, Shader
-from llmd_backend_vulkan.step_memory import table_name, table_width
+from llmd_backend_vulkan.step_memory import rope_name, table_name, table_width
 
 MOST_SPANS = 16
 """Most spans of a row."""
@@ -32,9 +33,31 @@ _MOST_HEADS = 4
 
 def attention(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     """Return the phases of an attention op: store, attend, and add the spans if they are computed apart."""
+    return [[_store(context, slotted, None)], *_attending(context, slotted)]
+
+
+def rotated_attention(context: Context, instruction: Instruction) -> list[list[Dispatch]]:
+    """Return the phases of the pattern ``("rope", "rope", "attention")``.
+
+    If one rope turns the queries and the other the keys, and nothing else reads the turned keys, these are
+    turned where they are stored.
+    """
+    *ropes, attending = instruction.ops
+    q, k, v = attending.inputs
+    of_q = [one for one in ropes if one.outputs[0] == q]
+    of_k = [one for one in ropes if one.outputs[0] == k]
+    is_plain = len(of_q) == len(of_k) == 1 and k not in instruction.outputs
+    if not is_plain or {one.outputs[0] for one in ropes} & {v, *(one.inputs[0] for one in ropes)}:
+        turned = [[rope(context, one)] for one in ropes]
+        return [*turned, *attention(context, attending)]
+    begin = [rope(context, of_q[0]), _store(context, attending, of_k[0])]
+    return [begin, *_attending(context, attending)]
+
+
+def _attending(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
     op = slotted.op
     assert isinstance(op, Attention)
-    phases = [[_store(context, op, slotted)], list(_attend(context, op, slotted))]
+    phases = [list(_attend(context, op, slotted))]
     return [*phases, [_merge(context, op, slotted)]] if context.spans else phases
 
 
@@ -57,17 +80,27 @@ def scratch_words(program: Program, rows: int) -> int:
     return min(rows, SPLIT_ROWS) * spans * max(widths, default=0) if spans > 1 else 0
 
 
-def _store(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
+def _store(context: Context, slotted: SlottedOp, turning: SlottedOp | None) -> Dispatch:
+    """Return the dispatch that stores keys and values; ``turning`` is the rope that turns the keys before."""
+    op = slotted.op
+    assert isinstance(op, Attention)
     assert slotted.kv_layer is not None
     pool = context.pools[op.group]
     region = pool.layers[slotted.kv_layer]
     _, k, v = slotted.inputs
+    rotated, pairs, rotations = 0, 0, 0
+    if turning is not None:
+        of_keys = turning.op
+        assert isinstance(of_keys, Rope)
+        assert turning.rope is not None
+        k, rotated = turning.inputs[0], 1 + int(of_keys.interleaved)
+        pairs, rotations = len(of_keys.table.inv_freq), context.place(rope_name(turning.rope))
     constants = (
         context.counts, context.slots[k], context.slots[v], context.stride(k), context.place("positions"),
         context.place("sequences"), context.place(table_name(op.group)), table_width(context.program, op.group),
-        region.at, pool.block_words, op.kv_heads, op.head_dim,
+        region.at, pool.block_words, op.kv_heads, op.head_dim, pairs, rotations,
     )  # fmt: skip
-    shader = Shader("store_kv", (KV_CODES[pool.kv_dtype],))
+    shader = Shader("store_kv", (KV_CODES[pool.kv_dtype], rotated))
     return Dispatch(shader, (context.work, region.buffer), constants, (2 * op.kv_heads, context.rows, 1))
 
 

@@ -7,13 +7,40 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api.ops import Head, Linear
+from llmd.api.ops import Add, Head
 from llmd.api.program import SlottedOp
 from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
 from llmd_backend_vulkan.matrices import DeviceMatrix, Piece
-from llmd_backend_vulkan.runtime import MOST_WORK, Buffer, Dispatch, Shader
+from llmd_backend_vulkan.runtime import MOST_WORK, Dispatch, Shader
 
 _MANY_CHUNKS = 64
+_HIGH = 512
+
+
+class Residual(msgspec.Struct, frozen=True):
+    """What a product is added to."""
+
+    place: int
+    """Where its rows are."""
+    stride: int
+    scale: float
+    """Of the product."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a product reads and writes: places in ``work``."""
+
+    x: int
+    x_stride: int
+    out: int
+    out_stride: int
+    count_at: int
+    """Where the number of rows is."""
+    index: int | None = None
+    """Where the numbers of the rows of x are; None: all rows."""
+    scale: float = 1.0
+    softcap: float = 0.0
+    residual: Residual | None = None
 
 
 class Tile(msgspec.Struct, frozen=True):
@@ -25,15 +52,17 @@ class Tile(msgspec.Struct, frozen=True):
     """Rows of x."""
     threads: int
 
-    def constants(self, lanes: int, *, gather: bool, has_bias: bool) -> tuple[int, ...]:
+    def constants(self, lanes: int, target: Target, *, has_bias: bool) -> tuple[int, ...]:
         """Return the constants of the shader after those of the matrix."""
-        return (self.rows, self.cols, int(gather), int(has_bias), lanes, self.threads)
+        gather, added = int(target.index is not None), int(target.residual is not None)
+        return (self.rows, self.cols, gather, int(has_bias), lanes, self.threads, added)
 
 
-def tile_of(rows: int) -> Tile:
-    """Return the tile for up to ``rows`` rows of x."""
+def tile_of(rows: int, height: int) -> Tile:
+    """Return the tile for up to ``rows`` rows of x and ``height`` weight rows."""
     cols = min(1 << (rows - 1).bit_length(), 8)
-    return Tile(4, cols, 256 if rows > cols else 64)
+    is_large = rows > cols and height >= _HIGH
+    return Tile(4, cols, 256 if is_large else 64)
 
 
 def lanes_of(matrix: DeviceMatrix) -> int:
@@ -43,15 +72,20 @@ def lanes_of(matrix: DeviceMatrix) -> int:
 
 def linear(context: Context, slotted: SlottedOp) -> list[Dispatch]:
     """Return the dispatches of a linear op: one or more for each piece of each matrix."""
-    assert isinstance(slotted.op, Linear)
-    x = slotted.inputs[0]
     found: list[Dispatch] = []
     for number, out in enumerate(slotted.outputs):
-        matrix = context.matrix(slotted.weights[2 * number])
-        bias = context.vector(slotted.weights[2 * number + 1])
-        places = (context.slots[x], context.stride(x), context.slots[out], context.stride(out))
-        found += _products(context, matrix, bias, places, context.counts, context.rows)
+        found += _products(context, slotted, number, _target(context, slotted, out), context.rows)
     return found
+
+
+def linear_and_add(context: Context, slotted: SlottedOp, added: SlottedOp) -> list[Dispatch]:
+    """Return the dispatches of a linear op with one output, and of the add that alone reads it as ``b``."""
+    op = added.op
+    assert isinstance(op, Add)
+    residual = Residual(context.slots[added.inputs[0]], context.stride(added.inputs[0]), op.scale)
+    target = _target(context, slotted, added.outputs[0])
+    target = msgspec.structs.replace(target, residual=residual)
+    return list(_products(context, slotted, 0, target, context.rows))
 
 
 def head(context: Context, slotted: SlottedOp, logits: int, outputs: int) -> list[Dispatch]:
@@ -59,40 +93,37 @@ def head(context: Context, slotted: SlottedOp, logits: int, outputs: int) -> lis
     op = slotted.op
     assert isinstance(op, Head)
     x = slotted.inputs[0]
-    matrix = context.matrix(slotted.weights[0])
-    bias = context.vector(slotted.weights[1])
-    places = (context.slots[x], context.stride(x), logits, stride_of(context.program.vocab_size))
-    index = context.place("output_rows")
-    count_at = context.counts + 2
-    return list(
-        _products(context, matrix, bias, places, count_at, outputs, index, op.scale, op.softcap or 0.0)
-    )
+    target = Target(
+        context.slots[x], context.stride(x), logits, stride_of(context.program.vocab_size), context.counts + 2,
+        context.place("output_rows"), op.scale, op.softcap or 0.0,
+    )  # fmt: skip
+    return list(_products(context, slotted, 0, target, outputs))
+
+
+def _target(context: Context, slotted: SlottedOp, out: int) -> Target:
+    x = slotted.inputs[0]
+    places = (context.slots[x], context.stride(x), context.slots[out], context.stride(out))
+    return Target(*places, context.counts)
 
 
 def _products(
-    context: Context,
-    matrix: DeviceMatrix,
-    bias: tuple[Buffer, int],
-    places: tuple[int, int, int, int],
-    count_at: int,
-    rows: int,
-    index: int | None = None,
-    scale: float = 1.0,
-    softcap: float = 0.0,
+    context: Context, slotted: SlottedOp, number: int, target: Target, rows: int
 ) -> Iterator[Dispatch]:
-    """Yield a product for each piece of a matrix. ``places``: x, its stride, out, its stride."""
-    x, x_stride, out, out_stride = places
-    biases, bias_at = bias
+    """Yield products with an op's matrix of a ``number``, for up to ``rows`` rows."""
+    matrix = context.matrix(slotted.weights[2 * number])
+    biases, bias_at = context.vector(slotted.weights[2 * number + 1])
     has_bias = bias_at != NONE
-    tile, lanes = tile_of(rows), lanes_of(matrix)
-    own = tile.constants(lanes, gather=index is not None, has_bias=has_bias)
-    shader = Shader("linear", (*matrix.form.constants, *own))
+    tile, lanes = tile_of(rows, matrix.height), lanes_of(matrix)
+    shader = Shader("linear", (*matrix.form.constants, *tile.constants(lanes, target, has_bias=has_bias)))
+    residual = target.residual or Residual(0, 0, 1.0)
     for piece in cut_by_work(matrix, rows):
+        first = piece.first
         constants = (
-            count_at, x, x_stride, out + piece.first, out_stride, matrix.width, piece.num_rows, piece.low_at,
-            piece.high_at, piece.scales_at, piece.row_scales, piece.coarse_at, piece.row_coarse,
-            piece.outliers_at, bias_at + piece.first if has_bias else bias_at, index or 0, float_word(scale),
-            float_word(softcap),
+            target.count_at, target.x, target.x_stride, target.out + first, target.out_stride, matrix.width,
+            piece.num_rows, piece.low_at, piece.high_at, piece.scales_at, piece.row_scales, piece.coarse_at,
+            piece.row_coarse, piece.outliers_at, bias_at + first if has_bias else bias_at, target.index or 0,
+            float_word(target.scale), float_word(target.softcap), residual.place + first, residual.stride,
+            float_word(residual.scale),
         )  # fmt: skip
         groups = (-(-piece.num_rows // (tile.threads // lanes * tile.rows)), -(-rows // tile.cols), 1)
         work = float(rows) * matrix.width * piece.num_rows

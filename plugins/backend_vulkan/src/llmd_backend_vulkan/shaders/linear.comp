@@ -1,4 +1,5 @@
-// out[row][column] = cap(scale * x[row] . weights[column] + bias[column]), for a piece of the columns.
+// out[row][column] = cap(scale * x[row] . weights[column] + bias[column]), for a piece of the columns; with RESIDUAL,
+// out = residual + that * residual_scale.
 //
 // LANES threads share ROWS weight rows and COLS rows of x: a thread multiplies every LANES-th chunk of a weight row, 16
 // elements at a time, and the sums of the threads are added as a tree. LANES depends on the matrix alone, so an element
@@ -6,6 +7,7 @@
 // output rows of a step). Groups: (columns / (THREADS / LANES * ROWS), rows / COLS).
 
 #version 450
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x_id = 16) in;
 layout(constant_id = 11) const uint ROWS = 2;
@@ -14,6 +16,7 @@ layout(constant_id = 13) const bool GATHER = false;
 layout(constant_id = 14) const bool HAS_BIAS = false;
 layout(constant_id = 15) const uint LANES = 16;
 layout(constant_id = 16) const uint THREADS = 64;
+layout(constant_id = 17) const bool RESIDUAL = false;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "matrix.glsl"
@@ -23,6 +26,8 @@ layout(push_constant) uniform Push {
     uint count_at, x, x_stride, out_at, out_stride, width, height, low_at, high_at, scales_at, row_scales, coarse_at;
     uint row_coarse, outliers_at, bias_at, index;
     float scale, softcap;
+    uint residual, residual_stride;
+    float residual_scale;
 };
 
 const uint STEP = CHUNK < 16u ? CHUNK : 16u; // elements that share a scale for certain
@@ -56,7 +61,7 @@ void main() {
         for (uint r = 0; r < ROWS; r++) {
             low[r] = weights[(low_at >> 2) + min(first + r, height - 1u) * chunks + chunk];
         }
-        for (uint step_at = 0; step_at < CHUNK; step_at += STEP) {
+        [[dont_unroll]] for (uint step_at = 0; step_at < CHUNK; step_at += STEP) {
             precise float products[ROWS][COLS], inputs[COLS];
             for (uint c = 0; c < COLS; c++) {
                 inputs[c] = 0.0;
@@ -64,7 +69,7 @@ void main() {
                     products[r][c] = 0.0;
                 }
             }
-            for (uint i = step_at / 4u; i < (step_at + STEP) / 4u; i++) {
+            [[dont_unroll]] for (uint i = step_at / 4u; i < (step_at + STEP) / 4u; i++) {
                 uint at = chunk * (CHUNK / 4u) + i;
                 vec4 xs[COLS];
                 for (uint c = 0; c < COLS; c++) {
@@ -147,6 +152,11 @@ void main() {
             }
             if (softcap != 0.0) {
                 result = softcap * tanh_of(result / softcap);
+            }
+            if (RESIDUAL) {
+                uint from_at = residual + row * residual_stride + column;
+                precise float added = result * residual_scale;
+                result = work[from_at >> 2][from_at & 3u] + added;
             }
             uint at = out_at + row * out_stride + column;
             work[at >> 2][at & 3u] = result;

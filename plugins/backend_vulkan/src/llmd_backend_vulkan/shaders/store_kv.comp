@@ -1,4 +1,5 @@
 // Round the keys and values of the rows of a step, and store them in the blocks of their positions (kv_layout.glsl).
+// ROTATED: keys are turned before, as rope.comp does: 1 pairs elements i and i + pairs, 2 pairs 2 i and 2 i + 1.
 //
 // int8: s = half(max |x| / 127) of 32 elements, codes rint(x * (1 / s)) within -127 .. 127; 0 if s is 0.
 // Groups: (2 kv_heads, rows): keys first. Threads: a word, or two groups of 32 elements in int8.
@@ -6,15 +7,34 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+layout(constant_id = 1) const uint ROTATED = 0;
 #include "halves.glsl"
 #include "kv_layout.glsl"
 #include "work.glsl"
 layout(binding = 1) writeonly buffer Pool { uint pool[]; };
 layout(push_constant) uniform Push {
     uint counts, k, v, stride, positions, sequences, table, table_width, pool_at, block_words, kv_heads, head_dim;
+    uint pairs, rotations;
 };
 
-float element(uint from, uint index) { return index < head_dim ? number(from + index) : 0.0; }
+float turned(uint from, uint index) {
+    uint pair = ROTATED == 2u ? index / 2u : index % pairs;
+    bool is_second = ROTATED == 2u ? (index & 1u) == 1u : index >= pairs;
+    uint distance = ROTATED == 2u ? 1u : pairs;
+    uint angle = rotations + (gl_WorkGroupID.y * pairs + pair) * 2u;
+    precise float along = number(from + index) * number(angle);
+    precise float across = number(is_second ? from + index - distance : from + index + distance) * number(angle + 1u);
+    precise float result = is_second ? along + across : along - across;
+    return result;
+}
+
+float element(uint from, uint index) {
+    if (index >= head_dim) {
+        return 0.0;
+    }
+    return ROTATED != 0u && gl_WorkGroupID.x < kv_heads && index < 2u * pairs ? turned(from, index)
+                                                                             : number(from + index);
+}
 
 // Writes the codes of 32 elements; returns their scale as float16.
 uint put_group(uint from, uint to, uint group) {
@@ -55,7 +75,7 @@ void main() {
     }
     for (uint word = thread; word < code_words(head_dim); word += 64u) {
         if (KV == 0u) {
-            pool[to + word] = work[from + word];
+            pool[to + word] = floatBitsToUint(element(from, word));
         } else {
             float first = element(from, 2u * word), second = element(from, 2u * word + 1u);
             pool[to + word] = KV == 1u ? to_half(first) | (to_half(second) << 16)
