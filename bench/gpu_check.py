@@ -12,6 +12,7 @@ but all of this runs on a machine without a card.
 from __future__ import annotations
 
 import argparse
+import importlib
 import multiprocessing
 import os
 import statistics
@@ -36,6 +37,7 @@ from llmd.testing.workload import Workload
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS: tuple[Format, ...] = ("q8_g128", "q4_g128_sym")
+KINDS = ("cuda", "vulkan")
 SHIM = "shim"
 """The device whose kernels run on the host."""
 SHIM_MEMORY_BYTES = 64 << 20
@@ -79,16 +81,18 @@ def result_of(device: str, date: str) -> Path | None:
 
 
 def backend_of(device: str) -> Backend:
-    """Return our backend with a device of this name, such as ``cuda:0``.
+    """Return our backend with a device of this name, such as ``cuda:0`` or ``vulkan:0``.
 
     Raises:
         SystemExit: there is none.
     """
-    if device.partition(":")[0] != "cuda":
+    kind = device.partition(":")[0]
+    if kind not in KINDS:
         sys.exit(f"gpu-check: no backend of ours has a device {device!r}; name one such as cuda:0, or {SHIM}")
-    from llmd_backend_cuda.plugin import llmd_backends
-
-    return next(iter(llmd_backends()))
+    plugin = importlib.import_module(f"llmd_backend_{kind}.plugin")
+    (backend,) = plugin.llmd_backends()
+    assert isinstance(backend, Backend)
+    return backend
 
 
 def open_device(name: str) -> Device:

@@ -101,9 +101,10 @@ def test_the_whole_command_runs_on_the_host(tmp_path: Path) -> None:
     assert made.strip() in done.stdout
 
 
-def test_a_device_that_cannot_be_used_is_said_in_one_line() -> None:
-    command = [sys.executable, "-m", "bench.gpu_check", "--device", "cuda:99"]
+@pytest.mark.parametrize("name", ["cuda:99", "vulkan:99"])
+def test_a_device_that_cannot_be_used_is_said_in_one_line(name: str) -> None:
+    command = [sys.executable, "-m", "bench.gpu_check", "--device", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("gpu-check: cuda:99 cannot be used")
+    assert done.stderr.startswith(f"gpu-check: {name} cannot be used")
     assert "Traceback" not in done.stderr
