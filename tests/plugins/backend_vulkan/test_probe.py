@@ -76,7 +76,7 @@ def test_devices_are_found_by_name() -> None:
     [
         ({}, ""),
         ({"version": (1, 0)}, "Vulkan 1.0"),
-        ({"most_invocations": 32}, "work groups"),
+        ({"most_invocations": 128}, "work groups"),
         ({"most_constant_bytes": 64}, "push constants"),
     ],
 )

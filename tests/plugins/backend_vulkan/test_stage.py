@@ -165,6 +165,25 @@ def test_more_steps_than_tickets_are_refused(stage: VulkanStage) -> None:
         stage.release(tickets[0])
 
 
+def test_no_step_waits_for_a_compiler(physical: PhysicalDevice) -> None:
+    fresh = VulkanDevice(physical, DeviceOptions())
+    weights = fresh.load(small_model(), RandomSource(), lambda _done, _total: None)
+    stage = weights.stage(BLOCKS, LIMITS)
+    prepared = {key[0] for key in fresh.runtime._algorithms}
+    for rows in (1, 2, 3, 7, 16, 40, 70):
+        logits(stage, step_of([1] * rows, 0, list(range(5))))
+    logits(stage, step_of([1] * 3, 200, [*range(9), *range(6)]))
+    first = stage.submit(step_of([3], 0, [0]), None, last_row(1))
+    second = stage.submit(step_of([-1], 1, [0], feed=first), None, last_row(1))
+    stage.wait(second, 60.0)
+    stage.release(first)
+    stage.release(second)
+    assert {key[0] for key in fresh.runtime._algorithms} == prepared
+    stage.close()
+    weights.close()
+    fresh.close()
+
+
 def test_wrong_calls_are_refused(stage: VulkanStage) -> None:
     ticket = stage.submit(step_of([1], 0, [0]), None, last_row(1))
     with pytest.raises(ValueError, match="ends with the head"):

@@ -14,7 +14,7 @@ from llmd_backend_vulkan.vulkan import Loader, PhysicalDevice
 OLDEST_VERSION = (1, 1)
 """The version of Vulkan that shaders are compiled for."""
 
-_INVOCATIONS, _SHARED_BYTES, _CONSTANT_BYTES = 128, 16384, 128
+_INVOCATIONS, _SHARED_BYTES, _CONSTANT_BYTES = 256, 16384, 128
 """What shaders need: threads of a work group, its shared memory, push constants."""
 
 

@@ -16,7 +16,8 @@ from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.matrices import DeviceMatrix
 from llmd_backend_vulkan.memory import Arena, Region, copy
-from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, spans_of
+from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, scratch_words, spans_of
+from llmd_backend_vulkan.ops.linear import distinct_tiles
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.programs import Phase, body_phases, head_phases
 from llmd_backend_vulkan.runtime import Dispatch, Recording
@@ -57,10 +58,12 @@ class VulkanStage:
         ]
         self._bodies: dict[tuple[int, int, int, int | None], Recording] = {}
         self._heads: dict[tuple[int, int], Recording] = {}
+        self._splits_spans = scratch_words(program, 1) > 0
         self._free = list(range(limits.tickets))
         self._flights: dict[Ticket, Flight] = {}
         self._next = 0
         self._is_closed = False
+        self._prepare()
 
     def submit(self, step: Step, hidden: HiddenRef | None, selection: Selection | None) -> Ticket:
         self._check_open()
@@ -157,6 +160,19 @@ class VulkanStage:
         self._free.clear()
         del self._bodies, self._heads, self._tickets, self._memory, self._matrices, self._vectors
 
+    def _prepare(self) -> None:
+        """Record steps of each size that has shaders of its own: drivers compile now, not in a later step."""
+        for rows in distinct_tiles(self._limits.max_rows):
+            split = rows <= SPLIT_ROWS and self._splits_spans
+            for spans in (0, MOST_SPANS) if split else (0,):
+                self._body(0, rows, spans, None)
+        if self._program.has_head:
+            for outputs in distinct_tiles(self._limits.max_outputs):
+                self._head(0, outputs)
+            self._outputs(0).prepare()
+            if self._program.hidden_in is None:
+                self._body(0, 1, 0, 0)
+
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: int | None) -> None:
         memory, selection = self._tickets[flight.place], flight.selection
         rows = None if hidden is None else hidden.host()
@@ -200,9 +216,9 @@ class VulkanStage:
 
     def _spans(self, step: Step) -> int:
         """Return the bucket of the spans of a step; 0 if they are not computed apart."""
-        windows = {group.window for group in self._program.groups if group.layers and group.kind == "paged"}
-        if not windows or step.num_rows > SPLIT_ROWS:
+        if not self._splits_spans or step.num_rows > SPLIT_ROWS:
             return 0
+        windows = {group.window for group in self._program.groups if group.layers and group.kind == "paged"}
         most = max(int(spans_of(step.positions, window).max()) for window in windows)
         return 0 if most == 1 else bucket_of(most, MOST_SPANS)
 

@@ -12,11 +12,12 @@ from llmd.testing.conformance import cases_for
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import all_at_once
+from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.device import VulkanDevice, describe
 from llmd_backend_vulkan.matrices import load_matrix
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.ops import linear as products
-from llmd_backend_vulkan.ops.linear import cut_by_work, tile_of
+from llmd_backend_vulkan.ops.linear import cut_by_work, distinct_tiles, tile_of
 from llmd_backend_vulkan.runtime import MOST_WORK
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights
@@ -84,6 +85,13 @@ def test_a_product_that_is_cut_by_work_has_the_same_bits(
         with LoadedWorkload(VulkanDevice(physical, DeviceOptions()), case) as loaded:
             rows.append(loaded.run(all_at_once(case)).rows)
     assert all(np.array_equal(rows[0][place], rows[1][place]) for place in rows[0])
+
+
+def test_few_numbers_of_rows_have_all_tiles() -> None:
+    assert distinct_tiles(5) == (1, 2, 4, 5)
+    most = distinct_tiles(256)
+    tiles = {tile_of(bucket_of(rows, 256), 4096) for rows in range(1, 257)}
+    assert {tile_of(rows, 4096) for rows in most} == tiles
 
 
 def test_tiles_are_larger_for_more_rows() -> None:

@@ -65,6 +65,11 @@ def tile_of(rows: int, height: int) -> Tile:
     return Tile(4, cols, 256 if is_large else 64)
 
 
+def distinct_tiles(most: int) -> tuple[int, ...]:
+    """Return numbers of rows, up to ``most``, that have all tiles."""
+    return tuple(sorted({rows for rows in (1, 2, 4, 8) if rows <= most} | {most}))
+
+
 def lanes_of(matrix: DeviceMatrix) -> int:
     """Return how many threads share a row of a matrix: the order of its sums depends on that."""
     return 32 if -(-matrix.width // matrix.form.chunk) >= _MANY_CHUNKS else 16

@@ -62,6 +62,10 @@ class Outputs:
         """Whether all edits and masks are known."""
         return not (self._needs_edits or self._needs_masks)
 
+    def prepare(self) -> None:
+        """Prepare the shaders."""
+        self._recordings[1] = self._arena.runtime.record(self._phases(1))
+
     def begin(self, selection: Selection) -> None:
         """Take the selection of a step. Nothing of the ticket's earlier step may run any more."""
         self._selection = selection
