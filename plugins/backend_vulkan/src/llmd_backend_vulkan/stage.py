@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
+from llmd.api.spans import Span
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.context import Context, stride_of
@@ -129,6 +130,9 @@ class VulkanStage:
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         flight, selection = self._selected(ticket)
         return self._outputs(flight.place).raw_rows(_checked(selection, outputs))
+
+    def spans(self, ticket: Ticket) -> Sequence[Span]:
+        raise NotImplementedError("the feature is not claimed")
 
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)
