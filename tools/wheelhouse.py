@@ -13,8 +13,8 @@ from pathlib import Path
 SET_UP = ("daemon", "plugins/backend_cpu", "plugins/transport", "tui")
 """Folders of the distributions that ``make setup`` installs."""
 
-DISTRIBUTIONS = (*SET_UP, "plugins/backend_cuda")
-"""Those that have a wheel here and in a release. The CUDA backend is for machines with a card."""
+DISTRIBUTIONS = (*SET_UP, "plugins/backend_cuda", "plugins/backend_vulkan")
+"""Those that have a wheel here and in a release. The last two are for machines with a GPU."""
 
 
 @dataclass(frozen=True)

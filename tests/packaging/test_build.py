@@ -30,6 +30,7 @@ def sources(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         # Set-up has just compiled the same sources, though not in isolation.
         pytest.param("plugins/backend_cpu", "llmd_backend_cpu", marks=[pytest.mark.exhaustive, COMPILES]),
         ("plugins/backend_cuda", "llmd_backend_cuda"),
+        ("plugins/backend_vulkan", "llmd_backend_vulkan"),
         ("plugins/transport", "llmd_transport"),
     ],
     indirect=["sources"],

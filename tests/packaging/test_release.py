@@ -90,7 +90,10 @@ def test_its_wheels_replace_those_of_the_workspace_without_an_index(
     folders = {"UV_CACHE_DIR": "cache", "UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "programs"}
     variables = {name: str(tmp_path / folder) for name, folder in folders.items()}
     links = [f"--find-links={folder}" for folder in (release, others)]
-    plugins = [f"--with=llmd-{name}" for name in ("backend-cpu", "backend-cuda", "transport", "tui")]
+    plugins = [
+        f"--with=llmd-{name}"
+        for name in ("backend-cpu", "backend-cuda", "backend-vulkan", "transport", "tui")
+    ]
     subprocess.run(
         [str(UV), "tool", "install", "-q", "--no-index", *links, *plugins, "--python", sys.executable, "llmd-daemon"],
         check=True, env={**environment.variables(), **variables},

@@ -14,6 +14,7 @@ import pytest
 pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
+PURE = ("llmd_daemon", "llmd_backend_cuda", "llmd_backend_vulkan", "llmd_transport", "llmd_tui")
 
 NUMPY_C_API = b"_ARRAY_API"
 """The capsule through which every extension reaches NumPy's C API."""
@@ -38,7 +39,7 @@ def extension_in(wheel: Path) -> tuple[str, bytes]:
         return name, archive.read(name)
 
 
-@pytest.mark.parametrize("package", ["llmd_daemon", "llmd_backend_cuda", "llmd_transport", "llmd_tui"])
+@pytest.mark.parametrize("package", PURE)
 def test_pure_wheels_serve_every_python(wheelhouse: Path, package: str) -> None:
     assert wheel_of(wheelhouse, package).stem.endswith("-py3-none-any")
 
@@ -68,7 +69,7 @@ def test_extensions_that_use_the_c_api_of_numpy_would_be_noticed() -> None:
     ("distribution", "package"),
     [
         ("llmd_daemon", "llmd"),
-        *((name, name) for name in ("llmd_backend_cpu", "llmd_backend_cuda", "llmd_transport", "llmd_tui")),
+        *((name, name) for name in ("llmd_backend_cpu", *PURE[1:])),
     ],
 )
 def test_wheels_carry_types_and_licence(wheelhouse: Path, distribution: str, package: str) -> None:
@@ -87,13 +88,21 @@ def test_the_cuda_backend_carries_its_kernels(wheelhouse: Path) -> None:
     assert expected <= names_in(wheel_of(wheelhouse, "llmd_backend_cuda"))
 
 
+def test_the_vulkan_backend_carries_its_shaders_and_the_additions_to_kompute(wheelhouse: Path) -> None:
+    package = ROOT / "plugins/backend_vulkan/src/llmd_backend_vulkan"
+    expected = {f"llmd_backend_vulkan/shaders/{path.name}" for path in (package / "shaders").glob("*.spv")}
+    assert "llmd_backend_vulkan/shaders/linear.spv" in expected
+    names = names_in(wheel_of(wheelhouse, "llmd_backend_vulkan"))
+    assert expected | {"llmd_backend_vulkan/kompute/additions.hpp"} <= names
+
+
 def test_extension_carries_its_stubs(wheelhouse: Path) -> None:
     assert "llmd_backend_cpu/_ext.pyi" in names_in(wheel_of(wheelhouse, "llmd_backend_cpu"))
 
 
 @pytest.mark.parametrize(
     "distribution",
-    ["llmd_daemon", "llmd_backend_cpu", "llmd_backend_cuda", "llmd_transport", "llmd_tui"],
+    [*PURE, "llmd_backend_cpu"],
 )
 def test_wheels_carry_neither_tests_nor_native_sources(wheelhouse: Path, distribution: str) -> None:
     tops = {name.partition("/")[0] for name in names_in(wheel_of(wheelhouse, distribution))}

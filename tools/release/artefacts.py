@@ -14,7 +14,7 @@ from tools.release.build import NATIVE_DISTRIBUTION
 from tools.release.rules import ReleaseError
 from tools.release.targets import Target
 
-PURE = ("llmd_daemon", "llmd_backend_cuda", "llmd_transport", "llmd_tui")
+PURE = ("llmd_daemon", "llmd_backend_cuda", "llmd_backend_vulkan", "llmd_transport", "llmd_tui")
 THIRD_PARTY = ("licences/nanobind.txt", "licences/robin-map.txt")
 """The licences of what the extension contains."""
 SUMS = "SHA256SUMS"

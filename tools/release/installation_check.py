@@ -12,7 +12,14 @@ import platform
 import sys
 from importlib.metadata import entry_points, version
 
-OURS = ("llmd-daemon", "llmd-backend-cpu", "llmd-backend-cuda", "llmd-transport", "llmd-tui")
+OURS = (
+    "llmd-daemon",
+    "llmd-backend-cpu",
+    "llmd-backend-cuda",
+    "llmd-backend-vulkan",
+    "llmd-transport",
+    "llmd-tui",
+)
 
 
 def main(expected: str) -> None:

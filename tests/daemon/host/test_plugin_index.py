@@ -57,7 +57,9 @@ def url(listed: Path) -> Iterator[str]:
 
 def test_the_list_of_llmd_names_real_kinds_and_days() -> None:
     entries = read_index().plugins
-    assert {"llmd-backend-cpu", "llmd-backend-cuda", "llmd-transport"} <= {entry.name for entry in entries}
+    assert {"llmd-backend-cpu", "llmd-backend-cuda", "llmd-backend-vulkan", "llmd-transport"} <= {
+        entry.name for entry in entries
+    }
     for entry in entries:
         assert set(entry.provides) <= {kind.name for kind in KINDS}
         assert entry.provides

@@ -45,7 +45,7 @@ def test_without_kompute_the_reason_says_how_to_build_it(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "kp", None)
     (info,) = probe()
     assert info.score == 0
-    assert "python -m llmd_backend_vulkan.build_kompute" in info.reason
+    assert f"{sys.executable} -m llmd_backend_vulkan.build_kompute" in info.reason
 
 
 def test_without_a_device_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,14 @@ from llmd_tui.widgets.key_footer import KeyFooter
 
 ROUTES = {"devices": "/llmd/devices", "plan": "/llmd/plan", "plugins": "/llmd/plugins"}
 ERRORS_SHOWN = 10
-DISTRIBUTIONS = ("llmd-daemon", "llmd-backend-cpu", "llmd-backend-cuda", "llmd-transport", "llmd-tui")
+DISTRIBUTIONS = (
+    "llmd-daemon",
+    "llmd-backend-cpu",
+    "llmd-backend-cuda",
+    "llmd-backend-vulkan",
+    "llmd-transport",
+    "llmd-tui",
+)
 
 
 async def diagnosis(daemon: Daemon, state: DaemonState) -> str:

@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> None:
         try:
             wheel = build(folder)
             if wanted is None:
-                _run(sys.executable, "-m", "pip", "install", "--force-reinstall", "--no-deps", str(wheel))
+                install(folder, wheel)
         except subprocess.CalledProcessError as error:
             raise SystemExit(explain(error)) from None
         if wanted is not None:
@@ -88,8 +88,8 @@ def build(folder: Path) -> Path:
         CalledProcessError: a tool failed.
     """
     _run(sys.executable, "-m", "venv", str(folder / "tools"))
-    programs = folder / "tools" / ("Scripts" if os.name == "nt" else "bin")
-    python = str(programs / "python")
+    python = _python(folder)
+    programs = Path(python).parent
     _run(python, "-m", "pip", "install", "--quiet", *TOOLS)
     environment = {**os.environ, **OPTIONS, "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
     asked = subprocess.run(
@@ -120,6 +120,16 @@ def build(folder: Path) -> Path:
     return wheel
 
 
+def install(folder: Path, wheel: Path) -> None:
+    """Install a wheel that was built in a folder, also into an environment without pip.
+
+    Raises:
+        CalledProcessError: pip failed.
+    """
+    pip = (_python(folder), "-m", "pip", "--python", sys.executable)
+    _run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel))
+
+
 def change(source: Path) -> None:
     """Add our additions to the unpacked source of ``kp``.
 
@@ -144,6 +154,11 @@ def explain(error: subprocess.CalledProcessError) -> str:
         "The build needs these packages of the system (their names on Debian):\n"
         f"  sudo apt-get install {' '.join(SYSTEM_PACKAGES)}"
     )
+
+
+def _python(folder: Path) -> str:
+    """Return the Python of the tools in a folder."""
+    return str(folder / "tools" / ("Scripts" if os.name == "nt" else "bin") / "python")
 
 
 def _run(*command: str, env: Mapping[str, str] | None = None) -> None:

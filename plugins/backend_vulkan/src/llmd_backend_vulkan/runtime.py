@@ -10,6 +10,8 @@ Kompute enables no optional feature of a device. So shaders see 32-bit words: me
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -315,6 +317,6 @@ def kompute() -> Any:
     except ImportError as error:
         raise DeviceError(
             f"Kompute cannot be imported: {error}",
-            hint="build it with `python -m llmd_backend_vulkan.build_kompute`, in the environment of llmd",
+            hint=f"build it with `{shlex.quote(sys.executable)} -m llmd_backend_vulkan.build_kompute`",
         ) from error
     return kp
