@@ -14,7 +14,6 @@ CASES = (
     "program/full-f32-kv-int8",
     "program/hybrid",
     "program/encoder-score",
-    "program/q4_0-activations-f32",
 )
 
 
