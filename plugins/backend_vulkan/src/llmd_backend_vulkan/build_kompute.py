@@ -17,7 +17,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,8 +110,7 @@ def build(folder: Path) -> Path:
         env=environment,
     )
     (archive,) = folder.glob("kp-*.tar.gz")
-    with tarfile.open(archive) as content:
-        content.extractall(folder, filter="data")
+    shutil.unpack_archive(archive, folder)
     unpacked = folder / f"kp-{VERSION}"
     change(unpacked)
     _run(*pip, "wheel", *source, "--wheel-dir", str(folder), str(unpacked), env=environment)
