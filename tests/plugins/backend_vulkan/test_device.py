@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from llmd.api import DeviceOptions
-from llmd_backend_vulkan.device import VulkanDevice, describe, unused_bytes
+from llmd_backend_vulkan.device import VulkanDevice, describe, unused_bytes, unused_now
 from llmd_backend_vulkan.vulkan import INTEGRATED, PhysicalDevice
 from tests.plugins.backend_vulkan.test_step_memory import program
-from tests.plugins.backend_vulkan.test_vulkan import CARD, GIB
+from tests.plugins.backend_vulkan.test_vulkan import CARD
 
 CPU_SCORE = 50
 """Of the CPU backend."""
@@ -41,9 +41,15 @@ def test_a_device_checks_programs_and_measures(device: VulkanDevice) -> None:
 
 
 def test_free_memory_is_what_nobody_has_taken(physical: PhysicalDevice) -> None:
-    taken = physical.memory_bytes - 4096
-    assert unused_bytes(physical, taken) == 4096
-    assert unused_bytes(physical, taken) < GIB
+    assert 0 < unused_bytes(physical, 0) <= physical.memory_bytes
+    silent, telling = (
+        msgspec.structs.replace(
+            physical, heaps=tuple(msgspec.structs.replace(one, free_bytes=free) for one in physical.heaps)
+        )
+        for free in (None, 8192)
+    )
+    assert unused_now(silent, physical.memory_bytes - 4096) == 4096
+    assert unused_now(telling, physical.memory_bytes - 4096) == telling.free_bytes
 
 
 def test_a_closed_device_is_not_used(physical: PhysicalDevice) -> None:

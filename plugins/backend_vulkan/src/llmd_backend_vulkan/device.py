@@ -105,14 +105,18 @@ class VulkanDevice:
 
 
 def unused_bytes(device: PhysicalDevice, taken: int) -> int:
-    """Return the bytes of a device's memory that nobody has taken; this process has ``taken`` some.
+    """Return the bytes of a device's memory that nobody has taken; this process has ``taken`` some."""
+    loader = Loader()
+    try:
+        return unused_now(loader.devices()[device.index], taken)
+    finally:
+        loader.close()
+
+
+def unused_now(now: PhysicalDevice, taken: int) -> int:
+    """Return the same for a device whose driver was just asked.
 
     If the driver does not say, it is what the memory has and this process has not taken.
     """
-    loader = Loader()
-    try:
-        now = loader.devices()[device.index]
-    finally:
-        loader.close()
     free = now.memory_bytes - taken if now.free_bytes is None else now.free_bytes
-    return min(free, available_bytes()) if device.memory_id == HOST_MEMORY else free
+    return min(free, available_bytes()) if now.memory_id == HOST_MEMORY else free
