@@ -24,6 +24,8 @@ def test_a_request_takes_its_prompt_and_its_tokens(tmp_path: Path) -> None:
     with closing(loaded(write_model(tmp_path / "m"))) as model:
         found = time_requests(model, Request(40, 9), rounds=2)
         report = model.core.report()
+        time_requests(model, Request(40, 9), rounds=2)
+        assert model.core.report().cached_tokens == 0, "also if the same prompts run again"
     assert 0 < found.prompt_s < found.request_s
     assert found.tokens_per_s == pytest.approx(8 / (found.request_s - found.prompt_s))
     assert found.slowest >= 1

@@ -59,4 +59,6 @@ def _submit(
     if isinstance(runner, EmbeddingCore):
         runner.submit(EmbedText(number, prompt))
     else:
-        runner.submit(Submit(number, prompt, GREEDY, StopParams(answer_len)))
+        # A salt of its own, so that no earlier prompt is found in the prefix cache.
+        salt = f"{time.perf_counter_ns()}"
+        runner.submit(Submit(number, prompt, GREEDY, StopParams(answer_len), cache_salt=salt))

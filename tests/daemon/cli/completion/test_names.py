@@ -113,8 +113,8 @@ def test_each_command_for_plugins_completes_those_that_it_takes(llmd: Llmd, site
     assert "openai" in completed(device_and_plugin_names, "open")
     assert installable_names(CONTEXT, NO_PARAMETER, "llmd-b") == [
         "llmd-backend-cpu",
-        "llmd-backend-vulkan",
         "llmd-backend-cuda[cuda12]",
+        "llmd-backend-vulkan",
     ]
     (item,) = installable_names(CONTEXT, NO_PARAMETER, "./llmd-b")
     assert isinstance(item, CompletionItem)
