@@ -14,19 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from tools.release.installation_check import OURS
+
 ROOT = Path(__file__).parents[1]
 PIP = ROOT / ".tools" / "bin" / "pip"
 UV = ROOT / ".tools" / "bin" / "uv"
 UV_CACHE = Path(os.environ.get("UV_CACHE_DIR") or Path.home() / ".cache" / "uv")
 """Outside of the environments, so that a wheel is unpacked once."""
-OURS = (
-    "llmd-daemon",
-    "llmd-backend-cpu",
-    "llmd-backend-cuda",
-    "llmd-backend-vulkan",
-    "llmd-transport",
-    "llmd-tui",
-)
 
 
 @dataclass(frozen=True)

@@ -8,24 +8,13 @@ from bench import placement
 from bench.placement import Round, page, rounds
 from bench.quiet import QuietRounds
 from bench.shapes import SHAPES
-from llmd.api.device import DeviceProfile
 from tests.bench.watches import Watch
+from tests.daemon.engine.placement.tiny_candidates import QUICK
 from tests.serving.model import write_model
-
-RATES = DeviceProfile(
-    read_bytes_per_s=2e10,
-    decode_bytes_per_s={"f16": 1e10, "q8": 1e10},
-    prefill_flops_per_s={"f16": {16: 1e11}, "q8": {16: 1e11}},
-    kv_bytes_per_s=1e10,
-    attention_flops_per_s=1e11,
-    step_s=1e-4,
-    part_s=1e-5,
-    copy_bytes_per_s=1e9,
-)
 
 
 def test_predicted_and_measured_times_are_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "full_profile", lambda _device, _budget_s: RATES)
+    monkeypatch.setattr(placement, "full_profile", lambda _device, _budget_s: QUICK)
     directory = write_model(tmp_path / "m", context_len=1024)
     (found,) = rounds(directory, "q8", QuietRounds(Watch), 1)
     assert found.prompt > 0

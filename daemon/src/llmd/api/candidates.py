@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from llmd.api.checks import check_late_edits
 from llmd.api.draws import GREEDY, HOST, SAMPLED, Draws, best_first, draw_whole_rows
+from llmd.api.output_checks import check_masks
 from llmd.api.philox import uniforms
 from llmd.api.random import Purpose
 from llmd.api.step import Float32, Int32, LateEdits, Selection, StepResult
@@ -70,10 +71,7 @@ class OutputRows:
             ValueError: wrong shape or dtype, or late rows still wait for `apply_edits`.
         """
         rows, vocab = self._masked, self.raw.shape[1]
-        if masks.shape != (rows.size, -(-vocab // 32)) or masks.dtype != np.uint32:
-            raise ValueError(
-                f"masks are {masks.dtype} {masks.shape}, expected uint32 {(rows.size, -(-vocab // 32))}"
-            )
+        check_masks(vocab, self._selection, masks)
         if self._needs_edits:
             raise ValueError("late rows need apply_edits before apply_masks")
         bits = np.unpackbits(np.ascontiguousarray(masks).view(np.uint8), axis=1, bitorder="little")

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from llmd.api.device import HOST_MEMORY, DeviceInfo
+from llmd.api.features import STREAMS
 from llmd.api.program import Program
+
+
+def may_stream(info: DeviceInfo) -> bool:
+    """Whether a device has a memory of its own, to which it can copy weights in each step."""
+    return info.memory_id != HOST_MEMORY and STREAMS in info.features
 
 
 def streamed_weights(program: Program) -> dict[int, tuple[int, ...]]:

@@ -15,7 +15,6 @@ from llmd.api.machine import available_bytes
 
 if TYPE_CHECKING:
     from llmd.config import Settings
-    from llmd.engine.placement.candidates import Room
     from llmd.engine.placement.memory_need import MemoryNeed
 
 
@@ -57,13 +56,13 @@ def memory_fits(directory: Path, name: str, settings: Settings) -> list[MemoryFi
         LlmdError: it cannot be loaded on the devices of the settings.
     """
     from llmd.cli.composition import build_benchmarks, build_cache, build_host
-    from llmd.engine.placement.candidates import MachineDevices
+    from llmd.engine.placement.candidates import MachineDevices, free_room
     from llmd.engine.placement.estimate import estimate
     from llmd.server.models.load_message import load_message_of
 
     cache, config = build_cache(), settings.of_model(name)
     host, limit = build_host(cache), config.server.models.max_memory
-    devices = MachineDevices(host, build_benchmarks(cache), room_within(limit))
+    devices = MachineDevices(host, build_benchmarks(cache), free_room(limit))
     needs = estimate(load_message_of(name, directory, settings), host.architectures(), devices).needs
     return [_fit(memory_id, need, config.engine.slots, limit) for memory_id, need in needs.items()]
 
@@ -81,21 +80,6 @@ def _fit(memory_id: str, need: MemoryNeed, slots: int, limit: int | None) -> Mem
         slots,
         min(limits),
     )
-
-
-def room_within(max_memory: int | None) -> Room:
-    """Return how many bytes of each memory a model may take if it is the only one.
-
-    ``max_memory`` is the setting, of main memory.
-    """
-
-    def room(memory_id: str, memory_bytes: int) -> int:
-        if memory_id != HOST_MEMORY:
-            return memory_bytes
-        available = available_bytes()
-        return min(available, max_memory or available)
-
-    return room
 
 
 def fit_lines(directory: Path, name: str, settings: Settings) -> list[list[str]]:

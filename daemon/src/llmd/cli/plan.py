@@ -16,7 +16,6 @@ from llmd.cli.completion.names import model_names
 from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store, cache_folder
 from llmd.cli.devices import profile_of
 from llmd.cli.examples import examples
-from llmd.cli.memory_fit import room_within
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
 from llmd.cli.settings import CONFIG, JSON
@@ -63,7 +62,7 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
     """
     from llmd.engine.placement.alternatives import compare
     from llmd.engine.placement.automatic import with_own_names
-    from llmd.engine.placement.candidates import MachineDevices
+    from llmd.engine.placement.candidates import MachineDevices, free_room
     from llmd.engine.placement.default_quant import with_default_quant
     from llmd.models.open_model import open_model
     from llmd.server.models.load_message import load_message_of
@@ -72,7 +71,7 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
     cache = build_cache()
     host, benchmarks = build_host(cache), build_benchmarks(cache)
     opened = open_model(directory, host.architectures(), load.context_len)
-    devices = MachineDevices(host, benchmarks, room_within(settings.of_model(name).server.models.max_memory))
+    devices = MachineDevices(host, benchmarks, free_room(settings.of_model(name).server.models.max_memory))
     try:
         load, opened = with_default_quant(with_own_names(load, devices), opened)
         return compare(load, opened, candidates(devices, benchmarks))

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from llmd.api.device import HOST_MEMORY, Device, DeviceOptions
-from llmd.api.machine import available_bytes
+from llmd.api.device import Device, DeviceOptions
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
-from llmd.engine.placement.candidates import MachineDevices
+from llmd.engine.placement.candidates import MachineDevices, free_room
 from llmd.engine.steps.step_trace import Tracer
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
@@ -37,7 +36,7 @@ def loader_for(
     `make_host`.
     """
     host, spools, packed_files = make_host(cache, choices), Spools(cache), PackedWeightFiles(cache)
-    devices = MachineDevices(host, Benchmarks(Cache(cache)), _room)
+    devices = MachineDevices(host, Benchmarks(Cache(cache)), free_room())
     # Imported now, not in `load`: an engine that still waits for its `Load` message is idle.
     architectures = host.architectures()
 
@@ -48,11 +47,6 @@ def loader_for(
         )
 
     return load
-
-
-def _room(memory_id: str, memory_bytes: int) -> int:
-    """Return what is free of a memory; `Load.device_options` may allow less."""
-    return available_bytes() if memory_id == HOST_MEMORY else memory_bytes
 
 
 def device_opener(

@@ -10,11 +10,11 @@ import math
 
 import msgspec
 
-from llmd.api.device import HOST_MEMORY, Device, DeviceProfile
+from llmd.api.device import Device, DeviceProfile
 from llmd.api.errors import PluginError
-from llmd.api.features import STREAMS
 from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
+from llmd.api.streaming import may_stream
 from llmd.api.tensors import Format, Weight
 from llmd.models.weight_formats import nearest_format, weight_bytes
 from llmd.profiling.plans import HEAD_DIM, attention_plan, feed_forward_plan
@@ -80,7 +80,7 @@ def full_profile(device: Device, budget_s: float) -> DeviceProfile:
         step_s=step_s,
         part_s=part_s,
         copy_bytes_per_s=copy_rate(device, sizes, share_s),
-        stream_bytes_per_s=stream_rate(device, sizes, share_s, step_s) if streams(device) else 0.0,
+        stream_bytes_per_s=stream_rate(device, sizes, share_s, step_s) if may_stream(device.info) else 0.0,
     )
 
 
@@ -183,11 +183,6 @@ def copy_rate(device: Device, sizes: Sizes, budget_s: float) -> float:
     with TimedModel(device, feed_forward_plan(width, TINY, 1), _plain(device), rows, parts=(1, 2)) as model:
         many_s, one_s = model.step_seconds(rows, budget_s), model.step_seconds(1, budget_s)
     return 2.0 * 4 * width * (rows - 1) / _net(many_s, one_s)
-
-
-def streams(device: Device) -> bool:
-    """Whether the device has a memory of its own, to which it can copy weights in each step."""
-    return STREAMS in device.info.features and device.info.memory_id != HOST_MEMORY
 
 
 def stream_rate(device: Device, sizes: Sizes, budget_s: float, step_s: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, HostHidden, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_ends, check_selection, check_step
 from llmd.api.errors import DeviceError
+from llmd.api.output_checks import check_masks, check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32, LateEdits
 from llmd_backend_cpu import _ext
@@ -79,9 +80,9 @@ class CpuStage:
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         entry, selection = self._outputs(ticket)
-        expected = (int(selection.masked.sum()), -(-self._program.vocab_size // 32))
-        if masks.dtype != np.uint32 or masks.shape != expected or not masks.flags.c_contiguous:
-            raise ValueError(f"masks are {masks.dtype} {masks.shape}, expected uint32 {expected}")
+        check_masks(self._program.vocab_size, selection, masks)
+        if not masks.flags.c_contiguous:
+            raise ValueError("masks are not contiguous in C order")
         entry.times.start()
         self._opened().apply_masks(entry.place, masks)
         entry.times.stop("device", "masks")
@@ -105,11 +106,13 @@ class CpuStage:
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         entry = self._finished(ticket)
-        return self._arrays[entry.place].edited[self._check_outputs(ticket, outputs)]
+        check_outputs(self._outputs(ticket)[1], outputs)
+        return self._arrays[entry.place].edited[outputs]
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         entry = self._find(ticket)
-        return self._arrays[entry.place].raw[self._check_outputs(ticket, outputs)]
+        check_outputs(self._outputs(ticket)[1], outputs)
+        return self._arrays[entry.place].raw[outputs]
 
     def spans(self, ticket: Ticket) -> Sequence[Span]:
         return self._find(ticket).times.spans
@@ -174,12 +177,6 @@ class CpuStage:
         check_step(self._program, self._blocks, self._limits, step)
         if selection is not None:
             check_selection(self._program, self._limits, step, selection)
-
-    def _check_outputs(self, ticket: Ticket, outputs: Int32) -> Int32:
-        count = self._outputs(ticket)[1].num_rows
-        if np.any((outputs < 0) | (outputs >= count)):
-            raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{count - 1}")
-        return outputs
 
     def _block_bytes(self, group: int) -> int:
         if group not in self._blocks:

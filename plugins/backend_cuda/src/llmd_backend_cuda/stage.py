@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of, row_buckets
@@ -69,7 +70,7 @@ class CudaStage:
             self._clock.refresh()
         times = Stopwatch(is_on=self._clock is not None)
         check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
-        fed_from = None if step.feed is None else self._complete(step.feed)
+        fed_from = None if step.feed is None else self._complete(step.feed)[0]
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
         place = self._free[-1]
@@ -136,12 +137,14 @@ class CudaStage:
         return outputs.result()
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        flight = self._complete(ticket)
-        return self._outputs(flight.place).edited_rows(self._check_outputs(flight, outputs))
+        flight, selection = self._complete(ticket)
+        check_outputs(selection, outputs)
+        return self._outputs(flight.place).edited_rows(outputs)
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
-        flight, _ = self._selected(ticket)
-        return self._outputs(flight.place).raw_rows(self._check_outputs(flight, outputs))
+        flight, selection = self._selected(ticket)
+        check_outputs(selection, outputs)
+        return self._outputs(flight.place).raw_rows(outputs)
 
     def spans(self, ticket: Ticket) -> Sequence[Span]:
         flight = self._find(ticket)
@@ -293,17 +296,10 @@ class CudaStage:
             raise ValueError("a stage without the head has no candidates")
         return flight, flight.selection
 
-    def _complete(self, ticket: Ticket) -> Flight:
-        flight, _ = self._selected(ticket)
+    def _complete(self, ticket: Ticket) -> tuple[Flight, Selection]:
+        flight, selection = self._selected(ticket)
         self._outputs(flight.place).check_complete()
-        return flight
-
-    def _check_outputs(self, flight: Flight, outputs: Int32) -> Int32:
-        assert flight.selection is not None, "checked by the caller"
-        count = flight.selection.num_rows
-        if np.any((outputs < 0) | (outputs >= count)):
-            raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{count - 1}")
-        return outputs
+        return flight, selection
 
     def _check_group(self, group: int) -> None:
         self._check_open()

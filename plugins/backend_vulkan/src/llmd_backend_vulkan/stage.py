@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
+from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
@@ -125,11 +126,13 @@ class VulkanStage:
 
     def rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         flight, selection = self._selected(ticket)
-        return self._outputs(flight.place).edited_rows(_checked(selection, outputs))
+        check_outputs(selection, outputs)
+        return self._outputs(flight.place).edited_rows(outputs)
 
     def raw_rows(self, ticket: Ticket, outputs: Int32) -> Float32:
         flight, selection = self._selected(ticket)
-        return self._outputs(flight.place).raw_rows(_checked(selection, outputs))
+        check_outputs(selection, outputs)
+        return self._outputs(flight.place).raw_rows(outputs)
 
     def spans(self, ticket: Ticket) -> Sequence[Span]:
         raise NotImplementedError("the feature is not claimed")
@@ -309,12 +312,6 @@ class VulkanStage:
     def _check_open(self) -> None:
         if self._is_closed:
             raise ValueError("this stage is closed")
-
-
-def _checked(selection: Selection, outputs: Int32) -> Int32:
-    if np.any((outputs < 0) | (outputs >= selection.num_rows)):
-        raise ValueError(f"output rows {outputs.tolist()} are outside of 0..{selection.num_rows - 1}")
-    return outputs
 
 
 def _too_little_memory(error: MemoryBudgetError) -> DeviceMemoryError:

@@ -81,7 +81,7 @@ def host_and_card() -> MachineDevices:
         (99, [("d1", 0, 6)]),
     ],
 )
-def test_so_many_layers_run_on_the_card(
+def test_the_last_layers_run_on_the_card(
     load: Load, model: OpenModel, gpu_layers: int, stages: list[tuple[str, int, int]]
 ) -> None:
     asked = structs.replace(load, gpu_layers=gpu_layers)

@@ -160,8 +160,9 @@ def test_only_layers_are_streamed_and_only_by_devices_that_can(load: Load, model
 def test_devices_have_the_names_that_a_split_uses(load: Load, model: OpenModel) -> None:
     on_devices = ModelOnDevices(load, model, [*streaming(), *candidates(SLOW, SLOW)[1:]])
     assert [on_devices.name(device) for device in range(3)] == ["d0", "d1", "d0/stream"]
-    assert on_devices.device("d0", streamed=True) == 2
-    assert on_devices.device("d1", streamed=True) is None
+    (stage,) = on_devices.stages((0, 2, 0, 0, 2, 0))
+    assert on_devices.choice([stage]) == [0, 2, 0, 0, 2, 0]
+    assert on_devices.choice([StageParts("d1", 0, 1, (0,)), StageParts("gone", 1, 2)]) == [None, None]
 
 
 def test_a_part_takes_its_weights_and_the_keys_and_values_of_all_slots(load: Load, model: OpenModel) -> None:

@@ -30,8 +30,15 @@ def test_a_stage_takes_its_parts_and_the_fixed_time_of_a_step(load: Load, model:
     assert QUICK.step_s < first < whole
     assert second > SLOW.step_s
     on_devices = ModelOnDevices(load, model, list(DEVICES.values()))
-    assert on_devices.token_seconds((0,) * 6) == pytest.approx([whole])
-    assert on_devices.token_seconds((0, 0, 0, 1, 1, 1)) == pytest.approx([first, second])
+    assert on_devices.token_seconds(on_devices.stages((0,) * 6)) == pytest.approx([whole])
+    assert on_devices.token_seconds(on_devices.stages((0, 0, 0, 1, 1, 1))) == pytest.approx([first, second])
+
+
+def test_two_stages_on_one_device_have_a_time_each(load: Load) -> None:
+    split = (stage("d0", "embed", "0"), stage("d0", "1", "head"))
+    (whole,) = predicted_seconds(load, ARCHITECTURES, WHOLE, DEVICES)
+    first, second = predicted_seconds(load, ARCHITECTURES, split, DEVICES)
+    assert first + second == pytest.approx(whole + QUICK.step_s)
 
 
 def test_quantised_weights_are_read_faster(load: Load) -> None:

@@ -123,7 +123,7 @@ def null_loads(
 
 
 def load_of(model: str, config_file: Path | None, slots: int, **flags: str | None) -> Load:
-    """Return the message that loads a model for so many streams.
+    """Return the message that loads a model for ``slots`` streams.
 
     Raises:
         LlmdError: there is no such model, or a setting is wrong.
@@ -142,7 +142,7 @@ def model_loads(
     """Measure a model; return the names of its stages, the cost of each load, and the traced steps of all.
 
     Raises:
-        LlmdError: the model cannot be loaded or cannot run so many streams or steps.
+        LlmdError: the model cannot be loaded or cannot run that many streams or steps.
     """
     from llmd.benchmark.engine_loop import measure_model
     from llmd.engine.composition import loader_for

@@ -134,20 +134,21 @@ class _Comparing:
             ConfigError: they name a device that cannot be used or was not measured.
         """
         devices: list[int] = []
-        for stage in stages:
-            devices += (self._set_device(stage, part) for part in range(stage.first_part, stage.last_part))
+        for part, device in enumerate(self._devices.choice(stages)):
+            if device is None:
+                raise self._not_usable(stages, part)
+            devices.append(device)
         return {tuple(devices): cost_of(self.problem, devices)} if devices else {}
 
-    def _set_device(self, stage: StageParts, part: int) -> int:
-        found = self._devices.device(stage.device, streamed=part in stage.streamed)
-        if found is None:
-            names = ", ".join(map(self._devices.name, self.problem.devices))
-            wanted = stage.device + (STREAMED if part in stage.streamed else "")
-            raise ConfigError(
-                f"--split names {wanted}, which is not a device that can be used",
-                hint=f"choose from {names}; `llmd devices` shows why others are not used",
-            )
-        return found
+    def _not_usable(self, stages: Sequence[StageParts], part: int) -> ConfigError:
+        """Return the error of a part whose device is not one of the problem."""
+        stage = next(stage for stage in stages if stage.first_part <= part < stage.last_part)
+        wanted = stage.device + (STREAMED if part in stage.streamed else "")
+        names = ", ".join(map(self._devices.name, self.problem.devices))
+        return ConfigError(
+            f"--split names {wanted}, which is not a device that can be used",
+            hint=f"choose from {names}; `llmd devices` shows why others are not used",
+        )
 
     def name_of(self, devices: Sequence[int]) -> str:
         return " + ".join(dict.fromkeys(map(self._devices.name, devices)))

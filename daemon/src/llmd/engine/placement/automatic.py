@@ -11,10 +11,11 @@ from msgspec import structs
 from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, PluginError
 from llmd.api.messages import Load, StageSpec
+from llmd.api.streaming import may_stream
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import needs_of
-from llmd.engine.placement.model_problem import ModelOnDevices, may_stream
+from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, lower_stage, part_names, refuses
 from llmd.host.devices import DeviceState
 from llmd.models.open_model import OpenModel

@@ -8,13 +8,28 @@ import msgspec
 
 from llmd.api.device import HOST_MEMORY, DeviceInfo, DeviceProfile
 from llmd.api.errors import PluginError
-from llmd.api.machine import total_bytes
+from llmd.api.machine import available_bytes, total_bytes
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.devices import DeviceState, ranked
 from llmd.host.plugin_host import PluginHost
 
 Room = Callable[[str, int], int]
 """Returns the bytes of a memory that a model may take, given its `DeviceInfo.memory_id` and its size."""
+
+
+def free_room(max_memory: int | None = None) -> Room:
+    """Return how many bytes of each memory a model may take if it is the only one of llmd.
+
+    ``max_memory`` limits main memory.
+    """
+
+    def room(memory_id: str, memory_bytes: int) -> int:
+        if memory_id != HOST_MEMORY:
+            return memory_bytes
+        available = available_bytes()
+        return min(available, max_memory or available)
+
+    return room
 
 
 class Candidate(msgspec.Struct, frozen=True):

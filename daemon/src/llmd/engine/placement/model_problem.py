@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from llmd.api.device import HOST_MEMORY, DeviceInfo
-from llmd.api.features import STREAMS
+from llmd.api.device import HOST_MEMORY
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.step_buffers import FLOAT_BYTES
+from llmd.api.streaming import may_stream
 from llmd.config.schema import STREAMED
 from llmd.engine.placement.candidates import Candidate, are_rivals
 from llmd.engine.placement.device_parts import DeviceParts
@@ -87,17 +87,20 @@ class ModelOnDevices:
             ]
         )
 
-    def token_seconds(self, devices: Sequence[int]) -> tuple[float, ...]:
-        """Return what each stage of a choice takes for a token in the middle of the answer of a request."""
+    def token_seconds(self, stages: Sequence[StageParts]) -> tuple[float, ...]:
+        """Return what each of these stages takes for a token in the middle of the answer of a request.
+
+        Their devices are among the candidates.
+        """
         request = request_for(self._model)
         length = request.prompt_len + request.answer_len // 2
-        return tuple(
-            self._devices[devices[stage.first_part]].step_s
-            + sum(
-                self._devices[devices[part]].token_seconds(part, length)
-                for part in range(stage.first_part, stage.last_part)
-            )
-            for stage in self.stages(devices)
+        return tuple(self._stage_seconds(stage, length) for stage in stages)
+
+    def _stage_seconds(self, stage: StageParts, length: int) -> float:
+        devices = [self._devices[number] for number in self.choice([stage]) if number is not None]
+        parts = range(stage.first_part, stage.last_part)
+        return devices[0].step_s + sum(
+            device.token_seconds(part, length) for device, part in zip(devices, parts, strict=True)
         )
 
     def streams(self, device: int) -> bool:
@@ -108,14 +111,16 @@ class ModelOnDevices:
         """Return the name of a device of the problem, as ``--split`` has it."""
         return self._owners[device].info.name + (STREAMED if self.streams(device) else "")
 
-    def device(self, name: str, *, streamed: bool) -> int | None:
-        """Return the device of the problem that stands for a candidate; None: there is none."""
-        found = (
-            number
-            for number, owner in enumerate(self._owners)
-            if owner.info.name == name and self.streams(number) == streamed
-        )
-        return next(found, None)
+    def choice(self, stages: Sequence[StageParts]) -> list[int | None]:
+        """Return the device of each part of some stages; None: it is not among the devices of the problem."""
+        numbers = {
+            (owner.info.name, self.streams(number)): number for number, owner in enumerate(self._owners)
+        }
+        return [
+            numbers.get((stage.device, part in stage.streamed))
+            for stage in stages
+            for part in range(stage.first_part, stage.last_part)
+        ]
 
     def sizes(self, device: int, first_part: int, last_part: int, *, begins: bool = True) -> dict[str, int]:
         """Return the bytes of a device's memory for some parts, by kind.
@@ -145,11 +150,6 @@ class ModelOnDevices:
 def can_stream(candidate: Candidate) -> bool:
     """Whether a device can take weights from main memory in each step, at a rate that was measured."""
     return may_stream(candidate.info) and candidate.profile.stream_bytes_per_s > 0
-
-
-def may_stream(info: DeviceInfo) -> bool:
-    """Whether a device has a memory of its own, to which it can copy weights in each step."""
-    return info.memory_id != HOST_MEMORY and STREAMS in info.features
 
 
 def _budgets(load: Load, candidates: Sequence[Candidate]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from llmd.api.plugins import Architecture
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.model_problem import ModelOnDevices
-from llmd.engine.placement.stages import joined, place_parts
+from llmd.engine.placement.stages import place_parts
 from llmd.models.open_model import open_model
 
 
@@ -37,7 +37,5 @@ def predicted_seconds(
     model = open_model(Path(load.directory), architectures, load.context_len)
     with closing(model.checkpoint):
         asked, opened = with_default_quant(structs.replace(load, stages=specs, gpu_layers=None), model)
-        devices: list[int] = []
-        for stage in joined(place_parts(asked, opened.plan)):
-            devices += [names.index(stage.device)] * (stage.last_part - stage.first_part)
-        return ModelOnDevices(asked, opened, [candidates[name] for name in names]).token_seconds(devices)
+        on_devices = ModelOnDevices(asked, opened, [candidates[name] for name in names])
+        return on_devices.token_seconds(place_parts(asked, opened.plan))

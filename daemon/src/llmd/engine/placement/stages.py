@@ -75,7 +75,7 @@ def joined(stages: Sequence[StageParts]) -> tuple[StageParts, ...]:
 
 
 def first_gpu_part(plan: ModelPlan, gpu_layers: int) -> int:
-    """Return the first part that runs on graphics cards if so many layers do, counted from the last one.
+    """Return the first part that runs on graphics cards if the last ``gpu_layers`` layers do.
 
     What follows the layers runs with them; with more layers than the model has, so does the embedding.
     """

@@ -23,7 +23,7 @@ MOST_SPANS = 16
 """Most spans of a row."""
 
 SPLIT_ROWS = 16
-"""Steps of at most so many rows compute spans in work groups of their own."""
+"""Most rows of a step whose spans are computed in work groups of their own."""
 
 _SHORTEST_SPAN = 128
 _THREADS = 64

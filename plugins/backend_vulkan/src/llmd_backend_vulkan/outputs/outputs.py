@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from llmd.api import LateEdits, Program, Selection, StageLimits, StepResult
 from llmd.api.checks import check_late_edits
+from llmd.api.output_checks import check_masks
 from llmd.api.step import Float32
 from llmd_backend_vulkan.memory import Arena, Region, copy
 from llmd_backend_vulkan.outputs.inputs import all_edits, pack_selection
@@ -89,9 +90,7 @@ class Outputs:
         Raises:
             ValueError: wrong shape or dtype, or late rows still wait for `apply_edits`.
         """
-        expected = int(np.count_nonzero(self._current().masked)), self._layout.mask_words
-        if masks.shape != expected or masks.dtype != np.uint32:
-            raise ValueError(f"masks are {masks.dtype} {masks.shape}, expected uint32 {expected}")
+        check_masks(self._layout.vocab, self._current(), masks)
         if self._needs_edits:
             raise ValueError("late rows need apply_edits before apply_masks")
         self._masks.view[: masks.size] = masks.reshape(-1)
