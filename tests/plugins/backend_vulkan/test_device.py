@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from llmd.api import DeviceOptions
-from llmd_backend_vulkan.device import VulkanDevice, describe, unused_bytes, unused_now
+from llmd_backend_vulkan.device import VulkanDevice, describe, unused_bytes
 from llmd_backend_vulkan.vulkan import INTEGRATED, PhysicalDevice
 from tests.plugins.backend_vulkan.test_step_memory import program
 from tests.plugins.backend_vulkan.test_vulkan import CARD
@@ -41,15 +41,17 @@ def test_a_device_checks_programs_and_measures(device: VulkanDevice) -> None:
 
 
 def test_free_memory_is_what_nobody_has_taken(physical: PhysicalDevice) -> None:
-    assert 0 < unused_bytes(physical, 0) <= physical.memory_bytes
+    device = VulkanDevice(physical, DeviceOptions())
+    assert 0 < device.free_bytes() <= physical.memory_bytes
+    device.close()
     silent, telling = (
         msgspec.structs.replace(
             physical, heaps=tuple(msgspec.structs.replace(one, free_bytes=free) for one in physical.heaps)
         )
         for free in (None, 8192)
     )
-    assert unused_now(silent, physical.memory_bytes - 4096) == 4096
-    assert unused_now(telling, physical.memory_bytes - 4096) == telling.free_bytes
+    assert unused_bytes(silent, physical.memory_bytes - 4096) == 4096
+    assert unused_bytes(telling, physical.memory_bytes - 4096) == telling.free_bytes
 
 
 def test_a_closed_device_is_not_used(physical: PhysicalDevice) -> None:

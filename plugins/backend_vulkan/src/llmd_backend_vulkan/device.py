@@ -78,6 +78,8 @@ class VulkanDevice:
         self.runtime = Runtime(device, device_name(device), use_additions=use_additions)
         self.info = describe(device, queues=self.runtime.has_additions)
         self._arena: Arena | None = Arena(self.runtime)
+        # Kept open: an engine looks at the free memory every few seconds, and making one takes 40 ms.
+        self._loader = Loader()
 
     def check(self, program: Program) -> list[Refusal]:
         return refusals(program)
@@ -87,7 +89,8 @@ class VulkanDevice:
 
     def free_bytes(self) -> int:
         arena = self._opened()
-        return arena.free_bytes + unused_bytes(self.physical, arena.num_bytes)
+        now = self._loader.devices()[self.physical.index]
+        return arena.free_bytes + unused_bytes(now, arena.num_bytes)
 
     def load(
         self, program: Program, tensors: TensorSource, progress: Progress, have: Sequence[LoadedWeights] = ()
@@ -97,6 +100,7 @@ class VulkanDevice:
 
     def close(self) -> None:
         self._arena = None
+        self._loader.close()
 
     def _opened(self) -> Arena:
         if self._arena is None:
@@ -104,19 +108,11 @@ class VulkanDevice:
         return self._arena
 
 
-def unused_bytes(device: PhysicalDevice, taken: int) -> int:
-    """Return the bytes of a device's memory that nobody has taken; this process has ``taken`` some."""
-    loader = Loader()
-    try:
-        return unused_now(loader.devices()[device.index], taken)
-    finally:
-        loader.close()
+def unused_bytes(now: PhysicalDevice, taken: int) -> int:
+    """Return the bytes of a device's memory that nobody has taken; this process has ``taken`` some.
 
-
-def unused_now(now: PhysicalDevice, taken: int) -> int:
-    """Return the same for a device whose driver was just asked.
-
-    If the driver does not say, it is what the memory has and this process has not taken.
+    ``now`` is what the driver just said. If it does not say what is free, it is what the memory has and this
+    process has not taken.
     """
     free = now.memory_bytes - taken if now.free_bytes is None else now.free_bytes
     return min(free, available_bytes()) if now.memory_id == HOST_MEMORY else free
