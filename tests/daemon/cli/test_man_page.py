@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -29,6 +30,12 @@ def page() -> str:
 
 def test_the_installed_page_is_the_current_one(page: str) -> None:
     assert INSTALLED.read_text() == page, "run `llmd help --man > daemon/man/llmd.1`"
+
+
+def test_writing_the_page_leaves_the_short_help_option_as_it_is() -> None:
+    script = "from llmd.cli import main, man_page; man_page.man_page(main.llmd); main.run(['-h'])"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("Usage: llmd ")
 
 
 def test_it_has_the_sections_of_a_manual_page(page: str) -> None:

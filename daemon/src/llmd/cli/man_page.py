@@ -46,7 +46,8 @@ def man_page(root: click.Group) -> str:
 
 
 def _sections(root: click.Group) -> Iterator[str]:
-    context = click.Context(root, info_name="llmd")
+    # click keeps the names of the help option that a command had in its first context.
+    context = click.Context(root, info_name="llmd", **root.context_settings)
     yield from (".SH NAME", rf"llmd \- {NAME}", ".SH SYNOPSIS")
     yield from (r"\fBllmd\fR [\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGUMENTS\fR]...", ".SH DESCRIPTION")
     yield from _lines(root.help or "")
