@@ -84,9 +84,18 @@ def running_daemon(
     manager: ServiceManager | None = None,
     **flags: Any,
 ) -> Iterator[RunningDaemon]:
-    """Serve models of ``directories.models`` on the reference backend until the block ends."""
+    """Serve models of ``directories.models`` on the reference backend until the block ends.
+
+    By default streams get no pings: on a busy machine they would change what a test reads.
+    """
     check_replies()
-    defaults = {"device": "reference", "kv_dtype": "f32", "drain_s": 0.0, "kv_memory": 64 << 20}
+    defaults: dict[str, Any] = {
+        "device": "reference",
+        "kv_dtype": "f32",
+        "drain_s": 0.0,
+        "kv_memory": 64 << 20,
+        "ping_s": 3600.0,
+    }
     addr = [f"unix:{directories.user_socket}", "127.0.0.1:0"]
     given = {"addr": addr, **defaults, **flags}
 

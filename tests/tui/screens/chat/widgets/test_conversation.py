@@ -9,6 +9,7 @@ from llmd_tui.screens.chat.tree import Tree
 from llmd_tui.screens.chat.widgets.conversation import SHOWN, Conversation
 from llmd_tui.screens.chat.widgets.line import Line
 from llmd_tui.screens.chat.widgets.message_view import MessageView
+from tests.tui.pilots import until
 from tests.tui.screens.chat.widgets.shown_widget import alone
 
 
@@ -46,13 +47,9 @@ async def test_growth_is_no_longer_marked_once_all_fits() -> None:
         scroll.scroll_to(y=0, animate=False, force=True, immediate=True)
         scroll.release_anchor()
         conversation.views[-1].post_message(MessageView.Grown())
-        await pilot.pause()
-        await pilot.pause()
-        assert marked(conversation)
+        await until(pilot, lambda: marked(conversation))
         await pilot.resize_terminal(60, 200)
-        await pilot.pause()
-        await pilot.pause()
-        assert not marked(conversation)
+        await until(pilot, lambda: not marked(conversation))
 
 
 async def test_the_end_is_followed_until_the_person_scrolls_up() -> None:
@@ -72,15 +69,10 @@ async def test_the_end_is_followed_until_the_person_scrolls_up() -> None:
         await pilot.pause()
         await conversation.show(long_tree(22), None)
         conversation.views[-1].post_message(MessageView.Grown())
-        await pilot.pause()
-        await pilot.pause()
-        assert marked(conversation)
+        await until(pilot, lambda: marked(conversation))
         assert scroll.scroll_y == 0
         await pilot.click("#new")
-        await pilot.pause()
-        await pilot.pause()
-        assert scroll.is_vertical_scroll_end
-        assert not marked(conversation)
+        await until(pilot, lambda: scroll.is_vertical_scroll_end and not marked(conversation))
 
 
 async def test_long_branches_begin_with_their_last_messages_and_show_more_on_request() -> None:
@@ -91,9 +83,8 @@ async def test_long_branches_begin_with_their_last_messages_and_show_more_on_req
         assert ids(conversation) == list(range(6, SHOWN + 6))
         assert str(conversation.query_one("#earlier", Line).content) == "↑ 5 earlier messages"
         await conversation.step(6, -1)
-        await pilot.pause()
+        await until(pilot, lambda: conversation.views[4].has_focus)
         assert ids(conversation) == list(range(1, SHOWN + 6))
-        assert conversation.views[4].has_focus
 
 
 async def test_a_message_that_is_not_shown_yet_is_revealed() -> None:
@@ -101,11 +92,9 @@ async def test_a_message_that_is_not_shown_yet_is_revealed() -> None:
     async with alone(conversation) as (pilot, _):
         await conversation.show(long_tree(SHOWN + 5), None)
         await conversation.reveal(2, found=True)
-        await pilot.pause()
-        assert conversation.views[1].has_class("found")
+        await until(pilot, lambda: conversation.views[1].has_class("found"))
         await conversation.reveal(3)
-        await pilot.pause()
-        assert conversation.views[2].has_focus
+        await until(pilot, lambda: conversation.views[2].has_focus)
         assert not conversation.views[1].has_class("found")
 
 
@@ -129,12 +118,10 @@ async def test_the_cursor_leaves_at_the_end() -> None:
         await conversation.show(long_tree(2), None)
         await conversation.step(2, 1)
         await conversation.step(1, -1)
-        await pilot.pause()
-        assert sum(isinstance(one, Conversation.Left) for one in app.posted) == 1
-        assert conversation.views[0].has_focus
+        await until(pilot, lambda: conversation.views[0].has_focus)
+        await until(pilot, lambda: sum(isinstance(one, Conversation.Left) for one in app.posted) == 1)
         conversation.focus_last()
-        await pilot.pause()
-        assert conversation.views[1].has_focus
+        await until(pilot, lambda: conversation.views[1].has_focus)
 
 
 async def test_an_empty_chat_says_how_to_begin() -> None:
