@@ -27,6 +27,9 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now_s
 
+    def perf_counter_ns(self) -> int:
+        return int(1e9 * self.now_s)
+
     def pause(self, seconds: float) -> None:
         self.now_s += seconds
 

@@ -6,7 +6,7 @@ from llmd.api.errors import MemoryBudgetError
 from llmd.api.step import BLOCK_LEN
 from llmd.profiling import timed_model
 from llmd.profiling.plans import attention_plan, feed_forward_plan
-from llmd.profiling.timed_model import TimedModel
+from llmd.profiling.timed_model import TimedModel, seconds_in_turns
 from llmd.testing.null_device import NullDevice, NullStage
 from tests.daemon.profiling.simulated import Clock
 
@@ -28,7 +28,23 @@ def test_the_median_of_steps_within_the_budget_is_taken(clock: Clock) -> None:
     times = iter([9.0, 1.0, 5.0, 2.0, 3.0])
     device = NullDevice(clock, step_s=lambda _program, _step: next(times), pause=clock.pause)
     with TimedModel(device, feed_forward_plan(8, 8, 1), "f32", 4) as model:
-        assert model.step_seconds(4, 10.0) == 2.5  # of 1, 5, 2 and 3: the first prepares
+        assert model.step_seconds(4, 20.0) == 2.5  # of 1, 5, 2 and 3: the first prepares
+
+
+def test_models_take_turns(clock: Clock) -> None:
+    ran: list[str] = []
+
+    def device(name: str, seconds: float) -> NullDevice:
+        def step_s(_program: object, _step: object) -> float:
+            ran.append(name)
+            return seconds
+
+        return NullDevice(clock, step_s=step_s, pause=clock.pause)
+
+    plan = feed_forward_plan(8, 8, 1)
+    with TimedModel(device("a", 1.0), plan, "f32", 2) as a, TimedModel(device("b", 3.0), plan, "f32", 2) as b:
+        assert seconds_in_turns([a, b], 2, 9.0) == [1.0, 3.0]
+    assert ran == ["a", "b"] * 3
 
 
 def test_one_step_is_timed_if_it_exceeds_the_budget(clock: Clock) -> None:

@@ -7,6 +7,8 @@ that a step takes. What a step takes at any size is measured first, and subtract
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import msgspec
 
@@ -18,7 +20,8 @@ from llmd.api.streaming import may_stream
 from llmd.api.tensors import Format, Weight
 from llmd.models.weight_formats import nearest_format, weight_bytes
 from llmd.profiling.plans import HEAD_DIM, attention_plan, feed_forward_plan
-from llmd.profiling.timed_model import TimedModel
+from llmd.profiling.time_shares import TimeShares
+from llmd.profiling.timed_model import TimedModel, seconds_in_turns
 
 INTEGER_FORMATS: tuple[Format, ...] = ("q8", "q4")
 """Formats that are measured in addition to the device's plain format, if it has them."""
@@ -46,41 +49,51 @@ class Sizes(msgspec.Struct, frozen=True):
     """Rows of other steps of many rows."""
 
 
-LARGE = Sizes(2048, 6144, 4, (16, 128, 512), context_len=4096, chunk_len=128)
+LARGE = Sizes(2048, 6144, 3, (16, 64, 256, 512), context_len=4096, chunk_len=128)
 SMALL = Sizes(1024, 2048, 1, (16,), context_len=256, chunk_len=16)
+READ_SHARES = 5
+"""Shares of the time for the rate of reading, which needs the most memory."""
+OTHER_SHARES = 10
+"""Shares for all other measurements but those of products: one for each time of a step."""
 
 
-class ProductRates(msgspec.Struct, frozen=True):
-    """How fast rows are multiplied by weights of a format."""
+class Fixed(msgspec.Struct, frozen=True):
+    """Seconds that do not depend on what is computed."""
 
-    decode_bytes_per_s: float
-    prefill_flops_per_s: dict[int, float]
+    step_s: float = 0.0
+    """Of a step."""
+    part_s: float = 0.0
+    """Of each part of a layer."""
 
 
 def full_profile(device: Device, budget_s: float) -> DeviceProfile:
-    """Measure everything. Steps are timed for about ``budget_s`` seconds; loading comes in addition.
+    """Measure everything, in about ``budget_s`` seconds, of which loading takes a part. A device that is too
+    slow for that takes longer: each step is timed at least once.
 
     Raises:
         LlmdError: the device failed, or cannot run models of attention and feed-forward layers.
     """
-    read, share_s = read_rate(device, budget_s / 5), budget_s / 25
-    step_s, part_s = fixed_seconds(device, share_s)
-    sizes = suitable_sizes(device, share_s)
-    products = {
-        name: product_rates(device, name, sizes, share_s, step_s, part_s) for name in measured_formats(device)
-    }
-    kv_rate, attention_rate = attention_rates(device, sizes, share_s)
+    names = measured_formats(device)
+    shares = TimeShares(budget_s, READ_SHARES + OTHER_SHARES + len(names) * (1 + len(LARGE.rows)))
+    read = read_rate(device, shares.take(READ_SHARES))
+    fixed = fixed_seconds(device, shares)
+    sizes = suitable_sizes(device, shares.take())
+    decode = decode_rates(device, names, sizes, shares.take(len(names)), fixed)
+    prefill = {name: prefill_rates(device, name, sizes, shares, fixed) for name in names}
+    kv_rate, attention_rate = attention_rates(device, sizes, shares)
     return DeviceProfile(
         read_bytes_per_s=read,
         # Models that fit into caches would be read faster than real ones.
-        decode_bytes_per_s={name: min(read, rates.decode_bytes_per_s) for name, rates in products.items()},
-        prefill_flops_per_s={name: rates.prefill_flops_per_s for name, rates in products.items()},
+        decode_bytes_per_s={name: min(read, rate) for name, rate in decode.items()},
+        prefill_flops_per_s=prefill,
         kv_bytes_per_s=min(read, kv_rate),
         attention_flops_per_s=attention_rate,
-        step_s=step_s,
-        part_s=part_s,
-        copy_bytes_per_s=copy_rate(device, sizes, share_s),
-        stream_bytes_per_s=stream_rate(device, sizes, share_s, step_s) if may_stream(device.info) else 0.0,
+        step_s=fixed.step_s,
+        part_s=fixed.part_s,
+        copy_bytes_per_s=copy_rate(device, sizes, shares),
+        stream_bytes_per_s=(
+            stream_rate(device, sizes, shares, fixed, decode[names[0]]) if may_stream(device.info) else 0.0
+        ),
     )
 
 
@@ -91,18 +104,18 @@ def short_profile(device: Device, budget_s: float) -> DeviceProfile:
         LlmdError: the device failed, or cannot run models of feed-forward layers.
     """
     name = measured_formats(device)[-1]
-    rates = product_rates(device, name, SMALL, budget_s / 5)
+    shares = TimeShares(budget_s, 3)
     return DeviceProfile(
-        read_bytes_per_s=read_rate(device, budget_s / 3),
-        decode_bytes_per_s={name: rates.decode_bytes_per_s},
-        prefill_flops_per_s={name: rates.prefill_flops_per_s},
+        read_bytes_per_s=read_rate(device, shares.take()),
+        decode_bytes_per_s=decode_rates(device, [name], SMALL, shares.take(), Fixed()),
+        prefill_flops_per_s={name: prefill_rates(device, name, SMALL, shares, Fixed())},
     )
 
 
 def suitable_sizes(device: Device, budget_s: float) -> Sizes:
     """Return large sizes, unless the device is so slow that these would take minutes."""
-    rates = product_rates(device, measured_formats(device)[-1], SMALL, budget_s)
-    return LARGE if rates.decode_bytes_per_s > SLOW_BYTES_PER_S else SMALL
+    rates = decode_rates(device, measured_formats(device)[-1:], SMALL, budget_s, Fixed())
+    return LARGE if min(rates.values()) > SLOW_BYTES_PER_S else SMALL
 
 
 def measured_formats(device: Device) -> list[Format]:
@@ -125,40 +138,55 @@ def read_rate(device: Device, budget_s: float) -> float:
     return float(rate)
 
 
-def fixed_seconds(device: Device, budget_s: float) -> tuple[float, float]:
-    """Return the seconds of a step, and of each part of a layer, with next to nothing to compute."""
+def fixed_seconds(device: Device, shares: TimeShares) -> Fixed:
+    """Return the seconds of steps and parts with next to nothing to compute."""
     times = []
     for layers in (1, MANY):
         with TimedModel(device, feed_forward_plan(TINY, TINY, layers), _plain(device), 1) as model:
-            times.append(model.step_seconds(1, budget_s))
+            times.append(model.step_seconds(1, shares.take()))
     part_s = max(0.0, (times[1] - times[0]) / (MANY - 1))
-    return max(0.0, times[0] - part_s), part_s
+    return Fixed(max(0.0, times[0] - part_s), part_s)
 
 
-def product_rates(
-    device: Device, name: Format, sizes: Sizes, budget_s: float, step_s: float = 0.0, part_s: float = 0.0
-) -> ProductRates:
-    """Measure products of one and of many rows with weights in a format; the fixed seconds are subtracted."""
-    with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers), name, 1) as model:
-        seconds = model.step_seconds(1, budget_s)
-        decode = sum(map(weight_bytes, _matrices(model))) / _net(seconds, step_s + sizes.layers * part_s)
-    rows, seconds = 1, seconds / sizes.layers
-    flops: dict[int, float] = {}
+def decode_rates(
+    device: Device, names: Sequence[Format], sizes: Sizes, budget_s: float, fixed: Fixed
+) -> dict[Format, float]:
+    """Return the bytes of weights in each format that a step of one row reads per second.
+
+    The models of all formats take turns, so that caches do not keep the weights of one for its next step.
+    """
+    plan = feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers)
+    with ExitStack() as opened:
+        models = [opened.enter_context(TimedModel(device, plan, name, 1)) for name in names]
+        times = seconds_in_turns(models, 1, budget_s)
+    fixed_s = fixed.step_s + sizes.layers * fixed.part_s
+    return {
+        name: sum(map(weight_bytes, _matrices(model))) / _net(seconds, fixed_s)
+        for name, model, seconds in zip(names, models, times, strict=True)
+    }
+
+
+def prefill_rates(
+    device: Device, name: Format, sizes: Sizes, shares: TimeShares, fixed: Fixed
+) -> dict[int, float]:
+    """Return the operations per second of products with weights in a format, by the rows of a step."""
+    found: dict[int, float] = {}
+    seconds, before = 0.0, 1
     with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, 1), name, max(sizes.rows)) as model:
         elements = sum(math.prod(weight.ref.shape) for weight in _matrices(model))
-        for more in sizes.rows:
-            if flops and seconds * more / rows > LONGEST_STEP_S:
+        for rows in sizes.rows:
+            if seconds * rows / before > LONGEST_STEP_S:
                 break
-            rows, seconds = more, model.step_seconds(more, budget_s)
-            flops[rows] = 2.0 * rows * elements / _net(seconds, step_s + part_s)
-    return ProductRates(decode, flops)
+            before, seconds = rows, model.step_seconds(rows, shares.take())
+            found[rows] = 2.0 * rows * elements / _net(seconds, fixed.step_s + fixed.part_s)
+    return found
 
 
 def _matrices(model: TimedModel) -> list[Weight]:
     return [weight for weight in model.program.weights if weight.ref.name in model.matrices]
 
 
-def attention_rates(device: Device, sizes: Sizes, budget_s: float) -> tuple[float, float]:
+def attention_rates(device: Device, sizes: Sizes, shares: TimeShares) -> tuple[float, float]:
     """Return two rates of attention to a long context.
 
     These are bytes of keys and values per second for one row, and operations per second for many rows: two
@@ -170,28 +198,33 @@ def attention_rates(device: Device, sizes: Sizes, budget_s: float) -> tuple[floa
     with TimedModel(device, plan, _plain(device), chunk) as model:
         model.fill(chunk)
         for rows in (1, chunk):
-            late_s = model.step_seconds(rows, budget_s, position=most - rows)
-            seconds.append(_net(late_s, model.step_seconds(rows, budget_s)))
+            late_s = model.step_seconds(rows, shares.take(), position=most - rows)
+            seconds.append(_net(late_s, model.step_seconds(rows, shares.take())))
         block_bytes = kv_block_bytes(model.program.groups[0], model.kv_dtype)
     flops = 4.0 * KV_LAYERS * HEADS * HEAD_DIM * chunk * (most - chunk)
     return block_bytes * (most - 1) / BLOCK_LEN / seconds[0], flops / seconds[1]
 
 
-def copy_rate(device: Device, sizes: Sizes, budget_s: float) -> float:
+def copy_rate(device: Device, sizes: Sizes, shares: TimeShares) -> float:
     """Return the bytes per second of hidden states on their way to the device and back."""
     width, rows = sizes.hidden, sizes.chunk_len
     with TimedModel(device, feed_forward_plan(width, TINY, 1), _plain(device), rows, parts=(1, 2)) as model:
-        many_s, one_s = model.step_seconds(rows, budget_s), model.step_seconds(1, budget_s)
+        many_s, one_s = (model.step_seconds(count, shares.take()) for count in (rows, 1))
     return 2.0 * 4 * width * (rows - 1) / _net(many_s, one_s)
 
 
-def stream_rate(device: Device, sizes: Sizes, budget_s: float, step_s: float) -> float:
-    """Return the bytes of streamed weights that are copied per second, for a step of one row."""
+def stream_rate(
+    device: Device, sizes: Sizes, shares: TimeShares, fixed: Fixed, decode_bytes_per_s: float
+) -> float:
+    """Return the bytes of streamed weights in the plain format that are copied per second."""
     plan = feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers)
     layers = range(1, sizes.layers + 1)
     with TimedModel(device, plan, _plain(device), 1, streamed=layers) as model:
         num_bytes = sum(map(weight_bytes, _matrices(model)))
-        return num_bytes / _net(model.step_seconds(1, budget_s), step_s)
+        seconds = model.step_seconds(1, shares.take())
+    # The last layer is computed once all copies are made.
+    last_s = fixed.part_s + num_bytes / sizes.layers / decode_bytes_per_s
+    return num_bytes / _net(seconds, fixed.step_s + last_s)
 
 
 def _net(seconds: float, fixed_s: float) -> float:

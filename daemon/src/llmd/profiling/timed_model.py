@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -101,21 +101,14 @@ class TimedModel:
         The system may give memory that was never written no place of its own: reading it would be too fast.
         """
         for first in range(0, self._blocks, -(-rows // BLOCK_LEN)):
-            self._run(rows, 0, first)
+            self.run(rows, 0, first)
 
     def step_seconds(self, rows: int, budget_s: float, position: int = 0) -> float:
-        """Return the seconds of a step with rows from a position on: the median over ``budget_s`` seconds."""
-        self._run(rows, position)
-        runs: list[float] = []
-        start_s = now_s = time.perf_counter()
-        while not runs or now_s - start_s < budget_s:
-            before_s = now_s
-            self._run(rows, position)
-            now_s = time.perf_counter()
-            runs.append(now_s - before_s)
-        return float(np.median(runs))
+        """Return the seconds of a step with rows from a position on: see `seconds_in_turns`."""
+        return seconds_in_turns([self], rows, budget_s, position)[0]
 
-    def _run(self, rows: int, position: int, first_block: int = 0) -> None:
+    def run(self, rows: int, position: int, first_block: int = 0) -> None:
+        """Run a step with rows from a position on, whose keys and values are in the blocks from one on."""
         table = np.roll(np.arange(self._blocks, dtype=np.int32), -first_block)[None]
         step = Step(
             token_ids=np.arange(rows, dtype=np.int32) % VOCAB,
@@ -133,3 +126,29 @@ class TimedModel:
         else:
             self._stage.hidden(ticket).host()
         self._stage.release(ticket)
+
+
+def seconds_in_turns(
+    models: Sequence[TimedModel], rows: int, budget_s: float, position: int = 0
+) -> list[float]:
+    """Return the seconds of a step of each model with rows from a position on.
+
+    These are medians over ``budget_s`` seconds, of one step at least. A step before them is not counted, but
+    its time is. The models take turns: caches do not keep the weights of a model for its next step if there
+    are others, and what slows the machine down for a while slows down all of them.
+    """
+    start_s = time.perf_counter()
+    for model in models:
+        model.run(rows, position)
+    runs: list[list[float]] = []
+    now_s = time.perf_counter()
+    while not runs or now_s - start_s < budget_s:
+        turn = []
+        for model in models:
+            before_s = now_s
+            model.run(rows, position)
+            now_s = time.perf_counter()
+            turn.append(now_s - before_s)
+        runs.append(turn)
+    medians: list[float] = np.median(runs, axis=0).tolist()
+    return medians
