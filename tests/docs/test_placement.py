@@ -23,13 +23,13 @@ from tests.docs.model_sizes import MODELS, write_headers
 from tests.docs.page import DOCS, rows_with
 
 PAGE = (DOCS / "placement.md").read_text()
-PREFILL_ROWS = (16, 128, 512)
+PREFILL_ROWS = (16, 64, 256, 512)
 CARD = DeviceProfile(
     read_bytes_per_s=400e9,
     decode_bytes_per_s={"bf16": 360e9, "q4": 280e9},
     prefill_flops_per_s={
-        "bf16": dict(zip(PREFILL_ROWS, (4e12, 20e12, 30e12), strict=True)),
-        "q4": dict(zip(PREFILL_ROWS, (4e12, 16e12, 24e12), strict=True)),
+        "bf16": dict(zip(PREFILL_ROWS, (4e12, 14e12, 25e12, 30e12), strict=True)),
+        "q4": dict(zip(PREFILL_ROWS, (4e12, 12e12, 20e12, 24e12), strict=True)),
     },
     kv_bytes_per_s=300e9,
     attention_flops_per_s=8e12,
@@ -41,8 +41,8 @@ CPU = DeviceProfile(
     read_bytes_per_s=40e9,
     decode_bytes_per_s={"bf16": 38e9, "q4": 36e9},
     prefill_flops_per_s={
-        "bf16": dict(zip(PREFILL_ROWS, (0.4e12, 0.8e12, 0.8e12), strict=True)),
-        "q4": dict(zip(PREFILL_ROWS, (0.6e12, 1.2e12, 1.2e12), strict=True)),
+        "bf16": dict(zip(PREFILL_ROWS, (0.4e12, 0.7e12, 0.8e12, 0.8e12), strict=True)),
+        "q4": dict(zip(PREFILL_ROWS, (0.6e12, 1.1e12, 1.2e12, 1.2e12), strict=True)),
     },
     kv_bytes_per_s=36e9,
     attention_flops_per_s=0.3e12,
@@ -77,7 +77,7 @@ def test_the_rates_are_those_of_the_page() -> None:
         column = next(title for title in next(iter(rows.values())) if title.startswith(name))
         assert float(rows["D(q4)"][column].split()[0]) * 1e9 == rates.decode_bytes_per_s["q4"]
         assert float(rows["D(bf16)"][column].split()[0]) * 1e9 == rates.decode_bytes_per_s["bf16"]
-        text = rows["P(q4, 16), P(q4, 128), P(q4, 512)"][column].removesuffix(" TFLOP/s")
+        text = rows["P(q4, n), n = 16, 64, 256, 512"][column].removesuffix(" TFLOP/s")
         flops = [float(one) * 1e12 for one in text.split(", ")]
         assert flops == list(rates.prefill_flops_per_s["q4"].values())
         assert float(rows["K"][column].split()[0]) * 1e9 == rates.kv_bytes_per_s

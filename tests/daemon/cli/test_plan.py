@@ -140,7 +140,7 @@ def test_a_split_is_ready_to_be_typed() -> None:
     text = "\n".join(lines_of(found))
     assert "gpu     layers 0-5  3.0 GiB  2.0 GiB    1.0 GiB" in text
     assert "cpu     layers 6-7  1.0 GiB             1.0 GiB" in text
-    assert "no other choice is faster than 6.80 s for this request" in text
+    assert "with one step after the other, no choice is faster than 6.80 s for this request" in text
     assert "4.1 times as long" in text
     assert "needs 4.0 GiB of the 3.5 GiB that are free" in text
     assert text.endswith("the same as settings: --split embed-5=gpu,6-head=cpu")

@@ -194,7 +194,9 @@ def _bound(found: Comparison) -> list[str]:
     request_s = found.alternatives[0].request_s
     if found.least_s is None or request_s is None or request_s <= found.least_s * 1.001:
         return []
-    return [f"no other choice is faster than {_seconds(found.least_s)} for this request"]
+    return [
+        f"with one step after the other, no choice is faster than {_seconds(found.least_s)} for this request"
+    ]
 
 
 def _range(names: tuple[str, ...]) -> str:

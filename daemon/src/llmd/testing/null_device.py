@@ -131,6 +131,10 @@ class NullDevice:
             )
         return _Held(self, num_bytes)
 
+    def begin(self, earliest_s: float, seconds: float) -> float:
+        """Return when layers begin that could at a time: then. Each stage has a device to itself."""
+        return earliest_s
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -215,7 +219,7 @@ class NullStage:
         self._blocks = dict(blocks)
         self._limits = limits
         self._flights: dict[Ticket, _Flight] = {}
-        self._timeline = NullTimeline()
+        self._timeline = NullTimeline(device.begin)
         self._next = 0
         self.submitted: list[tuple[int, tuple[int, ...]]] = []
         self.ran: list[Instruction] = []

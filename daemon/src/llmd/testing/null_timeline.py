@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
+
+
+def _at_once(earliest_s: float, _seconds: float) -> float:
+    return earliest_s
 
 
 class NullRun(msgspec.Struct, eq=False):
@@ -39,8 +44,10 @@ class NullTimeline:
     last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[float, float], float] = _at_once) -> None:
+        """``begin`` returns when layers begin that could at a time and take some seconds."""
         self.idle_s = 0.0
+        self._begin = begin
         self._busy_until: float | None = None
         self._queue: deque[NullRun] = deque()
 
@@ -68,6 +75,7 @@ class NullTimeline:
             if self._busy_until is not None:
                 self.idle_s += max(0.0, begin - self._busy_until)
                 begin = max(begin, self._busy_until)
+            begin = self._begin(begin, run.layers_s)
             self._busy_until = run.layers_end = begin + run.layers_s
             run.fed_from = None  # else each step would hold all steps before it
             self._queue.popleft()

@@ -74,7 +74,8 @@ class Comparison(msgspec.Struct, frozen=True):
     best: str | None
     """Name of the best one; None: the model does not fit this machine."""
     least_s: float | None
-    """No choice of devices takes fewer seconds for the request, by the rates that were measured."""
+    """No choice of devices takes fewer seconds for the request, by the rates that were measured, if its steps
+    run one after the other."""
     measured: Measured | None = None
     """What the best choice took, if it was tried."""
 
@@ -119,7 +120,8 @@ class _Comparing:
         self._answer_len = request.answer_len
         self._devices = ModelOnDevices(load, model, candidates)
         self.problem = self._devices.problem(request)
-        self._prompt = self._devices.problem(Request(request.prompt_len, 0))
+        self._prompt_request = Request(request.prompt_len, 0)
+        self._prompt = self._devices.problem(self._prompt_request)
 
     def singles(self) -> dict[tuple[int, ...], Choice | None]:
         """Return each device alone, without streamed weights."""
@@ -156,15 +158,17 @@ class _Comparing:
     def described(self, devices: tuple[int, ...], choice: Choice | None) -> Alternative:
         """Return a choice with its stages and times, or why it is impossible."""
         problem = self._trouble(devices, choice)
-        prompt = cost_of(self._prompt, devices)
-        if problem or choice is None or prompt is None:
+        in_turn = cost_of(self._prompt, devices)
+        if problem or choice is None or in_turn is None:
             return Alternative(self.name_of(devices), self._stages(devices), None, None, None, problem)
+        prompt_s = self._devices.prompt_seconds(devices, self._prompt_request)
+        answer_s = choice.seconds - in_turn.seconds
         return Alternative(
             self.name_of(devices),
             self._stages(devices),
-            prompt.seconds,
-            self._answer_len / (choice.seconds - prompt.seconds) if self._answer_len else None,
-            choice.seconds,
+            prompt_s,
+            self._answer_len / answer_s if self._answer_len else None,
+            prompt_s + answer_s,
         )
 
     def _trouble(self, devices: tuple[int, ...], choice: Choice | None) -> str:

@@ -77,9 +77,12 @@ class DeviceParts:
         """Fixed seconds of each step of a stage."""
         return self._profile.step_s
 
-    def token_seconds(self, part: int, length: int) -> float:
-        """Return what a part takes for one token of a sequence of ``length`` tokens."""
-        return self._step_seconds(part, Rows(1, 1, length))
+    def step_seconds(self, part: int, rows: Rows) -> float:
+        """Return the seconds of a part in a step: of a streamed one, those of its copy if they are more."""
+        compute_s = step_seconds(self._works[part], self._profile, rows)
+        if not self._streamed:
+            return compute_s
+        return max(compute_s, self._weight_bytes(part) / self._profile.stream_bytes_per_s)
 
     def stage(self, request: Request) -> Cost:
         """Return the cost of a stage: its step buffers, and the fixed time of each step."""
@@ -133,16 +136,9 @@ class DeviceParts:
         steps = request.prompt_steps(self._load.chunk_len)
         # A token in the middle of the answer.
         token = Rows(1, 1, request.prompt_len + request.answer_len // 2)
-        return sum(
-            self._step_seconds(part, rows) for rows in steps
-        ) + request.answer_len * self._step_seconds(part, token)
-
-    def _step_seconds(self, part: int, rows: Rows) -> float:
-        """Return the seconds of a part in a step: of a streamed one, those of its copy if they are more."""
-        compute_s = step_seconds(self._works[part], self._profile, rows)
-        if not self._streamed:
-            return compute_s
-        return max(compute_s, self._weight_bytes(part) / self._profile.stream_bytes_per_s)
+        return sum(self.step_seconds(part, rows) for rows in steps) + request.answer_len * self.step_seconds(
+            part, token
+        )
 
     def _weight_bytes(self, part: int) -> int:
         return sum(map(weight_bytes, self._programs[part].weights))

@@ -22,7 +22,9 @@ from llmd.engine.placement.memory_use import least_by_memory
 from llmd.engine.placement.stages import StageParts, joined, stage_limits
 from llmd.engine.placement.typical_request import Request, request_for
 from llmd.models.open_model import OpenModel
+from llmd.placement.overlap import overlapped_seconds
 from llmd.placement.problem import Problem
+from llmd.placement.seconds import Rows
 
 
 class ModelOnDevices:
@@ -59,12 +61,13 @@ class ModelOnDevices:
         blocks = self._num_blocks(kv_slots)
         budgets = _budgets(self._load, owners)
         memories = list(budgets)
+        num_rows = request.prompt_len + request.answer_len
         return Problem(
             memories=tuple(memories.index(one.info.memory_id) for one in owners),
             budgets=tuple(budgets.values()),
             parts=tuple(zip(*(device.costs(request, blocks) for device in self._devices), strict=True)),
             stages=tuple(device.stage(request) for device in self._devices),
-            moves=tuple(tuple(_move_seconds(self._model, request, a, b) for b in owners) for a in owners),
+            moves=tuple(tuple(_move_seconds(self._model, num_rows, a, b) for b in owners) for a in owners),
             tied_bytes=tuple(device.tied_bytes() for device in self._devices),
             rivals=tuple(
                 (one, other)
@@ -93,14 +96,33 @@ class ModelOnDevices:
         Their devices are among the candidates.
         """
         request = request_for(self._model)
-        length = request.prompt_len + request.answer_len // 2
-        return tuple(self._stage_seconds(stage, length) for stage in stages)
+        rows = Rows(1, 1, request.prompt_len + request.answer_len // 2)
+        return tuple(self._stage_seconds(stage, rows) for stage in stages)
 
-    def _stage_seconds(self, stage: StageParts, length: int) -> float:
+    def prompt_seconds(self, devices: Sequence[int], request: Request) -> float:
+        """Return what the prompt of a request takes on a choice of devices, which can run their parts.
+
+        Its steps follow each other from stage to stage: see `overlapped_seconds`.
+        """
+        stages = self.stages(devices)
+        owners = [self._owners[devices[stage.first_part]] for stage in stages]
+        steps = []
+        for rows in request.prompt_steps(self._load.chunk_len):
+            moved_s = [_move_seconds(self._model, rows.rows, *pair) for pair in itertools.pairwise(owners)]
+            # Devices that share a memory share what limits them, often even the processors.
+            steps.append(
+                [
+                    (owner.info.memory_id, self._stage_seconds(stage, rows) + seconds)
+                    for stage, owner, seconds in zip(stages, owners, [0.0, *moved_s], strict=True)
+                ]
+            )
+        return overlapped_seconds(steps, len({stage.device for stage in stages}))
+
+    def _stage_seconds(self, stage: StageParts, rows: Rows) -> float:
         devices = [self._devices[number] for number in self.choice([stage]) if number is not None]
         parts = range(stage.first_part, stage.last_part)
         return devices[0].step_s + sum(
-            device.token_seconds(part, length) for device, part in zip(devices, parts, strict=True)
+            device.step_seconds(part, rows) for device, part in zip(devices, parts, strict=True)
         )
 
     def streams(self, device: int) -> bool:
@@ -163,10 +185,10 @@ def _budgets(load: Load, candidates: Sequence[Candidate]) -> dict[str, int]:
     return least_by_memory(sizes)
 
 
-def _move_seconds(model: OpenModel, request: Request, source: Candidate, target: Candidate) -> float:
-    """Return the seconds of a request for taking its hidden states from a device to another."""
+def _move_seconds(model: OpenModel, num_rows: int, source: Candidate, target: Candidate) -> float:
+    """Return the seconds for taking the hidden states of some rows from a device to another."""
     if source.info.name == target.info.name:
         return 0.0
-    num_bytes = FLOAT_BYTES * model.plan.hidden_size * (request.prompt_len + request.answer_len)
+    num_bytes = FLOAT_BYTES * model.plan.hidden_size * num_rows
     cards = [one for one in (source, target) if one.info.memory_id != HOST_MEMORY]
     return sum(num_bytes / one.profile.copy_bytes_per_s for one in cards)
