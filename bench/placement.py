@@ -1,7 +1,8 @@
-"""Compares what llmd predicts of a device with what it measures there: ``python -m bench.placement [SHAPE]``.
+"""Compares what llmd predicts of devices with what it measures there: ``python -m bench.placement [SHAPE]``.
 
 In each round, the CPU backend is measured as at the first start, and a request runs on a loaded model. What
-the measured rates predict for the request is divided by what it took.
+the measured rates predict for the request is divided by what it took. Then the same for models on other
+devices, and on several (`bench.placement_machine`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from bench.checkpoint import checkpoint_directory, write_checkpoint
 from bench.machine import describe
+from bench.placement_machine import SETUPS, Machine, Outcome, Setup
 from bench.publication import publish
 from bench.quiet import DisturbedError, QuietRounds
 from bench.shapes import SHAPES, Shape
@@ -51,23 +53,56 @@ class Round(msgspec.Struct, frozen=True):
     profile_s: float
 
 
+class SharedRound(msgspec.Struct, frozen=True):
+    """A round of all setups."""
+
+    profile_s: dict[str, float]
+    """Seconds of measuring each device."""
+    outcomes: dict[str, Outcome]
+    """By the name of the setup."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.placement")
     parser.add_argument("shape", nargs="?", default="llama-1b", choices=SHAPES)
     parser.add_argument("--layers", type=int, default=4, help="use only this many layers")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--shared-shape", default="llama-100m", choices=SHAPES, help="of models on several devices"
+    )
+    parser.add_argument("--shared-layers", type=int, default=6)
     arguments = parser.parse_args()
     shape = SHAPES[arguments.shape].with_layers(arguments.layers)
     directory = write_checkpoint(shape, checkpoint_directory(shape))
     quiet = QuietRounds()
     found: dict[str, list[Round]] = {}
+    shared = SHAPES[arguments.shared_shape].with_layers(arguments.shared_layers)
+    outcomes: list[SharedRound] = []
     disturbed: DisturbedError | None = None
     try:
         for quant in FORMATS:
             found[quant or "bf16"] = rounds(directory, quant, quiet, arguments.rounds)
+        outcomes = shared_rounds(shared, SETUPS, quiet, arguments.rounds)
     except DisturbedError as error:
         disturbed = error
-    publish(f"placement-{shape.name}", page(shape, found, quiet), disturbed)
+    text = page(shape, found, quiet) + shared_page(shared, outcomes)
+    publish(f"placement-{shape.name}", text, disturbed)
+
+
+def shared_rounds(shape: Shape, setups: Sequence[Setup], quiet: QuietRounds, count: int) -> list[SharedRound]:
+    """Return the rounds of a shape on all setups, which take turns."""
+    directory = write_checkpoint(shape, checkpoint_directory(shape))
+    load = Load(str(directory), context_len=1024, slots=1)
+    names = dict.fromkeys(name for setup in setups for name in setup.devices)
+    with tempfile.TemporaryDirectory() as probes:
+        architectures = make_host(Path(probes)).architectures()
+    with Machine(architectures, list(names)) as machine:
+
+        def one_round(_number: int) -> SharedRound:
+            profile_s = machine.measure_devices()
+            return SharedRound(profile_s, {setup.name: machine.compare(load, setup) for setup in setups})
+
+        return quiet.take("several devices", one_round, count)
 
 
 def rounds(directory: Path, quant: Format | None, quiet: QuietRounds, count: int) -> list[Round]:
@@ -124,6 +159,33 @@ def page(shape: Shape, found: dict[str, list[Round]], quiet: QuietRounds) -> str
         seconds = statistics.median(one.profile_s for one in rounds_of)
         prompts, answers = [one.prompt for one in rounds_of], [one.answer for one in rounds_of]
         lines.append(f"| {name} | {spread(prompts)} | {spread(answers)} | {seconds:.1f} s |")
+    return "\n".join([*lines, ""])
+
+
+def shared_page(shape: Shape, found: Sequence[SharedRound]) -> str:
+    """Return the results of setups in Markdown; nothing without rounds."""
+    if not found:
+        return ""
+    lines = [
+        "",
+        f"## {shape.name} in bf16 on several devices",
+        "",
+        "All setups take turns. `quick`, `slow` and `far` only keep time; `far` is slow at attention. The gain is the",
+        "time of the fastest choice of whole layers, divided by that of the choice that was made.",
+        "",
+        "| setup | chosen | prompt | answer | gain |",
+        "|---|---|---|---|---|",
+    ]
+    for name in found[0].outcomes:
+        of_setup = [one.outcomes[name] for one in found]
+        chosen = " or ".join(dict.fromkeys(one.devices for one in of_setup))
+        gains = [one.gain for one in of_setup if one.gain is not None]
+        ratios = [spread([one.prompt for one in of_setup]), spread([one.answer for one in of_setup])]
+        lines.append(f"| {name} | {chosen} | {' | '.join(ratios)} | {spread(gains) if gains else ''} |")
+    lines += ["", "| device | measuring it |", "|---|---|"]
+    for device in found[0].profile_s:
+        seconds = statistics.median(one.profile_s[device] for one in found)
+        lines.append(f"| {device} | {seconds:.1f} s |")
     return "\n".join([*lines, ""])
 
 
