@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument(
         "--shared-shape", default="llama-100m", choices=SHAPES, help="of models on several devices"
     )
-    parser.add_argument("--shared-layers", type=int, default=6)
+    parser.add_argument("--shared-layers", type=int, default=4)
     arguments = parser.parse_args()
     shape = SHAPES[arguments.shape].with_layers(arguments.layers)
     directory = write_checkpoint(shape, checkpoint_directory(shape))
