@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from llmd.api.device import HOST_MEMORY, DeviceProfile
 from llmd.api.messages import Load
 from llmd.cli.plan import lines_of
 from llmd.engine.composition import make_host
+from llmd.engine.placement import alternatives
 from llmd.engine.placement.alternatives import Comparison, compare
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.device_parts import DeviceParts
 from llmd.engine.placement.stages import stage_limits
 from llmd.engine.placement.typical_request import Request
 from llmd.models.open_model import OpenModel, open_model
+from llmd.placement.planner import best_plan
 from llmd.testing.null_device import NullDevice
 from tests.docs.model_sizes import MODELS, write_headers
 from tests.docs.page import DOCS, rows_with
@@ -99,7 +102,9 @@ def test_a_feed_forward_part_takes_what_the_page_says(load: Load, tmp_path: Path
             assert f"{1e3 * chunk.seconds:.1f} ms" in PAGE
 
 
-def test_the_plan_is_that_of_the_page(load: Load, tmp_path: Path) -> None:
+def test_the_plan_is_that_of_the_page(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine, the usual seconds do not suffice for a proof.
+    monkeypatch.setattr(alternatives, "best_plan", partial(best_plan, budget_s=60.0))
     model = opened(load, tmp_path)
     with closing(model.checkpoint):
         found: Comparison = compare(load, model, candidates())
