@@ -1,4 +1,4 @@
-"""Synchronization validation of the Khronos layer is silent, and finds a missing barrier."""
+"""Synchronization validation of the Khronos layer is silent, and finds a missing barrier or semaphore."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAYER = "VK_LAYER_KHRONOS_validation"
 SETTINGS = """khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn
 khronos_validation.log_filename = stdout
-khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 """
 PATHS = os.pathsep.join(str(path) for path in map(Path, sys.path))
 
@@ -48,4 +48,10 @@ def test_validation_is_silent(tmp_path: Path) -> None:
 
 
 def test_a_missing_barrier_is_found(tmp_path: Path) -> None:
-    assert "SYNC-HAZARD-READ-AFTER-WRITE" in validated(tmp_path, "--planted")
+    assert "SYNC-HAZARD-READ-AFTER-WRITE" in validated(tmp_path, "--no-barrier")
+
+
+def test_a_missing_semaphore_is_found(tmp_path: Path) -> None:
+    output = validated(tmp_path, "--no-semaphores")
+    assert "SYNC-HAZARD-READ-AFTER-WRITE" in output  # weights are read before they are copied
+    assert "SYNC-HAZARD-WRITE-AFTER-WRITE" in output  # the next copy overwrites them

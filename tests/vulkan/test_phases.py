@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from llmd.testing.conformance import cases_for, check_case
+from llmd_backend_vulkan.commands import Segment
 from llmd_backend_vulkan.device import VulkanDevice
-from llmd_backend_vulkan.runtime import Dispatch, Recording
+from llmd_backend_vulkan.runtime import Recording
 
 CASES = (
     "program/full-f32-kv-int8",
     "program/hybrid",
     "program/encoder-score",
+    "program/streamed",
 )
 
 
 @pytest.mark.timeout(120)
 def test_dispatches_of_a_phase_are_independent(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    record, widest = device.runtime.record, 0
+    record, widest = device.runtime.record_segments, 0
 
-    def backwards(phases: Iterable[Sequence[Dispatch]]) -> Recording:
+    def backwards(segments: Sequence[Segment], *, keeps_times: bool = False) -> Recording:
         nonlocal widest
-        listed = [list(reversed(phase)) for phase in phases]
-        widest = max([widest, *map(len, listed)])
-        return record(listed)
+        phases = [[list(reversed(phase)) for phase in segment.phases] for segment in segments]
+        widest = max([widest, *(len(phase) for listed in phases for phase in listed)])
+        turned = [replace(one, phases=listed) for one, listed in zip(segments, phases, strict=True)]
+        return record(turned, keeps_times=keeps_times)
 
-    monkeypatch.setattr(device.runtime, "record", backwards)
+    monkeypatch.setattr(device.runtime, "record_segments", backwards)
     results = [
         result for case in cases_for(device.info) if case.name in CASES for result in check_case(device, case)
     ]

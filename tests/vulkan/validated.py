@@ -1,4 +1,6 @@
-"""Runs conformance cases, for the Khronos validation layer; ``--planted`` leaves out a barrier instead.
+"""Runs conformance cases, for the Khronos validation layer.
+
+``--no-barrier`` leaves out a barrier instead, ``--no-semaphores`` what orders copies and shaders.
 
 The layer looks at whole buffers, and dispatches of one phase use disjoint parts of a buffer. So there is a
 barrier between any two dispatches here; `test_phases.py` runs those of a phase in another order.
@@ -8,14 +10,18 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from llmd.api import DeviceOptions
 from llmd.testing.conformance import cases_for, check_case
+from llmd_backend_vulkan import runtime
+from llmd_backend_vulkan.commands import Segment, Submission, submissions_of
 from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.memory import copy
 from llmd_backend_vulkan.probe import find_devices
-from llmd_backend_vulkan.runtime import Dispatch, Recording
+from llmd_backend_vulkan.runtime import Recording
 from llmd_backend_vulkan.vulkan import CPU
 
 CASES = (
@@ -26,30 +32,47 @@ CASES = (
     "program/encoder-score",
     "program/q6_k-activations-f32",
     "attention/long-f16",
+    "program/full-f16",
+    "program/streamed",
+    "program/streamed-in-part",
 )
 
 
-def main(*, planted: bool) -> None:
+def main(planted: str) -> None:
     """Run the cases, and print how many results there were."""
     physical = next(device for device in find_devices() if device.kind == CPU)
     device = VulkanDevice(physical, DeviceOptions())
-    if planted:
+    if planted == "--no-barrier":
         buffers = [device.runtime.allocate(64) for _ in range(3)]
         first, second = (copy(a, 0, b, 0, 64) for a, b in itertools.pairwise(buffers))
         device.runtime.run([[first, second]])
         return
-    record = device.runtime.record
+    names: tuple[str, ...] = CASES
+    if planted == "--no-semaphores":
+        names = ("program/streamed",)
+        vars(runtime)["submissions_of"] = without_semaphores
+    record = device.runtime.record_segments
 
-    def one_by_one(phases: Iterable[Sequence[Dispatch]]) -> Recording:
-        return record([one] for phase in phases for one in phase)
+    def one_by_one(segments: Sequence[Segment], *, keeps_times: bool = False) -> Recording:
+        apart = [
+            replace(segment, phases=[[one] for phase in segment.phases for one in phase])
+            for segment in segments
+        ]
+        return record(apart, keeps_times=keeps_times)
 
-    device.runtime.record = one_by_one  # type: ignore[method-assign]
+    device.runtime.record_segments = one_by_one  # type: ignore[method-assign]
     results = [
-        result for case in cases_for(device.info) if case.name in CASES for result in check_case(device, case)
+        result for case in cases_for(device.info) if case.name in names for result in check_case(device, case)
     ]
     problems = [result.problem for result in results if result.problem]
     print(f"{len(results)} results, {len(problems)} problems")
 
 
+def without_semaphores(segments: Sequence[Segment], *, has_barriers: bool) -> list[Submission]:
+    """Cut segments into submissions that wait for nothing."""
+    found = submissions_of(segments, has_barriers=has_barriers)
+    return [replace(one, waits=(), signals=()) for one in found]
+
+
 if __name__ == "__main__":
-    main(planted="--planted" in sys.argv)
+    main(" ".join(sys.argv[1:]))

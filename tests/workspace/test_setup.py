@@ -192,11 +192,11 @@ class KomputeBuild:
         package = setup.ROOT / setup.VULKAN
         (package / "kompute").mkdir(parents=True)
         (package / "build_kompute.py").write_text("VERSION = 1")
-        self.about = setup.ENVIRONMENT / "lib/python3.11/site-packages/kp-0.9.0+llmd1.dist-info"
+        self.about = setup.ENVIRONMENT / "lib/python3.11/site-packages/kp-0.9.0+llmd2.dist-info"
 
     def _build(self, folder: Path, _recipe: Path) -> None:
         self.built += 1
-        (folder / "kp-0.9.0+llmd1-cp311-cp311-linux_x86_64.whl").touch()
+        (folder / "kp-0.9.0+llmd2-cp311-cp311-linux_x86_64.whl").touch()
 
     def _install(self, command: list[str], *, check: bool) -> None:
         assert check

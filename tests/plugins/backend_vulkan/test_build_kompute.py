@@ -35,7 +35,7 @@ def test_metadata_has_our_version_the_licence_and_no_pin_of_numpy(tmp_path: Path
     write_source(tmp_path)
     build_kompute.change(tmp_path)
     changed = (tmp_path / "setup.py").read_text()
-    assert "version='0.9.0+llmd1'" in changed
+    assert "version='0.9.0+llmd2'" in changed
     assert '"numpy"' in changed
     assert "license='Apache-2.0'" in changed
     assert "VERSION_CHECK=ON',\n" in changed

@@ -7,7 +7,7 @@ import pytest
 
 from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, TensorRef, Weight
 from llmd.testing.sources import RandomSource
-from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, packed
+from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, moved, packed
 from llmd_backend_vulkan.memory import Arena
 
 
@@ -57,3 +57,13 @@ def test_a_book_is_passed_as_four_words() -> None:
 def test_rows_of_plain_matrices_are_padded_to_sixteen_bytes(arena: Arena, name: str) -> None:
     matrix = load_matrix(arena, RandomSource().read(Weight(TensorRef("m", (3, 5)), name)))
     assert matrix.row_words == (8 if name == "f32" else 4)
+
+
+def test_a_matrix_moves_with_all_its_arrays(arena: Arena) -> None:
+    matrix = load_matrix(arena, RandomSource().read(Weight(TensorRef("m", (4, 512)), "q4_k")))
+    (before,) = matrix.pieces
+    target = arena.take(before.region.num_words)
+    (after,) = moved(matrix, [target]).pieces
+    assert after.region is target
+    for name in ("low_at", "high_at", "scales_at", "coarse_at", "outliers_at"):
+        assert getattr(after, name) - target.at == getattr(before, name) - before.region.at

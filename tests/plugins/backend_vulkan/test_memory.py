@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from llmd_backend_vulkan import memory
-from llmd_backend_vulkan.memory import Arena, as_words
+from llmd_backend_vulkan.memory import Arena, HostArena, as_words
+from llmd_backend_vulkan.runtime import Runtime
 
 
 def test_contents_are_copied_there_and_back(arena: Arena) -> None:
@@ -55,6 +56,27 @@ def test_the_first_buffer_stays_and_later_ones_are_freed(arena: Arena) -> None:
     assert arena.num_bytes < total
     del first
     assert arena.num_bytes == 16 << 20
+
+
+def test_a_region_may_have_a_buffer_of_its_own(arena: Arena) -> None:
+    first, alone = arena.take(64), arena.take(64, alone=True)
+    assert alone.buffer is not first.buffer
+    assert (alone.buffer.num_words, alone.at) == (64, 0)
+    assert arena.take(64).buffer is first.buffer
+    total = arena.num_bytes
+    del alone
+    assert arena.num_bytes == total - 4 * 64
+
+
+def test_memory_of_the_host_is_written_in_place_and_all_given_back(runtime: Runtime) -> None:
+    arena = HostArena(runtime)
+    before = runtime.num_submissions
+    region = arena.take(100)
+    arena.upload(region, 10, np.arange(50, dtype=np.uint32))
+    assert region.buffer.view[region.at + 10 : region.at + 60].tolist() == list(range(50))
+    assert runtime.num_submissions == before
+    del region
+    assert arena.num_bytes == 0
 
 
 def test_bytes_are_filled_up_to_words() -> None:

@@ -11,9 +11,9 @@ from llmd.api.program import Pattern
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.programs import PATTERNS, Uses, add_is_fused, body_phases, joined
-from llmd_backend_vulkan.runtime import Dispatch, Shader
 from tests.plugins.backend_vulkan.test_stage import last_row, step_of
 
 
@@ -78,10 +78,11 @@ def phases_and_logits(device: VulkanDevice, patterns: tuple[Pattern, ...]) -> tu
     )
     weights = device.load(program, RandomSource(), lambda _done, _total: None)
     stage = weights.stage({0: 2, 1: 2}, StageLimits(8, 1, 1))
-    context = stage._memory.context(8, 0, stage._matrices, stage._vectors)
+    context = stage._memory.context(8, 0, stage._weights)
     ticket = stage.submit(step_of([3, 1, 4, 1, 5], 0, [1]), None, last_row(5))
     stage.wait(ticket, 60.0)
-    found = len(body_phases(context)), stage.raw_rows(ticket, np.zeros(1, np.int32))
+    ((_, phases),) = body_phases(context)
+    found = len(phases), stage.raw_rows(ticket, np.zeros(1, np.int32))
     stage.close()
     weights.close()
     return found

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import msgspec
 import numpy as np
 import pytest
 
 from llmd.api import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
+from llmd.api.spans import CLOCK_TOLERANCE_S
+from llmd_backend_vulkan.commands import MOST_WORK, Buffer, Copy, Dispatch, Segment, Shader
 from llmd_backend_vulkan.memory import copy
-from llmd_backend_vulkan.runtime import MOST_WORK, Buffer, Dispatch, Runtime, Shader
+from llmd_backend_vulkan.runtime import Runtime
+from llmd_backend_vulkan.step_clock import StepClock
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 
 WORDS = 1000
@@ -42,19 +46,19 @@ def test_a_phase_sees_what_the_one_before_it_wrote(either: Runtime) -> None:
 
 def test_without_additions_each_phase_is_a_submission(either: Runtime) -> None:
     _, _, phases = chain(either)
-    assert either.record(phases).num_submissions == (1 if either.has_additions else STEPS + 1)
+    assert len(either.record(phases).submissions) == (1 if either.has_additions else STEPS + 1)
 
 
 def test_submissions_are_bounded_by_their_work(runtime: Runtime) -> None:
     _, _, phases = chain(runtime)
     heavy = [[msgspec.structs.replace(one, work=MOST_WORK * 0.4)] for phase in phases for one in phase]
-    assert runtime.record(heavy).num_submissions == STEPS // 2 + 1
+    assert len(runtime.record(heavy).submissions) == STEPS // 2 + 1
 
 
 def test_a_phase_is_cut_into_submissions_too(runtime: Runtime) -> None:
     _, _, phases = chain(runtime)
     heavy = [msgspec.structs.replace(phases[0][0], work=MOST_WORK * 0.6)] * 3
-    assert runtime.record([heavy, phases[1]]).num_submissions == 3
+    assert len(runtime.record([heavy, phases[1]]).submissions) == 3
 
 
 def test_a_running_recording_is_not_submitted_again(runtime: Runtime) -> None:
@@ -74,6 +78,45 @@ def test_dispatches_share_what_is_prepared_for_a_shader_and_its_buffers(runtime:
     assert len(runtime._algorithms) == before + 1
     runtime.free(source)
     assert len(runtime._algorithms) == before
+
+
+def test_times_of_segments_follow_each_other(either: Runtime) -> None:
+    _, _, phases = chain(either)
+    segments = [Segment(phases[:1], "copy", "first"), Segment(phases[1:], "device", "others")]
+    recording = either.record_segments(segments, keeps_times=True)
+    clock = StepClock(either)
+    for _ in range(2):
+        began_s = time.perf_counter()
+        recording.submit()
+        assert recording.wait(60.0)
+        spans = recording.spans(clock.seconds)
+        assert spans[0].name == "first"
+        assert {(one.kind, one.name) for one in spans[1:]} == {("device", "others")}
+        times = [began_s, *(at for one in spans for at in (one.start_s, one.end_s)), time.perf_counter()]
+        assert all(one <= other + CLOCK_TOLERANCE_S for one, other in itertools.pairwise(times))
+    assert either.record(phases).spans(clock.seconds) == []
+
+
+def test_a_slot_is_filled_by_copies_before_it_is_read(runtime: Runtime) -> None:
+    source, target, slot = runtime.host(2 * WORDS), runtime.host(2 * WORDS), runtime.slot()
+    held = runtime.allocate(WORDS)
+    source.view[:] = np.arange(2 * WORDS)
+    segments = [
+        Segment(
+            [[copy(held, 0, target, at, WORDS)]], "device", "part", slot, (Copy(source, at, held, 0, WORDS),)
+        )
+        for at in (0, WORDS)
+    ]
+    # One slot, thus each part is read before the next one is copied.
+    for one in segments:
+        recording = runtime.record_segments([one], keeps_times=True)
+        recording.submit()
+        assert recording.wait(60.0)
+        assert [span.kind for span in recording.spans(lambda _queue, ticks: float(ticks))] == [
+            "copy",
+            "device",
+        ]
+    assert np.array_equal(target.view, source.view)
 
 
 def test_constants_select_a_variant_of_a_shader(runtime: Runtime) -> None:

@@ -44,10 +44,12 @@ def stage(
     weights.close()
 
 
-def small_model() -> Program:
+def small_model(streamed: tuple[int, ...] = ()) -> Program:
     """Return the small model."""
     plan = TinyModel().plan()
-    return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+    return lower(
+        plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32", streamed=streamed
+    )
 
 
 def step_of(tokens: list[int], first: int, blocks: list[int], feed: Ticket | None = None) -> Step:
@@ -220,3 +222,28 @@ def test_a_device_that_does_not_answer_is_lost_and_can_be_closed(
         stage.close()
     weights.close()
     lost.close()
+
+
+@pytest.mark.parametrize("streamed", [(), (1, 2, 3, 4, 5, 6, 7, 8, 9)], ids=["resident", "streamed"])
+def test_spans_say_what_was_copied_and_computed(device: VulkanDevice, streamed: tuple[int, ...]) -> None:
+    program = small_model(streamed)
+    weights = device.load(program, RandomSource(), lambda _done, _total: None)
+    opened = weights.stage(BLOCKS, msgspec.structs.replace(LIMITS, spans=True))
+    ticket = opened.submit(step_of([3, 4, 5], 0, [0]), None, last_row(3))
+    opened.wait(ticket, 60.0)
+    spans = opened.spans(ticket)
+    opened.release(ticket)
+    opened.close()
+    weights.close()
+    of_kind = {kind: [one.name for one in spans if one.kind == kind] for kind in ("launch", "device", "copy")}
+    assert of_kind["launch"] == ["submit"]
+    parts = [f"part {number}" for number in streamed]
+    if streamed:
+        assert of_kind["copy"] == [*parts, "part 9"]  # the last part, and its head
+        assert of_kind["device"] == ["inputs", "layers", *parts, "part 9", "candidates"]
+        # Copies for a part begin before the part before it: with two queues, both run at once.
+        begins = {(one.kind, one.name): one.start_s for one in reversed(spans)}
+        assert begins["copy", "part 2"] < begins["device", "part 1"]
+    else:
+        assert of_kind["copy"] == ["inputs"]
+        assert of_kind["device"] == ["layers", "head", "candidates"]

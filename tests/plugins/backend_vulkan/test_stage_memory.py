@@ -9,6 +9,7 @@ import msgspec
 from llmd.api import StageLimits
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.stage_memory import StageMemory
+from llmd_backend_vulkan.streaming import Placed
 from tests.plugins.backend_vulkan.test_step_memory import program
 
 LIMITS = StageLimits(max_rows=40, max_sequences=3, max_outputs=5)
@@ -40,7 +41,7 @@ def test_more_output_rows_take_more_memory() -> None:
 
 def test_a_context_is_that_of_its_bucket(arena: Arena) -> None:
     memory = StageMemory(arena, program(), {0: 2, 1: 2, 2: 2}, LIMITS)
-    context = memory.context(4, 0, (), ())
+    context = memory.context(4, 0, Placed((), ()))
     assert context.rows == 4
     assert context.counts == context.step_at
     assert context.place("token_ids") > context.place("output_rows")

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from llmd.api import DeviceLostError, StageLimits
+from llmd.api.spans import Stopwatch
+from llmd_backend_vulkan.commands import Segment
+from llmd_backend_vulkan.memory import copy
 from llmd_backend_vulkan.runtime import Runtime
-from llmd_backend_vulkan.tickets import HiddenRows, TicketMemory, matrix_of
+from llmd_backend_vulkan.step_clock import StepClock
+from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory, matrix_of
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.plugins.backend_vulkan.test_step_memory import program
 
@@ -55,3 +59,14 @@ def test_a_step_that_does_not_end_loses_the_device(physical: PhysicalDevice) -> 
     memory.running = [Running(ends=True), Running(ends=False)]  # type: ignore[list-item]
     with pytest.raises(DeviceLostError, match="within 5 s"):
         memory.reach(runtime, 5.0)
+
+
+def test_times_of_a_step_are_those_of_the_host_and_of_its_recordings(runtime: Runtime) -> None:
+    buffers = [runtime.host(8) for _ in range(2)]
+    segment = Segment([[copy(buffers[0], 0, buffers[1], 0, 8)]], name="layers")
+    times = Stopwatch(is_on=True)
+    flight = Flight(0, 1, None, times, [runtime.record_segments([segment], keeps_times=True)])
+    flight.recordings[0].submit()
+    times.stop("launch", "submit")
+    assert flight.recordings[0].wait(60.0)
+    assert [one.name for one in flight.spans(StepClock(runtime))] == ["submit", "layers"]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from llmd.api import HOST_MEMORY
-from llmd_backend_vulkan.vulkan import CPU, DISCRETE, INTEGRATED, Heap, Loader, PhysicalDevice
+from llmd_backend_vulkan.vulkan import CPU, DISCRETE, INTEGRATED, Heap, Loader, PhysicalDevice, QueueFamily
 
 GIB = 1 << 30
 CARD = PhysicalDevice(
@@ -25,6 +25,8 @@ CARD = PhysicalDevice(
     most_groups=(65535, 65535, 65535),
     most_invocations=1024,
     heaps=(Heap(24 * GIB, is_local=True, free_bytes=20 * GIB), Heap(64 * GIB, is_local=False)),
+    families=(QueueFamily(7, 1, 64), QueueFamily(12, 2, 64), QueueFamily(14, 8, 36)),
+    tick_s=1e-9,
 )
 
 
@@ -40,6 +42,9 @@ def test_the_limits_of_a_device_are_within_what_vulkan_guarantees(physical: Phys
     assert physical.memory_bytes > 0
     assert "llvmpipe" in physical.name
     assert len(bytes.fromhex(physical.uuid)) == 16
+    assert physical.queues
+    assert 36 <= physical.timestamp_bits <= 64
+    assert 0 < physical.tick_s < 1e-6
 
 
 def test_an_instance_can_be_closed_twice(physical: PhysicalDevice) -> None:
@@ -65,3 +70,11 @@ def test_memory_is_that_of_the_device() -> None:
 )
 def test_memory_is_identified_by_what_all_drivers_know(changes: dict[str, object], memory_id: str) -> None:
     assert msgspec.structs.replace(CARD, **changes).memory_id == memory_id
+
+
+def test_copies_have_a_queue_of_the_same_kind_if_there_is_one() -> None:
+    single = CARD.families[:2]  # the second kind only copies
+    assert CARD.queues == (2, 2)
+    assert CARD.timestamp_bits == 36
+    assert msgspec.structs.replace(CARD, families=single).queues == (0,)
+    assert msgspec.structs.replace(CARD, families=()).timestamp_bits == 0

@@ -7,11 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from llmd.api import Program, StageLimits, Weight, WeightData
+from llmd.api.streaming import streamed_weights
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 from llmd_backend_vulkan.memory import Arena
+from llmd_backend_vulkan.runtime import Runtime
 from llmd_backend_vulkan.tickets import TicketMemory
+from llmd_backend_vulkan.vulkan import PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights, load_weights, weight_uses
 
 
@@ -27,11 +30,10 @@ class CountingSource(RandomSource):
         return super().read(weight)
 
 
-def program_of(first: int, last: int, *, tied: bool = False) -> Program:
+def program_of(first: int, last: int, *, tied: bool = False, streamed: tuple[int, ...] = ()) -> Program:
     """Return some parts of the small model."""
-    return lower(
-        TinyModel(tied=tied).plan(), first, last, format_of=lambda _kind, _ref: "f16", activations="f32"
-    )
+    plan = TinyModel(tied=tied).plan()
+    return lower(plan, first, last, format_of=lambda _kind, _ref: "f16", activations="f32", streamed=streamed)
 
 
 def load(arena: Arena, program: Program, source: RandomSource, *have: VulkanWeights) -> VulkanWeights:
@@ -65,7 +67,7 @@ def test_weights_of_another_program_are_shared(arena: Arena) -> None:
     assert source.names
     assert not mine & set(source.names)
     first.close()
-    assert both.loaded.matrices.keys() > set()
+    assert both.loaded.resident.matrices.keys() > set()
 
 
 def test_a_table_that_is_also_the_head_is_stored_once(arena: Arena) -> None:
@@ -87,3 +89,35 @@ def test_bytes_are_those_of_a_stage(arena: Arena) -> None:
     stage.close()
     assert arena.free_bytes == before
     assert held.num_words == 64
+
+
+@pytest.mark.parametrize("use_additions", [True, False], ids=["additions", "plain"])
+def test_streamed_weights_take_memory_of_the_device_for_two_parts(
+    physical: PhysicalDevice, *, use_additions: bool
+) -> None:
+    arena = Arena(Runtime(physical, "vulkan:0", use_additions=use_additions))
+    program = program_of(0, 10, streamed=(1, 2, 3, 4))
+    weights = load(arena, program, RandomSource())
+    streamed = {program.weights[index] for part in streamed_weights(program).values() for index in part}
+    assert weights.loaded.streamed.matrices.keys() | weights.loaded.streamed.vectors.keys() == streamed
+    assert not weights.loaded.resident.matrices.keys() & streamed
+    limits = StageLimits(8, 2, 2)
+    held = arena.take(1)
+    before = arena.num_bytes - arena.free_bytes
+    stage = weights.stage({0: 0, 1: 0}, limits)
+    pools = sum(weights.kv_bytes(group, "f16") for group in (0, 1))
+    in_main_memory = 4 * limits.tickets * TicketMemory.num_words(program, limits)
+    taken = arena.num_bytes - arena.free_bytes - before
+    assert taken - pools == weights.step_bytes(limits) - in_main_memory
+    resident = load(arena, program_of(0, 10), RandomSource()).step_bytes(limits)
+    assert (weights.step_bytes(limits) > resident) == use_additions
+    stage.close()
+    assert arena.num_bytes - arena.free_bytes == before
+    assert held.num_words == 64
+
+
+def test_weights_in_another_memory_are_read_again(arena: Arena) -> None:
+    resident = load(arena, program_of(0, 4), RandomSource())
+    source, program = CountingSource(), program_of(0, 4, streamed=(1,))
+    load(arena, program, source, resident)
+    assert source.names == [program.weights[i].ref.name for i in streamed_weights(program)[1]]

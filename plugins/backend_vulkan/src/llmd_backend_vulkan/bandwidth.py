@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from llmd_backend_vulkan.commands import WORD, Dispatch, Shader
 from llmd_backend_vulkan.memory import Arena
-from llmd_backend_vulkan.runtime import WORD, Dispatch, Shader
 
 _MOST_WORDS = 64 << 20
 _READS = 8

@@ -24,7 +24,7 @@ from pathlib import Path
 VERSION = "0.9.0"
 """Of ``kp``."""
 
-OWN_VERSION = f"{VERSION}+llmd1"
+OWN_VERSION = f"{VERSION}+llmd2"
 """Version of the wheel. The last digit is that of ``LLMD_ADDITIONS``."""
 
 TOOLS = ("cmake>=3.30,<5", "pybind11==2.13.6", "setuptools<80", "wheel")

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from llmd.api import Program, StageLimits
+from llmd_backend_vulkan.commands import Buffer
 from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.matrices import DeviceMatrix
 from llmd_backend_vulkan.memory import Region
-from llmd_backend_vulkan.runtime import Buffer
 from llmd_backend_vulkan.step_memory import StepLayout
 
 NONE = 0xFFFFFFFF

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, KVDtype, KVGroup
 from llmd.api.step import Int32
+from llmd_backend_vulkan.commands import WORD, Buffer, Dispatch, Shader
 from llmd_backend_vulkan.memory import Arena
-from llmd_backend_vulkan.runtime import WORD, Buffer, Dispatch, Shader
 
 MAX_HEAD_DIM = 256
 """Most elements of a head."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, WeightData
+from llmd_backend_vulkan.commands import Words
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region, as_words
-from llmd_backend_vulkan.runtime import Words
 
 CLAIMED_FORMATS: tuple[Format, ...] = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 """Formats that the shaders decode: all."""
@@ -131,6 +131,26 @@ def load_matrix(arena: Arena, data: WeightData) -> DeviceMatrix:
         for first in range(0, height, step)
     ]
     return DeviceMatrix(form, height, width, tuple(pieces))
+
+
+def moved(matrix: DeviceMatrix, regions: Sequence[Region]) -> DeviceMatrix:
+    """Return a matrix whose pieces are in other regions, in the same layout."""
+    return msgspec.structs.replace(
+        matrix, pieces=tuple(_moved(*pair) for pair in zip(matrix.pieces, regions, strict=True))
+    )
+
+
+def _moved(piece: Piece, region: Region) -> Piece:
+    by = region.at - piece.region.at
+    return msgspec.structs.replace(
+        piece,
+        region=region,
+        low_at=piece.low_at + by,
+        high_at=piece.high_at + by,
+        scales_at=piece.scales_at + by,
+        coarse_at=piece.coarse_at + by,
+        outliers_at=piece.outliers_at + by,
+    )
 
 
 def _load_piece(arena: Arena, form: MatrixForm, first: int, data: WeightData) -> Piece:

@@ -7,7 +7,8 @@ import weakref
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd_backend_vulkan.runtime import WORD, Buffer, Dispatch, Runtime, Shader, Words
+from llmd_backend_vulkan.commands import WORD, Buffer, Dispatch, Shader, Words
+from llmd_backend_vulkan.runtime import Runtime
 
 ALIGNMENT = 64
 """Regions begin at multiples of this many words."""
@@ -36,6 +37,8 @@ class Arena:
     The first buffer stays until the end, so that shaders are not prepared again for each small model.
     """
 
+    _keeps_first = True
+
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self._buffers: list[Buffer] = []
@@ -43,20 +46,20 @@ class Arena:
         """By number of the buffer: (first word, words) that are free, in order."""
         self._staging: Buffer | None = None
 
-    def take(self, num_words: int) -> Region:
-        """Take words; their contents are undefined.
+    def take(self, num_words: int, *, alone: bool = False) -> Region:
+        """Take words, of a buffer of their own if they are ``alone``; their contents are undefined.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
         """
         needed = -(-max(num_words, 1) // ALIGNMENT) * ALIGNMENT
-        for buffer in self._buffers:
+        for buffer in () if alone else self._buffers:
             for place, (at, free) in enumerate(self._holes[buffer.number]):
                 if free >= needed:
                     self._holes[buffer.number][place : place + 1] = _rest(at, free, needed)
                     return self._region(buffer, at, needed)
-        grown = min(_FIRST_WORDS << len(self._buffers), _MOST_WORDS, self.runtime.most_words)
-        buffer = self.runtime.allocate(max(needed, grown))
+        grown = 0 if alone else min(_FIRST_WORDS << len(self._buffers), _MOST_WORDS, self.runtime.most_words)
+        buffer = self._allocate(max(needed, grown))
         self._buffers.append(buffer)
         self._holes[buffer.number] = _rest(0, buffer.num_words, needed)
         return self._region(buffer, 0, needed)
@@ -102,6 +105,9 @@ class Arena:
         """Bytes of its buffers that nobody has taken."""
         return WORD * sum(free for holes in self._holes.values() for _, free in holes)
 
+    def _allocate(self, num_words: int) -> Buffer:
+        return self.runtime.allocate(num_words)
+
     def _staged(self) -> Buffer:
         if self._staging is None:
             self._staging = self.runtime.host(min(_STAGING_WORDS, self.runtime.most_words))
@@ -124,10 +130,26 @@ class Arena:
             else:
                 merged.append((first, count))
         self._holes[buffer.number] = merged
-        if merged == [(0, buffer.num_words)] and buffer is not self._buffers[0]:
+        is_kept = self._keeps_first and buffer is self._buffers[0]
+        if merged == [(0, buffer.num_words)] and not is_kept:
             self._buffers.remove(buffer)
             del self._holes[buffer.number]
             self.runtime.free(buffer)
+
+
+class HostArena(Arena):
+    """Buffers of the host's memory, which the device can read and copies are made from."""
+
+    _keeps_first = False
+
+    def upload(self, region: Region, at: int, array: NDArray[np.generic]) -> None:
+        """Write a host array to words of a region."""
+        words = as_words(array)
+        first = region.at + at
+        region.buffer.view[first : first + words.size] = words
+
+    def _allocate(self, num_words: int) -> Buffer:
+        return self.runtime.host(num_words)
 
 
 def copy(source: Buffer, at: int, target: Buffer, target_at: int, num_words: int) -> Dispatch:

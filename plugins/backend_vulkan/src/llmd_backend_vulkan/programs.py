@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -23,6 +24,7 @@ from llmd.api import (
     Rope,
     SlottedOp,
 )
+from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
 from llmd_backend_vulkan.ops.attention import attention, rotated_attention
 from llmd_backend_vulkan.ops.elementwise import activate, add, glu
@@ -32,7 +34,6 @@ from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
 from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
-from llmd_backend_vulkan.runtime import Dispatch
 
 Phase = list[Dispatch]
 
@@ -57,13 +58,19 @@ PATTERNS = (("linear", "add"), ("rope", "rope", "attention"))
 """Sequences of ops that have fewer phases together."""
 
 
-def body_phases(context: Context) -> list[Phase]:
-    """Return the phases of all instructions but the head."""
-    return joined(
-        (uses, phases)
-        for instruction in context.program.instructions
-        for uses, phases in _of_instruction(context, instruction)
-    )
+def body_phases(context: Context, apart: Collection[int] = ()) -> list[tuple[int | None, list[Phase]]]:
+    """Return the phases of all instructions but the head: those of each part in ``apart``, and all others.
+
+    Each element of the list has a part, or None, and phases; they run in order.
+    """
+
+    def part_of(instruction: Instruction) -> int | None:
+        return instruction.part if instruction.part in apart else None
+
+    return [
+        (part, joined(pair for instruction in run for pair in _of_instruction(context, instruction)))
+        for part, run in itertools.groupby(context.program.instructions, key=part_of)
+    ]
 
 
 def head_phases(context: Context, logits: int, outputs: int) -> list[Phase]:

@@ -10,88 +10,69 @@ Kompute enables no optional feature of a device. So shaders see 32-bit words: me
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from llmd.api import DeviceError, DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.spans import Span
+from llmd_backend_vulkan.commands import (
+    WORD,
+    Buffer,
+    Copy,
+    Dispatch,
+    Segment,
+    Slot,
+    Submission,
+    submissions_of,
+)
 from llmd_backend_vulkan.shaders import spirv
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 
-Words = NDArray[np.uint32]
-
-WORD = 4
-"""Bytes of a word."""
-
-ADDITIONS = 1
+ADDITIONS = 2
 """The version of the additions that this module is written for (``kp.LLMD_ADDITIONS``)."""
 
-MOST_WORK = 2e10
-"""Multiply-adds of a submission. A slow GPU takes some tenths of a second for them; many drivers end what
-takes longer than two seconds."""
+_FEWEST_WORDS = 4
+_SOON_S = 60.0
+"""For submissions that are almost empty."""
 
 _ABANDONED: list[object] = []
 """What a device that is lost may still use. It is never freed."""
 
 
-class Shader(msgspec.Struct, frozen=True):
-    """A shader with the values of its specialization constants."""
+class Queued(msgspec.Struct, frozen=True):
+    """A submission that Kompute has recorded."""
 
-    name: str
-    """Name of the file in ``shaders/``, without ``.comp``."""
-    constants: tuple[int, ...] = ()
-    """In order of their ids."""
-
-
-class Buffer:
-    """Memory of the device, or of the host where shaders read and write it in place."""
-
-    def __init__(self, tensor: Any, number: int, num_words: int) -> None:
-        self.tensor = tensor
-        self.number = number
-        """Unique in its runtime."""
-        self.num_words = num_words
-
-    @property
-    def view(self) -> Words:
-        """The words of host memory, shared with the device."""
-        words: Words = self.tensor.data()
-        return words
-
-
-class Dispatch(msgspec.Struct, frozen=True):
-    """A shader with everything that its run needs."""
-
-    shader: Shader
-    buffers: tuple[Buffer, ...]
-    """In order of the bindings."""
-    constants: tuple[int, ...]
-    """The words of the push constants; as many for each dispatch of a shader."""
-    groups: tuple[int, int, int]
-    """Work groups in x, y and z."""
-    work: float = 0.0
-    """Multiply-adds, as far as they matter: they bound submissions."""
+    sequence: Any
+    """Of Kompute."""
+    submission: Submission
+    queue: int
+    """Index in `PhysicalDevice.queues`."""
+    stamps: Any = None
+    """Times of the device before the first piece and after each one; None: they are not kept."""
 
 
 class Recording:
-    """Dispatches that can be submitted again and again."""
+    """Segments that can be submitted again and again."""
 
-    def __init__(self, runtime: Runtime, sequences: Sequence[Any], kept: object) -> None:
+    def __init__(self, runtime: Runtime, queued: Sequence[Queued], *, keeps_times: bool) -> None:
         self._runtime = runtime
-        self._sequences = sequences
-        self._kept = kept
+        self._queued = queued
+        self._keeps_times = keeps_times
+        self._host_times: list[tuple[float, float]] = []
+        """Of each submission, if the host waits for it."""
         self._is_running = False
 
     @property
-    def num_submissions(self) -> int:
-        """How many submissions a run is."""
-        return len(self._sequences)
+    def submissions(self) -> Sequence[Submission]:
+        """What a run submits, in order."""
+        return [one.submission for one in self._queued]
 
     def submit(self) -> None:
         """Run it after everything that was submitted before; do not wait, if Kompute has our additions.
@@ -104,8 +85,11 @@ class Recording:
         if self._is_running:
             raise ValueError("this recording is running")
         self._is_running = self._runtime.has_additions
-        for sequence in self._sequences:
-            self._runtime.submit(sequence)
+        self._host_times.clear()
+        for one in self._queued:
+            start_s = time.perf_counter()
+            self._runtime.submit(one)
+            self._host_times.append((start_s, time.perf_counter()))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until it has run; return False if that takes longer.
@@ -116,10 +100,31 @@ class Recording:
         if not self._is_running:
             return True
         end = time.monotonic() + timeout_s
-        if not all(self._runtime.wait(one, max(0.0, end - time.monotonic())) for one in self._sequences):
+        if not all(self._runtime.wait(one, max(0.0, end - time.monotonic())) for one in self._queued):
             return False
         self._is_running = False
         return True
+
+    def spans(self, seconds: Callable[[int, int], float]) -> list[Span]:
+        """Return when its pieces ran, after it has run; none unless it was recorded to keep times.
+
+        ``seconds`` returns the time of ``time.perf_counter`` at some ticks of a queue.
+        """
+        if not self._keeps_times:
+            return []
+        found: list[Span] = []
+        for one, host_times in zip(self._queued, self._host_times, strict=True):
+            labels = [(piece.kind, piece.name) for piece in one.submission.pieces]
+            labels += [("copy", one.submission.name)] if one.submission.copies else []
+            if one.stamps is None:
+                times = [host_times[0], *[host_times[1]] * len(labels)]  # a phase, thus one piece
+            else:
+                times = [seconds(one.queue, ticks) for ticks in one.stamps.read()]
+            found += [
+                Span(kind, name, *both)
+                for (kind, name), both in zip(labels, itertools.pairwise(times), strict=True)
+            ]
+        return found
 
 
 class Runtime:
@@ -145,7 +150,7 @@ class Runtime:
         self.num_submissions = 0
         """How many submissions there were."""
         with self._errors():
-            self._manager = self._kp.Manager(device.index)
+            self._manager = self._kp.Manager(device.index, list(device.queues))
             found = self._manager.get_device_properties()["device_name"]
         if found != device.name:
             raise DeviceError(
@@ -159,7 +164,7 @@ class Runtime:
         Raises:
             MemoryBudgetError: there is not enough, or a buffer cannot be that large.
         """
-        return self._buffer(num_words, self._kp.TensorTypes.storage)
+        return self._buffer(num_words, is_host=False)
 
     def host(self, num_words: int) -> Buffer:
         """Take memory of the host that shaders can read and write.
@@ -167,7 +172,7 @@ class Runtime:
         Raises:
             MemoryBudgetError: there is not enough.
         """
-        return self._buffer(num_words, self._kp.TensorTypes.host)
+        return self._buffer(num_words, is_host=True)
 
     def free(self, buffer: Buffer) -> None:
         """Forget the shaders that are prepared for a buffer; it is freed with the last reference to it."""
@@ -176,19 +181,44 @@ class Runtime:
         for key in [key for key in self._algorithms if buffer.number in key[1]]:  # type: ignore[operator]
             del self._algorithms[key]
 
-    def record(self, phases: Iterable[Sequence[Dispatch]]) -> Recording:
-        """Record dispatches. A phase sees what earlier ones wrote; within one, nothing depends on another.
+    def record(self, phases: Sequence[Sequence[Dispatch]]) -> Recording:
+        """Record phases, as `record_segments` does."""
+        return self.record_segments([Segment(phases)])
+
+    def record_segments(self, segments: Sequence[Segment], *, keeps_times: bool = False) -> Recording:
+        """Record segments; with ``keeps_times``, `Recording.spans` says when they ran.
+
+        Segments with slots need our additions to Kompute.
 
         Raises:
             DeviceMemoryError: there is too little memory.
             DeviceError: a shader cannot be prepared.
         """
-        phases = [phase for phase in phases if phase]
-        kept = [one.buffers for phase in phases for one in phase]
         with self._errors():
-            return Recording(self, [self._sequence(part) for part in self._submissions(phases)], kept)
+            queued = [
+                self._queued(one, keeps_times=keeps_times and self.has_additions)
+                for one in submissions_of(segments, has_barriers=self.has_additions)
+            ]
+            return Recording(self, queued, keeps_times=keeps_times)
 
-    def run(self, phases: Iterable[Sequence[Dispatch]], timeout_s: float = 600.0) -> None:
+    def slot(self) -> Slot:
+        """Return a slot that may be filled; it needs our additions to Kompute."""
+        with self._errors():
+            slot = Slot(self._kp.LlmdSemaphore(self._manager), self._kp.LlmdSemaphore(self._manager))
+            freeing = self._queued(Submission(signals=(slot.freed,)))
+            self.submit(freeing)
+            self.wait(freeing, _SOON_S)
+        return slot
+
+    def ticks(self, queue: int) -> int:
+        """Wait until the device has done what was submitted to a queue; return the time on its clock."""
+        with self._errors():
+            stamped = self._queued(Submission(), queue=queue, keeps_times=True)
+            self.submit(stamped)
+            self.wait(stamped, _SOON_S)
+            return int(stamped.stamps.read()[0])
+
+    def run(self, phases: Sequence[Sequence[Dispatch]], timeout_s: float = 600.0) -> None:
         """Record dispatches, run them once and wait.
 
         Raises:
@@ -200,19 +230,20 @@ class Runtime:
             self.abandon(recording)
             raise self.lost(f"it did not answer within {timeout_s:g} s")
 
-    def submit(self, sequence: Any) -> None:
-        """Submit a sequence of Kompute."""
+    def submit(self, queued: Queued) -> None:
+        """Submit what was recorded."""
         self.num_submissions += 1
         with self._errors():
             if self.has_additions:
-                self._kp.llmd_submit(sequence)
+                submission = queued.submission
+                self._kp.llmd_submit(queued.sequence, submission.waits, submission.signals)
             else:
-                sequence.eval()
+                queued.sequence.eval()
 
-    def wait(self, sequence: Any, timeout_s: float) -> bool:
-        """Wait for a sequence of Kompute; return whether it has ended in time."""
+    def wait(self, queued: Queued, timeout_s: float) -> bool:
+        """Wait for a submission; return whether it has ended in time."""
         with self._errors():
-            return bool(self._kp.llmd_wait(sequence, min(int(timeout_s * 1e9), (1 << 63) - 1)))
+            return bool(self._kp.llmd_wait(queued.sequence, min(int(timeout_s * 1e9), (1 << 63) - 1)))
 
     def lost(self, what: str) -> DeviceLostError:
         """Return the error of a device that does not answer; nothing of it is freed from now on."""
@@ -224,15 +255,21 @@ class Runtime:
         """Keep objects until the process ends, as a device that is lost may still use them."""
         _ABANDONED.extend(objects)
 
-    def _buffer(self, num_words: int, kind: Any) -> Buffer:
+    def _buffer(self, num_words: int, *, is_host: bool) -> Buffer:
         if num_words > self.most_words:
             raise MemoryBudgetError(
                 f"{self.name} has buffers of at most {self.most_words * WORD} bytes, and {num_words * WORD} are needed",
                 hint="lower --kv-memory, --slots or --max-ctx",
             )
+        needed, kinds = max(num_words, _FEWEST_WORDS), self._kp.TensorTypes
+        # Kompute makes memory of the device that cannot be copied.
+        is_ours = self.has_additions and not is_host
         try:
             with self._errors():
-                tensor = self._manager.tensor_t(np.empty(max(num_words, 4), np.uint32), kind)
+                contents = np.empty(_FEWEST_WORDS if is_ours else needed, np.uint32)
+                tensor = self._manager.tensor_t(contents, kinds.host if is_host else kinds.storage)
+                if is_ours:
+                    self._kp.llmd_allocate(tensor, needed)
         except DeviceMemoryError as error:
             raise MemoryBudgetError(
                 error.message, hint="use a smaller model, or lower --kv-memory"
@@ -240,36 +277,36 @@ class Runtime:
         self._num_buffers += 1
         return Buffer(tensor, self._num_buffers, num_words)
 
-    def _submissions(self, phases: Sequence[Sequence[Dispatch]]) -> Iterator[Sequence[Sequence[Dispatch]]]:
-        """Cut phases into submissions that take a bounded time."""
-        part: list[list[Dispatch]] = []
-        work = 0.0
-        for phase in phases:
-            if part and not self.has_additions:
-                yield part
-                part, work = [], 0.0
-            part.append([])
-            for one in phase:
-                if work and work + one.work > MOST_WORK:
-                    yield [some for some in part if some]
-                    part, work = [[]], 0.0
-                part[-1].append(one)
-                work += one.work
-        if part:
-            yield part
-
-    def _sequence(self, phases: Sequence[Sequence[Dispatch]]) -> Any:
-        sequence = self._manager.sequence()
-        for phase in phases:
-            if self.has_additions:
-                sequence.record(self._kp.LlmdBarrier())
-            for one in phase:
-                sequence.record(self._operation(one))
-        if self.has_additions:
+    def _queued(self, one: Submission, *, queue: int = 0, keeps_times: bool = False) -> Queued:
+        """Record a submission; copies run on a queue of their own if there is one."""
+        if one.copies:
+            queue = len(self.device.queues) - 1
+        sequence = self._manager.sequence(queue)
+        groups = [[self._copy(copy) for copy in one.copies]] if one.copies else []
+        groups += [self._operations(piece.phases) for piece in one.pieces]
+        stamps = self._kp.LlmdStamps(self._manager, 1 + len(groups)) if keeps_times else None
+        for number, operations in enumerate([[], *groups]):
+            for operation in operations:
+                sequence.record(operation)
+            if stamps is not None:
+                sequence.record(self._kp.LlmdStamp(stamps, number, bool(one.copies)))
+        if self.has_additions and not one.copies:
             sequence.record(self._kp.LlmdBarrier())  # the host reads what was written
-        return sequence
+        return Queued(sequence, one, queue, stamps)
 
-    def _operation(self, one: Dispatch) -> Any:
+    def _operations(self, phases: Sequence[Sequence[Dispatch]]) -> list[Any]:
+        """Return the operations of Kompute for some phases."""
+        found: list[Any] = []
+        for phase in phases:
+            found += [self._kp.LlmdBarrier()] if self.has_additions else []
+            found += [self._dispatch(one) for one in phase]
+        return found
+
+    def _copy(self, one: Copy) -> Any:
+        places = (one.source.tensor, WORD * one.at, one.target.tensor, WORD * one.target_at)
+        return self._kp.LlmdCopy(*places, WORD * one.num_words)
+
+    def _dispatch(self, one: Dispatch) -> Any:
         constants = np.array(one.constants, np.uint32)
         if self.has_additions:
             return self._kp.LlmdDispatch(self._algorithm(one, None), constants.tobytes(), one.groups)

@@ -12,19 +12,21 @@ from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
 from llmd.api.output_checks import check_outputs
-from llmd.api.spans import Span
+from llmd.api.spans import Span, SpanKind, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
+from llmd_backend_vulkan.commands import Dispatch, Segment
 from llmd_backend_vulkan.context import Context, stride_of
-from llmd_backend_vulkan.matrices import DeviceMatrix
-from llmd_backend_vulkan.memory import Arena, Region, copy
+from llmd_backend_vulkan.memory import Arena, copy
 from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, scratch_words, spans_of
 from llmd_backend_vulkan.ops.linear import distinct_tiles
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.programs import Phase, body_phases, head_phases
-from llmd_backend_vulkan.runtime import Dispatch, Recording
+from llmd_backend_vulkan.runtime import Recording
 from llmd_backend_vulkan.stage_memory import StageMemory
+from llmd_backend_vulkan.step_clock import StepClock
 from llmd_backend_vulkan.step_memory import pack_step
+from llmd_backend_vulkan.streaming import Placed, WeightStream
 from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory
 
 
@@ -35,12 +37,11 @@ class VulkanStage:
         self,
         arena: Arena,
         program: Program,
-        matrices: Sequence[DeviceMatrix | None],
-        vectors: Sequence[Region | None],
+        weights: Placed,
         blocks: Mapping[int, int],
         limits: StageLimits,
     ) -> None:
-        """Allocate everything.
+        """Allocate everything. ``weights`` has streamed weights in memory of the host.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
@@ -49,9 +50,12 @@ class VulkanStage:
         self._program = program
         self._limits = limits
         self._blocks = dict(blocks)
-        self._matrices = matrices
-        self._vectors = vectors
+        self._clock = StepClock(self._runtime) if limits.spans else None
         self._memory = StageMemory(arena, program, blocks, limits)
+        streams = bool(program.streamed) and self._runtime.has_additions
+        self._stream = WeightStream(arena, program, weights) if streams else None
+        self._weights = weights if self._stream is None else self._stream.body
+        self._head_weights = weights if self._stream is None else self._stream.head
         self._tickets = [
             TicketMemory(
                 self._runtime, program, limits, self._memory.outputs(place) if program.has_head else None
@@ -73,11 +77,15 @@ class VulkanStage:
         fed_from = None if step.feed is None else self._fed_from(step.feed)
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
-        flight = Flight(self._free[-1], step.num_rows, selection)
+        if self._clock is not None and not self._flights:
+            self._clock.refresh()
+        times = Stopwatch(is_on=self._limits.spans)
+        flight = Flight(self._free[-1], step.num_rows, selection, times)
         try:
             self._queue(flight, step, hidden, fed_from)
         except MemoryBudgetError as error:
             raise _too_little_memory(error) from error
+        times.stop("launch", "submit")
         self._free.pop()
         ticket = Ticket(self._next)
         self._next += 1
@@ -87,13 +95,17 @@ class VulkanStage:
     def apply_edits(self, ticket: Ticket, edits: LateEdits) -> None:
         flight, _ = self._selected(ticket)
         outputs = self._outputs(flight.place)
+        flight.times.start()
         outputs.apply_edits(edits)
         self._finish_if_complete(flight)
+        flight.times.stop("launch", "edits")
 
     def apply_masks(self, ticket: Ticket, masks: NDArray[np.uint32]) -> None:
         flight, _ = self._selected(ticket)
+        flight.times.start()
         self._outputs(flight.place).apply_masks(masks)
         self._finish_if_complete(flight)
+        flight.times.stop("launch", "masks")
 
     def hidden(self, ticket: Ticket) -> HiddenRef:
         flight = self._find(ticket)
@@ -135,7 +147,10 @@ class VulkanStage:
         return self._outputs(flight.place).raw_rows(outputs)
 
     def spans(self, ticket: Ticket) -> Sequence[Span]:
-        raise NotImplementedError("the feature is not claimed")
+        flight = self._find(ticket)
+        assert self._clock is not None, "the stage was made without spans"
+        self._tickets[flight.place].reach(self._runtime)
+        return flight.spans(self._clock)
 
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)
@@ -159,13 +174,14 @@ class VulkanStage:
             with contextlib.suppress(DeviceLostError):
                 memory.reach(self._runtime)
         if self._runtime.is_lost:
-            self._runtime.abandon(self._tickets, self._bodies, self._heads, self._memory)
+            self._runtime.abandon(self._tickets, self._bodies, self._heads, self._memory, self._stream)
         for memory in self._tickets:
             for buffer in memory.buffers:
                 self._runtime.free(buffer)
         self._flights.clear()
         self._free.clear()
-        del self._bodies, self._heads, self._tickets, self._memory, self._matrices, self._vectors
+        del self._bodies, self._heads, self._tickets, self._memory
+        del self._stream, self._weights, self._head_weights
 
     def _prepare(self) -> None:
         """Record steps of each size that has shaders of its own: drivers compile now, not in a later step."""
@@ -191,18 +207,19 @@ class VulkanStage:
             held = memory.hidden_in.view[: len(rows) * stride].view(np.float32).reshape(len(rows), stride)
             held[:, :width] = rows
         if len(step.copies):
-            self._run(memory, self._copies(flight, step))
-        self._run(memory, self._body(flight.place, bucket, self._spans(step), fed_from))
+            self._run(flight, self._copies(step))
+        self._run(flight, self._body(flight.place, bucket, self._spans(step), fed_from))
         if selection is not None:
             self._outputs(flight.place).begin(selection)
             if selection.num_rows:
                 outputs = bucket_of(selection.num_rows, self._limits.max_outputs)
-                self._run(memory, self._head(flight.place, outputs))
+                self._run(flight, self._head(flight.place, outputs))
             self._finish_if_complete(flight)
 
-    def _run(self, memory: TicketMemory, recording: Recording) -> None:
+    def _run(self, flight: Flight, recording: Recording) -> None:
         recording.submit()
-        memory.running.append(recording)
+        self._tickets[flight.place].running.append(recording)
+        flight.recordings.append(recording)
 
     def _finish_if_complete(self, flight: Flight) -> None:
         """Compute candidates and tokens, unless edits or masks are missing."""
@@ -213,7 +230,7 @@ class VulkanStage:
             recording = outputs.recording(bucket_of(selection.num_rows, self._limits.max_outputs))
         except MemoryBudgetError as error:
             raise _too_little_memory(error) from error
-        self._run(self._tickets[flight.place], recording)
+        self._run(flight, recording)
 
     def _fed_from(self, ticket: Ticket) -> int:
         """Return the place of a ticket whose tokens another step takes."""
@@ -236,7 +253,7 @@ class VulkanStage:
         """
         key = place, bucket, spans, fed_from
         if key not in self._bodies:
-            context = self._memory.context(bucket, spans, self._matrices, self._vectors)
+            context = self._memory.context(bucket, spans, self._weights)
             memory, program = self._tickets[place], self._program
             begin: Phase = [copy(memory.inputs, 0, context.work, context.step_at, context.layout.end)]
             if memory.hidden_in is not None and program.hidden_in is not None:
@@ -244,8 +261,14 @@ class VulkanStage:
                 words = bucket * context.stride(slot)
                 begin.append(copy(memory.hidden_in, 0, context.work, context.slots[slot], words))
             feed = [] if fed_from is None else [self._feed(context, fed_from)]
-            self._bodies[key] = self._runtime.record(
-                [begin, feed, *body_phases(context), self._leaving(context, memory)]
+            parts = body_phases(context, self._weights.copies)
+            layers = [self._weights.segment(part, phases, "layers") for part, phases in parts]
+            self._bodies[key] = self._record(
+                [
+                    Segment([begin, feed], self._copy_kind, "inputs"),
+                    *layers,
+                    Segment([self._leaving(context, memory)], self._copy_kind, "hidden states"),
+                ]
             )
         return self._bodies[key]
 
@@ -270,21 +293,28 @@ class VulkanStage:
         """Return the recording of the head."""
         key = place, outputs
         if key not in self._heads:
-            context = self._memory.context(self._limits.max_rows, 0, self._matrices, self._vectors)
-            logits = self._outputs(place).raw
-            self._heads[key] = self._runtime.record(head_phases(context, logits, outputs))
+            context = self._memory.context(self._limits.max_rows, 0, self._head_weights)
+            phases = head_phases(context, self._outputs(place).raw, outputs)
+            part = next(iter(self._head_weights.copies), None)
+            self._heads[key] = self._record([self._head_weights.segment(part, phases, "head")])
         return self._heads[key]
 
-    def _copies(self, flight: Flight, step: Step) -> Recording:
+    def _record(self, segments: Sequence[Segment]) -> Recording:
+        return self._runtime.record_segments(segments, keeps_times=self._limits.spans)
+
+    @property
+    def _copy_kind(self) -> SpanKind:
+        """What copies by shaders are in traces: copies of weights run at the same time, on another line."""
+        return "device" if self._weights.copies else "copy"
+
+    def _copies(self, step: Step) -> Recording:
         """Return the recording that copies blocks."""
         listed = self._runtime.host(step.copies.size)
         listed.view[: step.copies.size] = step.copies.reshape(-1).view(np.uint32)
         pools = self._memory.pools.values()
-        recording = self._runtime.record(
-            [[one for pool in pools for one in pool.copies(listed, len(step.copies))]]
-        )
+        phases = [[one for pool in pools for one in pool.copies(listed, len(step.copies))]]
+        recording = self._record([Segment(phases, self._copy_kind, "blocks")])
         self._runtime.free(listed)
-        flight.kept.append(recording)
         return recording
 
     def _outputs(self, place: int) -> Outputs:

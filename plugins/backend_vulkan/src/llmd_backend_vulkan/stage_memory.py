@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from llmd.api import Program, StageLimits
 from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.kv_memory import KVPool
-from llmd_backend_vulkan.matrices import DeviceMatrix
-from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region
+from llmd_backend_vulkan.memory import ALIGNMENT, Arena
 from llmd_backend_vulkan.ops.attention import scratch_words
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.outputs.layout import OutputsLayout
 from llmd_backend_vulkan.outputs.outputs import device_words
 from llmd_backend_vulkan.step_memory import StepLayout
+from llmd_backend_vulkan.streaming import Placed
 
 
 class StageMemory:
@@ -50,7 +50,7 @@ class StageMemory:
         """Return the output rows of a ticket; take their memory of the host."""
         layout = OutputsLayout(self._program.vocab_size, self._limits)
         at = self._places[f"outputs {place}"] - self.work.at
-        return Outputs(self._arena, self.work, at, layout)
+        return Outputs(self._arena, self.work, at, layout, keeps_times=self._limits.spans)
 
     def slot(self, index: int) -> int:
         """Return where a slot is."""
@@ -62,13 +62,7 @@ class StageMemory:
             self._layouts[bucket] = StepLayout.of(self._program, self._limits, bucket)
         return self._layouts[bucket]
 
-    def context(
-        self,
-        bucket: int,
-        spans: int,
-        matrices: Sequence[DeviceMatrix | None],
-        vectors: Sequence[Region | None],
-    ) -> Context:
+    def context(self, bucket: int, spans: int, weights: Placed) -> Context:
         """Return what the dispatches of a bucket need."""
         return Context(
             self._program,
@@ -79,8 +73,8 @@ class StageMemory:
             [self.slot(index) for index in range(len(self._program.slot_widths))],
             self._places["scratch"],
             spans,
-            matrices,
-            vectors,
+            weights.matrices,
+            weights.vectors,
             self.pools,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
-from llmd_backend_vulkan.runtime import Words
+from llmd_backend_vulkan.commands import Words
 
 COUNTS = 4
 """Words of the numbers of rows, sequences and output rows; the last is 0."""

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from llmd.api import HiddenRef, Program, Selection, StageLimits
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32
+from llmd_backend_vulkan.commands import Buffer
 from llmd_backend_vulkan.context import stride_of
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.outputs.outputs import host_words
-from llmd_backend_vulkan.runtime import Buffer, Recording, Runtime
+from llmd_backend_vulkan.runtime import Recording, Runtime
+from llmd_backend_vulkan.step_clock import StepClock
 from llmd_backend_vulkan.step_memory import StepLayout
 
 LONGEST_STEP_S = 600.0
@@ -84,8 +87,15 @@ class Flight:
     """Index of its memory."""
     num_rows: int
     selection: Selection | None
-    kept: list[object] = field(default_factory=list)
-    """What the device reads until the step has ended."""
+    times: Stopwatch
+    """Of the host."""
+    recordings: list[Recording] = field(default_factory=list)
+    """What was submitted for it."""
+
+    def spans(self, clock: StepClock) -> list[Span]:
+        """Return when host and device worked on it, after it has run."""
+        of_device = [span for recording in self.recordings for span in recording.spans(clock.seconds)]
+        return [*self.times.spans, *of_device]
 
 
 class HiddenRows(HiddenRef):

@@ -39,7 +39,18 @@ _MAINTENANCE_3 = 1000168000
 _HEADER = 16  # sType and pNext
 _MOST_HEAPS = 16
 _DEVICE_LOCAL = 1
+_COMPUTE = 2
 _WANTED_EXTENSIONS = ("VK_EXT_memory_budget", "VK_EXT_pci_bus_info", "VK_KHR_driver_properties")
+
+
+class QueueFamily(msgspec.Struct, frozen=True):
+    """Queues of one kind."""
+
+    flags: int
+    """``VkQueueFlagBits``."""
+    num_queues: int
+    timestamp_bits: int
+    """Bits of its timestamps that count; 0: it has none."""
 
 
 class Heap(msgspec.Struct, frozen=True):
@@ -82,6 +93,25 @@ class PhysicalDevice(msgspec.Struct, frozen=True):
     most_invocations: int
     """``maxComputeWorkGroupInvocations``."""
     heaps: tuple[Heap, ...]
+    families: tuple[QueueFamily, ...]
+    """By their index."""
+    tick_s: float
+    """Seconds of a tick of timestamps."""
+
+    @property
+    def queues(self) -> tuple[int, ...]:
+        """Families of the queue that computes, and of a second one, if there is one, that copies meanwhile.
+
+        Both are of one family, so that memory need not change its owner.
+        """
+        computing = [number for number, one in enumerate(self.families) if one.flags & _COMPUTE]
+        double = [number for number in computing if self.families[number].num_queues > 1]
+        return (double[0],) * 2 if double else tuple(computing[:1])
+
+    @property
+    def timestamp_bits(self) -> int:
+        """Bits of the timestamps of its queues that count; 0: they have none."""
+        return self.families[self.queues[0]].timestamp_bits if self.queues else 0
 
     @property
     def memory_bytes(self) -> int:
@@ -188,7 +218,17 @@ class Loader:
             most_groups=struct.unpack_from("<3I", own, 516),
             most_invocations=struct.unpack_from("<I", own, 528)[0],
             heaps=self._heaps(handle, has_budget="VK_EXT_memory_budget" in extensions),
+            families=self._families(handle),
+            tick_s=1e-9 * struct.unpack_from("<f", own, 720)[0],
         )
+
+    def _families(self, handle: ctypes.c_void_p) -> tuple[QueueFamily, ...]:
+        def listing(count: Any, properties: Any) -> int:
+            self._library.vkGetPhysicalDeviceQueueFamilyProperties(handle, count, properties)
+            return _SUCCESS
+
+        entries = _enumerated(listing, ctypes.c_char * 24, "queues")
+        return tuple(QueueFamily(*struct.unpack_from("<3I", bytes(entry))) for entry in entries)
 
     def _heaps(self, handle: ctypes.c_void_p, *, has_budget: bool) -> tuple[Heap, ...]:
         chain = _Chain(_MEMORY_PROPERTIES_2, 520, {_BUDGET: 16 * _MOST_HEAPS} if has_budget else {})

@@ -9,29 +9,40 @@ import numpy as np
 
 from llmd.api import HOST_MEMORY, KVDtype, Program, Progress, StageLimits, TensorSource, Weight, WeightData
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
+from llmd.api.streaming import streamed_weights
+from llmd_backend_vulkan.commands import WORD
 from llmd_backend_vulkan.kv_memory import block_bytes
 from llmd_backend_vulkan.matrices import DeviceMatrix, load_matrix
-from llmd_backend_vulkan.memory import Arena, Region
-from llmd_backend_vulkan.runtime import WORD
+from llmd_backend_vulkan.memory import Arena, HostArena, Region
 from llmd_backend_vulkan.stage import VulkanStage
 from llmd_backend_vulkan.stage_memory import StageMemory
+from llmd_backend_vulkan.streaming import Placed, slots_bytes
 from llmd_backend_vulkan.tickets import TicketMemory
 
 
 class Loaded(msgspec.Struct):
-    """Weights by use: the same weight may be a matrix and a vector."""
+    """Weights by use, in one kind of memory: the same weight may be a matrix and a vector."""
 
-    matrices: dict[Weight, DeviceMatrix]
-    vectors: dict[Weight, Region]
+    matrices: dict[Weight, DeviceMatrix] = {}
+    vectors: dict[Weight, Region] = {}
+
+
+class LoadedBoth(msgspec.Struct):
+    """Weights by the memory that they are in."""
+
+    resident: Loaded = msgspec.field(default_factory=Loaded)
+    """In the device's memory."""
+    streamed: Loaded = msgspec.field(default_factory=Loaded)
+    """In the host's."""
 
 
 class VulkanWeights:
     """See `llmd.api.LoadedWeights`."""
 
-    def __init__(self, arena: Arena, program: Program, loaded: Loaded) -> None:
+    def __init__(self, arena: Arena, program: Program, loaded: LoadedBoth) -> None:
         self._arena = arena
         self._program = program
-        self._loaded: Loaded | None = loaded
+        self._loaded: LoadedBoth | None = loaded
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         return block_bytes(self._program.groups[group], kv_dtype)
@@ -40,17 +51,33 @@ class VulkanWeights:
         words = StageMemory.num_words(self._program, limits)
         if self._arena.runtime.device.memory_id == HOST_MEMORY:
             words += limits.tickets * TicketMemory.num_words(self._program, limits)
-        return WORD * words
+        runtime = self._arena.runtime
+        slots = slots_bytes(self._program, self.placed(), runtime.most_words) if runtime.has_additions else 0
+        return WORD * words + slots
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> VulkanStage:
-        loaded = self.loaded
-        matrices = [loaded.matrices.get(weight) for weight in self._program.weights]
-        vectors = [loaded.vectors.get(weight) for weight in self._program.weights]
-        return VulkanStage(self._arena, self._program, matrices, vectors, blocks, limits)
+        return VulkanStage(self._arena, self._program, self.placed(), blocks, limits)
+
+    def placed(self) -> Placed:
+        """Return the weights by index, streamed ones in memory of the host.
+
+        Raises:
+            ValueError: the weights are closed.
+        """
+        loaded, streamed = self.loaded, set().union(*streamed_weights(self._program).values())
+        memories = [
+            loaded.streamed if index in streamed else loaded.resident
+            for index in range(len(self._program.weights))
+        ]
+        pairs = list(zip(memories, self._program.weights, strict=True))
+        return Placed(
+            [memory.matrices.get(weight) for memory, weight in pairs],
+            [memory.vectors.get(weight) for memory, weight in pairs],
+        )
 
     @property
-    def loaded(self) -> Loaded:
-        """What is in the device's memory.
+    def loaded(self) -> LoadedBoth:
+        """What is in memory.
 
         Raises:
             ValueError: the weights are closed.
@@ -71,12 +98,14 @@ def load_weights(
     Raises:
         MemoryBudgetError: the weights do not fit.
     """
-    loaded = Loaded({}, {})
-    known = [one.loaded for one in have]
-    uses = weight_uses(program)
+    loaded, known = LoadedBoth(), [one.loaded for one in have]
+    to_device = arena, loaded.resident, [one.resident for one in known]
+    to_host = HostArena(arena.runtime), loaded.streamed, [one.streamed for one in known]
+    streamed, uses = set().union(*streamed_weights(program).values()), weight_uses(program)
     with tensors.reading_ahead(program.weights) as order:
         for done, index in enumerate(order):
-            _load(arena, program.weights[index], uses[index], tensors, loaded, known)
+            target = to_host if index in streamed else to_device
+            _load(*target, program.weights[index], uses[index], tensors)
             progress(done + 1, len(program.weights))
     arena.drop_staging()
     return VulkanWeights(arena, program, loaded)
@@ -96,11 +125,11 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
 
 def _load(
     arena: Arena,
+    loaded: Loaded,
+    known: Sequence[Loaded],
     weight: Weight,
     uses: set[str],
     tensors: TensorSource,
-    loaded: Loaded,
-    known: Sequence[Loaded],
 ) -> None:
     missing = set(uses)
     for one in known:

@@ -13,10 +13,10 @@ from llmd.testing.conformance import cases_for
 from llmd.testing.plans import TinyModel
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.workload import all_at_once
+from llmd_backend_vulkan.commands import MOST_WORK
 from llmd_backend_vulkan.device import VulkanDevice, describe
 from llmd_backend_vulkan.ops import attention as attending
 from llmd_backend_vulkan.ops.attention import scratch_words, spans_of
-from llmd_backend_vulkan.runtime import MOST_WORK
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 
 NAMES = (

@@ -13,12 +13,12 @@ from llmd.testing.runs import LoadedWorkload
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import all_at_once
 from llmd_backend_vulkan.buckets import bucket_of
+from llmd_backend_vulkan.commands import MOST_WORK
 from llmd_backend_vulkan.device import VulkanDevice, describe
 from llmd_backend_vulkan.matrices import load_matrix
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.ops import linear as products
 from llmd_backend_vulkan.ops.linear import cut_by_work, distinct_tiles, tile_of
-from llmd_backend_vulkan.runtime import MOST_WORK
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights
 
@@ -55,7 +55,7 @@ def test_a_matrix_in_pieces_gives_the_same_bits(physical: PhysicalDevice) -> Non
             device.runtime.most_words = most
             (weights,) = loaded._loaded
             assert isinstance(weights, VulkanWeights)
-            matrices = weights.loaded.matrices.values()
+            matrices = weights.loaded.resident.matrices.values()
             outcomes.append((max(len(one.pieces) for one in matrices), loaded.run(all_at_once(case)).rows))
     (whole, expected), (cut, rows) = outcomes
     assert whole == 1

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from llmd.api.ops import Attention, Rope
 from llmd.api.program import Instruction, Program, SlottedOp
 from llmd_backend_vulkan.buckets import bucket_of
+from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES
 from llmd_backend_vulkan.ops.rope import rope
-from llmd_backend_vulkan.runtime import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.step_memory import rope_name, table_name, table_width
 
 MOST_SPANS = 16

@@ -5,8 +5,8 @@ from __future__ import annotations
 from llmd.api.encoding import ACTIVATIONS
 from llmd.api.ops import Activate, Activation, Add, Glu
 from llmd.api.program import SlottedOp
+from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
-from llmd_backend_vulkan.runtime import Dispatch, Shader
 
 _ADD, _GLU, _ACTIVATE = range(3)
 _ELEMENTS = 256

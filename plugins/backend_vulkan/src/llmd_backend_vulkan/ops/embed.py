@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from llmd.api.ops import Embed, EmbedPosition, EmbedTokenType
 from llmd.api.program import SlottedOp
+from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
-from llmd_backend_vulkan.runtime import Dispatch, Shader
 
 _INDEX = {Embed.kind: "token_ids", EmbedPosition.kind: "positions", EmbedTokenType.kind: "token_types"}
 _ELEMENTS = 256

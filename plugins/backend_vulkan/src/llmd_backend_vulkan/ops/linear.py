@@ -9,9 +9,9 @@ import msgspec
 
 from llmd.api.ops import Add, Head
 from llmd.api.program import SlottedOp
+from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
 from llmd_backend_vulkan.matrices import DeviceMatrix, Piece
-from llmd_backend_vulkan.runtime import MOST_WORK, Dispatch, Shader
 
 _MANY_CHUNKS = 64
 _HIGH = 512

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from llmd.api.ops import Rope
 from llmd.api.program import SlottedOp
+from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import Context
-from llmd_backend_vulkan.runtime import Dispatch, Shader
 from llmd_backend_vulkan.step_memory import rope_name
 
 _THREADS = 64

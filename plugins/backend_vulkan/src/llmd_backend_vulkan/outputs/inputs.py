@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from llmd.api import LateEdits, Selection
 from llmd.api.draws import HOST
+from llmd_backend_vulkan.commands import Words
 from llmd_backend_vulkan.outputs.layout import HEADER_WORDS, ROW_WORDS, OutputsLayout
-from llmd_backend_vulkan.runtime import Words
 
 _NONE = 0xFFFFFFFF
 _LEAST, _MOST = 1e-30, 1e30

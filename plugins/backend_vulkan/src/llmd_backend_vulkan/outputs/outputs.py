@@ -9,11 +9,12 @@ from llmd.api import LateEdits, Program, Selection, StageLimits, StepResult
 from llmd.api.checks import check_late_edits
 from llmd.api.output_checks import check_masks
 from llmd.api.step import Float32
+from llmd_backend_vulkan.commands import Buffer, Dispatch, Segment, Shader
 from llmd_backend_vulkan.memory import Arena, Region, copy
 from llmd_backend_vulkan.outputs.inputs import all_edits, pack_selection
 from llmd_backend_vulkan.outputs.layout import PART, OutputsLayout
 from llmd_backend_vulkan.outputs.results import read_results
-from llmd_backend_vulkan.runtime import Buffer, Dispatch, Recording, Shader
+from llmd_backend_vulkan.runtime import Recording
 
 _FEWEST_EDITS = 256
 _EDIT_WORDS = 3
@@ -27,7 +28,9 @@ class Outputs:
     after the head, which writes `raw`. Once it has run, `result` reads the results.
     """
 
-    def __init__(self, arena: Arena, region: Region, at: int, layout: OutputsLayout) -> None:
+    def __init__(
+        self, arena: Arena, region: Region, at: int, layout: OutputsLayout, *, keeps_times: bool = False
+    ) -> None:
         """Take memory of the host; that of the device begins at word ``at`` of the region.
 
         Raises:
@@ -37,6 +40,7 @@ class Outputs:
         self._region = region
         self._at = at
         self._layout = layout
+        self._keeps_times = keeps_times
         runtime = arena.runtime
         self._selection_words = runtime.host(layout.selection_words)
         self._masks = runtime.host(layout.max_outputs * layout.mask_words)
@@ -65,7 +69,7 @@ class Outputs:
 
     def prepare(self) -> None:
         """Prepare the shaders."""
-        self._recordings[1] = self._arena.runtime.record(self._phases(1))
+        self._recordings[1] = self._recorded(1)
 
     def begin(self, selection: Selection) -> None:
         """Take the selection of a step. Nothing of the ticket's earlier step may run any more."""
@@ -119,7 +123,7 @@ class Outputs:
         self._edits.view[: edits.words.size] = edits.words.reshape(-1)
         pack_selection(self._selection_words.view, self._layout, selection, edits)
         if bucket not in self._recordings:
-            self._recordings[bucket] = self._arena.runtime.record(self._phases(bucket))
+            self._recordings[bucket] = self._recorded(bucket)
         return self._recordings[bucket]
 
     def feed(self, work: Buffer, counts: int, token_ids: int, rows: int) -> Dispatch:
@@ -149,6 +153,10 @@ class Outputs:
     def raw_rows(self, outputs: NDArray[np.int32]) -> Float32:
         """Wait, and return the raw logits ``[len(outputs), vocab]`` of output rows."""
         return self._rows("raw", outputs)
+
+    def _recorded(self, bucket: int) -> Recording:
+        segment = Segment(self._phases(bucket), name="candidates")
+        return self._arena.runtime.record_segments([segment], keeps_times=self._keeps_times)
 
     def _phases(self, bucket: int) -> list[list[Dispatch]]:
         layout, work = self._layout, self._region.buffer

@@ -6,9 +6,9 @@ import numpy as np
 
 from llmd.api import Selection, StepResult
 from llmd.api.draws import HOST
+from llmd_backend_vulkan.commands import Words
 from llmd_backend_vulkan.outputs.inputs import described_rows
 from llmd_backend_vulkan.outputs.layout import RECORD_START, OutputsLayout
-from llmd_backend_vulkan.runtime import Words
 
 
 def read_results(words: Words, layout: OutputsLayout, selection: Selection) -> StepResult:
