@@ -9,6 +9,7 @@ from llmd_backend_vulkan.device import VulkanDevice
 
 FEW = (
     "program/full-f32-kv-int8",
+    "program/full-f32-kv-int4",
     "program/draws",
     "program/hybrid",
     "program/taps",
@@ -36,7 +37,7 @@ def test_whole_models_conform(device: VulkanDevice) -> None:
 @pytest.mark.timeout(120)
 def test_whole_models_conform_without_additions(plain_device: VulkanDevice) -> None:
     assert not plain_device.runtime.has_additions
-    assert problems(plain_device, (*FEW[1:3], *FEW[-2:])) == []
+    assert problems(plain_device, (*FEW[1:4], *FEW[-2:])) == []
 
 
 @pytest.mark.exhaustive
@@ -51,5 +52,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_what_is_not_claimed_is_known(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {"kv_dtypes": ("int4",)}
+def test_everything_is_claimed(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {}

@@ -32,6 +32,7 @@ CASES = (
     "program/encoder-score",
     "program/q6_k-activations-f32",
     "attention/long-f16",
+    "attention/long-int4",
     "program/full-f16",
     "program/streamed",
     "program/streamed-in-part",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from llmd.api import KVDtype, KVGroup, kv_block_bytes
+from llmd.api.kv import KV_DTYPES
 from llmd_backend_vulkan.kv_memory import KV_CODES, KVPool, block_bytes, head_words
 from llmd_backend_vulkan.memory import Arena
 
@@ -23,14 +24,17 @@ def test_int8_has_a_scale_for_32_elements() -> None:
     assert [head_words(size, "int8") for size in (12, 40, 64)] == [4, 11, 17]
 
 
+def test_int4_has_a_word_for_32_elements_besides_the_upper_bits() -> None:
+    assert block_bytes(GROUP, "int4") == kv_block_bytes(GROUP, "int4")
+    assert [head_words(size, "int4") for size in (12, 40, 64)] == [3, 7, 10]
+
+
 def test_a_slot_has_the_states_of_all_layers() -> None:
     assert block_bytes(STATES, "f16") == 3 * 112
 
 
 def test_unsupported_groups_are_refused() -> None:
-    assert "int4" not in KV_CODES
-    with pytest.raises(ValueError, match="in int4"):
-        block_bytes(GROUP, "int4")
+    assert set(KV_CODES) == set(KV_DTYPES)
     with pytest.raises(ValueError, match="latent"):
         block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent", value_dim=32), "f16")
 

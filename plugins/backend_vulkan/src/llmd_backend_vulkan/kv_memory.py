@@ -15,8 +15,8 @@ from llmd_backend_vulkan.memory import Arena
 MAX_HEAD_DIM = 256
 """Most elements of a head."""
 
-KV_CODES: Mapping[KVDtype, int] = {"f16": 1, "bf16": 2, "f32": 0, "int8": 3}
-"""Supported KV dtypes, with their numbers in ``kv_layout.glsl``."""
+KV_CODES: Mapping[KVDtype, int] = {"f16": 1, "bf16": 2, "f32": 0, "int8": 3, "int4": 4}
+"""KV dtypes, with their numbers in ``kv_layout.glsl``."""
 
 _COPY = Shader("copy_blocks")
 _GROUPS, _THREADS = 64, 64
@@ -28,6 +28,8 @@ def head_words(head_dim: int, kv_dtype: KVDtype) -> int:
         return head_dim
     if kv_dtype == "int8":
         return -(-head_dim // 4) + -(-head_dim // 64)
+    if kv_dtype == "int4":
+        return -(-head_dim // 8) + -(-head_dim // 32)
     return -(-head_dim // 2)
 
 
@@ -35,13 +37,14 @@ def layer_words(group: KVGroup, kv_dtype: KVDtype) -> int:
     """Return the words of a block (or slot) of one layer.
 
     Raises:
-        ValueError: the group or the KV dtype is not supported.
+        ValueError: the group is not supported.
     """
     if group.kind == "state":
         return -(-group.state_bytes // WORD)
-    if group.kind != "paged" or group.value_dim != group.key_dim or kv_dtype not in KV_CODES:
+    if group.kind != "paged" or group.value_dim != group.key_dim:
         raise ValueError(
-            f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements in {kv_dtype}"
+            f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements"
+            f" and values of {group.value_dim}"
         )
     return 2 * group.kv_heads * BLOCK_LEN * head_words(group.head_dim, kv_dtype)
 

@@ -27,6 +27,9 @@ NAMES = (
     "attention/window-1-f16",
     "attention/wide-head-int8",
     "attention/long-f16",
+    "attention/mqa-int4",
+    "attention/wide-head-int4",
+    "attention/long-int4",
 )
 
 

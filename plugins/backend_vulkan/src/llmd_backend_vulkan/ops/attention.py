@@ -129,9 +129,14 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
 
 
 def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
-    out = slotted.outputs[0]
+    out, pool = slotted.outputs[0], context.pools[op.group]
     constants = (
         context.counts, context.slots[out], context.stride(out), context.place("positions"), op.head_dim,
-        context.pools[op.group].group.window or 0, context.scratch, context.spans,
+        pool.group.window or 0, context.scratch, context.spans,
     )  # fmt: skip
-    return Dispatch(Shader("attention_merge"), (context.work,), constants, (op.heads, context.rows, 1))
+    return Dispatch(
+        Shader("attention_merge", (KV_CODES[pool.kv_dtype],)),
+        (context.work,),
+        constants,
+        (op.heads, context.rows, 1),
+    )

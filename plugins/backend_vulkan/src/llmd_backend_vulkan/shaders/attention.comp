@@ -23,6 +23,8 @@ layout(push_constant) uniform Push {
     uint first_row;
 };
 
+#include "kv_int4.glsl"
+
 uint table_row, words_of_head;
 
 float stored(uint at, uint element) {
@@ -30,6 +32,11 @@ float stored(uint at, uint element) {
     case 0: return uintBitsToFloat(pool[at + element]);
     case 1: return from_half((pool[at + element / 2u] >> (16u * (element & 1u))) & 0xffffu);
     case 2: return uintBitsToFloat((pool[at + element / 2u] >> (16u * (element & 1u))) << 16);
+    case 4: {
+        uint word = pool[at + code_words(head_dim) + element / 32u];
+        uint upper = (pool[at + element / 8u] >> (4u * (element & 7u))) & 15u;
+        return level_of(code_of(upper, word, element & 31u)) * (scale_of(word >> 24) / 64.0);
+    }
     }
     float code = float(bitfieldExtract(int(pool[at + element / 4u]), int(8u * (element & 3u)), 8));
     uint group = element / 32u;
@@ -43,10 +50,15 @@ uint place(uint position, uint kind) {
     return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + position % 16u) * words_of_head;
 }
 
-float key(uint position, uint element) { return stored(place(position, 0u), element); }
-float value(uint position, uint element) { return stored(place(position, 1u), element); }
+// With int4, heads of odd positions are negated.
+float signed_at(uint position, float x) { return KV == 4u && (position & 1u) == 1u ? -x : x; }
+
+float key(uint position, uint element) { return signed_at(position, stored(place(position, 0u), element)); }
+float value(uint position, uint element) { return signed_at(position, stored(place(position, 1u), element)); }
 
 #include "attention_span.glsl"
+#define HEADS_TO_ROTATE query
+#include "hadamard.glsl"
 #include "attention_spans.glsl"
 
 void add_span(Spans spans, uint span, uint position) {
@@ -72,6 +84,9 @@ void main() {
     uint first_head = (gl_WorkGroupID.x % kv_heads) * ratio + in_ratio;
     uint num_heads = min(HEADS, ratio - in_ratio);
     load_query(q + row * q_stride + first_head * head_dim, head_dim, num_heads);
+    if (KV == 4u) {
+        rotate_heads(HEADS, DIMS * 64u, head_dim);
+    }
     if (!WHOLE) {
         begin_span();
         barrier();
@@ -108,8 +123,16 @@ void main() {
         for (uint i = 0; i < DIMS; i++) {
             if (i * 64u + thread < head_dim) {
                 precise float result = all_spans[h][i].sum / all_spans[h][i].total;
-                put(out_at + row * out_stride + (first_head + h) * head_dim + i * 64u + thread, result);
+                query[(h * DIMS + i) * 64u + thread] = result;
             }
+        }
+    }
+    if (KV == 4u) {
+        rotate_heads(HEADS, DIMS * 64u, head_dim);
+    }
+    for (uint h = 0; h < num_heads; h++) {
+        for (uint i = thread; i < head_dim; i += 64u) {
+            put(out_at + row * out_stride + (first_head + h) * head_dim + i, query[h * DIMS * 64u + i]);
         }
     }
 }

@@ -1,13 +1,17 @@
-// Add the sums of the spans of a row (attention.comp), and divide. Groups: (heads, rows).
+// Add the sums of the spans of a row (attention.comp), and divide; rotate the result if values are. Groups: (heads, rows).
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+#include "kv_layout.glsl"
 #include "work.glsl"
 layout(push_constant) uniform Push {
     uint counts, out_at, out_stride, positions, head_dim, window, scratch, most_spans;
 };
 #include "attention_spans.glsl"
+shared float results[256];
+#define HEADS_TO_ROTATE results
+#include "hadamard.glsl"
 
 void main() {
     uint row = gl_WorkGroupID.y, head = gl_WorkGroupID.x;
@@ -24,6 +28,12 @@ void main() {
             all_spans = merged(all_spans, best, total, number(of_span + element));
         }
         precise float result = all_spans.sum / all_spans.total;
-        put(out_at + row * out_stride + head * head_dim + element, result);
+        results[element] = result;
+    }
+    if (KV == 4u) {
+        rotate_heads(1u, 256u, head_dim);
+    }
+    for (uint element = gl_LocalInvocationID.x; element < head_dim; element += 64u) {
+        put(out_at + row * out_stride + head * head_dim + element, results[element]);
     }
 }

@@ -2,7 +2,8 @@
 // ROTATED: keys are turned before, as rope.comp does: 1 pairs elements i and i + pairs, 2 pairs 2 i and 2 i + 1.
 //
 // int8: s = half(max |x| / 127) of 32 elements, codes rint(x * (1 / s)) within -127 .. 127; 0 if s is 0.
-// Groups: (2 kv_heads, rows): keys first. Threads: a word, or two groups of 32 elements in int8.
+// int4: store_int4.glsl. Groups: (2 kv_heads, rows): keys first. Threads: a word, two groups of 32 elements in int8, or
+// elements in int4.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -16,6 +17,9 @@ layout(push_constant) uniform Push {
     uint counts, k, v, stride, positions, sequences, table, table_width, pool_at, block_words, kv_heads, head_dim;
     uint pairs, rotations;
 };
+
+#include "kv_int4.glsl"
+#include "store_int4.glsl"
 
 float turned(uint from, uint index) {
     uint pair = ROTATED == 2u ? index / 2u : index % pairs;
@@ -65,6 +69,13 @@ void main() {
     uint head = gl_WorkGroupID.x % kv_heads;
     uint from = (gl_WorkGroupID.x < kv_heads ? k : v) + row * stride + head * head_dim;
     uint to = pool_at + block * block_words + (gl_WorkGroupID.x * 16u + position % 16u) * head_words(head_dim);
+    if (KV == 4u) {
+        for (uint i = thread; i < head_dim; i += 64u) {
+            head_values[i] = element(from, i);
+        }
+        store_rotated(to, (position & 1u) == 1u, head_dim);
+        return;
+    }
     if (KV == 3u) {
         for (uint pair = thread; pair < (head_dim + 63u) / 64u; pair += 64u) {
             uint low = put_group(from, to, 2u * pair);
