@@ -13,7 +13,7 @@ from llmd.api import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudg
 from llmd.api.spans import CLOCK_TOLERANCE_S
 from llmd_backend_vulkan.commands import MOST_WORK, Buffer, Copy, Dispatch, Segment, Shader
 from llmd_backend_vulkan.memory import copy
-from llmd_backend_vulkan.runtime import Runtime
+from llmd_backend_vulkan.runtime import Runtime, kompute
 from llmd_backend_vulkan.step_clock import StepClock
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 
@@ -158,3 +158,14 @@ def test_a_device_in_another_place_is_refused(physical: PhysicalDevice) -> None:
     other = msgspec.structs.replace(physical, name="another card")
     with pytest.raises(DeviceError, match="Kompute opened llvmpipe"):
         Runtime(other, "vulkan:0")
+
+
+def test_a_kompute_with_other_additions_is_used_without_them(
+    physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kompute(), "LLMD_ADDITIONS", 1)
+    assert not Runtime(physical, "vulkan:0").has_additions
+    assert "build_kompute`" in caplog.text
+    caplog.clear()
+    Runtime(physical, "vulkan:0", use_additions=False)
+    assert caplog.text == ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import shlex
 import sys
 import time
@@ -38,6 +39,9 @@ from llmd_backend_vulkan.vulkan import PhysicalDevice
 ADDITIONS = 2
 """The version of the additions that this module is written for (``kp.LLMD_ADDITIONS``)."""
 
+log = logging.getLogger(__name__)
+
+_BUILD = f"{shlex.quote(sys.executable)} -m llmd_backend_vulkan.build_kompute"
 _FEWEST_WORDS = 4
 _SOON_S = 60.0
 """For submissions that are almost empty."""
@@ -141,6 +145,12 @@ class Runtime:
         self.device = device
         self.has_additions = use_additions and getattr(self._kp, "LLMD_ADDITIONS", 0) == ADDITIONS
         """Whether submissions return at once, and barriers need no submission."""
+        if use_additions and not self.has_additions:
+            log.warning(
+                "Kompute lacks llmd's additions of version %d, so steps take longer: build it with `%s`",
+                ADDITIONS,
+                _BUILD,
+            )
         self.most_words = min(device.most_range_bytes, device.most_allocation_bytes, (1 << 32) - 4) // WORD
         """Most words of a buffer."""
         self.is_lost = False
@@ -354,6 +364,6 @@ def kompute() -> Any:
     except ImportError as error:
         raise DeviceError(
             f"Kompute cannot be imported: {error}",
-            hint=f"build it with `{shlex.quote(sys.executable)} -m llmd_backend_vulkan.build_kompute`",
+            hint=f"build it with `{_BUILD}`",
         ) from error
     return kp
