@@ -88,11 +88,12 @@ class HostCudaError(RuntimeError):
 
 
 class HostCuda:
-    """As ``cupy.cuda.runtime``, for one stream.
+    """As ``cupy.cuda.runtime``.
 
-    What is called runs at once, except during a capture. ``status`` is an error that each call raises, if it
-    is not 0; ``busy`` is how many more queries find that an event is not reached. ``now_s`` is the time of
-    points that are recorded with one.
+    What is called runs at once, except during a capture, in which only one stream is used. ``waits`` are the
+    streams and events of `streamWaitEvent`, ``recorded_in`` the streams in which events were recorded.
+    ``status`` is an error that each call raises, if it is not 0; ``busy`` is how many more queries find that
+    an event is not reached. ``now_s`` is the time of points that are recorded with one.
     """
 
     streamNonBlocking, streamCaptureModeRelaxed, eventDefault, eventDisableTiming = 1, 2, 0, 2
@@ -105,6 +106,8 @@ class HostCuda:
         self.alive: dict[int, Any] = {}
         self.now_s = 0.0
         self.times: dict[int, float] = {}
+        self.waits: list[tuple[int, int]] = []
+        self.recorded_in: list[int] = []
         self._numbers = itertools.count(1000)
         self._captured: list[Callable[[], object]] | None = None
 
@@ -156,8 +159,14 @@ class HostCuda:
     def eventRecord(self, event: int, stream: int) -> None:
         assert self.alive[event] == "event"
         assert self.alive[stream] == "stream"
+        self.recorded_in.append(stream)
         if event in self.times:
             self.times[event] = self.now_s
+
+    def streamWaitEvent(self, stream: int, event: int, flags: int) -> None:
+        assert self.alive[event] == "event"
+        assert self.alive[stream] == "stream"
+        self.waits.append((stream, event))
 
     def eventElapsedTime(self, start: int, end: int) -> float:
         return 1e3 * (self.times[end] - self.times[start])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -115,7 +115,13 @@ def open_device(runtime: Runtime | None = None) -> CudaDevice:
 
 
 def lowered(
-    plan: ModelPlan, first: int = 0, last: int | None = None, *, fmt: Format = "f16", taps: Sequence[int] = ()
+    plan: ModelPlan,
+    first: int = 0,
+    last: int | None = None,
+    *,
+    fmt: Format = "f16",
+    taps: Sequence[int] = (),
+    streamed: Iterable[int] = (),
 ) -> Program:
     """Return some parts as the backend gets them; matrices have a format, vectors are float32."""
 
@@ -133,6 +139,7 @@ def lowered(
         activations="f16",
         precision="f16",
         taps=taps,
+        streamed=streamed,
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
-import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import DeviceError, DeviceLostError, MemoryBudgetError
-from llmd_backend_cuda.runtime import Event, Graph, Kernel, KernelSpec, Launch, Memory, Timestamp
+from llmd_backend_cuda.runtime import CopyStream, Event, Graph, Kernel, KernelSpec, Launch, Memory, Timestamp
 from tests.cuda.simt.build import KERNELS, compile_kernels, engine
+from tests.cuda.simt.copies import SimtCopies, SimtCopyEvent
+from tests.cuda.simt.events import SimtEvent, SimtTimestamp
 from tests.cuda.simt.places import source_line
 
 MOST_SHARED_BYTES = 227 * 1024
@@ -69,42 +70,6 @@ class SimtMemory:
             self._runtime.release(self.pointer, self.num_bytes)
 
 
-class SimtEvent:
-    """A point of the stream, which is always reached, except while a graph is captured."""
-
-    def __init__(self, runtime: SimtRuntime) -> None:
-        self._runtime = runtime
-        self._captured = runtime.capturing
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for what was called before."""
-        self._runtime.refuse_in_capture("the wait for an event")
-        if self._captured:
-            raise DeviceError("an event that was recorded in a capture is never reached")
-        self._runtime.reach_end()
-        return True
-
-
-class SimtTimestamp(SimtEvent):
-    """A point of the stream with the time at which it was reached."""
-
-    def __init__(self, runtime: SimtRuntime) -> None:
-        super().__init__(runtime)
-        self.reached_s = math.nan
-        runtime.enqueue(self._reach)
-
-    def seconds_after(self, earlier: Timestamp) -> float:
-        """Return the seconds between two points that were reached."""
-        assert isinstance(earlier, SimtTimestamp)
-        seconds = self.reached_s - earlier.reached_s
-        if math.isnan(seconds):
-            raise DeviceError("the time of a point is not known before the stream has reached it")
-        return seconds
-
-    def _reach(self) -> None:
-        self.reached_s = time.perf_counter()
-
-
 class SimtGraph:
     """Launches and copies that were recorded."""
 
@@ -153,6 +118,8 @@ class SimtRuntime:
         self._recorded: list[Callable[[], None]] = []
         self._kernels: dict[KernelSpec, SimtKernel] = {}
         self._pinned: list[NDArray[np.uint8]] = []
+        self._copies: weakref.WeakSet[SimtCopies] = weakref.WeakSet()
+        self._has_waited = False
 
     def kernel(self, spec: KernelSpec) -> Kernel:
         """Return a compiled kernel."""
@@ -196,6 +163,11 @@ class SimtRuntime:
     def launch(self, launch: Launch) -> None:
         """Run a kernel; its arguments may change afterwards."""
         _check(launch)
+        if launch.overlaps and self._has_waited:
+            raise DeviceError(
+                f"{launch.kernel.spec.name} may begin before the copy that was waited for has ended"
+            )
+        self._has_waited = False
         if launch.overlaps:
             engine().simt_track_writes()
         args = bytes(launch.args)
@@ -219,6 +191,25 @@ class SimtRuntime:
         """Return the same point, with its time."""
         self.refuse_in_capture("a timestamp")
         return SimtTimestamp(self)
+
+    def copy_stream(self) -> CopyStream:
+        """Return a new stream of copies."""
+        self.refuse_in_capture("a new stream")
+        copies = SimtCopies(self)
+        self._copies.add(copies)
+        return copies
+
+    def wait_for(self, event: Event) -> None:
+        """Let what follows run after the copies up to a point."""
+        assert isinstance(event, SimtCopyEvent)
+        self.refuse_in_capture("waiting for another stream")
+        self._has_waited = True
+        self.enqueue(lambda: event.copies.end(event))
+
+    def begin_copies(self) -> None:
+        """Begin the copies that waited for a point that is reached."""
+        for copies in self._copies:
+            copies.begin()
 
     def synchronize(self) -> None:
         """Run what was deferred."""
@@ -270,21 +261,26 @@ class SimtRuntime:
         if self.capturing and threading.get_ident() == self._capturer:
             raise DeviceError(f"{what} is not allowed while a graph is captured")
 
-    def _copy(self, to: int, source: int, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
+    def check_copy(self, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
+        """Refuse a copy that a device refuses."""
         if not array.flags.c_contiguous:
             raise DeviceError("only a C-contiguous array can be copied")
         if offset < 0 or offset + array.nbytes > memory.num_bytes:
             raise DeviceError(
                 f"a copy of {array.nbytes} bytes at {offset} is beyond {memory.num_bytes} bytes of memory"
             )
-        pinned = self._is_pinned(array)
+
+    def _copy(self, to: int, source: int, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
+        self.check_copy(array, memory, offset)
+        pinned = self.is_pinned(array)
         if not pinned:
             self.refuse_in_capture("a copy that is not of pinned memory")
         self.enqueue(lambda: _copy_bytes(to, source, array, memory))
         if not pinned:
             self.run_pending()
 
-    def _is_pinned(self, array: NDArray[np.generic]) -> bool:
+    def is_pinned(self, array: NDArray[np.generic]) -> bool:
+        """Return whether an array is in pinned memory."""
         begin = _address(array)
         return any(
             _address(one) <= begin and begin + array.nbytes <= _address(one) + one.nbytes

@@ -87,6 +87,7 @@ def test_without_steps_the_file_has_only_names() -> None:
         (2, 1): "stage null / launch",
         (2, 2): "stage null / device",
         (2, 3): "stage null / copy",
+        (2, 4): "stage null / weights",
     }
 
 

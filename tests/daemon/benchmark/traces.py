@@ -21,7 +21,7 @@ _EVENT: dict[str, type | tuple[type, ...]] = {
 }
 _METADATA = {"process_name", "process_sort_index", "thread_name", "thread_sort_index"}
 _ROUNDING_US = 0.002
-_DEVICE = {"launch", "device", "copy"}
+_DEVICE = {"launch", "device", "copy", "weights"}
 
 
 def check_trace(trace: Mapping[str, Any]) -> dict[Track, str]:

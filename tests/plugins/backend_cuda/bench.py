@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -46,11 +46,12 @@ class Bench:
         plan: ModelPlan = PLAN,
         limits: StageLimits = LIMITS,
         taps: Sequence[int] = (),
+        streamed: Iterable[int] = (),
         source: TensorSource | None = None,
         blocks: Mapping[int, int] = MappingProxyType({0: 8, 1: 8}),
     ) -> None:
         self.card = card or SimulatedCard()
-        self.program = lowered(plan, first, last, taps=taps)
+        self.program = lowered(plan, first, last, taps=taps, streamed=streamed)
         self.weights = load(self.card, self.program, source)
         self.stage = self.weights.stage(blocks, limits)
 

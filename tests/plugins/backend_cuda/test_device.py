@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from llmd.api import OP_KINDS
-from llmd.api.features import DRAWS, STATE, TAPS
+from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
 from llmd.testing.conformance import cases_for, check_accuracy, check_case, check_feeding, unclaimed
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -49,6 +49,7 @@ FEW = {
 ACCURATE = [
     "program/window-q8-activations-f16",
     "program/draws-precision-f16",
+    "program/streamed-in-part-precision-f16",
     "program/hybrid-precision-f16",
     "program/taps-precision-f16",
     "program/encoder-f16-precision-f16",
@@ -80,7 +81,7 @@ def test_is_accurate(device: CudaDevice, case: str) -> None:
 def test_the_few_cases_have_every_op_and_feature() -> None:
     few = [CASES[name] for name in (*FEW, *ACCURATE)]
     assert {op.kind for case in few for op in case.ops} == set(OP_KINDS)
-    assert {feature for case in few for feature in case.features} == {DRAWS, STATE, TAPS}
+    assert {feature for case in few for feature in case.features} == {DRAWS, STATE, STREAMS, TAPS}
 
 
 def test_a_card_is_described_before_it_is_opened() -> None:

@@ -116,7 +116,7 @@ def test_a_matrix_takes_the_bytes_of_its_format(name: Format) -> None:
 @pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64", "q4", "q2_k"])
 def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
     card = SimulatedCard()
-    matrix = DeviceMatrix(card, MatrixSize(MatrixForm.of(name, 256), OUT, 256))
+    matrix = DeviceMatrix.allocate(card, MatrixSize(MatrixForm.of(name, 256), OUT, 256))
     assert card.used_bytes == matrix.size.num_bytes
     del matrix
     assert card.used_bytes == 0
@@ -124,15 +124,15 @@ def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
 
 def test_arguments_have_null_for_what_a_form_lacks() -> None:
     card = SimulatedCard()
-    plain = DeviceMatrix(card, MatrixSize(MatrixForm(16), OUT, WIDTH)).args
+    plain = DeviceMatrix.allocate(card, MatrixSize(MatrixForm(16), OUT, WIDTH)).args
     assert (plain.high, plain.scales.scales, plain.scales.minimums, plain.scales.fine) == (None,) * 4
     assert (plain.chunks, plain.scales.groups) == (2, 1)
-    matrix = DeviceMatrix(card, MatrixSize(MatrixForm(5, 32, minimum=True), OUT, WIDTH))
+    matrix = DeviceMatrix.allocate(card, MatrixSize(MatrixForm(5, 32, minimum=True), OUT, WIDTH))
     assert matrix.high is not None
     assert matrix.args.high == matrix.high.pointer
     assert all((matrix.args.low, matrix.args.scales.scales, matrix.args.scales.minimums))
     assert matrix.args.scales.fine is None
-    two = DeviceMatrix(card, MatrixSize(MatrixForm.of("q4", 256), OUT, 256))
+    two = DeviceMatrix.allocate(card, MatrixSize(MatrixForm.of("q4", 256), OUT, 256))
     assert all((two.args.scales.scales, two.args.scales.fine))
     assert two.args.scales.minimums is None, "they are the negated scales"
 

@@ -100,7 +100,7 @@ def names(program: Program, rows: int) -> list[str]:
     vectors = [loaded.vectors.get(weight) for weight in program.weights]
     tables = {i: loaded.tables[w].table for i, w in enumerate(program.weights) if w in loaded.tables}
     context = memory.context(rows, matrices, vectors)
-    launches = body_launches(context, memory.memories(rows, tables), rows)
+    launches = [launch for _, launch in body_launches(context, memory.memories(rows, tables), rows)]
     return [launch.kernel.spec.name for launch in launches]
 
 

@@ -41,6 +41,22 @@ def test_pieces_follow_each_other_between_the_times_of_the_host(deferred: bool) 
     assert results.end_s <= masks.start_s <= masks.end_s <= ended_s + CLOCK_TOLERANCE_S
 
 
+def test_a_piece_may_be_on_a_stream_of_copies() -> None:
+    card = SimulatedCard()
+    copies, clock, marks = card.copy_stream(), StreamClock(card), StepMarks(card)
+    memory, array = card.allocate(64), card.pinned(64)
+    began_s = time.perf_counter()
+    with marks.around(copies, "weights", "part 1"):
+        copies.upload(memory, 0, array)
+    assert copies.record().wait(1.0)
+    (piece,) = marks.spans(clock)
+    assert (piece.kind, piece.name) == ("weights", "part 1")
+    early, late = began_s - CLOCK_TOLERANCE_S, time.perf_counter() + CLOCK_TOLERANCE_S
+    assert early <= piece.start_s <= piece.end_s <= late
+    with StepMarks(None).around(copies, "weights", "part 1"):
+        copies.upload(memory, 0, array)
+
+
 def test_without_a_runtime_nothing_is_marked() -> None:
     marks = StepMarks(None)
     marks.start()
@@ -66,7 +82,7 @@ def test_the_clock_is_that_of_the_mark_that_was_reached_soonest(monkeypatch: pyt
     )
     stand_in = SimpleNamespace(perf_counter=lambda: next(readings))
     monkeypatch.setattr("llmd_backend_cuda.step_marks.time", stand_in)
-    monkeypatch.setattr("tests.cuda.simt.runtime.time", stand_in)
+    monkeypatch.setattr("tests.cuda.simt.events.time", stand_in)
     clock = StreamClock(SimulatedCard())
     assert clock.seconds(clock._mark) == 10.5
 

@@ -175,6 +175,34 @@ def test_what_is_shared_stays_until_all_its_owners_are_closed() -> None:
     assert card.used_bytes == 0
 
 
+def test_streamed_weights_are_shared_and_taken_from_the_card_if_they_are_there() -> None:
+    card, source = SimulatedCard(), Recorder()
+    resident = load(card, lowered(TINY.plan()), source)
+    read = len(source.names)
+    streamed = load(card, lowered(TINY.plan(), streamed=(1, 2)), source, [resident])
+    again = load(card, lowered(TINY.plan(), streamed=(1, 2)), source, [streamed])
+    assert len(source.names) == read
+    assert again.loaded.streamed.keys() == streamed.loaded.streamed.keys() != set()
+    for key, mine in again.loaded.streamed.items():
+        assert mine is streamed.loaded.streamed[key]
+    bench, expected = Bench(card), Bench().logits(one(3))
+    for weights in (streamed, again):
+        bench.stage = weights.stage({0: 4, 1: 4}, LIMITS)
+        np.testing.assert_array_equal(bench.logits(one(3)), expected)
+
+
+def test_weights_that_were_streamed_are_read_when_they_move_to_the_card() -> None:
+    card, source = SimulatedCard(), Recorder()
+    streamed = load(card, lowered(TINY.plan(), streamed=(1,)), source)
+    layer = {weight.ref.name for weight, _ in streamed.loaded.streamed}
+    source.names.clear()
+    bench = Bench(card)
+    bench.weights = load(card, lowered(TINY.plan()), source, [streamed])
+    assert set(source.names) == layer
+    bench.stage = bench.weights.stage({0: 4, 1: 4}, LIMITS)
+    np.testing.assert_array_equal(bench.logits(one(3)), Bench().logits(one(3)))
+
+
 def test_a_table_is_read_for_the_use_that_is_missing() -> None:
     card, plan = SimulatedCard(), TinyModel(layers=1, tied=True).plan()
     first = load(card, lowered(plan, 0, 1))

@@ -113,7 +113,7 @@ def test_a_slot_is_filled_by_copies_before_it_is_read(runtime: Runtime) -> None:
         recording.submit()
         assert recording.wait(60.0)
         assert [span.kind for span in recording.spans(lambda _queue, ticks: float(ticks))] == [
-            "copy",
+            "weights",
             "device",
         ]
     assert np.array_equal(target.view, source.view)

@@ -235,15 +235,18 @@ def test_spans_say_what_was_copied_and_computed(device: VulkanDevice, streamed: 
     opened.release(ticket)
     opened.close()
     weights.close()
-    of_kind = {kind: [one.name for one in spans if one.kind == kind] for kind in ("launch", "device", "copy")}
+    kinds = ("launch", "device", "copy", "weights")
+    of_kind = {kind: [one.name for one in spans if one.kind == kind] for kind in kinds}
     assert of_kind["launch"] == ["submit"]
     parts = [f"part {number}" for number in streamed]
     if streamed:
-        assert of_kind["copy"] == [*parts, "part 9"]  # the last part, and its head
-        assert of_kind["device"] == ["inputs", "layers", *parts, "part 9", "candidates"]
+        assert of_kind["weights"] == [*parts, "part 9"]  # the last part, and its head
+        assert of_kind["copy"] == ["inputs"]
+        assert of_kind["device"] == ["layers", *parts, "part 9", "candidates"]
         # Copies for a part begin before the part before it: with two queues, both run at once.
         begins = {(one.kind, one.name): one.start_s for one in reversed(spans)}
-        assert begins["copy", "part 2"] < begins["device", "part 1"]
+        assert begins["weights", "part 2"] < begins["device", "part 1"]
     else:
+        assert of_kind["weights"] == []
         assert of_kind["copy"] == ["inputs"]
         assert of_kind["device"] == ["layers", "head", "candidates"]

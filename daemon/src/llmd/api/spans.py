@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-SpanKind = Literal["launch", "device", "copy"]
+SpanKind = Literal["launch", "device", "copy", "weights"]
 
 CLOCK_TOLERANCE_S = 1e-3
 """How much a time of a `Span` may differ from the host's clock: that of a card drifts."""
@@ -21,7 +21,8 @@ class Span(msgspec.Struct, frozen=True):
 
     kind: SpanKind
     """``launch``: the host prepares work of the device and queues it. ``device``: the device computes.
-    ``copy``: bytes move between the host and the device, or between blocks."""
+    ``copy``: bytes move between the host and the device, or between blocks. ``weights``: streamed weights are
+    copied to the device, which may compute meanwhile (`llmd.api.features.STREAMS`)."""
     name: str
     """What was done, in a word or two, such as ``layers``; for people."""
     start_s: float

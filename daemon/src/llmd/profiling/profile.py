@@ -18,6 +18,7 @@ from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
 from llmd.api.streaming import may_stream
 from llmd.api.tensors import Format, Weight
+from llmd.models.program_bytes import BUFFERED_PARTS
 from llmd.models.weight_formats import nearest_format, weight_bytes
 from llmd.profiling.plans import HEAD_DIM, attention_plan, feed_forward_plan
 from llmd.profiling.time_shares import TimeShares
@@ -217,13 +218,13 @@ def stream_rate(
     device: Device, sizes: Sizes, shares: TimeShares, fixed: Fixed, decode_bytes_per_s: float
 ) -> float:
     """Return the bytes of streamed weights in the plain format that are copied per second."""
-    plan = feed_forward_plan(sizes.hidden, sizes.ffn, sizes.layers)
-    layers = range(1, sizes.layers + 1)
-    with TimedModel(device, plan, _plain(device), 1, streamed=layers) as model:
+    count = max(sizes.layers, BUFFERED_PARTS + 1)  # fewer may stay in their buffers
+    plan = feed_forward_plan(sizes.hidden, sizes.ffn, count)
+    with TimedModel(device, plan, _plain(device), 1, streamed=range(1, count + 1)) as model:
         num_bytes = sum(map(weight_bytes, _matrices(model)))
         seconds = model.step_seconds(1, shares.take())
     # The last layer is computed once all copies are made.
-    last_s = fixed.part_s + num_bytes / sizes.layers / decode_bytes_per_s
+    last_s = fixed.part_s + num_bytes / count / decode_bytes_per_s
     return num_bytes / _net(seconds, fixed.step_s + last_s)
 
 

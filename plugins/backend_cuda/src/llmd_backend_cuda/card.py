@@ -14,7 +14,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,17 @@ class CardEvent(Owned):
 
     def __init__(self, card: Card, event: int) -> None:
         super().__init__(card, event, card.api.eventDestroy)
+
+    @classmethod
+    def recorded(cls, card: Card, stream: Owned, flags: int) -> Self:
+        """Return the point of a stream after everything that it was given before; ``flags`` as in CUDA.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        event = cls(card, card.call(card.api.eventCreateWithFlags, flags))
+        card.call(card.api.eventRecord, event.value, stream.value)
+        return event
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the stream has reached it; return False if that took longer.

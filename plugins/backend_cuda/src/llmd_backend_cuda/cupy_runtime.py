@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
 from llmd_backend_cuda.card import Card, CardEvent, CardMemory, Owned, PinnedMemory, is_pinned
+from llmd_backend_cuda.card_copies import CardCopies, address_of, check_copy, wait_in_stream
 from llmd_backend_cuda.driver import Driver, PreparedLaunch, overlapping
 from llmd_backend_cuda.kernel_cache import KernelCache
-from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory
+from llmd_backend_cuda.runtime import Event, KernelSpec, Launch, Memory
 
 LONGEST_WAIT_S = 600.0
 """Seconds that `CupyRuntime.synchronize` and copies of ordinary memory wait for the card."""
@@ -182,7 +183,7 @@ class CupyRuntime:
             ValueError: it does not fit, or is not contiguous, or is not pinned during a capture.
             DeviceError: the card failed.
         """
-        self._copy(memory.pointer + offset, _address(array), memory, offset, array, is_upload=True)
+        self._copy(memory.pointer + offset, address_of(array), memory, offset, array, is_upload=True)
 
     def download(self, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
         """Copy memory to a C-contiguous host array; unless it is pinned, wait for the copy.
@@ -191,7 +192,7 @@ class CupyRuntime:
             ValueError: there is not as much, or it is not contiguous, or is not pinned during a capture.
             DeviceError: the card failed.
         """
-        self._copy(_address(array), memory.pointer + offset, memory, offset, array, is_upload=False)
+        self._copy(address_of(array), memory.pointer + offset, memory, offset, array, is_upload=False)
 
     def fill_zero(self, memory: Memory) -> None:
         """Set all bytes to 0.
@@ -241,7 +242,7 @@ class CupyRuntime:
         Raises:
             DeviceError: the card failed.
         """
-        return self._record(self._card.api.eventDisableTiming)
+        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDisableTiming)
 
     def timestamp(self) -> CardEvent:
         """Return the same point, with its time.
@@ -249,7 +250,23 @@ class CupyRuntime:
         Raises:
             DeviceError: the card failed.
         """
-        return self._record(self._card.api.eventDefault)
+        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDefault)
+
+    def copy_stream(self) -> CardCopies:
+        """Return a new stream of copies.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        return CardCopies(self._card)
+
+    def wait_for(self, event: Event) -> None:
+        """Let what follows begin once a stream of copies has reached a point of it.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        wait_in_stream(self._card, self._stream, event)
 
     def synchronize(self) -> None:
         """Wait until all kernels are compiled and loaded, and the stream is idle.
@@ -282,12 +299,6 @@ class CupyRuntime:
         """
         self._prepared, self._kernels, self._modules, self._unloaded = {}, {}, {}, []
         self._compilers.shutdown(wait=False, cancel_futures=True)
-
-    def _record(self, flags: int) -> CardEvent:
-        api = self._card.api
-        event = CardEvent(self._card, self._card.call(api.eventCreateWithFlags, flags))
-        self._card.call(api.eventRecord, event.value, self._stream.value)
-        return event
 
     def _load_kernels(self) -> None:
         """Load all kernels that were asked for, so that no later step waits for the compiler."""
@@ -336,12 +347,7 @@ class CupyRuntime:
         *,
         is_upload: bool,
     ) -> None:
-        if not array.flags.c_contiguous:
-            raise ValueError("the array is not C-contiguous")
-        if offset < 0 or offset + array.nbytes > memory.num_bytes:
-            raise ValueError(
-                f"bytes {offset} to {offset + array.nbytes} are not in {memory.num_bytes} bytes of memory"
-            )
+        check_copy(memory, offset, array)
         if not array.nbytes:
             return
         waits = not is_pinned(array)
@@ -352,8 +358,3 @@ class CupyRuntime:
         self._card.call(api.memcpyAsync, to, source, array.nbytes, kind, self._stream.value)
         if waits:
             self.synchronize()
-
-
-def _address(array: NDArray[np.generic]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -205,22 +206,42 @@ class MatrixSize(msgspec.Struct, frozen=True):
         return self.plane_bytes(self.form.low_bits) + self.plane_bytes(self.form.high_bits) + scales
 
 
-class DeviceMatrix:
+class DeviceMatrix(msgspec.Struct, frozen=True):
     """A matrix in device memory."""
 
-    def __init__(self, runtime: Runtime, size: MatrixSize) -> None:
+    size: MatrixSize
+    low: Memory
+    """Low bits of the codes, or float16 elements."""
+    high: Memory | None
+    """High bits of the codes."""
+    scales: Memory | None
+    minimums: Memory | None
+    fine: Memory | None
+    """Fine scales and minimums."""
+
+    @classmethod
+    def allocate(cls, runtime: Runtime, size: MatrixSize) -> Self:
         """Take the memory; its contents are undefined.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
         """
-        self.size = size
         form = size.form
-        self.low = runtime.allocate(size.plane_bytes(form.low_bits))
-        self.high = runtime.allocate(size.plane_bytes(form.high_bits)) if form.high_bits else None
-        self.scales = runtime.allocate(size.scale_bytes) if size.scale_bytes else None
-        self.minimums = runtime.allocate(size.scale_bytes) if form.has_own_minimums else None
-        self.fine = runtime.allocate(size.fine_bytes) if size.fine_bytes else None
+        return cls(
+            size,
+            low=runtime.allocate(size.plane_bytes(form.low_bits)),
+            high=runtime.allocate(size.plane_bytes(form.high_bits)) if form.high_bits else None,
+            scales=runtime.allocate(size.scale_bytes) if size.scale_bytes else None,
+            minimums=runtime.allocate(size.scale_bytes) if form.has_own_minimums else None,
+            fine=runtime.allocate(size.fine_bytes) if size.fine_bytes else None,
+        )
+
+    def moved(self, place: Callable[[Memory], Memory]) -> Self:
+        """Return the matrix with each memory replaced by what ``place`` returns for it."""
+        others = (self.high, self.scales, self.minimums, self.fine)
+        return type(self)(
+            self.size, place(self.low), *(None if memory is None else place(memory) for memory in others)
+        )
 
     @property
     def args(self) -> MatrixArgs:
@@ -242,7 +263,7 @@ def load_matrix(runtime: Runtime, data: WeightData) -> DeviceMatrix:
         MemoryBudgetError: there is not enough memory.
     """
     out, width = data.data.shape
-    matrix = DeviceMatrix(runtime, MatrixSize(MatrixForm.of(data.format, width), out, width))
+    matrix = DeviceMatrix.allocate(runtime, MatrixSize(MatrixForm.of(data.format, width), out, width))
     _pack(runtime, matrix, data)
     for memory, scales in ((matrix.scales, data.scales), (matrix.minimums, data.minimums)):
         if memory is not None and scales is not None:

@@ -74,10 +74,11 @@ class Memories(msgspec.Struct, frozen=True):
     """By KV group."""
 
 
-def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[Launch]:
-    """Yield the launches of all instructions but the head, for a bucket of rows."""
+def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Launch]]:
+    """Yield the launches of all instructions but the head, for a bucket of rows, each with its part."""
     for instruction in context.program.instructions:
-        yield from _instruction(context, memories, instruction, rows)
+        for launch in _instruction(context, memories, instruction, rows):
+            yield instruction.part, launch
 
 
 def head_launches(context: Context, logits: int, outputs: int) -> Iterator[Launch]:

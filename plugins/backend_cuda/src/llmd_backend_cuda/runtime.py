@@ -1,4 +1,4 @@
-"""What the backend needs of a GPU: memory, kernels, launches, graphs and events on one stream.
+"""What the backend needs of a GPU: memory, kernels, launches, graphs and events on one stream, and copies.
 
 `llmd_backend_cuda.cupy_runtime` has the real one. Tests run the same kernels on the host.
 """
@@ -78,6 +78,26 @@ class Timestamp(Event, Protocol):
         ...
 
 
+class CopyStream(Protocol):
+    """A stream of copies to the device, which run in order while the runtime's stream runs as well."""
+
+    def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
+        """Begin to copy a pinned C-contiguous array to memory."""
+        ...
+
+    def wait_for(self, event: Event) -> None:
+        """Let what follows begin once the runtime's stream has reached a point of it."""
+        ...
+
+    def record(self) -> Event:
+        """Return the point after everything that was called before."""
+        ...
+
+    def timestamp(self) -> Timestamp:
+        """Return the same point, with its time."""
+        ...
+
+
 class Graph(Protocol):
     """Captured launches and copies, run as one."""
 
@@ -87,7 +107,10 @@ class Graph(Protocol):
 
 
 class Runtime(Protocol):
-    """A device and one stream. Everything runs in order of the calls, which do not wait, except as said."""
+    """A device and one stream. Everything runs in order of the calls, which do not wait, except as said.
+
+    Only a `CopyStream` runs at the same time.
+    """
 
     num_processors: int
     """Multiprocessors of the device."""
@@ -136,6 +159,14 @@ class Runtime(Protocol):
 
     def timestamp(self) -> Timestamp:
         """Return the same point, with its time."""
+        ...
+
+    def copy_stream(self) -> CopyStream:
+        """Return a new stream of copies."""
+        ...
+
+    def wait_for(self, event: Event) -> None:
+        """Let what follows begin once a stream of copies has reached a point of it."""
         ...
 
     def synchronize(self) -> None:

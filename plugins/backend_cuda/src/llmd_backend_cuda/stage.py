@@ -19,10 +19,12 @@ from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.programs import body_launches, head_launches
 from llmd_backend_cuda.runtime import Graph, Launch, Memory, Runtime
+from llmd_backend_cuda.segments import Segment, segments_of
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
 from llmd_backend_cuda.step_marks import StepMarks, StreamClock
 from llmd_backend_cuda.tickets import Flight, HiddenRows, TicketMemory, reach
+from llmd_backend_cuda.weight_stream import WeightStream, part_name
 
 
 class CudaStage:
@@ -38,13 +40,17 @@ class CudaStage:
         blocks: Mapping[int, int],
         limits: StageLimits,
         kept: object = None,
+        stream: WeightStream | None = None,
     ) -> None:
         """Allocate everything. ``kept`` owns the memory of the weights; the stage keeps it until it closes.
+
+        ``stream`` has the weights of streamed parts.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
         """
         self._kept = kept
+        self._stream = stream
         self._runtime = runtime
         self._program = program
         self._limits = limits
@@ -53,9 +59,10 @@ class CudaStage:
         self._tickets = [
             TicketMemory.allocate(runtime, program, limits, self._memory.step) for _ in range(limits.tickets)
         ]
-        self._bodies: dict[int, tuple[Launch, ...]] = {}
-        self._heads: dict[tuple[int, int], tuple[Launch, ...]] = {}
-        self._graphs: dict[tuple[int, int, int], Graph] = {}
+        self._bodies: dict[int, tuple[tuple[int, Launch], ...]] = {}
+        self._heads: dict[tuple[int, int], tuple[tuple[int, Launch], ...]] = {}
+        self._segments: dict[tuple[int, int, int], tuple[Segment, ...]] = {}
+        self._graphs: dict[tuple[int, int, int, int], Graph] = {}
         self._make_launches(matrices, vectors, tables)
         self._free = list(range(limits.tickets))
         self._flights: dict[Ticket, Flight] = {}
@@ -170,12 +177,13 @@ class CudaStage:
             return
         self._is_closed = True
         self._graphs.clear()
+        self._segments.clear()
         self._bodies.clear()
         self._heads.clear()
         self._flights.clear()
         self._tickets.clear()
         self._free.clear()
-        del self._memory, self._kept
+        del self._memory, self._kept, self._stream
 
     def _make_launches(
         self,
@@ -189,12 +197,14 @@ class CudaStage:
             memories = self._memory.memories(rows, tables)
             self._bodies[rows] = tuple(body_launches(context, memories, rows))
         context = self._memory.context(self._limits.max_rows, matrices, vectors)
+        last = self._program.instructions[-1].part
         for place, ticket in enumerate(self._tickets):
             if ticket.outputs is None:
                 continue
             for count in row_buckets(self._limits.max_outputs):
                 logits = head_launches(context, ticket.outputs.raw.pointer, count)
-                self._heads[place, count] = (*logits, *ticket.outputs.before_late(count))
+                launches = (*logits, *ticket.outputs.before_late(count))
+                self._heads[place, count] = tuple((last, launch) for launch in launches)
         self._copy_launches(0)
 
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
@@ -213,8 +223,7 @@ class CudaStage:
         if selection is not None:
             self._outputs(flight.place).upload(selection)
         flight.marks.stop("copy", "inputs")
-        self._run(flight.place, bucket, 0 if selection is None else selection.num_rows)
-        flight.marks.stop("device", "layers" if selection is None else "layers, candidates")
+        self._run(flight, bucket, 0 if selection is None else selection.num_rows)
         self._download_rows(flight)
         if selection is None:
             flight.marks.stop("copy", "hidden states")
@@ -223,14 +232,46 @@ class CudaStage:
             self._end_if_complete(flight)
         flight.times.stop("launch", "submit")
 
-    def _run(self, place: int, bucket: int, num_outputs: int) -> None:
-        """Run the instructions, the head, and what follows it for rows that wait for nothing."""
+    def _run(self, flight: Flight, bucket: int, num_outputs: int) -> None:
+        """Run the instructions, the head, and what follows it for rows that wait for nothing.
+
+        Streamed parts run without graphs: to copy their weights takes hundreds of times as long as to launch
+        their kernels.
+        """
         outputs = bucket_of(num_outputs, self._limits.max_outputs)
-        launches = (*self._bodies[bucket], *self._heads.get((place, outputs), ()))
-        if bucket > LARGEST_GRAPH or outputs > LARGEST_GRAPH:
-            self._launch(launches)
-            return
+        is_small = bucket <= LARGEST_GRAPH and outputs <= LARGEST_GRAPH
+        key = (flight.place, bucket, outputs)
+        if self._stream is not None:
+            self._stream.begin(flight.marks)
+        segments = self._segments_of(*key)
+        for number, segment in enumerate(segments):
+            name = "layers" if segment.part is None else part_name(segment.part)
+            if segment is segments[-1] and flight.selection is not None:
+                name += ", candidates"
+            if segment.part is not None:
+                self._run_streamed(flight, segment.part, segment.launches, name)
+                continue
+            if is_small:
+                self._run_graph((*key, number), segment.launches)
+            else:
+                self._launch(segment.launches)
+            flight.marks.stop("device", name)
+
+    def _segments_of(self, place: int, bucket: int, outputs: int) -> tuple[Segment, ...]:
         key = (place, bucket, outputs)
+        if key not in self._segments:
+            launches = (*self._bodies[bucket], *self._heads.get((place, outputs), ()))
+            self._segments[key] = segments_of(launches, () if self._stream is None else self._stream.parts)
+        return self._segments[key]
+
+    def _run_streamed(self, flight: Flight, part: int, launches: Iterable[Launch], name: str) -> None:
+        assert self._stream is not None, "a part is streamed"
+        with self._stream.reading(part, flight.marks):
+            flight.marks.start()
+            self._launch(launches)
+            flight.marks.stop("device", name)
+
+    def _run_graph(self, key: tuple[int, int, int, int], launches: Iterable[Launch]) -> None:
         if key not in self._graphs:
             self._graphs[key] = self._runtime.capture(lambda: self._launch(launches))
         self._graphs[key].launch()

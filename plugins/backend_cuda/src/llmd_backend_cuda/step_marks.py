@@ -1,13 +1,14 @@
-"""When the card worked on a step: marks on the stream, turned into times of the host's clock."""
+"""When the card worked on a step: marks on its streams, turned into times of the host's clock."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from llmd.api.spans import Span, SpanKind
-from llmd_backend_cuda.runtime import Runtime, Timestamp
+from llmd_backend_cuda.runtime import CopyStream, Runtime, Timestamp
 
 _LONGEST_WAIT_S = 60.0
 _TRIES = 5
@@ -66,6 +67,14 @@ class StepMarks:
         if self._runtime is not None and self._last is not None:
             begin, self._last = self._last, self._runtime.timestamp()
             self._pieces.append((kind, name, begin, self._last))
+
+    @contextmanager
+    def around(self, copies: CopyStream, kind: SpanKind, name: str) -> Iterator[None]:
+        """Mark the begin and the end of what is queued on a stream of copies meanwhile, for a piece."""
+        begin = None if self._runtime is None else copies.timestamp()
+        yield
+        if begin is not None:
+            self._pieces.append((kind, name, begin, copies.timestamp()))
 
     def spans(self, clock: StreamClock) -> Sequence[Span]:
         """Return the pieces, which the stream has all reached."""

@@ -1,11 +1,10 @@
-"""The weights of a program on a card: matrices for products, tables of rows, and vectors."""
+"""The weights of a program, on a card or streamed to it: matrices for products, tables and vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-import msgspec
 import numpy as np
 
 from llmd.api import (
@@ -19,10 +18,12 @@ from llmd.api import (
     WeightData,
 )
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
+from llmd.api.streaming import resident_weights, streamed_weights
 from llmd_backend_cuda.attention_plan import scratch_bytes
 from llmd_backend_cuda.kv_memory import block_bytes
-from llmd_backend_cuda.matrices import DeviceMatrix, load_matrix
-from llmd_backend_cuda.ops.embed import Table, TableFormat
+from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, Use
+from llmd_backend_cuda.matrices import load_matrix
+from llmd_backend_cuda.ops.embed import TableFormat
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -31,26 +32,7 @@ from llmd_backend_cuda.stage import CudaStage
 from llmd_backend_cuda.state_memory import slot_bytes
 from llmd_backend_cuda.step_memory import StepMemory
 from llmd_backend_cuda.tickets import COPIES_BYTES
-
-
-class LoadedTable(msgspec.Struct, frozen=True):
-    """A table in device memory, as the file has it."""
-
-    memory: Memory
-    format: TableFormat
-
-    @property
-    def table(self) -> Table:
-        """The table for kernels."""
-        return Table(self.memory.pointer, self.format)
-
-
-class Loaded(msgspec.Struct):
-    """Weights by use: the same weight may be a matrix and a table."""
-
-    matrices: dict[Weight, DeviceMatrix]
-    tables: dict[Weight, LoadedTable]
-    vectors: dict[Weight, Memory]
+from llmd_backend_cuda.weight_stream import StreamedPart, WeightStream
 
 
 class CudaWeights:
@@ -60,6 +42,7 @@ class CudaWeights:
         self._runtime = runtime
         self._program = program
         self._loaded: Loaded | None = loaded
+        self._streamed = _streamed_parts(program, loaded)
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         described = self._program.groups[group]
@@ -77,18 +60,21 @@ class CudaWeights:
             + sum(8 * len(table.inv_freq) for table in program.ropes)
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
+            + WeightStream.num_bytes(self._streamed.values())
         )
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CudaStage:
-        loaded = self.loaded
-        matrices = [loaded.matrices.get(weight) for weight in self._program.weights]
-        vectors = [loaded.vectors.get(weight) for weight in self._program.weights]
+        loaded, program = self.loaded, self._program
+        stream = WeightStream(self._runtime, self._streamed) if self._streamed else None
+        placed = loaded if stream is None else loaded.joined(stream.items())
+        matrices = [placed.matrices.get(weight) for weight in program.weights]
+        vectors = [placed.vectors.get(weight) for weight in program.weights]
         tables = {
-            index: loaded.tables[weight].table
-            for index, weight in enumerate(self._program.weights)
-            if weight in loaded.tables
+            index: placed.tables[weight].table
+            for index, weight in enumerate(program.weights)
+            if weight in placed.tables
         }
-        return CudaStage(self._runtime, self._program, matrices, vectors, tables, blocks, limits, loaded)
+        return CudaStage(self._runtime, program, matrices, vectors, tables, blocks, limits, loaded, stream)
 
     @property
     def loaded(self) -> Loaded:
@@ -103,6 +89,7 @@ class CudaWeights:
 
     def close(self) -> None:
         self._loaded = None
+        self._streamed = {}
 
 
 def load_weights(
@@ -112,25 +99,29 @@ def load_weights(
     progress: Progress,
     have: Sequence[CudaWeights],
 ) -> CudaWeights:
-    """Load every weight that ``have`` does not contain.
+    """Load every weight that ``have`` does not contain, those of streamed parts into main memory.
 
     Raises:
         MemoryBudgetError: the weights do not fit.
     """
-    loaded = Loaded({}, {}, {})
+    loaded = Loaded.empty()
     known = [one.loaded for one in have]
     uses = weight_uses(program)
+    resident = set(resident_weights(program))
     with tensors.reading_ahead(program.weights) as order:
         for done, index in enumerate(order):
             weight = program.weights[index]
-            _load(runtime, weight, uses[index], tensors, loaded, known)
+            if index in resident:
+                _load(runtime, weight, uses[index], tensors, loaded, known)
+            else:
+                _load_streamed(runtime, weight, uses[index], tensors, loaded, known)
             progress(done + 1, len(program.weights))
     return CudaWeights(runtime, program, loaded)
 
 
-def weight_uses(program: Program) -> dict[int, set[str]]:
-    """Return how each weight is used: as ``matrix``, ``table`` or ``vector``."""
-    uses: dict[int, set[str]] = {index: set() for index in range(len(program.weights))}
+def weight_uses(program: Program) -> dict[int, set[Use]]:
+    """Return how each weight is used."""
+    uses: dict[int, set[Use]] = {index: set() for index in range(len(program.weights))}
     for slotted in (s for instruction in program.instructions for s in instruction.ops):
         for place, index in enumerate(slotted.weights):
             if index is None:
@@ -145,36 +136,57 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
     return uses
 
 
+def _streamed_parts(program: Program, loaded: Loaded) -> dict[int, StreamedPart]:
+    """Return the weights of the streamed parts that have any."""
+    uses = weight_uses(program)
+    keys = {
+        part: [(program.weights[index], use) for index in indices for use in sorted(uses[index])]
+        for part, indices in streamed_weights(program).items()
+    }
+    return {part: {key: loaded.streamed[key] for key in found} for part, found in keys.items() if found}
+
+
 def _load(
     runtime: Runtime,
     weight: Weight,
-    uses: set[str],
+    uses: set[Use],
     tensors: TensorSource,
     loaded: Loaded,
     known: Sequence[Loaded],
 ) -> None:
     missing = set()
     for use in uses:
-        mine = _of_use(loaded, use)
-        shared = next((found for one in known if (found := _of_use(one, use).get(weight)) is not None), None)
+        shared = _shared(weight, use, known)
         if shared is None:
             missing.add(use)
         else:
-            mine[weight] = shared
-    if not missing:
-        return
-    data = tensors.read(weight)
-    if "matrix" in missing:
-        loaded.matrices[weight] = load_matrix(runtime, data)
-    if "table" in missing:
-        loaded.tables[weight] = _table(runtime, data)
-    if "vector" in missing:
-        loaded.vectors[weight] = _vector(runtime, data)
+            loaded.add(weight, shared)
+    if missing:
+        data = tensors.read(weight)
+        for use in missing:
+            loaded.add(weight, _LOADERS[use](runtime, data))
 
 
-def _of_use(loaded: Loaded, use: str) -> dict[Weight, object]:
-    found = {"matrix": loaded.matrices, "table": loaded.tables, "vector": loaded.vectors}[use]
-    return cast("dict[Weight, object]", found)
+def _load_streamed(
+    runtime: Runtime,
+    weight: Weight,
+    uses: set[Use],
+    tensors: TensorSource,
+    loaded: Loaded,
+    known: Sequence[Loaded],
+) -> None:
+    """Load a weight into main memory: from the device if it is there, else the device arranges it."""
+    for use in uses:
+        key = (weight, use)
+        found = next((one.streamed[key] for one in known if key in one.streamed), None)
+        if found is None:
+            on_device = _shared(weight, use, known) or _LOADERS[use](runtime, tensors.read(weight))
+            found = HostWeight.of(runtime, on_device)
+        loaded.streamed[key] = found
+
+
+def _shared(weight: Weight, use: Use, known: Sequence[Loaded]) -> Item | None:
+    return next((found for one in known if (found := one.find(weight, use)) is not None), None)
 
 
 def _table(runtime: Runtime, data: WeightData) -> LoadedTable:
@@ -194,3 +206,10 @@ def _vector(runtime: Runtime, data: WeightData) -> Memory:
     memory = runtime.allocate(wide.nbytes)
     runtime.upload(memory, 0, np.ascontiguousarray(wide))
     return memory
+
+
+_LOADERS: Mapping[Use, Callable[[Runtime, WeightData], Item]] = {
+    "matrix": load_matrix,
+    "table": _table,
+    "vector": _vector,
+}

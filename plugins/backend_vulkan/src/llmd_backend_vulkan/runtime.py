@@ -119,7 +119,7 @@ class Recording:
         found: list[Span] = []
         for one, host_times in zip(self._queued, self._host_times, strict=True):
             labels = [(piece.kind, piece.name) for piece in one.submission.pieces]
-            labels += [("copy", one.submission.name)] if one.submission.copies else []
+            labels += [("weights", one.submission.name)] if one.submission.copies else []
             if one.stamps is None:
                 times = [host_times[0], *[host_times[1]] * len(labels)]  # a phase, thus one piece
             else:

@@ -12,7 +12,7 @@ from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
 from llmd.api.output_checks import check_outputs
-from llmd.api.spans import Span, SpanKind, Stopwatch
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import Dispatch, Segment
@@ -265,9 +265,9 @@ class VulkanStage:
             layers = [self._weights.segment(part, phases, "layers") for part, phases in parts]
             self._bodies[key] = self._record(
                 [
-                    Segment([begin, feed], self._copy_kind, "inputs"),
+                    Segment([begin, feed], "copy", "inputs"),
                     *layers,
-                    Segment([self._leaving(context, memory)], self._copy_kind, "hidden states"),
+                    Segment([self._leaving(context, memory)], "copy", "hidden states"),
                 ]
             )
         return self._bodies[key]
@@ -302,18 +302,13 @@ class VulkanStage:
     def _record(self, segments: Sequence[Segment]) -> Recording:
         return self._runtime.record_segments(segments, keeps_times=self._limits.spans)
 
-    @property
-    def _copy_kind(self) -> SpanKind:
-        """What copies by shaders are in traces: copies of weights run at the same time, on another line."""
-        return "device" if self._weights.copies else "copy"
-
     def _copies(self, step: Step) -> Recording:
         """Return the recording that copies blocks."""
         listed = self._runtime.host(step.copies.size)
         listed.view[: step.copies.size] = step.copies.reshape(-1).view(np.uint32)
         pools = self._memory.pools.values()
         phases = [[one for pool in pools for one in pool.copies(listed, len(step.copies))]]
-        recording = self._record([Segment(phases, self._copy_kind, "blocks")])
+        recording = self._record([Segment(phases, "copy", "blocks")])
         self._runtime.free(listed)
         return recording
 

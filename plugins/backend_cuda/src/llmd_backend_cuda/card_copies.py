@@ -1,0 +1,90 @@
+"""Copies between main memory and a card, and a stream of them beside that of the runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd_backend_cuda.card import Card, CardEvent, Owned, is_pinned
+from llmd_backend_cuda.runtime import Event, Memory
+
+
+class CardCopies:
+    """See `llmd_backend_cuda.runtime.CopyStream`.
+
+    Raises:
+        DeviceError: the card failed.
+    """
+
+    def __init__(self, card: Card) -> None:
+        self._card = card
+        stream = card.call(card.api.streamCreateWithFlags, card.api.streamNonBlocking)
+        self._stream = Owned(card, stream, card.api.streamDestroy)
+
+    def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
+        """Begin to copy a pinned array.
+
+        Raises:
+            ValueError: it does not fit, or is not contiguous or not pinned.
+            DeviceError: the card failed.
+        """
+        check_copy(memory, offset, array)
+        if not is_pinned(array):
+            raise ValueError("only pinned arrays are copied while the card computes")
+        api = self._card.api
+        to, stream = memory.pointer + offset, self._stream.value
+        self._card.call(api.memcpyAsync, to, address_of(array), array.nbytes, api.memcpyHostToDevice, stream)
+
+    def wait_for(self, event: Event) -> None:
+        """Let what follows begin once the card has reached an event.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        wait_in_stream(self._card, self._stream, event)
+
+    def record(self) -> CardEvent:
+        """Return the point after everything that was called before.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDisableTiming)
+
+    def timestamp(self) -> CardEvent:
+        """Return the same point, with its time.
+
+        Raises:
+            DeviceError: the card failed.
+        """
+        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDefault)
+
+
+def wait_in_stream(card: Card, stream: Owned, event: Event) -> None:
+    """Let what follows in a stream begin once the card has reached an event of another stream.
+
+    Raises:
+        DeviceError: the card failed.
+    """
+    assert isinstance(event, CardEvent), "the event is of another runtime"
+    card.call(card.api.streamWaitEvent, stream.value, event.value, 0)
+
+
+def check_copy(memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
+    """Check that an array can be copied to or from memory.
+
+    Raises:
+        ValueError: it does not fit, or is not contiguous.
+    """
+    if not array.flags.c_contiguous:
+        raise ValueError("the array is not C-contiguous")
+    if offset < 0 or offset + array.nbytes > memory.num_bytes:
+        raise ValueError(
+            f"bytes {offset} to {offset + array.nbytes} are not in {memory.num_bytes} bytes of memory"
+        )
+
+
+def address_of(array: NDArray[np.generic]) -> int:
+    """Return the address of an array's first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address
