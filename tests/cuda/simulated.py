@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -52,9 +53,16 @@ class SimulatedCard(SimtRuntime):
     _compiled: ClassVar[dict[KernelSpec, Kernel]] = {}
 
     def __init__(
-        self, *, num_processors: int = 4, memory_bytes: int = 4 << 30, deferred: bool = False
+        self,
+        *,
+        num_processors: int = 4,
+        memory_bytes: int = 4 << 30,
+        deferred: bool = False,
+        name: str = "simulated",
     ) -> None:
-        super().__init__(num_processors=num_processors, memory_bytes=memory_bytes, deferred=deferred)
+        super().__init__(
+            num_processors=num_processors, memory_bytes=memory_bytes, deferred=deferred, name=name
+        )
         self.launched: list[str] = []
         """Names of the kernels that were launched, but for those of graphs."""
         self.asked: list[KernelSpec] = []
@@ -109,9 +117,10 @@ class _TimedPoint(_Point):
         return self._timed.seconds_after(earlier._timed)
 
 
-def open_device(runtime: Runtime | None = None) -> CudaDevice:
-    """Return the simulated card as a device."""
-    return CudaDevice(CARD, DeviceOptions(), runtime or SimulatedCard())
+def open_device(runtime: Runtime | None = None, index: int = 0) -> CudaDevice:
+    """Return a simulated card as a device."""
+    card = msgspec.structs.replace(CARD, index=index, uuid=f"GPU-{index}", pci=f"0000:{index:02x}:00.0")
+    return CudaDevice(card, DeviceOptions(), runtime or SimulatedCard(name=card.device))
 
 
 def lowered(

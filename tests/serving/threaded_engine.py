@@ -13,21 +13,21 @@ from typing import cast
 import msgspec
 import pytest
 
-from llmd.api.messages import FromEngine, Load, Loading, Replanned
+from llmd.api import Device, KVDtype
+from llmd.api.messages import FromEngine, Load, Loading, Replanned, StageSpec
 from llmd.api.results import Failed, Output
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.process import Loader, serve
 from llmd.process.frames import FrameDecoder, encode_frame
-from tests.serving.failing_device import FailingDevice
 from tests.serving.machine import machine_of
-from tests.serving.mixed_requests import VOCABULARY, Answers, mixed_requests
+from tests.serving.mixed_requests import NUM_STREAMS, VOCABULARY, Answers, mixed_requests
 
 
 class ThreadedEngine:
     """An engine process as a thread, on devices that can be lost."""
 
-    def __init__(self, *devices: FailingDevice) -> None:
+    def __init__(self, *devices: Device) -> None:
         by_name = {device.info.name: device for device in devices}
         architectures = {name: one for one in llmd_architectures() for name in one.names}
 
@@ -60,10 +60,19 @@ class ThreadedEngine:
         return self._status.result()
 
 
-def answers_of(engine: ThreadedEngine, directory: Path, device: str) -> tuple[Answers, list[Replanned]]:
-    """Send all requests; return what they get, and the moves of the model."""
-    requests = mixed_requests()
-    engine.send(Load(str(directory), device=device, slots=8, kv_dtype="f32"), VOCABULARY, *requests)
+def answers_of(
+    engine: ThreadedEngine,
+    directory: Path,
+    device: str,
+    *,
+    stages: tuple[StageSpec, ...] = (),
+    kv_dtype: KVDtype = "f32",
+    most: int = NUM_STREAMS,
+) -> tuple[Answers, list[Replanned]]:
+    """Send the first ``most`` requests; return what they get, and the moves of the model."""
+    requests = mixed_requests()[:most]
+    load = Load(str(directory), device=device, stages=stages, slots=8, kv_dtype=kv_dtype)
+    engine.send(load, VOCABULARY, *requests)
     found: Answers = defaultdict(list)
     moves: list[Replanned] = []
     running = {one.request_id for one in requests}

@@ -103,7 +103,9 @@ class SimtRuntime:
         folders: Sequence[Path] = (),
         deferred: bool = False,
         limit_s: float = 20.0,
+        name: str = "simulated",
     ) -> None:
+        self.name = name
         self.num_processors = num_processors
         self.shared_bytes = MOST_SHARED_BYTES
         self.memory_bytes = memory_bytes
@@ -218,7 +220,7 @@ class SimtRuntime:
 
     def lost(self, what: str) -> DeviceLostError:
         """Return the error of a device that does not answer."""
-        return DeviceLostError(what, devices=("simulated",))
+        return DeviceLostError(what, devices=(self.name,))
 
     def free_bytes(self) -> int:
         """Return the bytes that are left of the budget."""

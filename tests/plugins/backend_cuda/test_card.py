@@ -33,7 +33,10 @@ def make_event(api: HostCuda, card: Card) -> CardEvent:
     [
         (2, DeviceMemoryError),
         (700, DeviceLostError),  # a kernel read or wrote an invalid address
+        (702, DeviceLostError),  # a kernel took too long
         (719, DeviceLostError),  # a kernel failed otherwise
+        (214, DeviceLostError),  # memory is broken
+        (100, DeviceLostError),  # there is no card any more
         (46, DeviceLostError),  # the card is not available
         (999, DeviceLostError),
         (1, DeviceError),  # an argument is wrong
@@ -77,6 +80,15 @@ def test_nothing_of_a_lost_card_is_freed(api: HostCuda, card: Card) -> None:
     assert error.devices == ("cuda:2",)
     del memory
     assert len(api.alive) == 1
+
+
+def test_nothing_is_called_on_a_lost_card(api: HostCuda, card: Card) -> None:
+    """Calls could wait for a kernel that never ends."""
+    card.lost("it hangs")
+    api.devices.clear()
+    with pytest.raises(DeviceLostError, match="cuda:2: it hangs"):
+        card.call(api.memGetInfo)
+    assert api.devices == []
 
 
 def test_all_views_of_pinned_memory_are_pinned(api: HostCuda, card: Card) -> None:

@@ -268,6 +268,14 @@ def test_a_step_without_memory_is_told_from_an_allocation(host: CupyRuntime, lib
         host.launch(launch)
 
 
+def test_too_little_memory_for_kernels_is_refused(host: CupyRuntime, library: Path) -> None:
+    """A stage that is made then does not fit, as one that has too little memory otherwise."""
+    host.kernel(SPEC)
+    fail(library, OUT_OF_MEMORY)
+    with pytest.raises(MemoryBudgetError, match="no memory is left for kernels: cuda:3"):
+        host.synchronize()
+
+
 def test_without_a_driver_there_is_no_runtime(monkeypatch: pytest.MonkeyPatch, cache: KernelCache) -> None:
     monkeypatch.setattr(cupy_runtime, "Driver", functools.partial(Driver, "libabsent.so.1"))
     with pytest.raises(DeviceError, match=r"the NVIDIA driver is missing: libabsent\.so\.1"):

@@ -4,8 +4,8 @@ Of CuPy, only the bindings are imported (``cupy.cuda.runtime`` is the same modul
 and importing them takes a second.
 
 A failure that makes the card unusable, such as a kernel that reads an invalid address, raises
-`DeviceLostError`. From then on, nothing is freed: that would fail, or wait for a kernel that never ends. The
-driver frees everything when the process ends.
+`DeviceLostError`. From then on, all calls raise it, and nothing is freed: the driver would fail, too, or wait
+for a kernel that never ends. It frees everything when the process ends.
 """
 
 from __future__ import annotations
@@ -48,7 +48,12 @@ class Card:
         self.index = index
         self.api = api
         self.driver = driver
-        self.is_lost = False
+        self._why_lost: str | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the card is gone, or hangs."""
+        return self._why_lost is not None
 
     def call(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function of the CUDA runtime or the driver.
@@ -58,6 +63,8 @@ class Card:
             DeviceMemoryError: there is not enough memory.
             DeviceError: it failed otherwise.
         """
+        if self._why_lost is not None:
+            raise self.lost(self._why_lost)
         try:
             self.api.setDevice(self.index)
             return function(*arguments)
@@ -71,8 +78,8 @@ class Card:
                 self.call(function, value)
 
     def lost(self, what: str) -> DeviceLostError:
-        """Return the error of a card that is gone; from now on, nothing is freed."""
-        self.is_lost = True
+        """Return the error of a card that is gone; from now on, nothing is called or freed."""
+        self._why_lost = what
         hint = "`sudo dmesg | grep NVRM` may say why; restart llmd to use the card again"
         return DeviceLostError(what, devices=(self.name,), hint=hint)
 

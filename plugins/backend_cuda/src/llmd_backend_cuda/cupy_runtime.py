@@ -59,11 +59,18 @@ class CupyModule:
         """Wait for the compiler, load the code, and return the driver's module.
 
         Raises:
+            MemoryBudgetError: the card has no memory left for it.
             DeviceError: the compiler or the driver refused it.
         """
         if self._loaded is None:
             driver = self._card.driver
-            module = self._card.call(driver.load, self._code.result())
+            code = self._code.result()
+            try:
+                module = self._card.call(driver.load, code)
+            except DeviceMemoryError as error:
+                raise MemoryBudgetError(
+                    f"no memory is left for kernels: {error.message}", hint=error.hint
+                ) from error
             self._loaded = Owned(self._card, module, driver.unload)
         return self._loaded.value
 
