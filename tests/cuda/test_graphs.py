@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Step
+from llmd.api import DeviceMemoryError, Step
 from llmd_backend_cuda import stage as stage_module
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
 from tests.plugins.backend_cpu.workbench import select
@@ -59,6 +61,24 @@ def test_large_steps_are_launched_one_by_one(bench: Bench, monkeypatch: pytest.M
     bench.card.launched.clear()
     bench.logits(one(8))
     assert bench.card.launched == []
+
+
+def test_launches_run_one_by_one_if_there_is_no_memory_for_their_graph(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = Bench().logits(one(3))
+    tried: list[None] = []
+
+    def capture(_run: Callable[[], None]) -> None:
+        tried.append(None)
+        raise DeviceMemoryError("no memory is left for a graph")
+
+    monkeypatch.setattr(bench.card, "capture", capture)
+    for _ in range(2):
+        bench.card.launched.clear()
+        np.testing.assert_array_equal(bench.logits(one(3)), expected)
+        assert len(bench.card.launched) > 10
+    assert len(tried) == 1
 
 
 def test_no_kernel_is_compiled_after_a_stage_was_made(bench: Bench) -> None:

@@ -62,7 +62,7 @@ class CudaStage:
         self._bodies: dict[int, tuple[tuple[int, Launch], ...]] = {}
         self._heads: dict[tuple[int, int], tuple[tuple[int, Launch], ...]] = {}
         self._segments: dict[tuple[int, int, int], tuple[Segment, ...]] = {}
-        self._graphs: dict[tuple[int, int, int, int], Graph] = {}
+        self._graphs: dict[tuple[int, int, int, int], Graph | None] = {}
         self._make_launches(matrices, vectors, tables)
         self._free = list(range(limits.tickets))
         self._flights: dict[Ticket, Flight] = {}
@@ -273,8 +273,19 @@ class CudaStage:
 
     def _run_graph(self, key: tuple[int, int, int, int], launches: Iterable[Launch]) -> None:
         if key not in self._graphs:
-            self._graphs[key] = self._runtime.capture(lambda: self._launch(launches))
-        self._graphs[key].launch()
+            self._graphs[key] = self._capture(launches)
+        graph = self._graphs[key]
+        if graph is None:
+            self._launch(launches)
+        else:
+            graph.launch()
+
+    def _capture(self, launches: Iterable[Launch]) -> Graph | None:
+        """Return a graph of launches; None if the driver has no memory for it: launches need none."""
+        try:
+            return self._runtime.capture(lambda: self._launch(launches))
+        except (DeviceMemoryError, MemoryBudgetError):
+            return None
 
     def _launch(self, launches: Iterable[Launch]) -> None:
         for launch in launches:
