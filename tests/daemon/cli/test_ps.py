@@ -68,9 +68,9 @@ def test_status_means_the_same_and_json_has_every_field(asked: Llmd) -> None:
 
 
 def test_warnings_are_lines_below_the_table_and_the_rest_is_for_others() -> None:
-    said = [{"level": "info", "text": "all is well"}, {"level": "warn", "text": "it is slow"}]
+    said = [{"level": "info", "text": "all is well"}, {"level": "warn", "text": "it is slow", "fix": "wait"}]
     assert ps.warnings([{"name": "tiny", "verdicts": said}, {"name": "other", "verdicts": []}]) == [
-        "warning: tiny: it is slow"
+        "warning: tiny: it is slow; wait"
     ]
     assert ps.warnings([{"name": "of an older daemon"}]) == []
 

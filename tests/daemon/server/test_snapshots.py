@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from llmd.engine.placement.prediction import Prediction
 from llmd.server.model_states import ModelStates
 from llmd.server.request_record import RequestRecord
 from llmd.server.snapshots import Snapshots
@@ -15,9 +16,13 @@ async def no_facts() -> DeviceFacts:
     return DeviceFacts()
 
 
+async def nothing_predicted(_models: object) -> dict[str, Prediction]:
+    return {}
+
+
 def states_of(metrics: Metrics) -> ModelStates:
     """Return the states of a daemon that serves nothing."""
-    return ModelStates(metrics, tuple, no_facts)
+    return ModelStates(metrics, tuple, no_facts, nothing_predicted)
 
 
 async def test_reports_and_progress_come_as_long_as_somebody_watches() -> None:

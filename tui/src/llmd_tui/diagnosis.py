@@ -58,7 +58,7 @@ def card(state: DaemonState, answers: Mapping[str, Mapping[str, Any]]) -> Iterat
             yield f"- {model.get('name')}: {stage.get('parts')} on {stage.get('device')}"
     for name, served in state.models.items():
         yield f"- {name}: {served.status}"
-        yield from (f"  - {verdict.text}" for verdict in served.verdicts)
+        yield from (f"  - {verdict.sentence}" for verdict in served.verdicts)
     yield "### rates"
     figures = ("decode_tps", "prefill_tps", "step_ms", "batch", "ttft_ms", "itl_ms", "kv_usage", "cache_hit")
     known = [(name, state.history.last(name)) for name in figures]

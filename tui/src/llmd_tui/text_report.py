@@ -138,7 +138,7 @@ def _statuses(state: DaemonState) -> dict[str, str]:
 def _verdicts_by_kind(state: DaemonState) -> dict[str, str]:
     """Return the verdicts in sentences, by what they are without their numbers, which change all the time."""
     sentences = [
-        f"{name}: {one_line(verdict.text)}"
+        f"{name}: {one_line(verdict.sentence)}"
         for name, model in state.models.items()
         for verdict in model.verdicts
     ]

@@ -246,6 +246,17 @@ class StageReport(msgspec.Struct, frozen=True):
         return self.weight_bytes + self.kv_bytes + self.step_bytes
 
 
+class MemoryReport(msgspec.Struct, frozen=True):
+    """What a load took of the memory of a card, by its driver."""
+
+    devices: tuple[str, ...]
+    """Devices of the model that compute in this memory."""
+    planned_bytes: int
+    """Weights, KV pools and step buffers of the stages."""
+    taken_bytes: int
+    """What is free less than before the load. Other programs may have changed it meanwhile."""
+
+
 class Loaded(msgspec.Struct, frozen=True, tag=True):
     """The engine accepts requests."""
 
@@ -266,6 +277,8 @@ class Loaded(msgspec.Struct, frozen=True, tag=True):
     """Conversions and limits that users should know of."""
     embedding: Embedding | None = None
     """Set if the model embeds instead of generating."""
+    memories: tuple[MemoryReport, ...] = ()
+    """The memories of cards; none after a replan."""
 
     @property
     def window(self) -> int:

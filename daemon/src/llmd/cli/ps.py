@@ -83,7 +83,7 @@ def until(row: Row, now: datetime | None = None) -> str:
 def warnings(rows: Sequence[Row]) -> list[str]:
     """Return a line for each warning of the daemon."""
     return [
-        f"warning: {row['name']}: {verdict['text']}"
+        f"warning: {row['name']}: {'; '.join(filter(None, [verdict['text'], verdict.get('fix')]))}"
         for row in rows
         for verdict in row.get("verdicts", ())
         if verdict["level"] == "warn"

@@ -153,7 +153,9 @@ def load_model(
         runner = _runner(model, placement, tracer)
         spool = _take_spool(load, model, placement.stages, runner, placement.pipeline, spools)
         loaded = msgspec.structs.replace(
-            _with_notices(placement.loaded, placer), load_s=time.perf_counter() - began
+            _with_notices(placement.loaded, placer),
+            load_s=time.perf_counter() - began,
+            memories=placer.memory_reports(placement.loaded.stages),
         )
         watch = MemoryWatch(placer.memory_states)
         return LoadedModel(runner, loaded, stack.pop_all(), placer, watch, spool)

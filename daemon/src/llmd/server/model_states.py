@@ -6,11 +6,13 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct, structs
 
+from llmd.api.messages import StageReport
 from llmd.api.reports import Report
+from llmd.engine.placement.prediction import Prediction
 from llmd.server.models.served_model import ServedModel
 from llmd.server.request_progress import RequestProgress, WaitingFor, why_queued
 from llmd.server.request_record import RequestRecord
@@ -18,8 +20,9 @@ from llmd.server.tasks import OwnedTask
 from llmd.server.telemetry.daemon_state import ModelState
 from llmd.server.telemetry.device_facts import DeviceFacts
 from llmd.server.telemetry.metrics import Metrics
+from llmd.server.telemetry.model_facts import ModelFacts, Verdict
 from llmd.server.telemetry.processor_use import OtherPrograms, OthersUse
-from llmd.server.telemetry.verdicts import ModelFacts, Verdict, verdicts
+from llmd.server.telemetry.verdicts import verdicts
 
 APART_S = 0.5
 """Time between two looks that are compared: rates over less are inaccurate."""
@@ -27,8 +30,12 @@ STALE_S = 10.0
 """Beyond this age, an earlier look says nothing about now."""
 FACTS_S = 60.0
 """How long facts of devices are believed."""
-FACTS_WAIT_S = 0.2
+FACTS_WAIT_S = 1.0
 """How long a state waits for facts of devices, whose probes may take seconds."""
+
+Predicted = Mapping[str, Prediction]
+"""Predictions by model; a model that has none is missing."""
+Placed = dict[str, tuple[StageReport, ...]]
 
 
 class _Look(Struct, frozen=True):
@@ -45,17 +52,21 @@ class ModelStates:
         metrics: Metrics,
         served: Callable[[], Sequence[ServedModel]],
         device_facts: Callable[[], Awaitable[DeviceFacts]],
+        predictions: Callable[[Sequence[ServedModel]], Awaitable[Predicted]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._metrics = metrics
         self._served = served
         self._ask_facts = device_facts
+        self._ask_predictions = predictions
         self._clock = clock
         self._looks: dict[str, tuple[_Look, ...]] = {}
         self._programs = OtherPrograms(os.getpid())
         self._others: OthersUse | None = None
         self._looked_at = -STALE_S
         self._facts = DeviceFacts()
+        self._predicted: Predicted = {}
+        self._asked_for: Placed = {}
         self._asking: OwnedTask | None = None
         self._asked_at = 0.0
 
@@ -69,7 +80,7 @@ class ModelStates:
         """Return the states with verdicts. Records in each request how far it has come."""
         models = self._served()
         reports = await asyncio.gather(*(model.supervisor.report(sequences=True) for model in models))
-        devices = await self._device_facts() if any(reports) else self._facts
+        devices = await self._device_facts(models) if any(reports) else self._facts
         others = self._others_use()
         return [
             structs.replace(_state(model, report), verdicts=self._verdicts(model, report, devices, others))
@@ -89,7 +100,9 @@ class ModelStates:
             error=str(model.error) if model.error else "",
             loaded=model.loaded,
             slots=supervisor.slots,
-            chosen_device=bool(supervisor.asked.stages) or supervisor.asked.device != "auto",
+            asked=supervisor.asked,
+            lost=supervisor.lost_devices,
+            prediction=self._predicted.get(model.name),
             waits_for=leases.waits_for,
             waiting=_waiting(requests),
             oldest_wait_s=_oldest_wait_s(requests, self._clock()),
@@ -126,15 +139,20 @@ class ModelStates:
             self._looked_at = self._clock()
         return self._others
 
-    async def _device_facts(self) -> DeviceFacts:
+    async def _device_facts(self, models: Sequence[ServedModel]) -> DeviceFacts:
+        """Return what is known of devices. Ask again after a while or when a model was placed."""
         now = self._clock()
-        if self._asking is None or now - self._asked_at > FACTS_S:
-            self._asking, self._asked_at = OwnedTask(self._ask(), "facts of devices"), now
+        placed = {model.name: model.loaded.stages for model in models if model.loaded}
+        is_old = now - self._asked_at > FACTS_S or not placed.items() <= self._asked_for.items()
+        if self._asking is None or (is_old and await self._asking.join(0)):
+            self._asking, self._asked_at = OwnedTask(self._ask(models), "facts of devices"), now
+            self._asked_for = placed
         await self._asking.join(FACTS_WAIT_S)
         return self._facts
 
-    async def _ask(self) -> None:
+    async def _ask(self, models: Sequence[ServedModel]) -> None:
         self._facts = await self._ask_facts()
+        self._predicted = await self._ask_predictions(models)
 
 
 def _state(model: ServedModel, report: Report | None) -> ModelState:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from llmd.config import ServerConfig
 from llmd.config.log_place import NO_LOG, LogPlace
+from llmd.engine.placement.prediction import Prediction
 from llmd.host.plugin_host import PluginHost
 from llmd.server.activity import Activity
 from llmd.server.async_plugin_host import AsyncPluginHost
 from llmd.server.model_states import ModelStates
 from llmd.server.models.model_table import ModelTable
 from llmd.server.models.pulls import Pulls
+from llmd.server.models.served_model import ServedModel
 from llmd.server.snapshots import Snapshots
 from llmd.server.telemetry.device_facts import DeviceFacts, Known
 from llmd.server.telemetry.feed import Feed
@@ -58,7 +60,7 @@ class Service:
         self.log_place = log_place
         self.is_serving = False
         self.metrics = metrics
-        self.states = ModelStates(metrics, lambda: models.served, self.device_facts)
+        self.states = ModelStates(metrics, lambda: models.served, self.device_facts, self.predicted)
         self.snapshots = Snapshots(version, metrics, self.states)
         self.measured = measured
         self.predictions = Predictions(measured)
@@ -84,3 +86,11 @@ class Service:
     async def device_facts(self) -> DeviceFacts:
         """Return what the plugin host knows of devices while models run."""
         return await self.ask_host(lambda host: DeviceFacts.of(host, self.measured))
+
+    async def predicted(self, models: Sequence[ServedModel]) -> dict[str, Prediction]:
+        """Return the predicted times of loaded models by name, without those that are not known."""
+        loads = {model.name: (model.supervisor.load, model.loaded.stages) for model in models if model.loaded}
+        found = await self.ask_host(
+            lambda host: {name: self.predictions.of(host, *one) for name, one in loads.items()}
+        )
+        return {name: prediction for name, prediction in found.items() if prediction}

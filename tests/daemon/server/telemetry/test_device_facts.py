@@ -21,3 +21,6 @@ def test_devices_have_their_measured_rate_or_the_reason_why_they_are_not_used(
     assert facts.read_bytes_per_s == {"cpu": 5e9}
     assert "SIGSEGV" in facts.unusable["segfaults"]
     assert "cpu" in facts.uses_threads
+    assert facts.kv_bytes_per_s == {"cpu": 0.0}
+    assert facts.infos["reference"].kind == "reference"
+    assert "segfaults" not in facts.infos

@@ -33,16 +33,17 @@ def test_a_prediction_is_found_once(
 ) -> None:
     calls: list[Any] = []
 
-    def counted(*arguments: Any) -> tuple[float, ...]:
+    def counted(*arguments: Any) -> prediction.Prediction | None:
         calls.append(arguments)
-        return prediction.predicted_seconds(*arguments)
+        return prediction.predict(*arguments)
 
-    monkeypatch.setattr(predictions, "predicted_seconds", counted)
+    monkeypatch.setattr(predictions, "predict", counted)
     load = Load(str(write_model(tmp_path / "m")), device="reference")
     kept = Predictions(known)
-    (seconds,) = kept.of(host, load, STAGES)
-    assert seconds > QUICK.step_s
-    assert kept.of(host, load, STAGES) == (seconds,)
+    found = kept.of(host, load, STAGES)
+    assert found is not None
+    assert found.step_s > QUICK.step_s
+    assert kept.of(host, load, STAGES) == found
     assert len(calls) == 1
 
 
@@ -50,10 +51,10 @@ def test_devices_may_be_measured_later(tmp_path: Path, host: PluginHost) -> None
     rates: list[DeviceProfile] = []
     load = Load(str(write_model(tmp_path / "m")), device="reference")
     kept = Predictions(lambda _device: rates[0] if rates else None)
-    assert kept.of(host, load, STAGES) == ()
+    assert kept.of(host, load, STAGES) is None
     rates.append(QUICK)
-    assert len(kept.of(host, load, STAGES)) == 1
+    assert kept.of(host, load, STAGES) is not None
 
 
 def test_a_model_that_is_gone_is_not_predicted(tmp_path: Path, host: PluginHost) -> None:
-    assert Predictions(known).of(host, Load(str(tmp_path / "gone")), STAGES) == ()
+    assert Predictions(known).of(host, Load(str(tmp_path / "gone")), STAGES) is None

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from llmd.api.messages import Loaded, StageReport
+from llmd.api.messages import Load, Loaded, StageReport
 from llmd.api.reports import Report
 from llmd.server.telemetry.device_facts import DeviceFacts
+from llmd.server.telemetry.model_facts import ModelFacts
 from llmd.server.telemetry.processor_use import OthersUse
-from llmd.server.telemetry.verdicts import ModelFacts, verdicts
+from llmd.server.telemetry.verdicts import verdicts
 
 BARE = Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 128)
 CPU = StageReport("cpu", "layers 0-3", 1000, 10, 2, read_bytes=900)
@@ -127,7 +128,7 @@ BROKEN = DeviceFacts(unusable={"cuda": "the probe crashed (SIGSEGV)"})
 def test_why_a_model_runs_on_its_device() -> None:
     expected = ("warn", "runs on cpu, because cuda cannot be used: the probe crashed (SIGSEGV)")
     assert said(loaded=LOADED, devices=BROKEN) == [expected]
-    assert said(loaded=LOADED, devices=BROKEN, chosen_device=True) == []
+    assert said(loaded=LOADED, devices=BROKEN, asked=Load("", device="cpu")) == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,13 @@ class Verdict(msgspec.Struct, frozen=True):
     text: str
     level: str = "info"
     """``info`` or ``warn``."""
+    fix: str = ""
+    """What to do."""
+
+    @property
+    def sentence(self) -> str:
+        """The text and what to do."""
+        return "; ".join(filter(None, [self.text, self.fix]))
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ class Verdicts(LiveText):
 def sentences(models: Mapping[str, Model], loading: Mapping[str, Loading]) -> list[Text]:
     """Return the sentences about the models; one sentence if there is nothing to say."""
     said = [
-        (verdict.level != "warn", f"{name}: {verdict.text}", verdict.level)
+        (verdict.level != "warn", f"{name}: {verdict.sentence}", verdict.level)
         for name, model in models.items()
         for verdict in model.verdicts
     ]

@@ -29,7 +29,7 @@ def checks(around: Surroundings) -> Iterator[Check]:
         daemon = daemon_check(client, version("llmd-daemon"), key)
         yield daemon
         if daemon.status == "ok":
-            yield from failed_models(client)
+            yield from loaded_models(client)
     yield log_check(around.directories.log)
 
 
@@ -49,16 +49,19 @@ def daemon_check(client: Client, mine: str, key_removal: str) -> Check:
     return Check("daemon", "ok", f"version {its} at {address}")
 
 
-def failed_models(client: Client) -> Iterator[Check]:
-    """Report the models of a running daemon that have failed."""
+def loaded_models(client: Client) -> Iterator[Check]:
+    """Report the models of a running daemon that have failed, or do not run as they should."""
     try:
         rows = client.ps()
     except LlmdError:  # no daemon runs, or the key may not ask
         return
     for row in rows:
+        name = row["name"]
         if row["status"] == "failed":
-            name = row["name"]
             yield Check(f"loaded:{name}", "fail", row["error"], f"start it again: `llmd load {quoted(name)}`")
+        for verdict in row["verdicts"]:
+            if verdict["state"] and verdict["level"] == "warn":
+                yield Check(f"loaded:{name}", "warn", verdict["text"], verdict["fix"])
 
 
 def _unanswered(error: LlmdError, address: Address, key_removal: str) -> Check:

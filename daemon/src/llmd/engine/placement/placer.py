@@ -13,7 +13,7 @@ from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY, Device, LoadedWeights
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
 from llmd.api.machine import total_bytes
-from llmd.api.messages import Load
+from llmd.api.messages import Load, MemoryReport, StageReport
 from llmd.api.out_of_memory import memory_errors
 from llmd.engine.placement.memory_use import least_by_memory
 from llmd.engine.placement.memory_watch import WARN_SHARE, MemoryState
@@ -71,6 +71,7 @@ class Placer:
         self._stages = ExitStack()
         self._budget_bytes = 0
         self._halvings = 0
+        self._free_at_open: dict[str, int] = {}
 
     def place(self) -> Placement:
         """Place the model as planned, or without the devices that are lost meanwhile.
@@ -132,6 +133,19 @@ class Placer:
         if HOST_MEMORY in sizes:
             sizes[HOST_MEMORY] = total_bytes()
         return {name: MemoryState(num_bytes, sizes[name]) for name, num_bytes in free.items()}
+
+    def memory_reports(self, stages: Sequence[StageReport]) -> tuple[MemoryReport, ...]:
+        """Return what each memory of a card has less since its device was opened; ``stages`` are in use."""
+        free = least_by_memory((one.info.memory_id, one.free_bytes()) for one in self._devices.values())
+        return tuple(
+            MemoryReport(
+                tuple(dict.fromkeys(stage.device for stage in stages if stage.memory_id == memory_id)),
+                sum(stage.size_bytes for stage in stages if stage.memory_id == memory_id),
+                self._free_at_open[memory_id] - free[memory_id],
+            )
+            for memory_id in dict.fromkeys(stage.memory_id for stage in stages)
+            if memory_id != HOST_MEMORY
+        )
 
     def close(self) -> None:
         """Close stages, weights and devices."""
@@ -245,4 +259,5 @@ class Placer:
         device = self._open_device(name)
         if self._devices.setdefault(device.info.name, device) is not device:
             device.close()  # ``auto`` is a device that is open already
+        self._free_at_open.setdefault(device.info.memory_id, device.free_bytes())
         return device.info.name

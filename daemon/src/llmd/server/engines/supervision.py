@@ -241,6 +241,7 @@ class Supervision:
                 kv_tokens=message.kv_tokens,
                 formats=message.formats,
                 notices=message.notices,
+                memories=(),
             )
 
     def _on_token(self, token: TokenOutput) -> Iterable[Command]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from llmd.api.reports import Report
 from llmd.process.limits import PROC, child_ids
-from llmd.server.telemetry.verdicts import Verdict
+from llmd.server.telemetry.model_facts import Verdict
 
 FRONT = "front"
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from llmd.api.device import DeviceProfile
+from llmd.api.device import DeviceInfo, DeviceProfile
 from llmd.host.devices import DeviceState
 from llmd.host.plugin_host import PluginHost
 
@@ -29,6 +29,10 @@ class DeviceFacts(Struct, frozen=True):
     """Why it cannot be used."""
     uses_threads: frozenset[str] = frozenset()
     """Devices that compute on processors of the host."""
+    kv_bytes_per_s: Mapping[str, float] = {}
+    """Measured rate of attention of one row."""
+    infos: Mapping[str, DeviceInfo] = {}
+    """Devices that can be used."""
 
     @classmethod
     def of(cls, host: PluginHost, known: Known) -> Self:
@@ -43,4 +47,6 @@ class DeviceFacts(Struct, frozen=True):
             all(profiles.values()),
             unusable,
             frozenset(device.info.name for device in devices if device.info.uses_threads),
+            {name: profile.kv_bytes_per_s for name, profile in profiles.items() if profile},
+            {device.info.name: device.info for device in devices if device.ok},
         )

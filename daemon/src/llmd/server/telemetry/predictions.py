@@ -7,7 +7,7 @@ import logging
 from llmd.api.errors import LlmdError
 from llmd.api.messages import Load, StageReport
 from llmd.engine.placement.candidates import Candidate
-from llmd.engine.placement.prediction import predicted_seconds
+from llmd.engine.placement.prediction import Prediction, predict
 from llmd.host.plugin_host import PluginHost
 from llmd.server.telemetry.device_facts import Known
 
@@ -18,14 +18,14 @@ MOST_KEPT = 64
 
 
 class Predictions:
-    """Seconds of a step of one sequence, for each stage of a model. ``known`` has the rates of devices."""
+    """Times of models by the rates of devices, which ``known`` has."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
-        self._found: dict[Key, tuple[float, ...]] = {}
+        self._found: dict[Key, Prediction] = {}
 
-    def of(self, host: PluginHost, load: Load, stages: tuple[StageReport, ...]) -> tuple[float, ...]:
-        """Return the predictions of a model; nothing if its devices were not measured."""
+    def of(self, host: PluginHost, load: Load, stages: tuple[StageReport, ...]) -> Prediction | None:
+        """Return the prediction of a model; None if its devices were not measured."""
         key = (load.directory, stages)
         if key not in self._found:
             candidates = {
@@ -34,12 +34,12 @@ class Predictions:
                 if device.ok and (profile := self._known(device))
             }
             try:
-                found = predicted_seconds(load, host.architectures(), stages, candidates)
+                found = predict(load, host.architectures(), stages, candidates)
             except LlmdError as error:
                 logger.info("not_predicted", extra={"directory": load.directory, "reason": str(error)})
-                found = ()
-            if not found:
-                return ()
+                found = None
+            if found is None:
+                return None
             if len(self._found) == MOST_KEPT:
                 self._found.clear()
             self._found[key] = found

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from msgspec import Struct
-
-from llmd.api.messages import Loaded
-from llmd.api.reports import Report
 from llmd.server.request_progress import WaitingFor
-from llmd.server.telemetry.device_facts import DeviceFacts
-from llmd.server.telemetry.processor_use import OthersUse
+from llmd.server.telemetry.model_facts import ModelFacts, Verdict
+from llmd.server.telemetry.placement_verdicts import PLACEMENT_RULES
 
 QUEUE_S = 2.0
 LONG_QUEUE_S = 10.0
@@ -22,42 +18,6 @@ MOST_OF_MEMORY = 1.05
 MANY_TOKENS = 1000
 SOME_PROCESSORS = 0.5
 LARGE_SHARE = 0.25
-
-
-class Verdict(Struct, frozen=True):
-    """One sentence for people. ``warn``: something is wrong, or slower than it has to be."""
-
-    level: Literal["info", "warn"]
-    text: str
-
-
-class ModelFacts(Struct, frozen=True, kw_only=True):
-    """What is known of a model at one moment."""
-
-    name: str
-    error: str = ""
-    """Why it cannot answer."""
-    loaded: Loaded | None = None
-    slots: int = 0
-    chosen_device: bool = False
-    """Whether the user has chosen its devices."""
-    waits_for: Sequence[str] = ()
-    """Models whose memory it waits for."""
-    waiting: Mapping[WaitingFor, int] = {}
-    """Number of requests by what they wait for."""
-    oldest_wait_s: float = 0.0
-    """How long the oldest request has waited that has not begun to run."""
-    report: Report | None = None
-    before: Report | None = None
-    """An earlier report of the same engine."""
-    seconds: float = 0.0
-    """Time between the two reports."""
-    restarts: int = 0
-    last_end: str = ""
-    """How the last engine that died has ended."""
-    devices: DeviceFacts = DeviceFacts()
-    others: OthersUse | None = None
-    """Processors that other programs use; None: unknown."""
 
 
 def verdicts(facts: ModelFacts) -> tuple[Verdict, ...]:
@@ -137,7 +97,7 @@ def _queue(facts: ModelFacts) -> Iterator[Verdict]:
 
 def _decode(facts: ModelFacts) -> Iterator[Verdict]:
     """Compare the bytes that steps in decode have read with what the device reads in that time."""
-    names = _device_names(facts)
+    names = facts.device_names
     rate = facts.devices.read_bytes_per_s.get(names[0]) if len(names) == 1 else None
     if facts.loaded is None or facts.report is None or facts.before is None or not rate:
         return
@@ -155,13 +115,13 @@ def _decode(facts: ModelFacts) -> Iterator[Verdict]:
 def _devices(facts: ModelFacts) -> Iterator[Verdict]:
     if facts.loaded is None or facts.chosen_device:
         return
-    used = " and ".join(_device_names(facts))
+    used = " and ".join(facts.device_names)
     for name, reason in facts.devices.unusable.items():
         yield Verdict("warn", f"runs on {used}, because {name} cannot be used: {reason}")
 
 
 def _others(facts: ModelFacts) -> Iterator[Verdict]:
-    computes = any(name in facts.devices.uses_threads for name in _device_names(facts))
+    computes = any(name in facts.devices.uses_threads for name in facts.device_names)
     if facts.report is None or facts.before is None or facts.others is None or not computes:
         return
     used, of = facts.others.used, facts.others.processors
@@ -187,15 +147,12 @@ _RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
     _preempted,
     _queue,
     _waiting,
+    *PLACEMENT_RULES,
     _others,
     _decode,
     _devices,
     _prefix_cache,
 )
-
-
-def _device_names(facts: ModelFacts) -> tuple[str, ...]:
-    return facts.loaded.devices if facts.loaded else ()
 
 
 def _wait(count: int) -> str:

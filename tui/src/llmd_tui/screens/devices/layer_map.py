@@ -53,7 +53,9 @@ def map_of(model: PlacedModel, served: Model | None = None) -> Text:
         lines.append(Text.assemble(letter, one_line(words)))
     for verdict in served.verdicts if served else ():
         symbol = SYMBOLS.get(verdict.level, "·")
-        lines.append(Text(f"{symbol} {one_line(verdict.text)}", "bold" if verdict.level == "warn" else ""))
+        lines.append(
+            Text(f"{symbol} {one_line(verdict.sentence)}", "bold" if verdict.level == "warn" else "")
+        )
     return Text("\n").join(lines)
 
 

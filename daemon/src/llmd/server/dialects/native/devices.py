@@ -14,6 +14,7 @@ from llmd.api.device import HOST_MEMORY, DeviceProfile
 from llmd.api.machine import available_bytes, total_bytes
 from llmd.api.messages import StageReport
 from llmd.api.reports import Report
+from llmd.engine.placement.prediction import Prediction
 from llmd.host.devices import DeviceState, FailedBackend
 from llmd.host.old_keys import with_old_keys
 from llmd.host.plugin_host import PluginHost
@@ -45,11 +46,11 @@ async def plan(_request: web.Request, service: Service) -> web.Response:
     """Return which parts of each loaded model are on which device, why, and the memory that they take."""
     facts = await service.device_facts()
     models = [model for model in service.models.served if model.loaded is not None]
-    predicted = await service.ask_host(lambda host: [_predicted(service, host, model) for model in models])
+    predicted = await service.predicted(models)
     reports = await asyncio.gather(*(model.supervisor.report() for model in models))
     rows = [
-        _plan_row(model, facts, seconds, report)
-        for model, seconds, report in zip(models, predicted, reports, strict=True)
+        _plan_row(model, facts, predicted.get(model.name), report)
+        for model, report in zip(models, reports, strict=True)
     ]
     return reply({"models": rows})
 
@@ -126,18 +127,12 @@ def _rates(profile: DeviceProfile | None) -> dict[str, Any]:
     }
 
 
-def _predicted(service: Service, host: PluginHost, model: ServedModel) -> tuple[float, ...]:
-    stages = model.loaded.stages if model.loaded else ()
-    return service.predictions.of(host, model.supervisor.load, stages)
-
-
 def _plan_row(
-    model: ServedModel, facts: DeviceFacts, predicted_s: Sequence[float], report: Report | None
+    model: ServedModel, facts: DeviceFacts, prediction: Prediction | None, report: Report | None
 ) -> dict[str, Any]:
     """Return where a model is. Milliseconds are those of steps with a single sequence."""
     stages = model.loaded.stages if model.loaded else ()
-    known: list[float | None] = [1e3 * seconds for seconds in predicted_s]
-    predicted = known or [None] * len(stages)
+    predicted = [1e3 * seconds for seconds in prediction.stages_s] if prediction else [None] * len(stages)
     single = report is not None and report.single_steps and len(stages) == 1
     measured = 1e3 * report.single_s / report.single_steps if report and single else None
     reason = why_device(
