@@ -28,7 +28,7 @@ from bench.gpu_engine import Served
 from bench.gpu_model import RandomWeights, Streams, lower_shape, plan_of
 from bench.gpu_report import Figures, Round, Sizes, Suite, page
 from bench.shapes import SHAPES, Shape
-from llmd.api import BLOCK_LEN, Backend, Device, DeviceInfo, DeviceOptions, Format
+from llmd.api import BLOCK_LEN, HOST_MEMORY, Backend, Device, DeviceInfo, DeviceOptions, Format
 from llmd.engine.steps.step_trace import Tracer
 from llmd.models.weight_formats import weight_bytes
 from llmd.testing.conformance import cases_for, check_case
@@ -62,22 +62,27 @@ def main() -> None:
     for failure in suite.failures:
         print(f"  {failure}")
     device = open_device(asked.device)
-    sizes = CARD_SIZES if asked.device != SHIM else SHIM_SIZES
+    sizes = CARD_SIZES if is_card(asked.device, device.info) else SHIM_SIZES
     rounds = asked.rounds if sizes.is_real else 1
     figures = [measure(device, sizes, name, rounds) for name in FORMATS]
     date = f"{datetime.now(UTC):%Y-%m-%d}"
-    title = device.info.description if sizes.is_real else "CUDA kernels on the host"
+    title = "CUDA kernels on the host" if asked.device == SHIM else device.info.description
     made = page(date, title, sizes, suite, figures, *peer_s(asked.device, sizes))
     device.close()
     print(made)
-    if out := asked.out or result_of(asked.device, date):
+    if out := asked.out or (result_of(asked.device, date) if sizes.is_real else None):
         out.write_text(made)
     sys.exit(bool(suite.failures))
 
 
-def result_of(device: str, date: str) -> Path | None:
-    """Return where the page of a device is saved by default; None: nothing was measured."""
-    return None if device == SHIM else RESULTS / f"{date}-gpu-{device.replace(':', '')}.md"
+def is_card(device: str, info: DeviceInfo) -> bool:
+    """Whether a device has a memory of its own; others, such as lavapipe, stand in for a card."""
+    return device != SHIM and info.memory_id != HOST_MEMORY
+
+
+def result_of(device: str, date: str) -> Path:
+    """Return where the page of a card is saved by default."""
+    return RESULTS / f"{date}-gpu-{device.replace(':', '')}.md"
 
 
 def backend_of(device: str) -> Backend:
@@ -152,11 +157,11 @@ def run_cases(name: str, share: int, shares: int, path: Sequence[str]) -> tuple[
 
 
 def cases_of(name: str, info: DeviceInfo) -> Sequence[Workload]:
-    """Return the cases of a device: all, or on the host a few small ones and one for draws and for times.
+    """Return the cases of a device: all of a card, else a few small ones and those for draws and times.
 
     `make test-full` runs all on the host.
     """
-    if name != SHIM:
+    if is_card(name, info):
         return cases_for(info)
     every = cases_for(info)
     return (*small_cases(info), *(case for case in every if case.draws or case.times_steps))

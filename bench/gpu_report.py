@@ -64,9 +64,10 @@ class Round:
     """One request through the engine."""
     engine_many: Answered
     """As many requests as streams through the engine."""
-    host_one: float
-    """Share of a step through the engine in which the card does not compute, with one stream."""
-    host_many: float
+    host_one: float | None
+    """Share of a step through the engine in which the card does not compute, with one stream; None: the card
+    does not keep the times of its steps."""
+    host_many: float | None
     """The same with all streams."""
 
 
@@ -161,14 +162,19 @@ def _engine_row(figures: Figures, cublas_s: float | None) -> str:
         figures.name,
         _median([1e3 * r.engine_one.first_s for r in rounds], "4.1f"),
         _median([1e3 * r.engine_one.token_s for r in rounds], "5.3f"),
-        _median([100 * r.host_one for r in rounds], "3.1f", " %"),
+        _host_share([r.host_one for r in rounds]),
         _median([1e3 * r.engine_many.first_s for r in rounds], "4.1f"),
         _median([1e3 * r.engine_many.token_s for r in rounds], "5.3f"),
         _median([r.engine_many.token_s / r.engine_one.token_s for r in rounds], "4.2f"),
-        _median([100 * r.host_many for r in rounds], "3.1f", " %"),
+        _host_share([r.host_many for r in rounds]),
         "" if cublas_s is None else _median([100 * cublas_s / r.prefill_s for r in rounds], "3.0f", " %"),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _host_share(shares: Sequence[float | None]) -> str:
+    known = [100 * share for share in shares if share is not None]
+    return _median(known, "3.1f", " %") if known else "not measured"
 
 
 def _median(values: Sequence[float], form: str, unit: str = "") -> str:

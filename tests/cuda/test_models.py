@@ -1,0 +1,61 @@
+"""Engines on a simulated card: tiny models answer as in transformers, the guide as on the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llmd.api import Device
+from llmd.api.messages import Load
+from llmd.builtin.guide import guide_directory
+from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.loading import load_model
+from tests.cuda.simulated import NEEDS_COMPILER, open_device
+from tests.golden.engines import Architectures, engine, greedy_tokens
+from tests.golden.expected import read_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.tiny import TinyModel
+from tests.serving.cores import run, submit
+
+pytestmark = NEEDS_COMPILER
+
+FEW = ("llama3-gqa-tied", "qwen3-odd-head")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
+        for case in CASES
+    ],
+)
+def test_greedy_tokens_are_those_of_transformers(
+    case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
+) -> None:
+    opened = engine(
+        case, checkpoint(case), architectures, lambda _name: open_device(), activations="f16", kv_dtype="f16"
+    )
+    with opened as core:
+        assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+def test_the_guide_says_what_it_says_on_the_reference_backend(architectures: Architectures) -> None:
+    devices: tuple[Device, ...] = (open_device(), ReferenceDevice())
+    mine, expected = (said_by_the_guide(device, architectures) for device in devices)
+    assert mine == expected
+    assert len(mine) == 2
+
+
+def said_by_the_guide(device: Device, architectures: Architectures) -> dict[int, list[int]]:
+    """Return the tokens of two greedy sequences that run together."""
+    load = Load(str(guide_directory()), device=device.info.name, context_len=64, slots=2, activations="f16")
+    model = load_model(load, architectures, lambda _name: device, lambda _: None)
+    try:
+        outputs = run(model.core, submit(1, 9, 8), submit(2, 5, 8))
+        return {name: [one.token for one in tokens] for name, tokens in outputs.items()}
+    finally:
+        model.close()

@@ -1,0 +1,156 @@
+"""Bugs that are planted in kernels and in launch code are found: by an error, or by wrong results."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llmd.api import Step
+from llmd.api.errors import DeviceError
+from llmd.api.step import Float32
+from llmd_backend_cuda.runtime import Kernel, KernelSpec
+from llmd_backend_cuda.step_memory import StepMemory
+from tests.cuda.simt.build import KERNELS
+from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
+from tests.plugins.backend_cuda.bench import Bench, one, sequences
+
+pytestmark = NEEDS_COMPILER
+
+STEPS = one(20, 0, [2, 3]), one(1, 20, [2, 3]), one(3, 21, [2, 3])
+"""A prompt on tensor cores, a token, and a few; the keys of all are in two blocks."""
+
+
+class MutatedCard(SimulatedCard):
+    """A card with a change in one file of the kernels."""
+
+    def __init__(self, folder: Path, file: str, old: str, new: str) -> None:
+        """Replace the only place of ``old``; the file, or those that include it, are compiled again."""
+        super().__init__()
+        shutil.copytree(KERNELS, folder)
+        text = (folder / file).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{file} has changed: plant the bug again"
+        (folder / file).write_text(text.replace(old, new), encoding="utf-8")
+        self._folders = (folder,)
+        self._changed: dict[KernelSpec, Kernel] = {}
+        self._sources = {path.stem for path in folder.glob("*.cu") if f'"{file}"' in _included(path, folder)}
+        self._sources.add(Path(file).stem)
+
+    def kernel(self, spec: KernelSpec) -> Kernel:
+        if spec.source not in self._sources:
+            return super().kernel(spec)
+        if spec not in self._changed:
+            self._changed[spec] = super(SimulatedCard, self).kernel(spec)
+        return self._changed[spec]
+
+
+def _included(path: Path, folder: Path) -> str:
+    """Return the lines of a file and of all that it includes."""
+    text = path.read_text(encoding="utf-8")
+    names = [line.split('"')[1] for line in text.splitlines() if line.startswith("#include")]
+    return text + "".join(_included(folder / name, folder) for name in names if (folder / name).exists())
+
+
+def answers(bench: Bench) -> list[Float32] | str:
+    """Return the logits of all steps, or what the engine finds in a kernel."""
+    try:
+        return [bench.logits(step) for step in STEPS]
+    except DeviceError as error:
+        return str(error)
+
+
+@pytest.fixture(scope="module")
+def right() -> list[Float32]:
+    found = answers(Bench())
+    assert isinstance(found, list)
+    return found
+
+
+def are_wrong(found: list[Float32] | str, right: list[Float32]) -> bool:
+    assert isinstance(found, list), found
+    return any(not np.array_equal(mine, other) for mine, other in zip(found, right, strict=True))
+
+
+def test_a_copy_of_the_kernels_gives_the_same_bits(tmp_path: Path, right: list[Float32]) -> None:
+    card = MutatedCard(tmp_path / "kernels", "gemv.cu", "// Lanes without a row", "// Lanes with no row")
+    assert not are_wrong(answers(Bench(card)), right)
+
+
+GEMV_BARRIER = "    block_barrier();\n    // Lanes without a row"
+LANES = "largest = fmaxf(largest, shuffle_xor(largest, 2));"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        pytest.param("gemv.cu", GEMV_BARRIER, "    // Lanes without a row", id="missing barrier"),
+        pytest.param("attention_chunk.cuh", LANES, LANES.replace("2", "4"), id="wrong lanes"),
+        pytest.param("gemm.cu", "wait_for_copies<STAGES - 2>();", "", id="missing wait for copies"),
+        pytest.param(
+            "attention_item.cuh",
+            "shuffle(ids, place)",
+            "shuffle(ids, place + 1)",
+            id="off-by-one block table",
+        ),
+    ],
+)
+def test_results_show_a_bug(tmp_path: Path, right: list[Float32], file: str, old: str, new: str) -> None:
+    found = answers(Bench(MutatedCard(tmp_path / "kernels", file, old, new)))
+    assert isinstance(found, str) or are_wrong(found, right)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        pytest.param(
+            "attention_chunk.cuh",
+            LANES,
+            f"if (lane != 5) {LANES}",
+            "lane",
+            id="lane mask without a lane",
+        ),
+        pytest.param(
+            "gemv.cu", "    wait_for_previous_kernel();\n    stage", "    stage", "before", id="missing wait"
+        ),
+    ],
+)
+def test_the_engine_names_a_bug(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
+    found = answers(Bench(MutatedCard(tmp_path / "kernels", file, old, new)))
+    assert isinstance(found, str)
+    assert message in found
+
+
+def test_a_block_table_whose_width_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = StepMemory._pack_tables
+
+    def narrow(self: StepMemory, out: Any, at: Mapping[str, int], first: int, step: Step) -> int:
+        end = pack(self, out, at, first, step)
+        out[at["table 0"] + 1] -= 1
+        return end
+
+    step = sequences([(0, 17), (0, 3)], [[2, 3], [4, 5]])
+    right = Bench().logits(step)
+    monkeypatch.setattr(StepMemory, "_pack_tables", narrow)
+    assert are_wrong([Bench().logits(step)], [right])
+
+
+def test_a_graph_that_reads_a_stale_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays of a step move after a graph was captured, which goes on reading the old ones."""
+    upload, kept = StepMemory.upload, []
+
+    def moved(self: StepMemory, *arguments: Any) -> None:
+        kept.append(self._arrays)
+        self._arrays = self._runtime.allocate(self._arrays.num_bytes)
+        upload(self, *arguments)
+
+    bench, sound = Bench(), Bench()
+    expected = [sound.logits(one(1, first, [2], seed=first)) for first in range(3)]
+    bench.logits(one(1, 0, [2]))
+    monkeypatch.setattr(StepMemory, "upload", moved)
+    later = [bench.logits(one(1, first, [2], seed=first)) for first in (1, 2)]
+    assert bench.card.num_graphs == 1
+    assert are_wrong(later, expected[1:])
