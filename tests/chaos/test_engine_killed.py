@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from llmd.cli.doctor.daemon import failed_models
+from llmd.cli.doctor.daemon import loaded_models
 from llmd.client import Answer, Client
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
@@ -155,11 +155,11 @@ def test_engine_that_keeps_dying_fails_its_model_and_a_reload_fixes_it(daemon: R
     assert (readiness.status, readiness.json["status"]) == (503, "failed")
     assert "SIGKILL" in readiness.json["failed"][MODEL]
     assert "on reference died 4 times" in refused.error["message"]
-    (check,) = failed_models(client)
+    (check,) = (check for check in loaded_models(client) if check.status == "fail")
     assert (check.id, check.status, "SIGKILL" in check.seen) == (f"loaded:{MODEL}", "fail", True)
     assert check.fix == f"start it again: `llmd load {MODEL}`"
     assert list(client.load(MODEL))[-1]["devices"] == ["reference"]
-    assert list(failed_models(client)) == []
+    assert "fail" not in [check.status for check in loaded_models(client)]
     assert chat(daemon).status == 200
     assert send(daemon, "GET", "/ready").status == 200
 
