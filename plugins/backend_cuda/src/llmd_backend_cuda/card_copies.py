@@ -1,4 +1,4 @@
-"""Copies between main memory and a card, and a stream of them beside that of the runtime."""
+"""Copies between main memory and a card, and a stream of them next to that of the runtime."""
 
 from __future__ import annotations
 
