@@ -6,32 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cuda.conftest import FEW
 from tests.cuda.failing_card import FailingCard
 from tests.cuda.simulated import NEEDS_COMPILER, open_device
 from tests.serving.mixed_requests import Answers
-from tests.serving.model import write_model
 from tests.serving.threaded_engine import ThreadedEngine, answers_of
 
 pytestmark = NEEDS_COMPILER
 
 OUT_OF_MEMORY = 2
-FEW = 8
-"""Requests of `make test`: greedy, sampled, with states of samplers."""
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("model") / "model")
-
-
-@pytest.fixture(scope="module")
-def expected(directory: Path) -> Answers:
-    """What a card that does not fail answers."""
-    engine = ThreadedEngine(open_device(FailingCard()))
-    found, moves = answers_of(engine, directory, "cuda:0", kv_dtype="f16", most=FEW)
-    assert engine.end() == 0
-    assert (len(found), moves) == (FEW, [])
-    return found
 
 
 @pytest.mark.parametrize(

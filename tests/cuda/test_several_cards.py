@@ -7,31 +7,15 @@ from pathlib import Path
 import pytest
 
 from llmd.api.messages import StageSpec
+from tests.cuda.conftest import FEW
 from tests.cuda.failing_card import FailingCard
 from tests.cuda.simulated import NEEDS_COMPILER, open_device
 from tests.serving.mixed_requests import Answers
-from tests.serving.model import write_model
 from tests.serving.threaded_engine import ThreadedEngine, answers_of
 
 pytestmark = NEEDS_COMPILER
 
-FEW = 8
-"""Requests: greedy, sampled, with states of samplers."""
 STAGES = (StageSpec("cuda:0", "embed", "0"), StageSpec("cuda:1", "1", "head"))
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("model") / "model")
-
-
-@pytest.fixture(scope="module")
-def expected(directory: Path) -> Answers:
-    """What one card answers."""
-    engine = ThreadedEngine(open_device(FailingCard()))
-    found, _ = answers_of(engine, directory, "cuda:0", kv_dtype="f16", most=FEW)
-    assert engine.end() == 0
-    return found
 
 
 def test_two_cards_give_the_tokens_of_one(directory: Path, expected: Answers) -> None:

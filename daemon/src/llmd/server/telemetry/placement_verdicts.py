@@ -12,7 +12,7 @@ from llmd.server.telemetry.model_facts import ModelFacts, Verdict
 LEAST_STEPS = 10
 """Fewer steps say nothing about the speed of a device."""
 SLOWER = 1.5
-"""Steps that take so many times as long as predicted are slow; predictions are within 30 %."""
+"""Steps that take this many times as long as predicted are slow; predictions are within 30 %."""
 LEAST_LOSS_S = 0.002
 """What the host adds to the steps of small models is not the device's fault."""
 MORE_MEMORY = 1.1
