@@ -9,8 +9,8 @@ from llmd_backend_cuda.card import Card, CardEvent, Owned, is_pinned
 from llmd_backend_cuda.runtime import Event, Memory
 
 
-class CardCopies:
-    """See `llmd_backend_cuda.runtime.CopyStream`.
+class CardStream:
+    """A stream of a card, and its points.
 
     Raises:
         DeviceError: the card failed.
@@ -21,27 +21,14 @@ class CardCopies:
         stream = card.call(card.api.streamCreateWithFlags, card.api.streamNonBlocking)
         self._stream = Owned(card, stream, card.api.streamDestroy)
 
-    def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
-        """Begin to copy a pinned array.
-
-        Raises:
-            ValueError: it does not fit, or is not contiguous or not pinned.
-            DeviceError: the card failed.
-        """
-        check_copy(memory, offset, array)
-        if not is_pinned(array):
-            raise ValueError("only pinned arrays are copied while the card computes")
-        api = self._card.api
-        to, stream = memory.pointer + offset, self._stream.value
-        self._card.call(api.memcpyAsync, to, address_of(array), array.nbytes, api.memcpyHostToDevice, stream)
-
     def wait_for(self, event: Event) -> None:
-        """Let what follows begin once the card has reached an event.
+        """Let what follows begin once the card has reached an event of another stream.
 
         Raises:
             DeviceError: the card failed.
         """
-        wait_in_stream(self._card, self._stream, event)
+        assert isinstance(event, CardEvent), "the event is of another runtime"
+        self._card.call(self._card.api.streamWaitEvent, self._stream.value, event.value, 0)
 
     def record(self) -> CardEvent:
         """Return the point after everything that was called before.
@@ -60,14 +47,22 @@ class CardCopies:
         return CardEvent.recorded(self._card, self._stream, self._card.api.eventDefault)
 
 
-def wait_in_stream(card: Card, stream: Owned, event: Event) -> None:
-    """Let what follows in a stream begin once the card has reached an event of another stream.
+class CardCopies(CardStream):
+    """See `llmd_backend_cuda.runtime.CopyStream`."""
 
-    Raises:
-        DeviceError: the card failed.
-    """
-    assert isinstance(event, CardEvent), "the event is of another runtime"
-    card.call(card.api.streamWaitEvent, stream.value, event.value, 0)
+    def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
+        """Begin to copy a pinned array.
+
+        Raises:
+            ValueError: it does not fit, or is not contiguous or not pinned.
+            DeviceError: the card failed.
+        """
+        check_copy(memory, offset, array)
+        if not is_pinned(array):
+            raise ValueError("only pinned arrays are copied while the card computes")
+        api = self._card.api
+        to, stream = memory.pointer + offset, self._stream.value
+        self._card.call(api.memcpyAsync, to, address_of(array), array.nbytes, api.memcpyHostToDevice, stream)
 
 
 def check_copy(memory: Memory, offset: int, array: NDArray[np.generic]) -> None:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
-from llmd_backend_cuda.card import Card, CardEvent, CardMemory, Owned, PinnedMemory, is_pinned
-from llmd_backend_cuda.card_copies import CardCopies, address_of, check_copy, wait_in_stream
+from llmd_backend_cuda.card import Card, CardMemory, Owned, PinnedMemory, is_pinned
+from llmd_backend_cuda.card_copies import CardCopies, CardStream, address_of, check_copy
 from llmd_backend_cuda.driver import Driver, PreparedLaunch, overlapping
 from llmd_backend_cuda.kernel_cache import KernelCache
-from llmd_backend_cuda.runtime import Event, KernelSpec, Launch, Memory
+from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory
 
 LONGEST_WAIT_S = 600.0
 """Seconds that `CupyRuntime.synchronize` and copies of ordinary memory wait for the card."""
@@ -109,7 +109,7 @@ class CupyKernel:
             self._most_shared = num_bytes
 
 
-class CupyRuntime:
+class CupyRuntime(CardStream):
     """`llmd_backend_cuda.runtime.Runtime` on a card.
 
     One thread at a time uses it, which need not be the one that made it. By default, ``cache`` is in the
@@ -132,15 +132,14 @@ class CupyRuntime:
 
             api = runtime
         try:
-            self._card = card = Card(device_index, api, driver or Driver())
+            card = Card(device_index, api, driver or Driver())
         except (OSError, AttributeError) as error:
             raise DeviceError(f"the NVIDIA driver is missing: {error}", hint="install a new one") from error
         properties = card.call(api.getDeviceProperties, device_index)
         self.num_processors: int = properties["multiProcessorCount"]
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
         self._cache = cache or KernelCache((properties["major"], properties["minor"]))
-        stream = card.call(api.streamCreateWithFlags, api.streamNonBlocking)
-        self._stream = Owned(card, stream, api.streamDestroy)
+        super().__init__(card)
         self._compilers = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "llmd-nvrtc")
         self._modules: dict[tuple[str, object], CupyModule] = {}
         self._kernels: dict[KernelSpec, CupyKernel] = {}
@@ -243,22 +242,6 @@ class CupyRuntime:
         card.call(api.graphUpload, graph.value, stream)  # else the first launch does it
         return graph
 
-    def record(self) -> CardEvent:
-        """Return the point of the stream after everything that was called before.
-
-        Raises:
-            DeviceError: the card failed.
-        """
-        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDisableTiming)
-
-    def timestamp(self) -> CardEvent:
-        """Return the same point, with its time.
-
-        Raises:
-            DeviceError: the card failed.
-        """
-        return CardEvent.recorded(self._card, self._stream, self._card.api.eventDefault)
-
     def copy_stream(self) -> CardCopies:
         """Return a new stream of copies.
 
@@ -266,14 +249,6 @@ class CupyRuntime:
             DeviceError: the card failed.
         """
         return CardCopies(self._card)
-
-    def wait_for(self, event: Event) -> None:
-        """Let what follows begin once a stream of copies has reached a point of it.
-
-        Raises:
-            DeviceError: the card failed.
-        """
-        wait_in_stream(self._card, self._stream, event)
 
     def synchronize(self) -> None:
         """Wait until all kernels are compiled and loaded, and the stream is idle.
