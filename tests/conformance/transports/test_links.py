@@ -271,6 +271,7 @@ def test_a_link_that_was_never_accepted_closes_with_its_listener(
     listener.close()
     with pytest.raises(LinkClosedError):
         near.receive(PATIENCE_S)
+    near.close()
 
 
 @pytest.mark.parametrize("address", ["", "pigeon://coop", "no address"])

@@ -40,10 +40,14 @@ def linked(transport: Transport) -> Iterator[tuple[Link, Link]]:
     listener = transport.listen(f"{transport.scheme}://")
     try:
         near = transport.connect(listener.address, PATIENCE_S)
-        far = listener.accept(PATIENCE_S)
-        yield near, far
-        near.close()
-        far.close()
+        try:
+            far = listener.accept(PATIENCE_S)
+            try:
+                yield near, far
+            finally:
+                far.close()
+        finally:
+            near.close()
     finally:
         listener.close()
 
