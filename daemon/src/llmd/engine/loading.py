@@ -240,7 +240,7 @@ def _load_weights(
         phase = f"{parts_text(model.plan, spec.first_part, spec.last_part)} on {device.info.name}"
         packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
-        source = CheckpointSource(model.checkpoint, packing, quantizer)
+        source = CheckpointSource(model.checkpoint, packing, quantizer, model.directory)
         progress = partial(_report_progress, report, phase)
         weights = device.load(program, source, progress, have.get(spec.device, ()))
         stack.callback(weights.close)

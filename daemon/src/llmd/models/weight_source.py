@@ -20,6 +20,7 @@ from llmd.models.formats.row_chunks import for_row_chunks
 from llmd.models.plain_formats import STORED_DTYPES, convert
 from llmd.models.plan_check import find_tensor
 from llmd.models.read_ahead import ReadAhead
+from llmd.models.source_recipe import SourceRecipe
 
 SMALL_BYTES = 1 << 18
 """Tensors up to this many bytes are read explicitly. A page fault reads megabytes around the page, and the
@@ -30,12 +31,33 @@ class CheckpointSource:
     """The `TensorSource` of an open checkpoint. Thread-safe; does not keep what it read."""
 
     def __init__(
-        self, checkpoint: Checkpoint, packed: Path | None = None, quantizer: Quantizer | None = None
+        self,
+        checkpoint: Checkpoint,
+        packed: Path | None = None,
+        quantizer: Quantizer | None = None,
+        directory: Path | None = None,
     ) -> None:
+        """``directory`` is the model's; without it, the source has no `recipe`."""
+        self._directory = directory
         self._checkpoint = checkpoint
         self._quantizer = quantizer
         self.packed = packed
         self._ahead: ReadAhead | None = None
+
+    @property
+    def recipe(self) -> SourceRecipe:
+        """How another process gets the same weights (`HasRecipe`)."""
+        assert self._directory is not None
+        packed = str(self.packed) if self.packed else ""
+        return SourceRecipe(f"{__name__}:{open_source.__name__}", (str(self._directory.resolve()), packed))
+
+    def close(self) -> None:
+        """Close the checkpoint, and with it what was read. For sources that `open_source` made."""
+        self._checkpoint.close()
+
+    def release(self) -> None:
+        """Drop the mapped pages of the files from this process; what was read stays valid."""
+        self._checkpoint.release()
 
     @contextmanager
     def reading_ahead(self, weights: Sequence[Weight]) -> Iterator[Sequence[int]]:
@@ -110,6 +132,19 @@ class CheckpointSource:
             # A header of odd length leaves the data unaligned; only then does the stored format need a copy.
             return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
         return quantize(data, wanted, stored, self._quantizer)
+
+
+def open_source(directory: str, packed: str, quantizer: Quantizer | None) -> CheckpointSource:
+    """Open the checkpoint of a model directory, which stays open: see `SourceRecipe`.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+        NotFoundError: there is no such directory.
+    """
+    from llmd.models.model_source import find_source
+
+    checkpoint = find_source(Path(directory)).open_checkpoint()
+    return CheckpointSource(checkpoint, Path(packed) if packed else None, quantizer)
 
 
 def plain_numbers(wanted: Format, data: NDArray[np.generic], tensor: TensorInfo) -> NDArray[np.generic]:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, Format, TensorRef, Weight, WeightData
+from llmd.api.quantizer import Quantizer
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.plain_formats import from_float32
+from llmd.models.source_recipe import SourceRecipe
 from llmd.testing.integer_weights import random_blocks, random_integers
 
 
@@ -26,6 +28,11 @@ class RandomSource:
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
+
+    @property
+    def recipe(self) -> SourceRecipe:
+        """How another process makes the same weights (`HasRecipe`)."""
+        return SourceRecipe(f"{__name__}:{random_source.__name__}", (str(self._seed),))
 
     def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
         return nullcontext(range(len(weights)))
@@ -54,6 +61,11 @@ class RandomSource:
 
     def _generator(self, ref: TensorRef) -> np.random.Generator:
         return np.random.default_rng([self._seed, zlib.crc32(ref.name.encode())])
+
+
+def random_source(seed: str, _quantizer: Quantizer | None) -> RandomSource:
+    """Return the source of a seed: see `SourceRecipe`."""
+    return RandomSource(int(seed))
 
 
 def _spread(ref: TensorRef) -> float:
