@@ -9,6 +9,7 @@ import pytest
 
 from llmd.api import Device, DeviceOptions, KVDtype
 from llmd.api.messages import Load, StopParams, Submit
+from llmd.api.results import Output
 from llmd.api.samplers import SamplingParams
 from llmd.builtin.guide import guide_directory
 from llmd.builtin.reference.device import ReferenceDevice
@@ -87,8 +88,9 @@ def said_by_the_guide(device: Device, architectures: Architectures) -> list[list
         model.close()
 
 
-def together(core: EngineCore) -> list[list[int]]:
-    """Return the tokens of sequences with and without filters."""
+def together(core: EngineCore, step: Callable[[], Output] | None = None) -> list[list[int]]:
+    """Return the tokens of sequences with and without filters; ``step`` runs a step of the core."""
+    step = step or core.step
     kinds = (
         SamplingParams(seed=0, temperature=0.0),
         SamplingParams(seed=1, temperature=1.0),
@@ -101,6 +103,6 @@ def together(core: EngineCore) -> list[list[int]]:
         core.submit(Submit(request_id=number, prompt=prompt, sampling=sampling, stop=stop))
     tokens: list[list[int]] = [[] for _ in kinds]
     while core.busy:
-        for output in core.step().tokens:
+        for output in step().tokens:
             tokens[output.request_id].append(output.token)
     return tokens

@@ -5,12 +5,36 @@ from unittest.mock import Mock
 
 import pytest
 
-from llmd.api import DeviceOptions, NotFoundError
+from llmd.api import DeviceError, DeviceOptions, NotFoundError
 from llmd.api.messages import Load
 from llmd.engine.composition import device_opener, loader_for, make_host
 from llmd.host.names import DEVICE_TRIAL
 from llmd.host.plugin_host import PluginHost
+from llmd.remote.device import RemoteDevice
 from llmd.testing import trial
+from tests.plugin_sites import Site, site
+
+__all__ = ["site"]
+
+ISOLATED = """
+from llmd.api import Backend, hookimpl
+from msgspec import structs
+LLMD_API = 2
+
+@hookimpl
+def llmd_backends():
+    return [Backend(NAME, probe, open_device, isolated=True)]
+
+def probe():
+    from llmd.builtin.reference.device import probe
+    return [structs.replace(one, name=NAME, kind=NAME) for one in probe()]
+
+def open_device(name, options):
+    from llmd.builtin.reference.device import ReferenceDevice
+    device = ReferenceDevice()
+    device.info = structs.replace(device.info, name=NAME, kind=NAME)
+    return device
+"""
 
 
 def test_built_in_plugins_are_found_through_their_entry_points(tmp_path: Path) -> None:
@@ -64,3 +88,22 @@ def test_the_trial_is_the_function_that_it_names() -> None:
     module, function = DEVICE_TRIAL.split(":")
     assert module == trial.__name__
     assert callable(getattr(trial, function))
+
+
+@pytest.mark.timeout(120)
+def test_devices_of_a_second_isolated_backend_get_processes(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        site.write(name, ISOLATED.replace("NAME", repr(name)))
+    host = make_host(tmp_path)
+    open_device = device_opener(host)
+    for name, kind in (("first", False), ("reference", False), ("second", True), ("first", False)):
+        device = open_device(name)
+        assert isinstance(device, RemoteDevice) == kind
+        assert device.info.name == name
+        device.close()
+    monkeypatch.setattr(PluginHost, "transports", lambda _: {})
+    with pytest.raises(DeviceError, match="needs a process of its own, and there is no transport") as caught:
+        open_device("second")
+    assert "llmd-transport" in caught.value.hint

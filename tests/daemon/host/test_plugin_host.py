@@ -244,8 +244,10 @@ def test_two_isolated_backends_are_not_opened_in_one_process(site: Site, cache: 
         source = SLEEPS.replace('"made"', f'"{name}"')
         site.write(name, source.replace("probe, Device)", f"probe, Device, isolated={isolated})"))
     plugins = host(site, cache)
+    assert not any(plugins.needs_process(device) for device in plugins.devices())
     for name in ("plain", "made", "plain", "made"):
         plugins.open_device(plugins.choose_device(name)).close()
+    assert [one.info.name for one in plugins.devices() if plugins.needs_process(one)] == ["rival"]
     with pytest.raises(DeviceError, match="backends made and rival cannot be used in one process") as caught:
         plugins.open_device(plugins.choose_device("rival"))
     assert caught.value.hint
@@ -260,6 +262,11 @@ def test_each_kind_is_found_by_its_names(site: Site, cache: Cache) -> None:
     assert set(plugins.dialects()) == {"klingon"}
     assert set(plugins.parsers()) == {"runes"}
     assert plugins.backends() == {}
+    owner = plugins.plugin_of("transport", "pigeon")
+    assert owner is not None
+    assert owner.name == "kinds"
+    assert plugins.plugin_of("transport", "tcp") is None
+    assert plugins.plugin_of("dialect", "pigeon") is None
 
 
 def test_only_plugins_of_the_kind_are_imported(site: Site, cache: Cache) -> None:

@@ -54,8 +54,9 @@ class Backend(msgspec.Struct, frozen=True):
     prepare_timeout_s: float = 600.0
     """(optional) Seconds of wall time that ``prepare`` may take for one device."""
     isolated: bool = False
-    """(optional) Its driver or toolkit cannot share a process with that of another isolated backend. An
-    engine computes in one process, so it refuses devices of a second isolated backend."""
+    """(optional) Its driver or toolkit should not share a process with that of another isolated backend. If a
+    model uses devices of two of them, the engine opens each device of the second one in a process of its own
+    (docs/decisions/0073)."""
 
 
 class Architecture(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from llmd.api.device import Device, DeviceOptions
+from llmd.api.errors import DeviceError
 from llmd.api.messages import Load, Loading
 from llmd.engine.loading import LoadedModel, OpenDevice, load_model
 from llmd.engine.placement.candidates import MachineDevices, free_room
@@ -14,10 +15,12 @@ from llmd.engine.steps.step_trace import Tracer
 from llmd.host.benchmarks import Benchmarks
 from llmd.host.cache import Cache
 from llmd.host.choices import ChoicesFile
+from llmd.host.devices import DeviceState
 from llmd.host.names import DEVICE_TRIAL, discover
 from llmd.host.plugin_host import PluginHost
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import Spools
+from llmd.remote.opening import SCHEME, open_apart
 
 
 def make_host(cache: Path, choices: Path | None = None) -> PluginHost:
@@ -58,4 +61,19 @@ def device_opener(
 
 def _open(host: PluginHost, options_of: Callable[[str], DeviceOptions], name: str) -> Device:
     device = host.choose_device(name)
-    return host.open_device(device, options_of(device.info.name))
+    options = options_of(device.info.name)
+    return (
+        _open_apart(host, device, options)
+        if host.needs_process(device)
+        else host.open_device(device, options)
+    )
+
+
+def _open_apart(host: PluginHost, device: DeviceState, options: DeviceOptions) -> Device:
+    plugin, transport = host.plugin_of("transport", SCHEME), host.transports().get(SCHEME)
+    if plugin is None or transport is None:
+        raise DeviceError(
+            f"device {device.info.name} needs a process of its own, and there is no transport {SCHEME}:// to it",
+            hint="run `llmd plugins install llmd-transport`, or run the model on devices of one backend",
+        )
+    return open_apart(device, options, transport, plugin)

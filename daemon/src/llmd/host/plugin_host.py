@@ -97,6 +97,11 @@ class PluginHost:
         """Return what a plugin provides, or its failure."""
         return self._summaries().get(plugin) or Summary()
 
+    def plugin_of(self, kind: str, name: str) -> PluginName | None:
+        """Return the plugin that provides something of that name; None if none does."""
+        summaries = self._summaries()
+        return next((one for one in self._providing(kind) if name in summaries[one].provides[kind]), None)
+
     def backends(self) -> dict[str, Backend]:
         return {one.name: one for one in self._all("backend")}
 
@@ -176,12 +181,18 @@ class PluginHost:
             )
         return chosen
 
+    def needs_process(self, device: DeviceState) -> bool:
+        """Whether a device must be opened in another process, because this one has opened devices of another
+        isolated backend.
+        """
+        return device.isolated and self._isolated not in {"", device.backend}
+
     def open_device(self, device: DeviceState, options: DeviceOptions = AS_IT_FINDS_BEST) -> Device:
         """Open a device (the last phase, *open*). Called only in the process that computes on the device.
 
         Raises:
             PluginError: the plugin failed.
-            DeviceError: the device cannot be opened, or not in one process with devices opened before.
+            DeviceError: the device cannot be opened, or not in this process (`needs_process`).
         """
         backends: Sequence[Backend] = self._catalog.description(device.plugin).backend
         backend = next(one for one in backends if one.name == device.backend)
@@ -286,7 +297,7 @@ class PluginHost:
         if self._isolated != backend:
             raise DeviceError(
                 f"devices of the backends {self._isolated} and {backend} cannot be used in one process",
-                hint="run the model on devices of one of them",
+                hint="this is a fault of llmd: report it",
             )
 
     def _raise_no_device(self, name: str) -> NoReturn:

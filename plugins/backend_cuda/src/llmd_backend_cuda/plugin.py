@@ -23,6 +23,7 @@ def llmd_backends() -> Sequence[Backend]:
             prepare=_prepare,
             driver="the NVIDIA driver",
             probe_timeout_s=60.0,  # a card that sleeps takes seconds to wake up
+            isolated=True,
         )
     ]
 

@@ -22,6 +22,7 @@ def llmd_backends() -> Sequence[Backend]:
             open=_open,
             driver="the Vulkan driver",
             probe_timeout_s=60.0,  # a driver may compile shaders for seconds
+            isolated=True,
         )
     ]
 

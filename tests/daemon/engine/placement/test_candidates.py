@@ -31,16 +31,6 @@ def test_devices_of_main_memory_work_together() -> None:
     assert not are_rivals(cpu, reference)
 
 
-def test_isolated_backends_exclude_each_other() -> None:
-    card = structs.replace(ONE, info=info("cuda:0", kind="cuda", memory_id="pci-1"), isolated=True)
-    second = structs.replace(ONE, info=info("cuda:1", kind="cuda", memory_id="pci-2"), isolated=True)
-    other = structs.replace(ONE, info=info("rocm:0", kind="rocm", memory_id="pci-3"), isolated=True)
-    free = structs.replace(ONE, info=info("vulkan:0", kind="vulkan", memory_id="pci-4"))
-    assert not are_rivals(card, second)
-    assert are_rivals(card, other)
-    assert not are_rivals(card, free)
-
-
 def test_usable_devices_come_best_first_and_named_ones_in_their_order() -> None:
     machine = machine_of([info("a", 1), info("b", 3), info("c", 2)])
     assert [device.info.name for device in machine.usable()] == ["b", "c", "a"]
@@ -59,7 +49,7 @@ def test_measured_devices_have_their_rates_and_their_room() -> None:
         room=lambda _, memory_bytes: memory_bytes - 1,
     )
     (found,) = machine.measured(machine.usable())
-    assert (found.info.name, found.profile, found.free_bytes, found.isolated) == ("b", SLOW, 6, False)
+    assert (found.info.name, found.profile, found.free_bytes) == ("b", SLOW, 6)
 
 
 def test_devices_are_measured_if_they_were_not_and_those_that_cannot_be_are_left_out() -> None:

@@ -41,18 +41,11 @@ class Candidate(msgspec.Struct, frozen=True):
     """Bytes of its memory that the model may take."""
     host_free_bytes: int = 0
     """Bytes of main memory that the model may take."""
-    isolated: bool = False
-    """`Backend.isolated`: it cannot share a process with a device of another isolated backend."""
 
 
 def are_rivals(one: Candidate, other: Candidate) -> bool:
-    """Whether a model may have only one of two devices: both are the same card, or their drivers exclude
-    each other.
-    """
-    if one.info.kind == other.info.kind:
-        return False
-    same_card = one.info.memory_id == other.info.memory_id != HOST_MEMORY
-    return same_card or (one.isolated and other.isolated)
+    """Whether a model may have only one of two devices, because both are the same card."""
+    return one.info.kind != other.info.kind and one.info.memory_id == other.info.memory_id != HOST_MEMORY
 
 
 class MachineDevices:
@@ -107,4 +100,4 @@ class MachineDevices:
 
     def _candidate(self, device: DeviceState, profile: DeviceProfile) -> Candidate:
         host_bytes = self._room(HOST_MEMORY, total_bytes())
-        return Candidate(device.info, profile, self.room(device), host_bytes, device.isolated)
+        return Candidate(device.info, profile, self.room(device), host_bytes)
