@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from llmd.api import Device
 from llmd.api.messages import Load, StageSpec
+from llmd.api.step import Float32
 from llmd.benchmark.trace_events import trace_of
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice
@@ -16,6 +19,7 @@ from llmd.engine.loading import load_model
 from llmd.engine.steps.step_trace import Tracer
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, open_device
 from tests.daemon.benchmark.traces import check_trace
+from tests.plugins.backend_cuda.bench import LIMITS, Bench, hidden_of, one
 from tests.serving.cores import run, submit
 from tests.serving.model import write_model
 
@@ -58,3 +62,22 @@ def test_a_card_and_another_device_have_tracks_of_their_own(tmp_path: Path) -> N
         card, reference = step.stages
         computed = [max(span.end_s for span in spans if span.kind == "device") for spans in (card, reference)]
         assert computed[0] < computed[1]
+
+
+class LateRows:
+    """Hidden states that another stage has computed only after some time."""
+
+    def host(self) -> Float32:
+        self.asked_s = time.perf_counter()
+        time.sleep(0.01)
+        self.given_s = time.perf_counter()
+        return hidden_of(2).host()
+
+
+def test_waiting_for_another_stage_is_not_work_of_the_card() -> None:
+    stage, rows = Bench(first=1, last=3, limits=msgspec.structs.replace(LIMITS, spans=True)).stage, LateRows()
+    ticket = stage.submit(one(2), rows, None)
+    stage.hidden(ticket).host()
+    spans = [span for span in stage.spans(ticket) if span.kind != "launch"]
+    waited_s = [min(span.end_s, rows.given_s) - max(span.start_s, rows.asked_s) for span in spans]
+    assert max(waited_s) < (rows.given_s - rows.asked_s) / 2, "the clocks of the tests are not exact"

@@ -57,6 +57,15 @@ class Machine:
         with closing(model):
             return time_requests(model, found.request, rounds=1)
 
+    def stage_seconds(self, load: Load, stages: Sequence[StageSpec], found: Comparison) -> Sequence[float]:
+        """Run the request of a comparison on stages; return what each took for a step of the answer."""
+        on_stages = structs.replace(load, stages=tuple(stages))
+        model = load_model(on_stages, self._architectures, self.devices.__getitem__, lambda _progress: None)
+        with closing(model):
+            time_requests(model, found.request, rounds=1)
+            report = model.core.report()
+        return [seconds / report.timed_steps for seconds in report.stages_s]
+
     @contextmanager
     def opened(self, load: Load) -> Iterator[OpenModel]:
         model = open_model(Path(load.directory), self._architectures, load.context_len)

@@ -85,6 +85,15 @@ def test_devices_that_share_a_model(
     assert_right(best, machine.measure(load, stages_of(best), found))
 
 
+def test_each_stage_of_a_divided_model_takes_what_was_predicted_for_it(machine: Machine, load: Load) -> None:
+    split = StageSpec("card", "embed", "3"), StageSpec("old", "4", "5"), StageSpec("cpu", "6", "head")
+    divided = structs.replace(load, stages=split)
+    with machine.opened(load) as model:
+        on_devices = ModelOnDevices(divided, model, machine.candidates())
+        predicted = on_devices.token_seconds(place_parts(divided, model.plan))
+    assert machine.stage_seconds(load, split, machine.compare(load)) == pytest.approx(predicted, rel=WITHIN)
+
+
 def bytes_on(machine: Machine, load: Load, choice: Sequence[StageSpec], device: str) -> int:
     """Return the bytes that the stages of a choice take of a device."""
     with machine.opened(load) as model:

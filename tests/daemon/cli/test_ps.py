@@ -86,6 +86,13 @@ def test_counts_blocks_requests_and_tokens() -> None:
     assert ps.kv(encoder) == ""
 
 
+def test_steps_are_compared_with_their_prediction() -> None:
+    times = [{"measured_ms": 4.04, "predicted_ms": 3.9}, {"measured_ms": 10.0, "predicted_ms": None}]
+    assert ps.step_ms({"stage_times": times}) == "4.0/3.9 + 10.0/?"
+    assert ps.step_ms({"stage_times": [{"measured_ms": None, "predicted_ms": None}]}) == ""
+    assert ps.step_ms({"name": "of an older daemon"}) == ""
+
+
 def test_a_model_that_is_not_loaded_yet_has_none_of_these() -> None:
     assert [ps.where(LOADING), ps.kv(LOADING), ps.requests(LOADING), ps.rate(LOADING)] == [""] * 4
     assert ps.state(LOADING) == "loading"

@@ -76,3 +76,14 @@ def test_cached_tokens_are_those_of_sequences_that_began() -> None:
     counters = Counters()
     counters.count(StepPlan([DECODE], [(DECODE.sequence, 16), (DECODE.sequence, 32)]), 2, READS)
     assert (counters.cached_tokens, counters.output_tokens, counters.steps) == (48, 2, 1)
+
+
+def test_the_times_of_stages_are_added_until_the_model_is_placed_again() -> None:
+    counters, single = Counters(), StepPlan([DECODE], [])
+    for stages_s in ((1.0, 2.0), (), (0.5, 0.25)):
+        counters.count(single, 1, READS, lambda stages_s=stages_s: stages_s)  # type: ignore[misc]
+    counters.count(StepPlan([DECODE, DECODE], []), 2, READS, lambda: (9.0, 9.0))
+    assert (counters.timed_steps, counters.stages_s) == (2, (1.5, 2.25))
+    counters.placed()
+    counters.count(single, 1, READS, lambda: (1.0, 1.0, 1.0))
+    assert (counters.timed_steps, counters.stages_s) == (1, (1.0, 1.0, 1.0))

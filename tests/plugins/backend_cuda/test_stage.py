@@ -364,6 +364,7 @@ def test_a_stage_without_the_head_copies_hidden_states() -> None:
     assert names == [
         ("launch", "submit"),
         ("copy", "inputs"),
+        ("copy", "inputs"),
         ("device", "layers"),
         ("copy", "hidden states"),
     ]

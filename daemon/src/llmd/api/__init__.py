@@ -1,9 +1,9 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
-`tensors`, `integer_formats`. Running them: `device`, `features`, `streaming`, `kv`, `step`, `draws`,
-`random`, `spans`. Links: `transport`. Front and
-engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
+`tensors`, `integer_formats`. Running them: `device`, `features`, `kernel_use`, `streaming`, `kv`, `step`,
+`draws`, `random`, `spans`. Links: `transport`. Front and engine: `messages`, `results`. Parts of answers
+and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.
@@ -66,6 +66,10 @@ if TYPE_CHECKING:
         INTEGER_FORMATS,
         OWN_FORMATS,
         IntegerFormat,
+    )
+    from llmd.api.kernel_use import (
+        KernelUse,
+        SlowPath,
     )
     from llmd.api.kv import (
         KV_DTYPES,
@@ -236,6 +240,7 @@ __all__ = [
     "KVDtype",
     "KVGroup",
     "KVKind",
+    "KernelUse",
     "LateEdits",
     "LeftOut",
     "Linear",
@@ -273,6 +278,7 @@ __all__ = [
     "SchemaTerm",
     "Selection",
     "SlottedOp",
+    "SlowPath",
     "Span",
     "SpanKind",
     "Stage",
@@ -312,6 +318,7 @@ _MODULES = (
     "ops",
     "plan",
     "program",
+    "kernel_use",
     "kv",
     "device",
     "spans",

@@ -30,5 +30,8 @@ STREAMS = "streams"
 SPANS = "spans"
 """The device says when it worked on a step (`StageLimits.spans`, `Stage.spans`). No program needs it."""
 
+KERNELS = "kernels"
+"""The device says which kernels a stage uses (`llmd.api.kernel_use.NamesKernels`). No program needs it."""
+
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""

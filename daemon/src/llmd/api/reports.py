@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from llmd.api.kernel_use import KernelUse
+
 WaitReason = Literal["slots", "kv_blocks", "grammar", "earlier"]
 """Why a sequence does not run yet: all slots are taken, too few KV blocks are free, its grammar is being
 compiled, or an earlier sequence comes first."""
@@ -72,6 +74,13 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """Those of them with a single row."""
     single_s: float = 0.0
     """Seconds in steps with a single row."""
+    timed_steps: int = 0
+    """Steps with a single row whose stages were timed, since the model was placed."""
+    stages_s: tuple[float, ...] = ()
+    """Seconds that each stage worked on them. Empty: there was none, the model is on one device, or a device
+    does not say when it works on a step."""
+    kernels: tuple[KernelUse, ...] = ()
+    """The kernels of each stage; empty ones if its device does not say."""
     step_s: float | None = None
     """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
     processor time, but not more than the clock shows. None: no step has ended yet."""

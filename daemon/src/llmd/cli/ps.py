@@ -69,6 +69,14 @@ def state(row: Row) -> str:
     return f"{row['status']} {100 * progress['done'] // progress['total']} %: {progress['phase']}"
 
 
+def step_ms(row: Row) -> str:
+    """Format the milliseconds of a step in each stage, measured/predicted; empty if none is known."""
+    times = [(time["measured_ms"], time["predicted_ms"]) for time in row.get("stage_times", ())]
+    if not any(value is not None for pair in times for value in pair):
+        return ""
+    return " + ".join("/".join("?" if ms is None else f"{ms:.1f}" for ms in pair) for pair in times)
+
+
 def until(row: Row, now: datetime | None = None) -> str:
     """Format the time until the idle model is unloaded."""
     if row["users"]:
@@ -103,6 +111,7 @@ COLUMNS = (
     Column[Row]("CTX", context, lambda row: row.get("context_len") or 0),
     Column[Row]("RUN/WAIT", requests),
     Column[Row]("TOK/S", rate, lambda row: tokens_per_s(row) or 0),
+    Column[Row]("STEP MS", step_ms),
     Column[Row]("UNTIL", until, lambda row: row["expires_at"] or "~"),
     Column[Row]("STATE", state),
 )
@@ -124,6 +133,8 @@ def command(
 ) -> None:
     """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
     requests, tokens/s, and the time until each is unloaded if no request arrives.
+
+    STEP MS are the milliseconds that each of the devices works on a step of one sequence, measured/predicted.
 
     Below the table are warnings: what is wrong, or slower than it has to be. --plain leaves them out.
 

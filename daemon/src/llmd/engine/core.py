@@ -220,7 +220,7 @@ class EngineCore:
         for ended in beams:
             self.cancel(ended.request_id)
         num_tokens = len(outputs) + sum(len(found.tokens) for ended in beams for found in ended.hypotheses)
-        self._counters.count(step.plan, num_tokens, self._kv_reads)
+        self._counters.count(step.plan, num_tokens, self._kv_reads, step.tickets.stages_s)
         running_s = time.perf_counter() - step.planned_at
         started = tuple(Started(one.owner_id, cached, running_s) for one, cached in step.plan.started)
         step_s = self._pipeline.new_computing_s(self._limits.max_rows)
@@ -254,6 +254,7 @@ class EngineCore:
         self._scheduler.move(self._pager, limits.micro_batches)
         self._in_flight = self._steps_in_flight(pipeline, limits)
         self._pipeline, self._limits = pipeline, limits
+        self._counters.placed()
         self._kv_reads = KVReads.of(self._groups, pipeline.block_bytes)
         self._admission = Admission(limits, self._pager, budget.max_tokens)
         self._forward = Forward(pipeline, self._pager, self._admission, limits)
@@ -305,6 +306,9 @@ class EngineCore:
             decode_kv_bytes=counters.decode_kv_bytes,
             single_steps=counters.single_steps,
             single_s=counters.single_s,
+            timed_steps=counters.timed_steps,
+            stages_s=counters.stages_s,
+            kernels=self._pipeline.kernels(),
             step_s=self._pipeline.computing_s(self._limits.max_rows),
             sequences=states,
         )

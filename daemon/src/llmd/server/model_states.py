@@ -22,6 +22,7 @@ from llmd.server.telemetry.device_facts import DeviceFacts
 from llmd.server.telemetry.metrics import Metrics
 from llmd.server.telemetry.model_facts import ModelFacts, Verdict
 from llmd.server.telemetry.processor_use import OtherPrograms, OthersUse
+from llmd.server.telemetry.stage_times import StageTime, stage_times
 from llmd.server.telemetry.verdicts import verdicts
 
 APART_S = 0.5
@@ -83,9 +84,17 @@ class ModelStates:
         devices = await self._device_facts(models) if any(reports) else self._facts
         others = self._others_use()
         return [
-            structs.replace(_state(model, report), verdicts=self._verdicts(model, report, devices, others))
+            structs.replace(
+                _state(model, report),
+                verdicts=self._verdicts(model, report, devices, others),
+                stage_times=self._stage_times(model, report),
+            )
             for model, report in zip(models, reports, strict=True)
         ]
+
+    def _stage_times(self, model: ServedModel, report: Report | None) -> tuple[StageTime, ...]:
+        stages = model.loaded.stages if model.loaded else ()
+        return stage_times(stages, self._predicted.get(model.name), report)
 
     def _verdicts(
         self, model: ServedModel, report: Report | None, devices: DeviceFacts, others: OthersUse | None

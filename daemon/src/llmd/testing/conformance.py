@@ -14,11 +14,12 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
+from llmd.testing.kernel_names import wrong_kernels
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
 from llmd.testing.runs import LoadedWorkload, lower_range, run
@@ -32,6 +33,7 @@ from llmd.testing.selections import (
 from llmd.testing.step_times import wrong_times
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
+_OPTIONAL = (DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS)
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
 """Sums over a row, which a device may compute in any order."""
 
@@ -81,7 +83,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
-        "features": tuple(name for name in (DRAWS, SPANS, STATE, STREAMS, TAPS) if name not in info.features),
+        "features": tuple(name for name in _OPTIONAL if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
@@ -107,6 +109,8 @@ def check_case(device: Device, workload: Workload, expected: Outcome | None = No
         yield check_feeding(device, workload)
     if workload.times_steps and SPANS in device.info.features:
         yield CaseResult(f"{workload.name} times of steps", None, wrong_times(device, workload))
+    if workload.times_steps and KERNELS in device.info.features:
+        yield CaseResult(f"{workload.name} kernels", None, wrong_kernels(device, workload))
     if device.info.row_exact:
         yield from check_exactness(device, workload)
 

@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 
 from llmd.api import BLOCK_LEN, Device, Span, SpanKind, Stage, StageLimits, Step
+from llmd.api.features import SPANS
 from llmd.api.spans import CLOCK_TOLERANCE_S
 from llmd.testing.runs import lower_range
 from llmd.testing.selections import plain_selection
@@ -28,7 +29,7 @@ def wrong_times(device: Device, workload: Workload) -> str:
     middle = (workload.first_part + workload.last_part) // 2
     ranges = (workload.first_part, middle), (middle, workload.last_part)
     with ExitStack() as stack:
-        first, last = (_stage(device, workload, *parts, stack) for parts in ranges)
+        first, last = (stage_of_parts(device, workload, *parts, stack) for parts in ranges)
         began_s = time.perf_counter()
         tickets = []
         for step in _steps(workload):
@@ -71,12 +72,13 @@ def _called(span: Span) -> str:
     return f"the {span.kind} span `{span.name}`"
 
 
-def _stage(device: Device, workload: Workload, first: int, last: int, stack: ExitStack) -> Stage:
+def stage_of_parts(device: Device, workload: Workload, first: int, last: int, stack: ExitStack) -> Stage:
+    """Return a stage of some parts, which keeps times of steps if the device can; ``stack`` closes it."""
     program = lower_range(device, workload, first, last)
     weights = device.load(program, RandomSource(), lambda _done, _total: None)
     stack.callback(weights.close)
-    rows = len(workload.tokens[0])
-    limits = StageLimits(rows, 1, 1, workload.kv_dtype, tickets=NUM_STEPS, spans=True)
+    rows, keeps_times = len(workload.tokens[0]), SPANS in device.info.features
+    limits = StageLimits(rows, 1, 1, workload.kv_dtype, tickets=NUM_STEPS, spans=keeps_times)
     blocks = {group.id: -(-rows // BLOCK_LEN) for group in program.groups if group.layers}
     stage = weights.stage(blocks, limits)
     stack.callback(stage.close)

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceMemoryError, LlmdError, MemoryBudgetError
+from llmd.api.kernel_use import KernelUse
 from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of, row_buckets
+from llmd_backend_cuda.kernel_use import kernel_use
 from llmd_backend_cuda.matrices import DeviceMatrix
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.outputs import Outputs
@@ -158,6 +160,9 @@ class CudaStage:
         assert self._clock is not None, "the stage was made without spans"
         return (*flight.times.spans, *flight.marks.spans(self._clock))
 
+    def kernels(self) -> KernelUse:
+        return kernel_use(list(self._graphs.values()), streams=self._stream is not None)
+
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)
         if flight is None:
@@ -183,7 +188,8 @@ class CudaStage:
         self._flights.clear()
         self._tickets.clear()
         self._free.clear()
-        del self._memory, self._kept, self._stream
+        self._stream = None
+        del self._memory, self._kept
 
     def _make_launches(
         self,
@@ -219,7 +225,10 @@ class CudaStage:
         self._copy_blocks(flight, step)
         if hidden is not None:
             assert self._program.hidden_in is not None, "checked"
-            self._runtime.upload(self._memory.slots[self._program.hidden_in], 0, hidden.host())
+            flight.marks.stop("copy", "inputs")
+            rows = hidden.host()  # waits for the stage before this one
+            flight.marks.start()
+            self._runtime.upload(self._memory.slots[self._program.hidden_in], 0, rows)
         if selection is not None:
             self._outputs(flight.place).upload(selection)
         flight.marks.stop("copy", "inputs")

@@ -15,7 +15,7 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.byte_size import format_bytes
-from llmd.api.features import DRAWS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
 from llmd_backend_vulkan.bandwidth import read_rate
@@ -59,7 +59,14 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         activations=("f32",),
         precisions=("f32",),
         integer_ops=FACTOR_OPS,
-        features=(DRAWS, STATE, STREAMS, TAPS, *((SPANS,) if device.timestamp_bits or not queues else ())),
+        features=(
+            DRAWS,
+            KERNELS,
+            STATE,
+            STREAMS,
+            TAPS,
+            *((SPANS,) if device.timestamp_bits or not queues else ()),
+        ),
         memory_id=device.memory_id,
     )
 

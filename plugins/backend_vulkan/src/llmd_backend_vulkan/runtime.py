@@ -41,7 +41,8 @@ ADDITIONS = 2
 
 log = logging.getLogger(__name__)
 
-_BUILD = f"{shlex.quote(sys.executable)} -m llmd_backend_vulkan.build_kompute"
+BUILD = f"{shlex.quote(sys.executable)} -m llmd_backend_vulkan.build_kompute"
+"""The command that builds Kompute with the additions."""
 _FEWEST_WORDS = 4
 _SOON_S = 60.0
 """For submissions that are almost empty."""
@@ -149,7 +150,7 @@ class Runtime:
             log.warning(
                 "Kompute lacks llmd's additions of version %d, so steps take longer: build it with `%s`",
                 ADDITIONS,
-                _BUILD,
+                BUILD,
             )
         self.most_words = min(device.most_range_bytes, device.most_allocation_bytes, (1 << 32) - 4) // WORD
         """Most words of a buffer."""
@@ -364,6 +365,6 @@ def kompute() -> Any:
     except ImportError as error:
         raise DeviceError(
             f"Kompute cannot be imported: {error}",
-            hint=f"build it with `{_BUILD}`",
+            hint=f"build it with `{BUILD}`",
         ) from error
     return kp

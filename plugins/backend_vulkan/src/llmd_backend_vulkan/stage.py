@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
+from llmd.api.kernel_use import KernelUse
 from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import Dispatch, Segment
 from llmd_backend_vulkan.context import Context, stride_of
+from llmd_backend_vulkan.kernel_use import kernel_use
 from llmd_backend_vulkan.memory import Arena, copy
 from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, scratch_words, spans_of
 from llmd_backend_vulkan.ops.linear import distinct_tiles
@@ -151,6 +153,9 @@ class VulkanStage:
         assert self._clock is not None, "the stage was made without spans"
         self._tickets[flight.place].reach(self._runtime)
         return flight.spans(self._clock)
+
+    def kernels(self) -> KernelUse:
+        return kernel_use(self._runtime, streams=bool(self._program.streamed))
 
     def release(self, ticket: Ticket) -> None:
         flight = self._flights.pop(ticket, None)

@@ -10,10 +10,13 @@ import msgspec
 import pytest
 
 from llmd.api import Device
+from llmd.api.features import KERNELS
+from llmd.api.kernel_use import KernelUse
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, StageSpec
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.builtin.reference.stage import ReferenceStage
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import LoadedModel, load_model
 from llmd.engine.steps.step_trace import Tracer
@@ -48,8 +51,10 @@ def reference(name: str = "auto", **fields: object) -> ReferenceDevice:
     return device
 
 
-def null(name: str) -> NullDevice:
-    return NullDevice(lambda: 0.0, name=name)
+def null(name: str, **fields: object) -> NullDevice:
+    device = NullDevice(lambda: 0.0, name=name)
+    device.info = msgspec.structs.replace(device.info, **fields)
+    return device
 
 
 def core(model: LoadedModel) -> EngineCore:
@@ -104,8 +109,36 @@ def test_the_device_of_the_last_stage_draws_if_it_can(build: Build) -> None:
     assert not core(build({"a": first, "b": null("b")}, stages=SPLIT))._pipeline.draws
 
 
+@pytest.mark.parametrize("other", [reference("b", features=()), null("b")])
+def test_the_time_of_each_stage_of_a_divided_model_is_measured(build: Build, other: Device) -> None:
+    """Devices that do not keep times themselves are timed by their threads."""
+    divided = core(build({"a": reference("a", features=()), "b": other}, stages=SPLIT))
+    run(divided, submit(1, 5, 4))
+    report = divided.report()
+    assert report.timed_steps == report.single_steps == 3
+    first, second = report.stages_s
+    assert 0 < first < report.single_s
+    assert second >= 0
+
+
+def test_a_model_on_one_device_has_no_times_of_stages(build: Build) -> None:
+    whole = core(build({"auto": reference()}))
+    run(whole, submit(1, 5, 4))
+    assert (whole.report().timed_steps, whole.report().stages_s) == (0, ())
+
+
+def test_a_report_has_the_kernels_of_each_stage_whose_device_says_them(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = KernelUse(("NumPy",))
+    monkeypatch.setattr(ReferenceStage, "kernels", lambda _self: used, raising=False)
+    named = reference("a", features=(KERNELS,))
+    built = core(build({"a": named, "b": reference("b")}, stages=SPLIT))
+    assert built.report().kernels == (used, KernelUse())
+
+
 def test_only_stages_of_devices_that_can_keep_times_keep_them(tmp_path: Path) -> None:
-    devices = {"a": reference("a"), "b": reference("b", features=())}
+    devices: dict[str, Device] = {"a": reference("a"), "b": null("b", features=())}
     load = Load(str(write_model(tmp_path)), slots=2, context_len=64, stages=SPLIT)
     tracer = Tracer()
     model = load_model(load, ARCHITECTURES, devices.__getitem__, lambda _: None, tracer=tracer)

@@ -142,3 +142,23 @@ def test_times_are_asked_of_the_stages_that_keep_them() -> None:
     ) as tickets:
         tickets.wait()
         assert tickets.spans() == ((), (Span("device", "layers", 3.0, 5.0),), ())
+        assert tickets.stages_s() == ()
+
+
+def test_the_seconds_of_each_stage_are_known_if_all_keep_times() -> None:
+    stages = make_stages(NullDevice(lambda: 1.0, step_s=2.0))
+    with Pipeline(stages, spans=[True] * 3).submit(make_step(), SELECTION) as tickets:
+        tickets.wait()
+        assert tickets.stages_s() == (2.0, 2.0, 2.0)
+
+
+def test_times_of_a_device_that_was_lost_meanwhile_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = make_stages()
+
+    def lost(*_arguments: object) -> None:
+        raise DeviceLostError("gone", devices=("null",))
+
+    monkeypatch.setattr(stages[1], "spans", lost)
+    with Pipeline(stages, spans=[True] * 3).submit(make_step(), SELECTION) as tickets:
+        assert len(tickets.wait().ids) == 1
+        assert tickets.stages_s() == ()

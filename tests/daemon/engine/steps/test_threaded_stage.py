@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ import pytest
 from llmd.api import DeviceError, DeviceLostError, HostHidden, LateEdits, Stage, StageLimits
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.steps.batch import select_rows
+from llmd.engine.steps.busy_time import busy_seconds
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.models.lowering import lower
@@ -199,3 +201,21 @@ def test_the_times_of_a_step_are_those_of_its_stages() -> None:
     assert [span.name for span in first if span.kind == "device"] == ["layers"]
     assert [span.name for span in last if span.kind == "device"] == ["layers", "candidates", "masks"]
     assert first[-1].end_s <= last[-1].start_s
+
+
+def test_without_times_of_the_device_those_of_its_thread_are_known(inner: list[Stage]) -> None:
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in inner]
+        stages = [
+            ThreadedStage(one, thread, name) for one, thread, name in zip(inner, threads, "ab", strict=True)
+        ]
+        with Pipeline(stages, spans=[True, True]).submit(make_step(), MASKED) as tickets:
+            masks_at = time.perf_counter()
+            tickets.apply_masks(np.full((1, -(-PLAN.vocab_size // 32)), 0xFFFFFFFF, np.uint32))
+            tickets.wait()
+            first, last = tickets.spans()
+            assert tickets.stages_s() == (busy_seconds(first), busy_seconds(last))
+    assert [(span.kind, span.name) for span in first] == [("device", "layers")]
+    assert [(span.kind, span.name) for span in last] == [("device", "layers"), ("device", "results")]
+    assert first[0].end_s <= last[0].start_s < last[0].end_s <= last[1].start_s
+    assert last[1].start_s >= masks_at

@@ -20,6 +20,20 @@ def test_steps_are_those_since_the_earlier_report_or_the_load() -> None:
     assert since == SingleSteps(20, 0.025, 100.0)
 
 
+def test_the_times_of_stages_are_those_since_the_earlier_report_or_the_placement() -> None:
+    earlier = structs.replace(EARLIER, timed_steps=10, stages_s=(0.1, 0.1))
+    now = structs.replace(RAN, timed_steps=30, stages_s=(0.3, 0.5))
+    for before, expected in (
+        (None, (0.01, 0.5 / 30)),
+        (earlier, (0.01, 0.02)),
+        (structs.replace(earlier, stages_s=(0.1,)), (0.01, 0.5 / 30)),  # it was on other devices
+        (structs.replace(earlier, timed_steps=90), (0.01, 0.5 / 30)),  # it was placed again
+    ):
+        steps = ModelFacts(name="m", report=now, before=before).single_steps()
+        assert steps is not None
+        assert steps.stages_s == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("report", "before"),
     [(None, None), (BARE, None), (RAN, RAN), (structs.replace(RAN, decode_steps=31), EARLIER)],

@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from llmd.api.device import DeviceInfo, DeviceOptions
+from llmd.api.kernel_use import KernelUse, SlowPath
 from llmd.api.messages import Load, Loaded, MemoryReport, StageReport, StageSpec
 from llmd.api.reports import Report
 from llmd.engine.placement.prediction import Prediction, WholeModel
@@ -121,6 +122,37 @@ def test_a_device_is_throttled_if_its_steps_take_longer_than_predicted() -> None
     assert "took 11.0 ms since it was loaded" in only.text
 
 
+def divided(card_s: float, cpu_s: float, step_s: float = 0.05) -> dict[str, Any]:
+    """Return facts of a model on a card and the processor, with what each has worked on a step."""
+    times = {"timed_steps": 10, "stages_s": (10 * card_s, 10 * cpu_s)}
+    asked = Load("", stages=(StageSpec("gpu:0", "embed", "1"), StageSpec("cpu", "2", "head")))
+    return {
+        "prediction": Prediction((0.005, 0.02), ALONE),
+        "report": structs.replace(report(10, step_s), **times),
+        "asked": asked,
+    }
+
+
+def test_the_device_of_a_divided_model_that_is_slow_is_named() -> None:
+    (only,) = said(CARD, CPU, **divided(0.011, 0.02))
+    assert (only.level, only.state) == ("warn", "throttled")
+    assert only.text.startswith(
+        "throttled: gpu:0 worked 11.0 ms on a step of one sequence since it was loaded, 5.0 ms were predicted: "
+    )
+    busy = OthersUse(1.5, 2)
+    (only,) = said(CARD, CPU, **divided(0.005, 0.04), others=busy)
+    assert only.text.startswith("throttled: cpu worked 40.0 ms")
+    assert only.text.endswith("other programs use 1.5 of 2 processors")
+    assert len(said(CARD, CPU, **divided(0.011, 0.04), others=busy)) == 2
+
+
+def test_time_that_no_device_works_is_said_of_all() -> None:
+    (only,) = said(CARD, CPU, **divided(0.005, 0.02))
+    assert "took 50.0 ms since it was loaded, 25.0 ms were predicted for gpu:0 and cpu" in only.text
+    assert "which worked 25.0 ms on it: " in only.text
+    assert said(CARD, CPU, **divided(0.005, 0.02, step_s=0.026)) == []
+
+
 def test_other_programs_on_the_processors_are_the_reason_of_slow_steps() -> None:
     slow = {
         "prediction": Prediction((0.02,), ALONE),
@@ -231,3 +263,13 @@ def test_a_load_that_took_other_memory_than_planned(taken: int, ending: str) -> 
 def test_a_load_that_took_about_what_was_planned(taken: int) -> None:
     memory = MemoryReport(("gpu:0",), 1000 * MIB, taken * MIB)
     assert said(loaded=loaded_on(CARD, memories=(memory,))) == []
+
+
+def test_slower_kernels_than_usual_are_said_once_for_each_device() -> None:
+    path = SlowPath("launches kernels one by one, because its memory had no room for graphs", "lower --slots")
+    slow = structs.replace(report(1, 0.001), kernels=(KernelUse(slow=(path,)), KernelUse(slow=(path,))))
+    (only,) = said(CARD, CARD, report=slow)
+    assert (only.level, only.state, only.fix) == ("warn", "slow kernels", "lower --slots")
+    assert only.text == f"slow kernels: gpu:0 {path.what}"
+    quick = structs.replace(slow, kernels=(KernelUse(("graphs",)), KernelUse()))
+    assert said(CARD, CARD, report=quick) == []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import msgspec
 
 from llmd.api.device import DeviceInfo, Stage, StageLimits
-from llmd.api.features import DRAWS, SPANS
+from llmd.api.features import DRAWS, KERNELS, SPANS
+from llmd.api.kernel_use import KernelUse, NamesKernels
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, StageReport
 from llmd.api.plan import ModelPlan
@@ -116,25 +117,37 @@ def _budget(
 def _build_pipeline(
     placed: Sequence[PlacedStage], budget: KVBudget, limits: StageLimits, stack: ExitStack, *, spans: bool
 ) -> Pipeline:
-    """Create the stages in order; ``stack`` closes them."""
+    """Create the stages in order; ``stack`` closes them.
+
+    Stages of several devices say when they worked on a step, also without ``spans``: those on a thread do
+    so at no cost.
+    """
     stages: list[Stage] = []
-    kv_bytes, keep_spans = [], list[bool]()
+    kv_bytes, keep_spans, kernels = [], list[bool](), list[Callable[[], KernelUse]]()
     threads = {one.device.info.name: ThreadPoolExecutor(1) for one in placed}
     for thread in threads.values():
         stack.callback(thread.shutdown, wait=False)
     for one in placed:
         groups = [group.id for group in one.program.groups if group.layers]
-        keep_spans.append(spans and SPANS in one.device.info.features)
-        its_limits = msgspec.structs.replace(limits, spans=keep_spans[-1])
+        info = one.device.info
+        is_threaded = len(threads) > 1 and not info.queues
+        keeps = SPANS in info.features and (spans or (len(threads) > 1 and not is_threaded))
+        its_limits = msgspec.structs.replace(limits, spans=keeps)
         stage = one.weights.stage({group: budget.num_blocks[group] for group in groups}, its_limits)
-        if len(threads) > 1 and not one.device.info.queues:
-            name = one.device.info.name
-            stage = ThreadedStage(stage, threads[name], name, spans=keep_spans[-1])
+        if KERNELS in info.features and isinstance(stage, NamesKernels):
+            kernels.append(stage.kernels)
+        else:
+            kernels.append(KernelUse)
+        if is_threaded:
+            stage = ThreadedStage(stage, threads[info.name], info.name, spans=keeps)
+        keep_spans.append(keeps or is_threaded)
         stages.append(stage)
         stack.callback(stage.close)
         kv_bytes.append({group: one.use.block_bytes[group] for group in groups})
     draws = DRAWS in placed[-1].device.info.features
-    return Pipeline(stages, kv_bytes, draws=draws, spans=keep_spans)
+    return Pipeline(
+        stages, kv_bytes, draws=draws, spans=keep_spans, kernels=lambda: tuple(one() for one in kernels)
+    )
 
 
 def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budget: KVBudget) -> Loaded:

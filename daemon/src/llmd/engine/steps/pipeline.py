@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
+from llmd.api.kernel_use import KernelUse
 from llmd.api.spans import Span
 from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
+from llmd.engine.steps.busy_time import busy_seconds
 from llmd.engine.steps.step_limit import StepTimer, StepTimes
 
 
@@ -27,11 +30,13 @@ class Pipeline:
         draws: bool = False,
         times: StepTimes | None = None,
         spans: Sequence[bool] = (),
+        kernels: Callable[[], tuple[KernelUse, ...]] = tuple,
     ) -> None:
         """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
         device of the last stage draws tokens (`llmd.api.features.DRAWS`). ``spans``: which stages keep the
-        times of steps (`StageLimits.spans`); empty: none.
+        times of steps (`StageLimits.spans`); empty: none. ``kernels`` returns the kernels of each stage.
         """
+        self.kernels = kernels
         self.draws = draws
         self._keep_spans = tuple(spans) or (False,) * len(stages)
         self._stages = tuple(stages)
@@ -156,6 +161,17 @@ class StepTickets:
         """
         stages = zip(self._stages, self._tickets, self._keep_spans, strict=True)
         return tuple(stage.spans(ticket) if keeps else () for stage, ticket, keeps in stages)
+
+    def stages_s(self) -> tuple[float, ...]:
+        """Return the seconds that each stage worked on the step, which has its results.
+
+        Empty if there is one stage, or one that does not say.
+        """
+        if len(self._stages) == 1 or not all(self._keep_spans):
+            return ()
+        with suppress(DeviceError):  # the next step raises it, too; the tokens of this one are valid
+            return tuple(busy_seconds(spans) for spans in self.spans())
+        return ()
 
     def release(self) -> None:
         """Release the buffers; results are invalid from now on."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, HostHidden, Stage
 from llmd.api.errors import DeviceError, DeviceLostError
-from llmd.api.spans import Span
+from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32, LateEdits, Selection, Step, StepResult, Ticket
 from llmd.engine.steps.step_limit import LEAST_S
 
@@ -66,7 +66,9 @@ class ThreadedStage:
     def __init__(
         self, stage: Stage, executor: ThreadPoolExecutor, device: str, *, spans: bool = False
     ) -> None:
-        """``device`` is the name of the stage's device, ``spans`` its `StageLimits.spans`."""
+        """``device`` is the name of the stage's device, ``spans`` its `StageLimits.spans`: without
+        them, `spans` says when the thread worked on a step.
+        """
         self._stage = stage
         self._device = device
         self._keeps_spans = spans
@@ -159,22 +161,26 @@ class ThreadedStage:
                 raise ValueError("the step was released before it had its input")
         if hidden is not None:
             hidden = HostHidden(hidden.host())
+        watch = Stopwatch(is_on=not self._keeps_spans)
         ticket = self._stage.submit(step, hidden, selection)
+        watch.stop("device", "layers")
         try:
             if selection is None:
-                return _Done(ticket, self._stage.hidden(ticket), None, self._spans(ticket))
+                return _Done(ticket, self._stage.hidden(ticket), None, self._spans(ticket, watch))
             if selection.late is not None and selection.late.any():
                 self._apply(ticket, late.get())
             if selection.masked.any():
                 self._apply(ticket, late.get())
+            watch.start()
             result = self._stage.wait(ticket, float("inf"))
-            return _Done(ticket, None, result, self._spans(ticket))
+            watch.stop("device", "results")
+            return _Done(ticket, None, result, self._spans(ticket, watch))
         except ValueError:
             self._stage.release(ticket)
             raise
 
-    def _spans(self, ticket: Ticket) -> Sequence[Span]:
-        return self._stage.spans(ticket) if self._keeps_spans else ()
+    def _spans(self, ticket: Ticket, watch: Stopwatch) -> Sequence[Span]:
+        return self._stage.spans(ticket) if self._keeps_spans else watch.spans
 
     def _apply(self, ticket: Ticket, late: LateEdits | Masks | None) -> None:
         if late is None:

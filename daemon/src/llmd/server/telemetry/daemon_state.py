@@ -11,6 +11,7 @@ from msgspec import Struct
 from llmd.api.reports import Report
 from llmd.process.limits import PROC, child_ids
 from llmd.server.telemetry.model_facts import Verdict
+from llmd.server.telemetry.stage_times import StageTime
 
 FRONT = "front"
 
@@ -27,6 +28,8 @@ class ModelState(Struct, frozen=True):
     """None if its engine does not answer."""
     verdicts: tuple[Verdict, ...] = ()
     """What there is to say of it, the most urgent first."""
+    stage_times: tuple[StageTime, ...] = ()
+    """What a step takes in each of its stages."""
 
 
 class ProcessUse(Struct, frozen=True):

@@ -14,10 +14,11 @@ from llmd.server.request_progress import WaitingFor
 from llmd.server.telemetry.device_facts import DeviceFacts
 from llmd.server.telemetry.processor_use import OthersUse
 
-State = Literal["", "spilled", "streamed", "throttled", "on the CPU", "memory"]
+State = Literal["", "spilled", "streamed", "throttled", "on the CPU", "memory", "slow kernels"]
 """In what a model differs from how it should run: parts are on a slower device because memory was short,
-weights are copied in each step, steps are slower than predicted, it is not on a card that is there, or it
-takes more or less memory than planned. Empty: the sentence is about something else."""
+weights are copied in each step, steps are slower than predicted, it is not on a card that is there, it
+takes more or less memory than planned, or a device uses slower kernels than usual. Empty: the sentence is
+about something else."""
 
 
 class Verdict(Struct, frozen=True):
@@ -38,6 +39,8 @@ class SingleSteps(Struct, frozen=True):
     """Mean seconds of a step."""
     kv_bytes: float
     """Mean bytes of keys and values that a step has read."""
+    stages_s: tuple[float, ...] = ()
+    """Mean seconds that each stage of a divided model has worked on a step; empty: not known."""
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
@@ -97,4 +100,13 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
             count,
             (self.report.single_s - (before.single_s if before else 0.0)) / count,
             (self.report.decode_kv_bytes - (before.decode_kv_bytes if before else 0)) / count,
+            self._stages_s(self.report, before),
         )
+
+    @staticmethod
+    def _stages_s(report: Report, before: Report | None) -> tuple[float, ...]:
+        """Return the mean seconds of each stage since the earlier report, or since the model was placed."""
+        count, earlier = report.timed_steps, (0.0,) * len(report.stages_s)
+        if before and before.timed_steps < count and len(before.stages_s) == len(earlier):
+            count, earlier = count - before.timed_steps, before.stages_s
+        return tuple((now - then) / count for now, then in zip(report.stages_s, earlier, strict=True))

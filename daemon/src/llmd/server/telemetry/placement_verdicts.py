@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.engine.placement.prediction import Prediction
-from llmd.server.telemetry.model_facts import ModelFacts, Verdict
+from llmd.server.telemetry.device_times import device_times
+from llmd.server.telemetry.model_facts import ModelFacts, State, Verdict
 
 LEAST_STEPS = 10
 """Fewer steps say nothing about the speed of a device."""
@@ -53,22 +54,40 @@ def _streamed(facts: ModelFacts) -> Iterator[Verdict]:
 
 
 def _throttled(facts: ModelFacts) -> Iterator[Verdict]:
-    """Compare steps of one sequence with their prediction and the keys and values that they have read."""
+    """Compare steps of one sequence with their prediction and the keys and values that they have read.
+
+    If the times of stages are known, each device is compared alone.
+    """
     prediction, steps = facts.prediction, facts.single_steps()
     rates = [facts.devices.kv_bytes_per_s.get(name, 0.0) for name in facts.device_names]
     if prediction is None or steps is None or steps.count < LEAST_STEPS or not all(rates):
         return
-    expected_s = prediction.step_s + steps.kv_bytes / min(rates)
-    if steps.step_s < max(SLOWER * expected_s, expected_s + LEAST_LOSS_S):
-        return
-    names = " and ".join(facts.device_names)
     when = f"in the last {facts.seconds:.0f} s" if facts.before else "since it was loaded"
+    slow = [one for one in device_times(facts, prediction, steps) if _is_slow(one.took_s, one.expected_s)]
+    for one in slow:
+        text = f"throttled: {one.device} worked {1e3 * one.took_s:.1f} ms on a step of one sequence {when},"
+        text += f" {1e3 * one.expected_s:.1f} ms were predicted"
+        yield Verdict("warn", *_why_slow(facts, text, [one.device]))
+    expected_s = prediction.step_s + steps.kv_bytes / min(rates)
+    if slow or not _is_slow(steps.step_s, expected_s):
+        return
     text = (
         f"throttled: a step of one sequence took {1e3 * steps.step_s:.1f} ms {when},"
-        f" {1e3 * expected_s:.1f} ms were predicted for {names}"
+        f" {1e3 * expected_s:.1f} ms were predicted for {' and '.join(facts.device_names)}"
     )
+    if steps.stages_s:
+        text += f", which worked {1e3 * sum(steps.stages_s):.1f} ms on it"
+    yield Verdict("warn", *_why_slow(facts, text, facts.device_names))
+
+
+def _is_slow(took_s: float, expected_s: float) -> bool:
+    return took_s >= max(SLOWER * expected_s, expected_s + LEAST_LOSS_S)
+
+
+def _why_slow(facts: ModelFacts, text: str, names: Sequence[str]) -> tuple[str, State, str]:
+    """Return the sentence with the likely reason, and what to do; ``names`` are the devices that are slow."""
     others = facts.others
-    on_host = any(name in facts.devices.uses_threads for name in facts.device_names)
+    on_host = any(name in facts.devices.uses_threads for name in names)
     if on_host and others is not None and others.used >= BUSY_PROCESSORS:
         reason = f"other programs use {others.used:.1f} of {others.processors} processors"
         fix = "end other programs, or give llmd fewer --threads than there are free processors"
@@ -76,7 +95,7 @@ def _throttled(facts: ModelFacts) -> Iterator[Verdict]:
         reason = "the clocks may be lowered (heat, a power limit), or other programs use the device"
         fix = f"look at its temperature, power limit and other programs; `llmd plan {facts.name} --verify`"
         fix += " measures the model alone"
-    yield Verdict("warn", f"{text}: {reason}", "throttled", fix)
+    return f"{text}: {reason}", "throttled", fix
 
 
 def _on_cpu(facts: ModelFacts) -> Iterator[Verdict]:
@@ -118,12 +137,25 @@ def _memory(facts: ModelFacts) -> Iterator[Verdict]:
             yield Verdict("warn", text, "memory", _less_memory(facts))
 
 
+def _slow_kernels(facts: ModelFacts) -> Iterator[Verdict]:
+    """Report kernels that are slower than those whose rates were measured."""
+    stages, uses = facts.loaded.stages if facts.loaded else (), facts.report.kernels if facts.report else ()
+    said = {
+        f"slow kernels: {stage.device} {path.what}": path.fix
+        for stage, use in zip(stages, uses, strict=False)
+        for path in use.slow
+    }
+    for text, fix in said.items():
+        yield Verdict("warn", text, "slow kernels", fix)
+
+
 PLACEMENT_RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
     _on_cpu,
     _spilled,
     _streamed,
     _throttled,
     _memory,
+    _slow_kernels,
 )
 
 

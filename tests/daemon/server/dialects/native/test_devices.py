@@ -90,6 +90,7 @@ def test_what_others_use_of_a_card_is_not_known() -> None:
 def test_plan_tells_which_layers_lie_where_and_why(daemon: RunningDaemon) -> None:
     chat(daemon)
     plan = send(daemon, "GET", "/llmd/plan").json
+    devices = send(daemon, "GET", "/llmd/devices").json
     (model,) = [model for model in plan["models"] if model["name"] == MODEL]
     (stage,) = model["stages"]
     assert (stage["device"], stage["parts"]) == ("reference", "layers 0-1")
@@ -98,6 +99,8 @@ def test_plan_tells_which_layers_lie_where_and_why(daemon: RunningDaemon) -> Non
     assert stage["predicted_ms"] is None, "the device was not measured"
     assert stage["measured_ms"] > 0
     assert stage["kv_bytes"] > 0
+    (device,) = [one for one in devices["devices"] if one["name"] == "reference"]
+    assert stage["kernels"] == [device["description"]]
     assert model["map"] == [[part, "reference"] for part in ("embed", "0", "1", "head")]
 
 
@@ -110,9 +113,15 @@ def test_plan_has_predicted_times_of_measured_devices(
     with running_daemon(directories, split="embed-0=reference,1-head=cpu", device="auto") as daemon:
         (model,) = send(daemon, "GET", "/llmd/plan").json["models"]
         again = send(daemon, "GET", "/llmd/plan").json["models"]
+        chat(daemon)
+        (used,) = send(daemon, "GET", "/llmd/plan").json["models"]
+        (row,) = send(daemon, "GET", "/llmd/ps").json["models"]
     assert all(stage["predicted_ms"] > 0 for stage in model["stages"])
     assert [stage["measured_ms"] for stage in model["stages"]] == [None, None]
     assert again == [model]
+    assert all(stage["measured_ms"] > 0 for stage in used["stages"])
+    assert [time["device"] for time in row["stage_times"]] == ["reference", "cpu"]
+    assert all(time["measured_ms"] > 0 and time["predicted_ms"] > 0 for time in row["stage_times"])
 
 
 def test_plan_of_a_split_model_has_a_device_for_each_part(tmp_path: Path, probes: Path) -> None:

@@ -23,6 +23,8 @@ from llmd.server.models.served_model import ServedModel
 from llmd.server.service import Service
 from llmd.server.telemetry.device_facts import DeviceFacts, Known
 from llmd.server.telemetry.device_reasons import why_device
+from llmd.server.telemetry.kernel_names import kernel_names
+from llmd.server.telemetry.stage_times import stage_times
 
 USES = ("weight_bytes", "kv_bytes", "step_bytes")
 
@@ -132,9 +134,6 @@ def _plan_row(
 ) -> dict[str, Any]:
     """Return where a model is. Milliseconds are those of steps with a single sequence."""
     stages = model.loaded.stages if model.loaded else ()
-    predicted = [1e3 * seconds for seconds in prediction.stages_s] if prediction else [None] * len(stages)
-    single = report is not None and report.single_steps and len(stages) == 1
-    measured = 1e3 * report.single_s / report.single_steps if report and single else None
     reason = why_device(
         model.supervisor.asked,
         is_divided=len({stage.device for stage in stages}) > 1,
@@ -148,10 +147,16 @@ def _plan_row(
             {
                 **msgspec.to_builtins(stage),
                 "reason": reason,
-                "predicted_ms": predicted_ms,
-                "measured_ms": measured,
+                "predicted_ms": times.predicted_ms,
+                "measured_ms": times.measured_ms,
+                "kernels": list(names),
             }
-            for stage, predicted_ms in zip(stages, predicted, strict=True)
+            for stage, times, names in zip(
+                stages,
+                stage_times(stages, prediction, report),
+                kernel_names(stages, facts, report),
+                strict=True,
+            )
         ],
         "map": [[name, stage.device] for stage in stages for name in stage.part_names],
     }
