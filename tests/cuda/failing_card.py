@@ -18,8 +18,8 @@ class FailingCard(SimulatedCard):
     A failure of the whole card is one of all later calls, too; another one happens once.
     """
 
-    def __init__(self, index: int = 0) -> None:
-        super().__init__(name=f"cuda:{index}")
+    def __init__(self, index: int = 0, *, deferred: bool = False) -> None:
+        super().__init__(name=f"cuda:{index}", deferred=deferred)
         self._card = Card(index, HostCuda(), None)  # type: ignore[arg-type] # it launches nothing
         self._failing: tuple[int, str, int] | None = None
 
@@ -40,6 +40,9 @@ class FailingCard(SimulatedCard):
     def record(self) -> Event:
         return _FailingEvent(self, super().record())
 
+    def wait_for(self, event: Event) -> None:
+        super().wait_for(event.event if isinstance(event, _FailingEvent) else event)
+
     def lost(self, what: str) -> DeviceLostError:
         return self._card.lost(what)
 
@@ -59,8 +62,8 @@ class FailingCard(SimulatedCard):
 class _FailingEvent:
     def __init__(self, card: FailingCard, event: Event) -> None:
         self._card = card
-        self._event = event
+        self.event = event
 
     def wait(self, timeout_s: float) -> bool:
         self._card.check("wait")
-        return self._event.wait(timeout_s)
+        return self.event.wait(timeout_s)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 OUT_OF_MEMORY, NOT_READY, ILLEGAL_ADDRESS, LAUNCH_OUT_OF_RESOURCES = 2, 600, 700, 701
+PEER_ALREADY_ENABLED = 704
 MEMORY_BYTES = 1 << 27
 
 DRIVER = r"""
@@ -93,7 +94,8 @@ class HostCuda:
     What is called runs at once, except during a capture, in which only one stream is used. ``waits`` are the
     streams and events of `streamWaitEvent`, ``recorded_in`` the streams in which events were recorded.
     ``status`` is an error that each call raises, if it is not 0; ``busy`` is how many more queries find that
-    an event is not reached. ``now_s`` is the time of points that are recorded with one.
+    an event is not reached. ``now_s`` is the time of points that are recorded with one. ``is_peer`` says
+    whether cards read each other's memory, ``peer_copies`` has the target and the source of each such copy.
     """
 
     streamNonBlocking, streamCaptureModeRelaxed, eventDefault, eventDisableTiming = 1, 2, 0, 2
@@ -108,6 +110,9 @@ class HostCuda:
         self.times: dict[int, float] = {}
         self.waits: list[tuple[int, int]] = []
         self.recorded_in: list[int] = []
+        self.is_peer = 1
+        self.enabled: list[int] = []
+        self.peer_copies: list[tuple[int, int]] = []
         self._numbers = itertools.count(1000)
         self._captured: list[Callable[[], object]] | None = None
 
@@ -143,6 +148,20 @@ class HostCuda:
 
     def memcpyAsync(self, to: int, source: int, num_bytes: int, kind: int, stream: int) -> None:
         self._run(stream, lambda: ctypes.memmove(to, source, num_bytes))
+
+    def memcpyPeerAsync(
+        self, to: int, to_device: int, source: int, source_device: int, num_bytes: int, stream: int
+    ) -> None:
+        self.peer_copies.append((to_device, source_device))
+        self._run(stream, lambda: ctypes.memmove(to, source, num_bytes))
+
+    def deviceCanAccessPeer(self, device: int, peer: int) -> int:
+        return self.is_peer
+
+    def deviceEnablePeerAccess(self, peer: int) -> None:
+        if peer in self.enabled:
+            raise HostCudaError(PEER_ALREADY_ENABLED)
+        self.enabled.append(peer)
 
     def memsetAsync(self, to: int, value: int, num_bytes: int, stream: int) -> None:
         self._run(stream, lambda: ctypes.memset(to, value, num_bytes))

@@ -97,14 +97,21 @@ class HangingCard(SimulatedCard):
     def timestamp(self) -> Timestamp:
         return _TimedPoint(self, super().timestamp())
 
+    def wait_for(self, event: Event) -> None:
+        """A card that waits for one that hangs also hangs."""
+        if isinstance(event, _Point):
+            self.hangs |= event.card.hangs
+            event = event.event
+        super().wait_for(event)
+
 
 class _Point:
     def __init__(self, card: HangingCard, event: Event) -> None:
-        self._card = card
-        self._event = event
+        self.card = card
+        self.event = event
 
     def wait(self, timeout_s: float) -> bool:
-        return not self._card.hangs and self._event.wait(timeout_s)
+        return not self.card.hangs and self.event.wait(timeout_s)
 
 
 class _TimedPoint(_Point):

@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
+from llmd.api import DeviceLostError, Step
+from llmd.api.step import Float32
+from tests.cuda.simulated import NEEDS_COMPILER, HangingCard, SimulatedCard
 from tests.plugins.backend_cpu.workbench import select
 from tests.plugins.backend_cuda.bench import FIRST, MODEL, PLAN, Bench, allowing, hidden_of, one
 
@@ -71,3 +73,60 @@ def test_taps_are_the_hidden_states_after_their_parts(bench: Bench) -> None:
     np.testing.assert_array_equal(
         tapped.stage.raw_rows(ticket, np.arange(3, dtype=np.int32)), bench.logits(step)
     )
+
+
+def two_cards(*, is_peer: bool = True) -> tuple[Bench, Bench]:
+    """Return the halves of the model on two cards, which run what is queued as late as they may."""
+    first, second = (SimulatedCard(deferred=True, name=f"cuda:{index}") for index in (0, 1))
+    second.is_peer = is_peer
+    return Bench(first, 0, 2), Bench(second, 2)
+
+
+def logits_of(first: Bench, second: Bench, step: Step) -> Float32:
+    """Run a step whose hidden states go from card to card; the second one runs as early as it may."""
+    ticket = first.stage.submit(step, None, None)
+    last = second.stage.submit(step, first.stage.hidden(ticket), select(step.num_rows))
+    second.card.synchronize()
+    second.stage.wait(last, 60.0)
+    rows = second.stage.raw_rows(last, np.arange(step.num_rows, dtype=np.int32))
+    first.stage.release(ticket)
+    second.stage.release(last)
+    return rows
+
+
+@pytest.mark.parametrize("is_peer", [True, False])
+def test_hidden_states_go_from_card_to_card(bench: Bench, is_peer: bool) -> None:  # noqa: FBT001 - cases
+    first, second = two_cards(is_peer=is_peer)
+    for seed in range(4):  # each ticket of the first card is used twice
+        step = one(5, seed=seed)
+        np.testing.assert_array_equal(logits_of(first, second, step), bench.logits(step))
+
+
+def test_a_missing_wait_for_the_first_card_is_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two_cards()
+    monkeypatch.setattr(second.card, "wait_for", lambda _event: None)
+    step = one(5)
+    assert not np.array_equal(logits_of(first, second, step), bench.logits(step))
+
+
+def test_submitting_to_the_second_card_does_not_wait_for_the_first() -> None:
+    first, second = two_cards()
+    step = one(5)
+    hidden = first.stage.hidden(first.stage.submit(step, None, None))
+    point = first.card.record()
+    second.stage.submit(step, hidden, select(5))
+    assert not point.wait(0.0)
+
+
+def test_a_first_card_that_hangs_is_the_one_that_is_lost() -> None:
+    cards = HangingCard(name="cuda:0"), HangingCard(name="cuda:1")
+    first, second = Bench(cards[0], 0, 2), Bench(cards[1], 2)
+    step = one(5)
+    ticket = first.stage.submit(step, None, None)
+    cards[0].hangs = True
+    last = second.stage.submit(step, first.stage.hidden(ticket), select(5))
+    assert cards[1].hangs, "its stream waits for the first card"
+    with pytest.raises(DeviceLostError) as lost:
+        second.stage.wait(last, 0.5)
+    assert lost.value.devices == ("cuda:0",)
+    second.stage.close()

@@ -28,8 +28,14 @@ class SimtEvent:
         self._runtime.refuse_in_capture("the wait for an event")
         if self._captured:
             raise DeviceError("an event that was recorded in a capture is never reached")
-        self._runtime.reach_end()
-        return True
+        if timeout_s > 0.0:
+            self._runtime.reach_end()
+        return self.is_reached
+
+    def run(self) -> None:
+        """Run what was called before, for the stream of another card."""
+        if not self.is_reached:
+            self._runtime.run_pending()
 
     def reach(self) -> None:
         """The stream has come this far: copies that waited for it may begin."""

@@ -12,7 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import DeviceError, DeviceLostError, MemoryBudgetError
-from llmd_backend_cuda.runtime import CopyStream, Event, Graph, Kernel, KernelSpec, Launch, Memory, Timestamp
+from llmd_backend_cuda.runtime import (
+    CopyStream,
+    Event,
+    Graph,
+    Kernel,
+    KernelSpec,
+    Launch,
+    Memory,
+    Runtime,
+    Timestamp,
+)
 from tests.cuda.simt.build import KERNELS, compile_kernels, engine
 from tests.cuda.simt.copies import SimtCopies, SimtCopyEvent
 from tests.cuda.simt.events import SimtEvent, SimtTimestamp
@@ -21,6 +31,7 @@ from tests.cuda.simt.places import source_line
 MOST_SHARED_BYTES = 227 * 1024
 """Dynamic shared memory of a block on an H100."""
 _ORDERS = {"forward": -1, "reverse": -2}
+_ALL: weakref.WeakSet[SimtRuntime] = weakref.WeakSet()
 _RUNNING = threading.Lock()  # the engine runs one launch at a time
 
 
@@ -122,6 +133,8 @@ class SimtRuntime:
         self._pinned: list[NDArray[np.uint8]] = []
         self._copies: weakref.WeakSet[SimtCopies] = weakref.WeakSet()
         self._has_waited = False
+        self.is_peer = True
+        _ALL.add(self)
 
     def kernel(self, spec: KernelSpec) -> Kernel:
         """Return a compiled kernel."""
@@ -157,6 +170,16 @@ class SimtRuntime:
     def download(self, array: NDArray[np.generic], memory: Memory, offset: int) -> None:
         """Copy memory to an array."""
         self._copy(_address(array), memory.pointer + offset, array, memory, offset)
+
+    def reads(self, other: Runtime) -> bool:
+        """Whether it copies from the memory of another card."""
+        return other is self or self.is_peer
+
+    def copy(self, memory: Memory, source: Memory, num_bytes: int, owner: Runtime) -> None:
+        """Copy memory to memory, of this card or of two."""
+        if num_bytes > min(memory.num_bytes, source.num_bytes) or not self.reads(owner):
+            raise DeviceError("memory cannot be copied")
+        self.enqueue(lambda: _copy_memory(memory, source, num_bytes))
 
     def fill_zero(self, memory: Memory) -> None:
         """Set all bytes to 0."""
@@ -202,7 +225,10 @@ class SimtRuntime:
         return copies
 
     def wait_for(self, event: Event) -> None:
-        """Let what follows run after the copies up to a point."""
+        """Let what follows run after the copies, or the work of another card, up to a point."""
+        if isinstance(event, SimtEvent):
+            self.enqueue(event.run)
+            return
         assert isinstance(event, SimtCopyEvent)
         self.refuse_in_capture("waiting for another stream")
         self._has_waited = True
@@ -282,11 +308,12 @@ class SimtRuntime:
             self.run_pending()
 
     def is_pinned(self, array: NDArray[np.generic]) -> bool:
-        """Return whether an array is in pinned memory."""
+        """Return whether an array is in pinned memory, which all cards share."""
         begin = _address(array)
         return any(
             _address(one) <= begin and begin + array.nbytes <= _address(one) + one.nbytes
-            for one in self._pinned
+            for runtime in _ALL
+            for one in runtime._pinned
         )
 
     def _run(self, launch: Launch, args: bytes) -> None:
@@ -319,6 +346,11 @@ def _copy_bytes(to: int, source: int, array: NDArray[np.generic], memory: Memory
     if to != _address(array):
         engine().simt_allow_writes(memory.pointer)
     ctypes.memmove(to, source, array.nbytes)
+
+
+def _copy_memory(memory: Memory, source: Memory, num_bytes: int) -> None:
+    engine().simt_allow_writes(memory.pointer)
+    ctypes.memmove(memory.pointer, source.pointer, num_bytes)
 
 
 def _fill_zero(memory: Memory) -> None:

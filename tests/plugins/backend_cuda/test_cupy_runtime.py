@@ -317,3 +317,55 @@ def test_a_timestamp_has_a_time_and_a_record_has_none(runtime: CupyRuntime) -> N
     assert plain.wait(60.0)
     with pytest.raises((DeviceError, KeyError)):
         plain.seconds_after(first)
+
+
+@pytest.fixture
+def second(api: HostCuda, library: Path, cache: KernelCache) -> Iterator[CupyRuntime]:
+    """Another card, with the same bindings."""
+    runtime = CupyRuntime(4, cache, api=api, driver=Driver(str(library)))
+    yield runtime
+    runtime.close()
+
+
+def test_peers_copy_from_card_to_card(host: CupyRuntime, second: CupyRuntime, api: HostCuda) -> None:
+    source, target = host.allocate(64), second.allocate(64)
+    host.upload(source, 0, np.arange(64, dtype=np.uint8))
+    second.wait_for(host.record())
+    assert second.reads(host)
+    assert second.reads(second)
+    second.copy(target, source, 48, host)
+    got = np.zeros(64, np.uint8)
+    second.download(got, target, 0)
+    assert got[:48].tolist() == list(range(48))
+    assert (api.peer_copies, api.enabled) == ([(4, 3)], [3])
+    with pytest.raises(ValueError, match="no 65 bytes"):
+        second.copy(target, source, 65, host)
+
+
+def test_cards_that_are_no_peers_do_not_read_each_other(
+    host: CupyRuntime, second: CupyRuntime, api: HostCuda
+) -> None:
+    api.is_peer = 0
+    assert not second.reads(host)
+    assert api.enabled == []
+
+
+def test_access_that_an_earlier_runtime_enabled_stays(
+    host: CupyRuntime, second: CupyRuntime, api: HostCuda
+) -> None:
+    api.enabled.append(3)
+    assert second.reads(host)
+
+
+def test_a_call_for_two_cards_names_the_one_that_is_gone(
+    host: CupyRuntime, second: CupyRuntime, api: HostCuda
+) -> None:
+    event, memory = host.record(), host.allocate(8)
+    target = second.allocate(8)
+    api.status = ILLEGAL_ADDRESS
+    with pytest.raises(DeviceLostError, match="cuda:3"):
+        second.wait_for(event)
+    with pytest.raises(DeviceLostError, match="cuda:3"):
+        second.copy(target, memory, 8, host)
+    api.status = 0
+    second.synchronize()

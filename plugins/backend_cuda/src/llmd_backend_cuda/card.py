@@ -56,11 +56,11 @@ class Card:
         """Whether the card is gone, or hangs."""
         return self._why_lost is not None
 
-    def call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function of the CUDA runtime or the driver.
+    def call(self, function: Callable[..., Any], *arguments: object, other: Card | None = None) -> Any:
+        """Call a function of the CUDA runtime or the driver; ``other`` takes part in what it does.
 
         Raises:
-            DeviceLostError: the card is gone, or a kernel failed.
+            DeviceLostError: the card is gone, or a kernel failed. If ``other`` is gone, it is named instead.
             DeviceMemoryError: there is not enough memory.
             DeviceError: it failed otherwise.
         """
@@ -70,6 +70,8 @@ class Card:
             self.api.setDevice(self.index)
             return function(*arguments)
         except RuntimeError as error:
+            if other is not None:
+                other.call(other.api.memGetInfo)
             raise self._failure(error) from error
 
     def free(self, function: Callable[[int], object], value: int) -> None:

@@ -21,14 +21,20 @@ class CardStream:
         stream = card.call(card.api.streamCreateWithFlags, card.api.streamNonBlocking)
         self._stream = Owned(card, stream, card.api.streamDestroy)
 
+    @property
+    def card(self) -> Card:
+        """The card that the stream belongs to."""
+        return self._card
+
     def wait_for(self, event: Event) -> None:
-        """Let what follows begin once the card has reached an event of another stream.
+        """Let what follows begin once an event of another stream, perhaps of another card, is reached.
 
         Raises:
-            DeviceError: the card failed.
+            DeviceError: one of the cards failed.
         """
         assert isinstance(event, CardEvent), "the event is of another runtime"
-        self._card.call(self._card.api.streamWaitEvent, self._stream.value, event.value, 0)
+        other = None if event.card is self._card else event.card
+        self._card.call(self._card.api.streamWaitEvent, self._stream.value, event.value, 0, other=other)
 
     def record(self) -> CardEvent:
         """Return the point after everything that was called before.

@@ -20,7 +20,7 @@ from llmd_backend_cuda.card import Card, CardMemory, Owned, PinnedMemory, is_pin
 from llmd_backend_cuda.card_copies import CardCopies, CardStream, address_of, check_copy
 from llmd_backend_cuda.driver import Driver, PreparedLaunch, overlapping
 from llmd_backend_cuda.kernel_cache import KernelCache
-from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory
+from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 
 LONGEST_WAIT_S = 600.0
 """Seconds that `CupyRuntime.synchronize` and copies of ordinary memory wait for the card."""
@@ -147,6 +147,7 @@ class CupyRuntime(CardStream):
         self._prepared: dict[int, tuple[Launch, PreparedLaunch]] = {}
         self._is_capturing = False
         self._can_overlap = properties["major"] >= 9
+        self._readable: dict[int, bool] = {}
 
     def kernel(self, spec: KernelSpec) -> CupyKernel:
         """Return a kernel. It is compiled on another thread if it was not compiled before.
@@ -199,6 +200,47 @@ class CupyRuntime(CardStream):
             DeviceError: the card failed.
         """
         self._copy(address_of(array), memory.pointer + offset, memory, offset, array, is_upload=False)
+
+    def reads(self, other: Runtime) -> bool:
+        """Whether the card can copy from the memory of another one: they are peers.
+
+        Raises:
+            DeviceLostError: the card is gone.
+        """
+        assert isinstance(other, CupyRuntime), "the memory is of another runtime"
+        card, index = self._card, other.card.index
+        if index not in self._readable:
+            is_peer = index == card.index or bool(card.call(card.api.deviceCanAccessPeer, card.index, index))
+            if is_peer and index != card.index:
+                self._enable(index)
+            self._readable[index] = is_peer
+        return self._readable[index]
+
+    def copy(self, memory: Memory, source: Memory, num_bytes: int, owner: Runtime) -> None:
+        """Copy from memory of ``owner``, this card or one that it `reads`, to memory of this one.
+
+        Raises:
+            ValueError: one of them has not as many bytes.
+            DeviceError: one of the cards failed.
+        """
+        assert isinstance(owner, CupyRuntime), "the memory is of another runtime"
+        if num_bytes > min(memory.num_bytes, source.num_bytes):
+            raise ValueError(
+                f"no {num_bytes} bytes are in memory of {source.num_bytes} and {memory.num_bytes}"
+            )
+        card, other = self._card, owner.card
+        places = (memory.pointer, card.index, source.pointer, other.index)
+        of_another = None if other is card else other
+        card.call(card.api.memcpyPeerAsync, *places, num_bytes, self._stream.value, other=of_another)
+
+    def _enable(self, index: int) -> None:
+        """Let the card read the memory of a peer directly; if it cannot, copies take a detour."""
+        try:
+            self._card.call(self._card.api.deviceEnablePeerAccess, index)
+        except DeviceLostError:
+            raise
+        except DeviceError:
+            return
 
     def fill_zero(self, memory: Memory) -> None:
         """Set all bytes to 0.

@@ -141,6 +141,14 @@ class Runtime(Protocol):
         """Copy memory to a C-contiguous host array; unless it is pinned, wait for the copy."""
         ...
 
+    def reads(self, other: Runtime) -> bool:
+        """Whether the device can copy from the memory of another one."""
+        ...
+
+    def copy(self, memory: Memory, source: Memory, num_bytes: int, owner: Runtime) -> None:
+        """Copy from memory of ``owner``, this device or one that it `reads`, to memory of this one."""
+        ...
+
     def fill_zero(self, memory: Memory) -> None:
         """Set all bytes to 0."""
         ...
@@ -166,7 +174,7 @@ class Runtime(Protocol):
         ...
 
     def wait_for(self, event: Event) -> None:
-        """Let what follows begin once a stream of copies has reached a point of it."""
+        """Let what follows begin once a stream of copies, or that of another card, has reached a point."""
         ...
 
     def synchronize(self) -> None:

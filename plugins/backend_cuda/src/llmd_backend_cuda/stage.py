@@ -24,8 +24,9 @@ from llmd_backend_cuda.runtime import Graph, Launch, Memory, Runtime
 from llmd_backend_cuda.segments import Segment, segments_of
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
+from llmd_backend_cuda.step_end import StepEnd
 from llmd_backend_cuda.step_marks import StepMarks, StreamClock
-from llmd_backend_cuda.tickets import Flight, HiddenRows, TicketMemory, reach
+from llmd_backend_cuda.tickets import CardRows, Flight, HiddenRows, TicketMemory
 from llmd_backend_cuda.weight_stream import WeightStream, part_name
 
 
@@ -78,7 +79,8 @@ class CudaStage:
         if self._clock is not None and not self._flights:
             self._clock.refresh()
         times = Stopwatch(is_on=self._clock is not None)
-        check_submit(self._program, self._blocks, self._limits, step, hidden, selection)
+        given = hidden.shape if isinstance(hidden, CardRows) else hidden
+        check_submit(self._program, self._blocks, self._limits, step, given, selection)
         fed_from = None if step.feed is None else self._complete(step.feed)[0]
         if not self._free:
             raise DeviceError(f"all {self._limits.tickets} tickets are in flight", hint="release one first")
@@ -88,7 +90,7 @@ class CudaStage:
         try:
             self._queue(flight, step, hidden, fed_from)
         except LlmdError as error:
-            self._tickets[place].end = self._runtime.record()  # the device may still read pinned memory
+            self._tickets[place].end = self._end(flight)  # the device may still read pinned memory
             if isinstance(error, MemoryBudgetError):
                 raise _too_little_memory(error) from error
             raise
@@ -121,7 +123,7 @@ class CudaStage:
             raise ValueError("a stage that ends with the head has no hidden states to hand on")
         flight = self._find(ticket)
         assert flight.end is not None, "a step without a selection ends when it is submitted"
-        return HiddenRows(self._runtime, self._tickets[flight.place].hidden[: flight.num_rows], flight.end)
+        return CardRows(self._tickets[flight.place], flight.num_rows, flight.end)
 
     def tap(self, ticket: Ticket, part: int) -> HiddenRef:
         flight = self._find(ticket)
@@ -130,7 +132,7 @@ class CudaStage:
             raise ValueError(f"part {part} is no tap of this stage")
         if flight.end is None:
             raise ValueError("taps can be read once all edits and masks are applied")
-        return HiddenRows(self._runtime, taps[part][: flight.num_rows], flight.end)
+        return HiddenRows(taps[part][: flight.num_rows], flight.end)
 
     def wait(self, ticket: Ticket, timeout_s: float) -> StepResult:
         flight, _ = self._selected(ticket)
@@ -138,8 +140,7 @@ class CudaStage:
         outputs.check_complete()
         assert flight.end is not None, "the outputs are complete"
         try:
-            if not flight.end.wait(timeout_s):
-                raise self._runtime.lost(f"the step did not finish within {timeout_s:g} s")
+            flight.end.reach(timeout_s)
         except DeviceError:
             self.release(ticket)
             raise
@@ -181,6 +182,8 @@ class CudaStage:
         if self._is_closed:
             return
         self._is_closed = True
+        for ticket in self._tickets:
+            ticket.settle()
         self._graphs.clear()
         self._segments.clear()
         self._bodies.clear()
@@ -217,8 +220,7 @@ class CudaStage:
         """Queue everything of a step up to its results, or up to its late edits and masks."""
         ticket, selection = self._tickets[flight.place], flight.selection
         flight.marks.start()
-        if ticket.end is not None:
-            reach(self._runtime, ticket.end)  # it may have been released before its step ended
+        ticket.reuse()
         bucket = bucket_of(step.num_rows, self._limits.max_rows)
         tokens = 0 if fed_from is None else self._outputs(fed_from.place).tokens_pointer
         self._memory.step.upload(ticket.staging, bucket, step, selection, tokens)
@@ -226,9 +228,7 @@ class CudaStage:
         if hidden is not None:
             assert self._program.hidden_in is not None, "checked"
             flight.marks.stop("copy", "inputs")
-            rows = hidden.host()  # waits for the stage before this one
-            flight.marks.start()
-            self._runtime.upload(self._memory.slots[self._program.hidden_in], 0, rows)
+            self._take(flight, hidden, self._memory.slots[self._program.hidden_in])
         if selection is not None:
             self._outputs(flight.place).upload(selection)
         flight.marks.stop("copy", "inputs")
@@ -236,7 +236,7 @@ class CudaStage:
         self._download_rows(flight)
         if selection is None:
             flight.marks.stop("copy", "hidden states")
-            flight.end = ticket.end = self._runtime.record()
+            flight.end = ticket.end = self._end(flight)
         else:
             self._end_if_complete(flight)
         flight.times.stop("launch", "submit")
@@ -318,11 +318,23 @@ class CudaStage:
         """Return the launches that copy blocks; ``copies`` is the address of their number and of them."""
         return [pool.copy_launch(copies, copies + 4) for pool in self._memory.pools.values()]
 
+    def _take(self, flight: Flight, hidden: HiddenRef, memory: Memory) -> None:
+        """Copy the hidden states of the stage before; only those that are not on a card are waited for."""
+        if isinstance(hidden, CardRows):
+            flight.before = hidden.copy_to(self._runtime, memory, flight.marks)
+        else:
+            rows = hidden.host()
+            flight.marks.start()
+            self._runtime.upload(memory, 0, rows)
+
+    def _end(self, flight: Flight) -> StepEnd:
+        return StepEnd(self._runtime, self._runtime.record(), flight.before)
+
     def _download_rows(self, flight: Flight) -> None:
-        """Begin to copy the rows that leave the stage to the host."""
+        """Begin to copy the rows that leave the stage."""
         program, ticket, count = self._program, self._tickets[flight.place], flight.num_rows
         if program.hidden_out is not None:
-            self._runtime.download(ticket.hidden[:count], self._memory.slots[program.hidden_out], 0)
+            ticket.hand_on(self._runtime, self._memory.slots[program.hidden_out], count)
         for part, slot in zip(program.taps, program.tap_slots, strict=True):
             self._runtime.download(ticket.taps[part][:count], self._memory.slots[slot], 0)
 
@@ -337,8 +349,8 @@ class CudaStage:
         if outputs.is_complete:
             outputs.download()
             flight.marks.stop("copy", "results")
-            flight.end = self._runtime.record()
-        self._tickets[flight.place].end = flight.end or self._runtime.record()
+            flight.end = self._end(flight)
+        self._tickets[flight.place].end = flight.end or self._end(flight)
 
     def _outputs(self, place: int) -> Outputs:
         outputs = self._tickets[place].outputs

@@ -31,7 +31,7 @@ from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage import CudaStage
 from llmd_backend_cuda.state_memory import slot_bytes
 from llmd_backend_cuda.step_memory import StepMemory
-from llmd_backend_cuda.tickets import COPIES_BYTES
+from llmd_backend_cuda.tickets import COPIES_BYTES, handed_bytes
 from llmd_backend_cuda.weight_stream import StreamedPart, WeightStream
 
 
@@ -54,7 +54,7 @@ class CudaWeights:
         outputs = Outputs.num_bytes(program.vocab_size, limits) if program.has_head else 0
         return (
             slots
-            + limits.tickets * (outputs + COPIES_BYTES)
+            + limits.tickets * (outputs + COPIES_BYTES + handed_bytes(program, limits))
             + StepMemory.num_bytes(program, limits, shapes)
             + scratch_bytes(shapes, limits, program.context_len)
             + sum(8 * len(table.inv_freq) for table in program.ropes)
