@@ -249,3 +249,16 @@ def test_the_times_of_a_step_are_those_of_its_clock() -> None:
     stage.wait(first, 60.0)
     assert stage.spans(first) == (Span("launch", "submit", 1.0, 2.0), Span("device", "layers", 1.0, 5.0))
     assert stage.spans(second) == (Span("launch", "submit", 3.0, 4.0), Span("device", "layers", 5.0, 9.0))
+
+
+def test_streamed_weights_are_copied_while_the_layers_run() -> None:
+    device = NullDevice(lambda: 1.0, step_s=4.0)
+    plan = TinyModel(window=None).plan()
+    program = lower(plan, 0, 10, format_of=lambda _kind, _ref: "f32", streamed=(1, 2))
+    weights = device.load(program, RandomSource(), lambda _done, _total: None)
+    stage = weights.stage({0: 4}, StageLimits(8, 2, 2, spans=True))
+    ticket = stage.submit(step(), None, select_rows(ONE))
+    stage.wait(ticket, 60.0)
+    _, copied, computed = stage.spans(ticket)
+    assert copied == Span("weights", "streamed parts", 1.0, 5.0)
+    assert computed == Span("device", "layers", 1.0, 5.0)

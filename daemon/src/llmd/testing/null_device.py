@@ -320,7 +320,9 @@ class NullStage:
         flight = self._find(ticket)
         end_s = flight.run.layers_end
         assert end_s is not None, "the step is done"
-        return (*flight.launched, Span("device", "layers", end_s - flight.run.layers_s, end_s))
+        layers_s = end_s - flight.run.layers_s, end_s
+        copied = [Span("weights", "streamed parts", *layers_s)] if self._program.streamed else []
+        return (*flight.launched, *copied, Span("device", "layers", *layers_s))
 
     def release(self, ticket: Ticket) -> None:
         self._timeline.complete(self._find(ticket).run, self._device.clock())
