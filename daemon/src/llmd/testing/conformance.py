@@ -33,7 +33,6 @@ from llmd.testing.selections import (
 from llmd.testing.step_times import wrong_times
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
-_OPTIONAL = (DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS)
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
 """Sums over a row, which a device may compute in any order."""
 
@@ -83,7 +82,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
-        "features": tuple(name for name in _OPTIONAL if name not in info.features),
+        "features": tuple(name for name in (DRAWS, SPANS, STATE, STREAMS, TAPS) if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
