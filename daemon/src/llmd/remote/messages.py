@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.device import DeviceInfo, DeviceOptions, Refusal, StageLimits
+from llmd.api.device import DeviceOptions, Refusal, StageLimits
 from llmd.api.kv import KVDtype
 from llmd.api.program import Program
 from llmd.api.spans import Span
@@ -222,10 +222,6 @@ REPLIES: Mapping[type, Any] = {
     WriteBlocks: None,
 }
 """Types of replies. A process that has opened its device sends a `DeviceInfo` unasked."""
-
-FIRST = DeviceInfo
-"""Type of the reply that a process sends once it has opened its device."""
-
 
 T = TypeVar("T")
 
