@@ -164,11 +164,13 @@ def test_engine_that_keeps_dying_fails_its_model_and_a_reload_fixes_it(daemon: R
     assert send(daemon, "GET", "/ready").status == 200
 
 
-def test_an_engine_that_hangs_is_replaced_and_streams_go_on(tmp_path: Path, probes: Path) -> None:
+def test_an_engine_that_hangs_is_replaced_and_streams_go_on(
+    tmp_path: Path, probes: Path, slow_card: str
+) -> None:
     directories = directories_below(tmp_path, probes)
     write_model(directories.models / MODEL)
     # A busy machine may let an engine that starts wait for a second.
-    with running_daemon(directories, engine_timeout_s=4.0) as daemon:
+    with running_daemon(directories, device=slow_card, engine_timeout_s=4.0) as daemon:
         undisturbed = read_all(daemon, lambda: None)
         again = read_all(daemon, KillAt(daemon, 40, number=signal.SIGSTOP))
         (row,) = daemon.client().ps()
