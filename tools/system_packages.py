@@ -22,6 +22,7 @@ OLDEST_PYTHON = (3, 11)
 # Package, program and purpose of what `make test` uses. Without them, tests are skipped.
 TESTS = (
     ("curl", "curl", "running an example"),
+    ("glslc", "glslc", "bugs that are planted in Vulkan shaders"),
     ("systemd", "systemd-analyze", "checking unit files"),
 )
 KOMPUTE = (

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from tests.golden.conftest import architectures, checkpoint, host
-from tests.plugins.backend_vulkan.conftest import check, device, physical, plain_device
+from tests.plugins.backend_vulkan.conftest import arena, check, device, physical, plain_device, runtime
 
-__all__ = ["architectures", "check", "checkpoint", "device", "host", "physical", "plain_device"]
+__all__ = [
+    "architectures",
+    "arena",
+    "check",
+    "checkpoint",
+    "device",
+    "host",
+    "physical",
+    "plain_device",
+    "runtime",
+]
