@@ -19,6 +19,7 @@ LLMD_API = 2
 MEMORY = {memory_bytes}
 STEP_S = {step_s}
 LEAK = {leak_bytes}
+SPILL = {spilled_bytes}
 INFO = msgspec.structs.replace(
     describe(), name="card:0", kind="card", score=90, memory_bytes=MEMORY, memory_id="card 0", features=()
 )
@@ -30,6 +31,9 @@ class Card(ReferenceDevice):
 
     def free_bytes(self):
         return MEMORY - self.taken
+
+    def spilled_bytes(self):
+        return SPILL
 
     def load(self, program, tensors, progress, have=()):
         weights = Weights(program, super().load(program, tensors, progress)._weights)
@@ -66,10 +70,15 @@ def install_card(
     memory_bytes: int = 1 << 30,
     step_s: float = 0.0,
     leak_bytes: int = 0,
+    spilled_bytes: int = 0,
 ) -> None:
     """Install a backend with the device ``card:0``, also for the engines of this process.
 
     Each of its steps takes ``step_s`` seconds more, and each load ``leak_bytes`` more than planned.
+    Its driver says that it keeps ``spilled_bytes`` in main memory.
     """
-    site.write("card", SOURCE.format(memory_bytes=memory_bytes, step_s=step_s, leak_bytes=leak_bytes))
+    source = SOURCE.format(
+        memory_bytes=memory_bytes, step_s=step_s, leak_bytes=leak_bytes, spilled_bytes=spilled_bytes
+    )
+    site.write("card", source)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site.folder), os.environ.get("PYTHONPATH", "")]))

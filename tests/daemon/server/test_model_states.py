@@ -139,6 +139,15 @@ def test_a_card_that_is_slow_and_takes_more_memory_than_planned(
         until_checked(daemon, r"memory: the load took 20\d\.\d MiB of card:0, \d\.\d MiB were planned")
 
 
+@pytest.mark.usefixtures("rates")
+def test_memory_that_the_driver_of_a_card_has_spilled(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_card(site, monkeypatch, spilled_bytes=3 << 20)
+    with tiny_daemon(tmp_path, **ON_BOTH) as daemon:
+        until_checked(daemon, r"spilled: the driver keeps 3.0 MiB of card:0 in main memory, .*")
+
+
 def test_a_broken_backend_is_why_a_model_runs_on_another(tmp_path: Path, site: Site) -> None:
     site.install("segfaults")
     with tiny_daemon(tmp_path, device="auto") as daemon:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from llmd.api import DeviceOptions
+from llmd.api import DeviceOptions, SpillingDevice
+from llmd.testing.sources import RandomSource
 from llmd_backend_vulkan.device import VulkanDevice, describe, unused_bytes
-from llmd_backend_vulkan.vulkan import INTEGRATED, PhysicalDevice
+from llmd_backend_vulkan.vulkan import DISCRETE, INTEGRATED, Heap, PhysicalDevice
+from tests.plugins.backend_vulkan.test_stage import small_model
 from tests.plugins.backend_vulkan.test_step_memory import program
 from tests.plugins.backend_vulkan.test_vulkan import CARD
 
@@ -46,12 +48,37 @@ def test_free_memory_is_what_nobody_has_taken(physical: PhysicalDevice) -> None:
     device.close()
     silent, telling = (
         msgspec.structs.replace(
-            physical, heaps=tuple(msgspec.structs.replace(one, free_bytes=free) for one in physical.heaps)
+            physical,
+            heaps=tuple(
+                msgspec.structs.replace(one, budget_bytes=budget, used_bytes=0) for one in physical.heaps
+            ),
         )
-        for free in (None, 8192)
+        for budget in (None, 8192)
     )
     assert unused_bytes(silent, physical.memory_bytes - 4096) == 4096
     assert unused_bytes(telling, physical.memory_bytes - 4096) == telling.free_bytes
+
+
+def test_memory_that_the_driver_has_spilled_is_counted(
+    physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = msgspec.structs.replace(physical, kind=DISCRETE, pci="0000:01:00.0")
+    device = VulkanDevice(card, DeviceOptions())
+    assert isinstance(device, SpillingDevice)
+    assert device.spilled_bytes() == 0  # this driver says nothing
+    full = msgspec.structs.replace(
+        card, heaps=(Heap(1 << 30, is_local=True, budget_bytes=1000, used_bytes=1500),)
+    )
+    monkeypatch.setattr(device._loader, "devices", lambda: [full])
+    assert device.spilled_bytes() == 500
+    weights = device.load(small_model(), RandomSource(), lambda _done, _total: None)
+    taken = device._opened().num_bytes
+    emptied = msgspec.structs.replace(
+        full, heaps=(Heap(1 << 30, is_local=True, budget_bytes=1 << 30, used_bytes=0),)
+    )
+    assert emptied.spilled_bytes(taken + (64 << 20)) == taken + (64 << 20)
+    weights.close()
+    device.close()
 
 
 def test_a_closed_device_is_not_used(physical: PhysicalDevice) -> None:

@@ -24,7 +24,10 @@ CARD = PhysicalDevice(
     shared_bytes=49152,
     most_groups=(65535, 65535, 65535),
     most_invocations=1024,
-    heaps=(Heap(24 * GIB, is_local=True, free_bytes=20 * GIB), Heap(64 * GIB, is_local=False)),
+    heaps=(
+        Heap(24 * GIB, is_local=True, budget_bytes=22 * GIB, used_bytes=2 * GIB),
+        Heap(64 * GIB, is_local=False),
+    ),
     families=(QueueFamily(7, 1, 64), QueueFamily(12, 2, 64), QueueFamily(14, 8, 36)),
     tick_s=1e-9,
 )
@@ -70,6 +73,26 @@ def test_memory_is_that_of_the_device() -> None:
 )
 def test_memory_is_identified_by_what_all_drivers_know(changes: dict[str, object], memory_id: str) -> None:
     assert msgspec.structs.replace(CARD, **changes).memory_id == memory_id
+
+
+@pytest.mark.parametrize(
+    ("budget", "used", "taken", "spilled"),
+    [
+        (None, None, 9 * GIB, 0),
+        (8 * GIB, 7 * GIB, 7 * GIB, 0),
+        (8 * GIB, 9 * GIB, 9 * GIB, GIB),
+        (8 * GIB, 6 * GIB, 7 * GIB, GIB),
+        (8 * GIB, 6 * GIB, 6 * GIB + (64 << 20), 0),  # drivers estimate
+    ],
+)
+def test_memory_spills_beyond_the_budget_or_to_other_heaps(
+    budget: int | None, used: int | None, taken: int, spilled: int
+) -> None:
+    own = Heap(24 * GIB, is_local=True, budget_bytes=budget, used_bytes=used)
+    heaps = (own, Heap(64 * GIB, is_local=False, budget_bytes=64 * GIB, used_bytes=GIB))
+    card = msgspec.structs.replace(CARD, heaps=heaps)
+    assert card.spilled_bytes(taken) == spilled
+    assert msgspec.structs.replace(card, kind=INTEGRATED).spilled_bytes(taken) == 0
 
 
 def test_copies_have_a_queue_of_the_same_kind_if_there_is_one() -> None:

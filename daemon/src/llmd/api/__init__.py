@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LoadedWeights,
         Progress,
         Refusal,
+        SpillingDevice,
         Stage,
         StageLimits,
     )
@@ -281,6 +282,7 @@ __all__ = [
     "SlowPath",
     "Span",
     "SpanKind",
+    "SpillingDevice",
     "Stage",
     "StageLimits",
     "Step",

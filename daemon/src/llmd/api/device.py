@@ -7,7 +7,7 @@ Life of a device: `Device.check` reports what it refuses, `Device.load` loads th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -360,4 +360,13 @@ class Device(Protocol):
 
     def close(self) -> None:
         """Free all resources of the device. Closing twice is allowed."""
+        ...
+
+
+@runtime_checkable
+class SpillingDevice(Protocol):
+    """(optional) A device whose driver moves its memory to main memory, instead of failing, if it is full."""
+
+    def spilled_bytes(self) -> int:
+        """Return the bytes of this process that the driver keeps in main memory now, as far as it says so."""
         ...

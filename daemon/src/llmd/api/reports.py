@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -84,6 +85,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     step_s: float | None = None
     """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
     processor time, but not more than the clock shows. None: no step has ended yet."""
+    spilled_bytes: Mapping[str, int] = {}
+    """By `DeviceInfo.memory_id`: what drivers keep in main memory instead, because that memory is full."""
     sequences: tuple[SequenceState, ...] | None = None
     """The state of each sequence, if `GetReport.sequences` asks for it."""
 

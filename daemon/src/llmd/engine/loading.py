@@ -19,6 +19,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
 from llmd.api.program import Program
 from llmd.api.quantizer import Quantizes
+from llmd.api.reports import Report
 from llmd.api.results import Failed
 from llmd.engine.core import EngineCore
 from llmd.engine.embedding_core import EmbeddingCore
@@ -79,6 +80,11 @@ class LoadedModel(msgspec.Struct):
                 hint="choose a model whose architecture ends in ForCausalLM, or use this one for embeddings",
             )
         return self.runner
+
+    def report(self, *, sequences: bool = False) -> Report:
+        """Return the counters of the core, and what drivers have spilled."""
+        report = self.runner.report(sequences=sequences)
+        return msgspec.structs.replace(report, spilled_bytes=self.watch.spilled_bytes)
 
     def recover(self, error: DeviceLostError | DeviceMemoryError) -> tuple[Replanned, tuple[Failed, ...]]:
         """Place the model again after a step has failed, and let its requests go on.

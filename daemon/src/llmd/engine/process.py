@@ -98,7 +98,7 @@ def _run(channel: Channel[FromFront], model: LoadedModel) -> Shutdown | None:
         if ends or channel.closed:
             return ends[-1] if ends else Shutdown()
         for message in messages:
-            _handle(channel, core, message)
+            _handle(channel, model, message)
         if core.busy:
             try:
                 output = core.step()
@@ -132,7 +132,8 @@ def _place_again(
     return True
 
 
-def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> None:
+def _handle(channel: Channel[FromFront], model: LoadedModel, message: FromFront) -> None:
+    core = model.runner
     match message:
         case Submit() | EmbedText():
             try:
@@ -145,7 +146,7 @@ def _handle(channel: Channel[FromFront], core: Runner, message: FromFront) -> No
         case Cancel(request_id=request_id):
             core.cancel(request_id)
         case GetReport(sequences=sequences):
-            channel.send(core.report(sequences=sequences))
+            channel.send(model.report(sequences=sequences))
         case GetBlocks():
             channel.send(core.blocks())
         case Load() | Shutdown():

@@ -99,6 +99,11 @@ class VulkanDevice:
         now = self._loader.devices()[self.physical.index]
         return arena.free_bytes + unused_bytes(now, arena.num_bytes)
 
+    def spilled_bytes(self) -> int:
+        """See `llmd.api.SpillingDevice`."""
+        now = self._loader.devices()[self.physical.index]
+        return now.spilled_bytes(self._opened().num_bytes)
+
     def load(
         self, program: Program, tensors: TensorSource, progress: Progress, have: Sequence[LoadedWeights] = ()
     ) -> VulkanWeights:

@@ -36,6 +36,9 @@ _BUDGET = 1000237000
 _ID = 1000071004
 _MAINTENANCE_3 = 1000168000
 
+_ROUNDING = 64 << 20
+"""Bytes by which the estimates of drivers may be wrong."""
+
 _HEADER = 16  # sType and pNext
 _MOST_HEAPS = 16
 _DEVICE_LOCAL = 1
@@ -59,8 +62,17 @@ class Heap(msgspec.Struct, frozen=True):
     num_bytes: int
     is_local: bool
     """It is the device's own."""
-    free_bytes: int | None = None
-    """What this process may still take; None if the driver does not say."""
+    budget_bytes: int | None = None
+    """What this process may take in all; None if the driver does not say."""
+    used_bytes: int | None = None
+    """What this process has taken; None if the driver does not say."""
+
+    @property
+    def free_bytes(self) -> int | None:
+        """What this process may still take; None if the driver does not say."""
+        if self.budget_bytes is None or self.used_bytes is None:
+            return None
+        return max(0, self.budget_bytes - self.used_bytes)
 
 
 class PhysicalDevice(msgspec.Struct, frozen=True):
@@ -123,6 +135,20 @@ class PhysicalDevice(msgspec.Struct, frozen=True):
         """Bytes of that memory that are free; None if the driver does not say."""
         largest = max(self._own_heaps, key=lambda heap: heap.num_bytes, default=None)
         return None if largest is None else largest.free_bytes
+
+    def spilled_bytes(self, taken: int) -> int:
+        """Return how many of the ``taken`` bytes of its memory the driver keeps elsewhere, as far as known.
+
+        A driver may let a process use more than its budget, and move the rest to main memory now and then; or
+        it counts what it has moved to the heaps that are not the device's own.
+        """
+        uses = [(one.used_bytes, one.budget_bytes) for one in self._own_heaps]
+        known = [(used, budget) for used, budget in uses if used is not None and budget is not None]
+        if self.memory_id == HOST_MEMORY or not known or len(known) < len(uses):
+            return 0
+        beyond = sum(max(0, used - budget) for used, budget in known)
+        elsewhere = taken - sum(used for used, _ in known)
+        return max(beyond, elsewhere if elsewhere > _ROUNDING else 0)
 
     @property
     def memory_id(self) -> str:
@@ -236,13 +262,13 @@ class Loader:
         own = chain.body(_MEMORY_PROPERTIES_2)
         count = struct.unpack_from("<I", own, 260)[0]
         found = [struct.unpack_from("<QI", own, 264 + 16 * number) for number in range(count)]
-        free: Sequence[int | None] = [None] * count
+        budgets: Sequence[tuple[int | None, int | None]] = [(None, None)] * count
         if has_budget:
             numbers = struct.unpack_from(f"<{2 * _MOST_HEAPS}Q", chain.body(_BUDGET))
-            free = [max(0, numbers[i] - numbers[_MOST_HEAPS + i]) for i in range(count)]
+            budgets = [(numbers[i], numbers[_MOST_HEAPS + i]) for i in range(count)]
         return tuple(
-            Heap(size, bool(flags & _DEVICE_LOCAL), left)
-            for (size, flags), left in zip(found, free, strict=True)
+            Heap(size, bool(flags & _DEVICE_LOCAL), *budget)
+            for (size, flags), budget in zip(found, budgets, strict=True)
         )
 
     def _extensions(self, handle: ctypes.c_void_p) -> set[str]:

@@ -12,11 +12,12 @@ class Memory:
         self.now_s = 0.0
         self.looks = 0
         self.free_bytes = free_bytes
+        self.spilled_bytes = 0
         self.watch = MemoryWatch(self.look, lambda: self.now_s)
 
     def look(self) -> dict[str, MemoryState]:
         self.looks += 1
-        return {"card": MemoryState(self.free_bytes, 100)}
+        return {"card": MemoryState(self.free_bytes, 100, self.spilled_bytes)}
 
     def later(self, free_bytes: int) -> str | None:
         """Return what is full once it is time to look again."""
@@ -62,3 +63,13 @@ def test_a_memory_that_is_nearly_full_is_logged_once_until_it_has_room(
     for free_bytes in (13, 12, 11, 38, 12, 12):
         memory.later(free_bytes)
     assert [record.message for record in caplog.records] == ["memory_nearly_full"] * 2
+
+
+def test_a_memory_that_begins_to_spill_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    memory = Memory(40)
+    assert memory.watch.spilled_bytes == {}
+    for memory.spilled_bytes in (7, 8, 0, 9):
+        memory.later(40)
+    assert memory.watch.spilled_bytes == {"card": 9}
+    logged = [(record.message, record.spilled_bytes) for record in caplog.records]  # type: ignore[attr-defined]
+    assert logged == [("memory_spilled", 7), ("memory_spilled", 9)]

@@ -273,3 +273,14 @@ def test_slower_kernels_than_usual_are_said_once_for_each_device() -> None:
     assert only.text == f"slow kernels: gpu:0 {path.what}"
     quick = structs.replace(slow, kernels=(KernelUse(("graphs",)), KernelUse()))
     assert said(CARD, CARD, report=quick) == []
+
+
+def test_memory_that_a_driver_keeps_in_main_memory() -> None:
+    report = Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, spilled_bytes={"card": 1200 * MIB, "other": 1})
+    (only,) = said(CARD, report=report)
+    assert (only.level, only.state) == ("warn", "spilled")
+    assert only.text == (
+        "spilled: the driver keeps 1.2 GiB of gpu:0 in main memory, which is slower,"
+        " because the memory of the card is full"
+    )
+    assert said(CARD, report=Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0)) == []

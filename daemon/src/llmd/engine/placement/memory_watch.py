@@ -1,4 +1,4 @@
-"""Notices when other programs fill the memory that a model uses, before the driver fails or swaps."""
+"""Notices when other programs fill the memory that a model uses, and when a driver spills to main memory."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class MemoryState(msgspec.Struct, frozen=True):
 
     free_bytes: int
     total_bytes: int
+    spilled_bytes: int = 0
+    """What the driver keeps in main memory instead."""
 
     @property
     def share(self) -> float:
@@ -43,12 +45,14 @@ class MemoryWatch:
         self._clock = clock
         self._at_start: Mapping[str, MemoryState] = {}
         self._warned: set[str] = set()
+        self.spilled_bytes: Mapping[str, int] = {}
+        """What drivers keep in main memory, by `DeviceInfo.memory_id`, when it was last looked."""
         self._next_s = 0.0
         self.begin()
 
     def begin(self) -> None:
         """Take the present states as those of a model that was just placed."""
-        self._at_start = self._look()
+        self._at_start = self._looked()
         self._next_s = self._clock() + EVERY_S
 
     def full_memory(self) -> str | None:
@@ -59,7 +63,7 @@ class MemoryWatch:
         if self._clock() < self._next_s:
             return None
         self._next_s = self._clock() + EVERY_S
-        for memory_id, state in self._look().items():
+        for memory_id, state in self._looked().items():
             start = self._at_start.get(memory_id, state)
             if start.free_bytes - state.free_bytes < GROWTH * state.total_bytes:
                 self._warned.discard(memory_id)
@@ -72,3 +76,12 @@ class MemoryWatch:
                     extra={"memory": memory_id, "used": f"{state.share:.0%}", "free_bytes": state.free_bytes},
                 )
         return None
+
+    def _looked(self) -> Mapping[str, MemoryState]:
+        """Look at the memories, and log those that began to spill."""
+        states = self._look()
+        spilled = {name: state.spilled_bytes for name, state in states.items() if state.spilled_bytes}
+        for memory_id in spilled.keys() - self.spilled_bytes.keys():
+            log.warning("memory_spilled", extra={"memory": memory_id, "spilled_bytes": spilled[memory_id]})
+        self.spilled_bytes = spilled
+        return states

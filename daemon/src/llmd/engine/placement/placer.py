@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import msgspec
 
 from llmd.api.byte_size import format_bytes
-from llmd.api.device import HOST_MEMORY, Device, LoadedWeights
+from llmd.api.device import HOST_MEMORY, Device, LoadedWeights, SpillingDevice
 from llmd.api.errors import DeviceLostError, DeviceMemoryError, LlmdError, MemoryBudgetError
 from llmd.api.machine import total_bytes
 from llmd.api.messages import Load, MemoryReport, StageReport
@@ -132,7 +132,14 @@ class Placer:
         sizes = {one.info.memory_id: one.info.memory_bytes for one in self._devices.values()}
         if HOST_MEMORY in sizes:
             sizes[HOST_MEMORY] = total_bytes()
-        return {name: MemoryState(num_bytes, sizes[name]) for name, num_bytes in free.items()}
+        spilled: dict[str, int] = {}
+        for one in self._devices.values():
+            if isinstance(one, SpillingDevice):
+                spilled[one.info.memory_id] = spilled.get(one.info.memory_id, 0) + one.spilled_bytes()
+        return {
+            name: MemoryState(num_bytes, sizes[name], spilled.get(name, 0))
+            for name, num_bytes in free.items()
+        }
 
     def memory_reports(self, stages: Sequence[StageReport]) -> tuple[MemoryReport, ...]:
         """Return what each memory of a card has less since its device was opened; ``stages`` are in use."""

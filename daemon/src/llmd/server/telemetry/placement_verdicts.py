@@ -39,6 +39,19 @@ def _spilled(facts: ModelFacts) -> Iterator[Verdict]:
         yield Verdict("warn", text, "spilled", _less_memory(facts))
 
 
+def _in_main_memory(facts: ModelFacts) -> Iterator[Verdict]:
+    """Report what the driver of a card keeps in main memory."""
+    for memory_id, num_bytes in facts.report.spilled_bytes.items() if facts.report else ():
+        stages = facts.loaded.stages if facts.loaded else ()
+        names = dict.fromkeys(stage.device for stage in stages if stage.memory_id == memory_id)
+        if names:
+            text = (
+                f"spilled: the driver keeps {format_bytes(num_bytes)} of {' and '.join(names)} in main memory"
+            )
+            text += ", which is slower, because the memory of the card is full"
+            yield Verdict("warn", text, "spilled", _less_memory(facts))
+
+
 def _streamed(facts: ModelFacts) -> Iterator[Verdict]:
     for stage in facts.loaded.stages if facts.loaded else ():
         if not stage.streamed_bytes:
@@ -152,6 +165,7 @@ def _slow_kernels(facts: ModelFacts) -> Iterator[Verdict]:
 PLACEMENT_RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
     _on_cpu,
     _spilled,
+    _in_main_memory,
     _streamed,
     _throttled,
     _memory,
