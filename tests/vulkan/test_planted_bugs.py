@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,17 +17,16 @@ from llmd.api.candidates import OutputRows
 from llmd.api.draws import GREEDY, SAMPLED
 from llmd.api.step import Float32
 from llmd.testing.sources import RandomSource
-from llmd_backend_vulkan import runtime
-from llmd_backend_vulkan.commands import Segment
+from llmd_backend_vulkan import runtime, step_memory
+from llmd_backend_vulkan.commands import Segment, Words
 from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.memory import Arena
-from llmd_backend_vulkan.ops import attention
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.programs import Uses
 from llmd_backend_vulkan.runtime import Recording, Runtime
 from llmd_backend_vulkan.shaders import FOLDER, spirv
 from llmd_backend_vulkan.stage import VulkanStage
-from llmd_backend_vulkan.step_memory import table_width
+from llmd_backend_vulkan.step_memory import StepLayout, table_name
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.plugins.backend_cpu.workbench import select
 from tests.plugins.backend_vulkan.outputs.test_outputs import LIMITS as CANDIDATES
@@ -209,7 +209,14 @@ def test_draws_agree_without_a_bug(arena: Arena) -> None:
 def test_a_block_table_whose_width_is_off_by_one(
     monkeypatch: pytest.MonkeyPatch, device: VulkanDevice, right: list[Float32]
 ) -> None:
-    monkeypatch.setattr(attention, "table_width", lambda *arguments: table_width(*arguments) - 1)
+    put_tables = step_memory._put_tables
+
+    def narrow(out: Words, layout: StepLayout, *step: Any) -> int:
+        end = put_tables(out, layout, *step)
+        out[layout.places[table_name(0)] + 1] -= 1
+        return end
+
+    monkeypatch.setattr(step_memory, "_put_tables", narrow)
     assert are_wrong(answers(device), right)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llmd_backend_vulkan import memory
-from llmd_backend_vulkan.memory import Arena, HostArena, as_words
+from llmd_backend_vulkan.memory import Arena, HostArena, as_words, copy_step
 from llmd_backend_vulkan.runtime import Runtime
 
 
@@ -29,6 +29,17 @@ def test_what_is_larger_than_the_staging_memory_is_copied_in_parts(
     words = np.arange(500, dtype=np.uint32)
     arena.upload(region, 0, words)
     assert np.array_equal(arena.download(region, 0, 500), words)
+
+
+def test_the_arrays_of_a_step_are_copied_as_far_as_they_go(arena: Arena) -> None:
+    arrays, target = arena.runtime.host(90), arena.take(100)
+    arena.fill_zero(target)
+    arrays.view[:90] = np.arange(90)
+    arrays.view[3] = 70
+    arena.runtime.run([[copy_step(arrays, target.buffer, target.at + 10, 90)]])
+    copied = arena.download(target, 10, 90)
+    assert np.array_equal(copied[:70], arrays.view[:70])
+    assert not copied[70:].any()
 
 
 def test_regions_do_not_overlap_and_holes_are_used_again(arena: Arena) -> None:

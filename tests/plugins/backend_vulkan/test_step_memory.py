@@ -8,7 +8,7 @@ import numpy as np
 from llmd.api import Program, StageLimits, Step
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
-from llmd_backend_vulkan.step_memory import StepLayout, pack_step, rotations, table_name, table_width
+from llmd_backend_vulkan.step_memory import StepLayout, pack_step, rotations, table_name
 
 LIMITS = StageLimits(max_rows=40, max_sequences=3, max_outputs=5)
 
@@ -46,14 +46,36 @@ def test_a_step_is_packed() -> None:
     out = np.full(layout.end, 9, np.uint32)
     pack_step(out, layout, of, step, None)
     at = layout.places
-    assert out[:3].tolist() == [3, 2, 0]
+    assert out[:4].tolist() == [3, 2, 0, layout.tables + 12]
     assert out[at["token_ids"] :][:3].tolist() == [5, 6, 7]
     assert out[at["sequences"] :][:3].tolist() == [0, 0, 1]
     assert out[at["token_types"] :][:3].tolist() == [0, 0, 0]
     assert out[at["row_offsets"] :][:3].tolist() == [0, 2, 3]
-    width = table_width(of, 0)
-    assert out[at[table_name(0)] + width :][:2].tolist() == [2, 7]
-    assert out[at[table_name(2)] :][:4].tolist() == [0xFFFFFFFF, 0, 3, 1]
+    assert table_of(out, at[table_name(0)], 2) == [[4, 0xFFFFFFFF], [2, 7]]
+    assert table_of(out, at[table_name(2)], 2) == [[0xFFFFFFFF, 0], [3, 1]]
+
+
+def table_of(out: np.ndarray, description: int, sequences: int) -> list[list[int]]:
+    """Return the block table that a description leads to."""
+    distance, width = out[description : description + 2].tolist()
+    first = description + distance
+    rows: list[list[int]] = out[first : first + sequences * width].reshape(sequences, width).tolist()
+    return rows
+
+
+def test_a_step_takes_tables_of_its_own_width() -> None:
+    of, wide = program(), np.arange(2 * 16, dtype=np.int32).reshape(2, 16)[:, ::2]
+    narrow = make_step()
+    step = msgspec.structs.replace(
+        narrow, block_tables=(wide, narrow.block_tables[1], narrow.block_tables[2])
+    )
+    layout = StepLayout.of(of, LIMITS, 4)
+    out = np.full(layout.end, 9, np.uint32)
+    pack_step(out, layout, of, step, None)
+    assert table_of(out, layout.places[table_name(0)], 2) == wide.tolist()
+    assert table_of(out, layout.places[table_name(1)], 2) == [[4, 0xFFFFFFFF], [2, 7]]
+    assert out[3] == layout.tables + 2 * (8 + 2 + 2)
+    assert np.all(out[out[3] :] == 9)
 
 
 def test_joined_texts_have_their_types() -> None:

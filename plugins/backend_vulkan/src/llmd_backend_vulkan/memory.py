@@ -18,7 +18,7 @@ _MOST_WORDS = 128 << 20
 _STAGING_WORDS = 4 << 20
 _GROUPS = 256
 _THREADS = 64
-_COPY, _FILL = Shader("copy_words"), Shader("fill_words")
+_COPY, _COPY_STEP, _FILL = Shader("copy_words"), Shader("copy_step"), Shader("fill_words")
 
 
 class Region:
@@ -155,6 +155,11 @@ class HostArena(Arena):
 def copy(source: Buffer, at: int, target: Buffer, target_at: int, num_words: int) -> Dispatch:
     """Return the dispatch that copies words from one buffer to another."""
     return Dispatch(_COPY, (source, target), (at, target_at, num_words), spread(num_words))
+
+
+def copy_step(arrays: Buffer, target: Buffer, at: int, most_words: int) -> Dispatch:
+    """Return the dispatch that copies the arrays of a step, as many words as they take."""
+    return Dispatch(_COPY_STEP, (arrays, target), (at,), spread(most_words))
 
 
 def spread(num_words: int) -> tuple[int, int, int]:

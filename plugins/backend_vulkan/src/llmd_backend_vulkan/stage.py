@@ -19,7 +19,7 @@ from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import Dispatch, Segment
 from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.kernel_use import kernel_use
-from llmd_backend_vulkan.memory import Arena, copy
+from llmd_backend_vulkan.memory import Arena, copy, copy_step
 from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, scratch_words, spans_of
 from llmd_backend_vulkan.ops.linear import distinct_tiles
 from llmd_backend_vulkan.outputs import Outputs
@@ -260,7 +260,7 @@ class VulkanStage:
         if key not in self._bodies:
             context = self._memory.context(bucket, spans, self._weights)
             memory, program = self._tickets[place], self._program
-            begin: Phase = [copy(memory.inputs, 0, context.work, context.step_at, context.layout.end)]
+            begin: Phase = [copy_step(memory.inputs, context.work, context.step_at, context.layout.end)]
             if memory.hidden_in is not None and program.hidden_in is not None:
                 slot = program.hidden_in
                 words = bucket * context.stride(slot)

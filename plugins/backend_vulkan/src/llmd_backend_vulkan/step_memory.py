@@ -13,7 +13,10 @@ from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
 from llmd_backend_vulkan.commands import Words
 
 COUNTS = 4
-"""Words of the numbers of rows, sequences and output rows; the last is 0."""
+"""Words of the numbers of rows, sequences and output rows, and of the words that the step takes."""
+
+_DESCRIPTION = 2
+"""Words that describe a block table: its distance from this description, and its width."""
 
 _ALIGNMENT = 4
 
@@ -21,14 +24,17 @@ _ALIGNMENT = 4
 class StepLayout(msgspec.Struct, frozen=True):
     """Where the arrays of the steps of a bucket are, in words from the beginning.
 
-    Counts and output rows have the same place in all buckets.
+    Counts, output rows and descriptions of block tables have the same place in all buckets. Block tables come
+    last: they are as wide as the step needs, and their descriptions say where they are.
     """
 
     bucket: int
     """Most rows."""
     places: Mapping[str, int]
+    tables: int
+    """Where block tables begin."""
     end: int
-    """Words of all arrays."""
+    """Words of all arrays, with the widest tables."""
 
     @classmethod
     def of(cls, program: Program, limits: StageLimits, bucket: int) -> StepLayout:
@@ -37,19 +43,20 @@ class StepLayout(msgspec.Struct, frozen=True):
         sizes = {
             "counts": COUNTS,
             "output_rows": limits.max_outputs,
+            **{table_name(group): _DESCRIPTION for group in _groups(program)},
             "token_ids": bucket,
             "positions": bucket,
             "sequences": bucket,
             "token_types": bucket,
             "row_offsets": sequences + 1,
-            **{table_name(g.id): sequences * table_width(program, g.id) for g in program.groups if g.layers},
             **{rope_name(i): 2 * bucket * len(table.inv_freq) for i, table in enumerate(program.ropes)},
         }
         places, end = {}, 0
         for name, size in sizes.items():
             places[name] = end
             end += -(-size // _ALIGNMENT) * _ALIGNMENT
-        return cls(bucket, places, end)
+        widest = sum(sequences * _widest_table(program, group) for group in _groups(program))
+        return cls(bucket, places, end, end + widest)
 
 
 def pack_step(
@@ -62,8 +69,8 @@ def pack_step(
     """Write a step to the beginning of ``out``."""
     at = layout.places
     sequences = step.num_sequences
-    out[: at["output_rows"]] = 0
     out[:3] = step.num_rows, sequences, 0 if selection is None else selection.num_rows
+    out[3] = _put_tables(out, layout, program, step)
     if selection is not None:
         _put(out, at["output_rows"], selection.rows)
     _put(out, at["token_ids"], step.token_ids)
@@ -72,15 +79,6 @@ def pack_step(
     types = np.zeros(step.num_rows, np.int32) if step.token_types is None else step.token_types
     _put(out, at["token_types"], types)
     _put(out, at["row_offsets"], step.row_offsets)
-    for group in program.groups:
-        if group.layers:
-            width = table_width(program, group.id)
-            first = at[table_name(group.id)]
-            rows = out[first : first + sequences * width].reshape(sequences, width)
-            table = step.block_tables[group.id][:, :width]
-            rows[:, : table.shape[1]] = (
-                table.view(np.uint32) if table.flags.c_contiguous else table.astype(np.uint32)
-            )
     for number, rope in enumerate(program.ropes):
         _put(out, at[rope_name(number)], rotations(rope.inv_freq, rope.factor, step.positions))
 
@@ -97,13 +95,30 @@ def rotations(
     return cast("NDArray[np.float32]", turned.astype(np.float32))
 
 
-def table_width(program: Program, group: int) -> int:
-    """Return the width of the block table of a KV group; of a ``state`` group, 2 slots."""
+def _put_tables(out: Words, layout: StepLayout, program: Program, step: Step) -> int:
+    """Write block tables and their descriptions; return where the last one ends."""
+    first = layout.tables
+    for group in _groups(program):
+        table = step.block_tables[group][:, : _widest_table(program, group)]
+        described = layout.places[table_name(group)]
+        out[described : described + _DESCRIPTION] = first - described, table.shape[1]
+        _put(out, first, table)
+        first += table.size
+    return first
+
+
+def _groups(program: Program) -> list[int]:
+    """Return the KV groups that the program has layers of."""
+    return [group.id for group in program.groups if group.layers]
+
+
+def _widest_table(program: Program, group: int) -> int:
+    """Return the most entries of a sequence in the block table of a KV group; `state` groups have 2 slots."""
     return 2 if program.groups[group].kind == "state" else -(-program.context_len // BLOCK_LEN)
 
 
 def table_name(group: int) -> str:
-    """Return the name of a group's block table in `StepLayout.places`."""
+    """Return the name of the description of a group's block table in `StepLayout.places`."""
     return f"table {group}"
 
 

@@ -17,7 +17,7 @@ from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES
 from llmd_backend_vulkan.ops.rope import rope
-from llmd_backend_vulkan.step_memory import rope_name, table_name, table_width
+from llmd_backend_vulkan.step_memory import rope_name, table_name
 
 MOST_SPANS = 16
 """Most spans of a row."""
@@ -97,8 +97,7 @@ def _store(context: Context, slotted: SlottedOp, turning: SlottedOp | None) -> D
         pairs, rotations = len(of_keys.table.inv_freq), context.place(rope_name(turning.rope))
     constants = (
         context.counts, context.slots[k], context.slots[v], context.stride(k), context.place("positions"),
-        context.place("sequences"), context.place(table_name(op.group)), table_width(context.program, op.group),
-        region.at, pool.block_words, op.kv_heads, op.head_dim, pairs, rotations,
+        context.place("sequences"), context.place(table_name(op.group)), region.at, pool.block_words, op.kv_heads, op.head_dim, pairs, rotations,
     )  # fmt: skip
     shader = Shader("store_kv", (KV_CODES[pool.kv_dtype], rotated))
     return Dispatch(shader, (context.work, region.buffer), constants, (2 * op.kv_heads, context.rows, 1))
@@ -116,7 +115,7 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
     constants = (
         context.counts, context.slots[q], context.stride(q), context.slots[out], context.stride(out),
         context.place("positions"), context.place("sequences"), context.place(table_name(op.group)),
-        table_width(context.program, op.group), region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
+        region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
         pool.group.window or 0, context.scratch, context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
     shader = Shader("attention", (*own, int(context.spans == 0)))

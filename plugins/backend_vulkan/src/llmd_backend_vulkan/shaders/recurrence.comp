@@ -19,7 +19,7 @@ void main() {
         return;
     }
     float keep = 1.0 / (1.0 + exp(-uintBitsToFloat(weights[decay + column])));
-    uint from = work[table + 2u * sequence], to = work[table + 2u * sequence + 1u];
+    uint slots = table_at(table) + 2u * sequence, from = work[slots], to = work[slots + 1u];
     precise float state = from == NONE ? 0.0 : uintBitsToFloat(states[states_at + from * slot_words + column]);
     for (uint row = work[offsets + sequence]; row < work[offsets + sequence + 1u]; row++) {
         precise float kept = keep * state;

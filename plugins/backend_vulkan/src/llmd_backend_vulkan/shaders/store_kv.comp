@@ -14,7 +14,7 @@ layout(constant_id = 1) const uint ROTATED = 0;
 #include "work.glsl"
 layout(binding = 1) writeonly buffer Pool { uint pool[]; };
 layout(push_constant) uniform Push {
-    uint counts, k, v, stride, positions, sequences, table, table_width, pool_at, block_words, kv_heads, head_dim;
+    uint counts, k, v, stride, positions, sequences, table, pool_at, block_words, kv_heads, head_dim;
     uint pairs, rotations;
 };
 
@@ -65,7 +65,7 @@ void main() {
         return;
     }
     uint position = work[positions + row];
-    uint block = work[table + work[sequences + row] * table_width + position / 16u];
+    uint block = work[table_at(table) + work[sequences + row] * work[table + 1u] + position / 16u];
     uint head = gl_WorkGroupID.x % kv_heads;
     uint from = (gl_WorkGroupID.x < kv_heads ? k : v) + row * stride + head * head_dim;
     uint to = pool_at + block * block_words + (gl_WorkGroupID.x * 16u + position % 16u) * head_words(head_dim);
