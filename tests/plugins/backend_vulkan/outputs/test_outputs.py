@@ -170,6 +170,15 @@ def test_draws_beyond_the_candidates_happen(arena: Arena) -> None:
     assert any(token not in ids for token, ids in zip(mine.tokens, mine.ids, strict=True))
 
 
+def test_equal_logits_beyond_the_candidates_are_drawn_in_order_of_their_ids(arena: Arena) -> None:
+    rows = 8
+    raw = np.round(logits(rows, spread=1.0))
+    raw[:2] = 0.0
+    table: list[tuple[float, ...]] = [(1.0, 1.0, INF, 1.0, -INF, -INF), (1.0, 1.0, 900.0, 0.97, -INF, -INF)]
+    selection = msgspec.structs.replace(select(rows), draws=draws_of(table * 4, [SAMPLED] * rows))
+    assert_equal(*Case(arena, selection, raw).finish())
+
+
 def test_masked_tokens_are_not_drawn(arena: Arena) -> None:
     rows = 6
     flat = draws_of([(9.0, 9.0, 200.0, 0.999, -INF, -INF)] * rows, [SAMPLED] * rows)
@@ -198,6 +207,28 @@ def test_rows_of_the_host_and_greedy_rows_take_the_best_token(arena: Arena) -> N
     assert mine.tokens[0] == -1
     fed = case.outputs.results.view[:3].view(np.int32)
     assert fed[0] == mine.ids[0, 0]
+
+
+def test_greedy_rows_that_need_no_more_take_the_lowest_id_of_the_best_logits(arena: Arena) -> None:
+    plain = (1.0, 1.0, INF, 1.0, -INF, -INF)
+    raw = logits(6)
+    raw[1, [7, 1500, 2400]] = 50.0
+    raw[2, 2499] = 50.0
+    raw[3, [1023, 1024]] = 50.0
+    raw[5] = -1.0
+    draws = msgspec.structs.replace(draws_of([plain] * 6, [GREEDY] * 6), token_only=np.ones(6, np.bool_))
+    selection = msgspec.structs.replace(select(6, raw_top=3, masked=True), draws=draws)
+    case = Case(arena, selection, raw)
+    masks = np.full((6, case.layout.mask_words), 0xFFFFFFFF, np.uint32)
+    masks[4] = 0
+    masks[4, 60] = 0b1000
+    for one in (case.outputs, case.defined):
+        one.apply_masks(masks)
+    mine, defined = case.finish()
+    assert mine.tokens is not None
+    assert defined.tokens is not None
+    assert mine.tokens.tolist() == defined.tokens.tolist()
+    assert mine.tokens[1:].tolist() == [7, 2499, 1023, 60 * 32 + 3, 0]
 
 
 def test_wrong_arrays_are_refused(arena: Arena) -> None:

@@ -1,6 +1,7 @@
 // What the shaders after the head share: the selection of a step, and what they leave for each other in `work`.
 //
-// The logits of a row are cut into parts of PART. A part leaves its best MOST_KEPT keys, sorted, and its sums.
+// The logits of a row are cut into parts of PART. A part leaves its best MOST_KEPT keys, sorted, and its sums; of a row
+// that needs no more than its best token, it leaves the best key.
 
 const uint THREADS = 128; // of a work group
 const uint PART = 1024;
@@ -38,6 +39,8 @@ float logit_of(uvec2 key) {
 uint id_of(uvec2 key) { return ~key.y; }
 
 bool is_better(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y > b.y); }
+
+bool needs_best_only(uint of_row) { return work[of_row + KIND] != SAMPLED && work[of_row + DESCRIBED] == 0u; }
 
 uint num_parts(uint vocab) { return (vocab + PART - 1u) / PART; }
 

@@ -1,8 +1,7 @@
 // Draws as llmd.api.draws defines them, in float32: from the sorted candidates where they decide it, else from the row.
 
-const uint SEARCHES = 8; // thresholds that a search tries at once
+const uint SEARCHES = 16; // thresholds that a search tries at once: two sums of each thread in one of `keys`
 
-shared float reached[SEARCHES][THREADS];
 shared uvec2 found_key;
 shared uint drawn_place;
 
@@ -129,20 +128,22 @@ void weigh_thresholds(uint kind, Row row, uint vocab, uvec2 least, bool in_ids, 
         }
     }
     barrier();
-    for (uint i = 0; i < SEARCHES; i++) {
-        reached[i][thread] = mine[i];
+    for (uint i = 0; i < SEARCHES; i += 2u) {
+        keys[i / 2u * THREADS + thread] = uvec2(floatBitsToUint(mine[i]), floatBitsToUint(mine[i + 1u]));
     }
     for (uint others = THREADS / 2u; others > 0u; others /= 2u) {
         barrier();
         if (thread < others) {
-            for (uint i = 0; i < SEARCHES; i++) {
-                precise float sum = reached[i][thread] + reached[i][thread + others];
-                reached[i][thread] = sum;
+            for (uint at = thread; at < SEARCHES / 2u * THREADS; at += THREADS) {
+                precise vec2 sums = uintBitsToFloat(keys[at]) + uintBitsToFloat(keys[at + others]);
+                keys[at] = floatBitsToUint(sums);
             }
         }
     }
     barrier();
 }
+
+float reached(uint threshold) { return uintBitsToFloat(keys[threshold / 2u * THREADS][threshold & 1u]); }
 
 // Returns the largest number in [low, high] at which the weight of the tokens above exceeds (or reaches) a target; `low`
 // if none does.
@@ -154,7 +155,7 @@ uint search(uint kind, Row row, uint vocab, uvec2 least, bool in_ids, uint same,
         uint passed = 0u;
         while (passed < SEARCHES && low + (passed + 1u) * distance <= high &&
                low + (passed + 1u) * distance > low &&
-               (reaches ? reached[passed][0] >= target : reached[passed][0] > target)) {
+               (reaches ? reached(passed) >= target : reached(passed) > target)) {
             passed++;
         }
         uint from = low + passed * distance;
@@ -168,12 +169,38 @@ uint search(uint kind, Row row, uint vocab, uvec2 least, bool in_ids, uint same,
 // Returns the weight of the tokens whose key is at least `least`.
 float whole_weight(uint kind, Row row, uint vocab, uvec2 least) {
     weigh_thresholds(kind, row, vocab, least, false, 0u, 0u, 0u);
-    return reached[0][0];
+    return reached(0u);
+}
+
+// Returns the key of the token with this ordered logit; its y is 0 if there are several.
+uvec2 only_key(Row row, uint vocab, uint order) {
+    uint thread = gl_LocalInvocationID.x, count = 0u, last = 0u;
+    for (uint id = thread; id < vocab; id += THREADS) {
+        uvec2 key = key_of(number(row.z_at + id), id);
+        count += key.x == order ? 1u : 0u;
+        last = key.x == order ? key.y : last;
+    }
+    if (thread == 0u) {
+        found_key = uvec2(0u);
+    }
+    barrier();
+    atomicAdd(found_key.x, count);
+    atomicMax(found_key.y, last);
+    barrier();
+    uvec2 found = found_key;
+    barrier(); // all threads have read it
+    return uvec2(order, found.x == 1u ? found.y : 0u);
 }
 
 // Returns the key of the first token at which the sum of weights exceeds (or reaches) a target.
 uvec2 find_key(uint kind, Row row, uint vocab, uvec2 least, float target, bool reaches) {
     uint order = search(kind, row, vocab, least, false, 0u, least.x, key_of(row.best, 0u).x, target, reaches);
+    if (order > least.x) { // the sum is reached there, and not above
+        uvec2 only = only_key(row, vocab, order);
+        if (only.y != 0u) {
+            return only;
+        }
+    }
     uint lowest = order == least.x ? least.y : 0u;
     uint id = search(kind, row, vocab, least, true, order, max(lowest, ~(vocab - 1u)), ~0u, target, reaches);
     return uvec2(order, id);
@@ -195,7 +222,9 @@ uvec2 least_with_ratio(Row row, uint vocab, float ratio) {
     barrier();
     atomicMin(found_key.x, mine);
     barrier();
-    return found_key;
+    uvec2 found = found_key;
+    barrier(); // all threads have read it
+    return found;
 }
 
 uvec2 better_of(uvec2 a, uvec2 b) { return is_better(a, b) ? a : b; }

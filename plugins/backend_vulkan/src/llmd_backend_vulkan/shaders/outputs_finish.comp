@@ -38,6 +38,17 @@ void gather_best(uint from, uint most) {
     }
 }
 
+// The best key of all parts, each of which has left its best one first.
+uvec2 best_of_parts(uint from) {
+    uvec2 mine = uvec2(0u);
+    for (uint part = gl_LocalInvocationID.x; part < num_parts(vocab); part += THREADS) {
+        uint at = from + 2u * kept * part;
+        uvec2 key = uvec2(work[at], work[at + 1u]);
+        mine = is_better(key, mine) ? key : mine;
+    }
+    return best_of_threads(mine);
+}
+
 // A sum over the parts of a row, in which each counts with exp((its best - the best) / temperature).
 float sum_of_parts(uint sums, uint word, uint best_word, float best, float temperature) {
     precise float mine = 0.0;
@@ -116,6 +127,14 @@ void main() {
     uint of_row = selection + HEADER_WORDS + row * ROW_WORDS, parts = num_parts(vocab);
     uint sums = sums_at + row * parts * SUM_WORDS;
     uint raw_at = raw + row * stride, z_at = edited + row * stride;
+    uint of_keys = keys_at + row * parts * kept * 2u;
+    if (needs_best_only(of_row)) {
+        uint best_id = id_of(best_of_parts(of_keys));
+        if (thread == 0u) {
+            results[row] = best_id;
+        }
+        return;
+    }
     uint record = records_at + row * record_words;
     bool is_described = work[of_row + DESCRIBED] != 0u;
     uint wanted = work[selection + 1u];
@@ -128,7 +147,7 @@ void main() {
         }
         barrier();
     }
-    gather_best(keys_at + row * parts * kept * 2u, kept);
+    gather_best(of_keys, kept);
     float best = logit_of(keys[0]);
     if (is_described) {
         for (uint i = thread; i < kept; i += THREADS) {

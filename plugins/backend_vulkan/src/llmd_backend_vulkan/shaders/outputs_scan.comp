@@ -27,6 +27,19 @@ void sort_part(uint logits, uint first_id, uint most, uint to) {
     barrier();
 }
 
+void find_best(uint logits, uint first_id, uint to) {
+    uvec2 mine = uvec2(0u);
+    for (uint id = first_id + gl_LocalInvocationID.x; id < min(first_id + PART, vocab); id += THREADS) {
+        uvec2 key = key_of(number(logits + id), id);
+        mine = is_better(key, mine) ? key : mine;
+    }
+    uvec2 best = best_of_threads(mine);
+    if (gl_LocalInvocationID.x == 0u) {
+        work[to] = best.x;
+        work[to + 1u] = best.y;
+    }
+}
+
 void main() {
     uint row = gl_WorkGroupID.y, part = gl_WorkGroupID.x, thread = gl_LocalInvocationID.x;
     if (row >= work[selection]) {
@@ -35,10 +48,14 @@ void main() {
     uint of_row = selection + HEADER_WORDS + row * ROW_WORDS;
     uint place = row * num_parts(vocab) + part, first_id = part * PART;
     uint z_at = edited + row * stride, raw_at = raw + row * stride;
+    if (needs_best_only(of_row)) {
+        find_best(z_at, first_id, keys_at + place * kept * 2u);
+        return;
+    }
     sort_part(z_at, first_id, kept, keys_at + place * kept * 2u);
     float best = logit_of(keys[0]);
     barrier(); // all threads have read it
-    if (work[selection + 1u] > 0u) {
+    if (work[of_row + DESCRIBED] != 0u && work[selection + 1u] > 0u) {
         sort_part(raw_at, first_id, raw_kept, raw_keys_at + place * raw_kept * 2u);
     }
     float temperature = number(of_row + TEMPERATURE);

@@ -1,4 +1,4 @@
-// Sort keys in shared memory, the best one first: a bitonic network (Batcher 1968).
+// Sort keys in shared memory, the best one first: a bitonic network (Batcher 1968). Or find the best one.
 
 shared uvec2 keys[PART];
 
@@ -24,4 +24,17 @@ void sort_keys(uint count) {
         }
     }
     barrier();
+}
+
+uvec2 best_of_threads(uvec2 mine) {
+    uint thread = gl_LocalInvocationID.x;
+    keys[thread] = mine;
+    for (uint others = THREADS / 2u; others > 0u; others /= 2u) {
+        barrier();
+        if (thread < others && is_better(keys[thread + others], keys[thread])) {
+            keys[thread] = keys[thread + others];
+        }
+    }
+    barrier();
+    return keys[0];
 }
