@@ -45,6 +45,16 @@ class MatrixForm(msgspec.Struct, frozen=True):
         return (*numbers, *words, int(self.has_outliers))
 
     @property
+    def has_scales(self) -> bool:
+        """Whether codes are multiplied by scales."""
+        return self.scales != _NO_SCALES
+
+    @property
+    def has_minimums(self) -> bool:
+        """Whether something is added to codes times scales."""
+        return self.scales in (_PAIRS, _FINE_PAIRS)
+
+    @property
     def low(self) -> int:
         """Bits of a code, or of an element, in the first array."""
         return {3: 2, 5: 4, 6: 4, 17: 16}.get(self.bits, self.bits)

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from msgspec import structs
+from numpy.typing import NDArray
 
-from llmd.api import DeviceOptions, TensorRef, Weight
+from llmd.api import DeviceOptions, Format, TensorRef, Weight
 from llmd.testing.conformance import cases_for
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import all_at_once
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import MOST_WORK
+from llmd_backend_vulkan.context import NONE, stride_of
 from llmd_backend_vulkan.device import VulkanDevice, describe
-from llmd_backend_vulkan.matrices import load_matrix
+from llmd_backend_vulkan.matrices import MatrixForm, load_matrix
 from llmd_backend_vulkan.memory import Arena
-from llmd_backend_vulkan.ops import linear as products
-from llmd_backend_vulkan.ops.linear import cut_by_work, distinct_tiles, tile_of
+from llmd_backend_vulkan.ops import linear as linear_ops
+from llmd_backend_vulkan.ops.linear import (
+    MANY_ROWS,
+    Residual,
+    Target,
+    Tile,
+    cut_by_work,
+    distinct_tiles,
+    products,
+    tile_of,
+)
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights
 
@@ -81,10 +93,101 @@ def test_a_product_that_is_cut_by_work_has_the_same_bits(
     case = next(case for case in cases_for(describe(physical)) if case.name == "linear/q3-activations-f32")
     rows = []
     for most in (MOST_WORK, 1e5):
-        monkeypatch.setattr(products, "MOST_WORK", most)
+        monkeypatch.setattr(linear_ops, "MOST_WORK", most)
         with LoadedWorkload(VulkanDevice(physical, DeviceOptions()), case) as loaded:
             rows.append(loaded.run(all_at_once(case)).rows)
     assert all(np.array_equal(rows[0][place], rows[1][place]) for place in rows[0])
+
+
+class Product:
+    """Rows of x in memory of the device, and a matrix to multiply them by."""
+
+    def __init__(self, arena: Arena, name: Format, rows: int, height: int, width: int) -> None:
+        self._arena = arena
+        self._rows, self._height, self._stride = rows, height, stride_of(width)
+        ref = TensorRef("m", (height, width))
+        self._matrix = load_matrix(arena, RandomSource().read(Weight(ref, name)))
+        random = np.random.default_rng(7)
+        self._index = random.permutation(rows).astype(np.uint32)
+        self._bias = arena.take(height)
+        arena.upload(self._bias, 0, random.standard_normal(height, np.float32))
+        self._places = {"count": 0, "index": 64, "x": 64 + stride_of(rows)}
+        self._places["residual"] = self._places["x"] + rows * self._stride
+        self._places["out"] = self._places["residual"] + rows * height
+        self._work = arena.take(self._places["out"] + rows * height)
+        x = np.zeros((rows, self._stride), np.float32)
+        x[:, :width] = random.standard_normal((rows, width), np.float32)
+        for place, values in (
+            ("count", np.array([rows - 1], np.uint32)),
+            ("index", self._index),
+            ("x", x),
+            ("residual", random.standard_normal((rows, height), np.float32)),
+            ("out", np.full(rows * height, np.nan, np.float32)),
+        ):
+            arena.upload(self._work, self._places[place], values)
+
+    def by(self, tile: Tile, *, has_extras: bool) -> NDArray[np.uint32]:
+        """Return the result by a tile for all rows but the last; ``has_extras``: with all options."""
+        at = {name: self._work.at + place for name, place in self._places.items()}
+        target = Target(at["x"], self._stride, at["out"], self._height, at["count"])
+        bias = (self._work.buffer, NONE)
+        if has_extras:
+            residual = Residual(at["residual"], self._height, 0.5)
+            target = structs.replace(target, index=at["index"], scale=0.3, softcap=9.0, residual=residual)
+            bias = (self._bias.buffer, self._bias.at)
+        phase = list(products(self._work.buffer, self._matrix, bias, target, tile, self._rows))
+        self._arena.runtime.run([phase])
+        out = self._arena.download(self._work, self._places["out"], self._rows * self._height)
+        return out.reshape(self._rows, self._height)
+
+
+FEW = Tile(4, 8, 64)
+
+
+def check_tiles(product: Product, tiles: Sequence[Tile], *, has_extras: bool = False) -> None:
+    """Compare the bits of tiles with those of the shader for few rows."""
+    expected = product.by(FEW, has_extras=has_extras)
+    assert np.isfinite(expected[:-1].view(np.float32)).all()
+    assert np.isnan(expected[-1].view(np.float32)).all()
+    for tile in tiles:
+        found = product.by(tile, has_extras=has_extras)
+        assert np.array_equal(found, expected), tile
+
+
+@pytest.mark.parametrize("name", ["f16", "q4", "q8_wide"])
+def test_all_tiles_give_the_same_bits(arena: Arena, name: Format) -> None:
+    check_tiles(Product(arena, name, 70, 75, 330), MANY_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *((name, 300) for name in ("f32", "bf16", "q8_row", "q2_g64_sym", "q3_g32")),
+        *((name, 288) for name in ("q5_1", "mxfp4")),
+        *((name, 512) for name in ("q4_k", "q6_k", "iq4_xs")),
+    ],
+)
+def test_a_tile_has_the_same_bits_in_each_way_to_store_weights(
+    arena: Arena, name: Format, width: int
+) -> None:
+    check_tiles(Product(arena, name, 35, 70, width), MANY_ROWS[:1])
+
+
+@pytest.mark.parametrize("width", [3, 260, 2300])
+def test_a_tile_has_the_same_bits_at_any_width(arena: Arena, width: int) -> None:
+    check_tiles(Product(arena, "q8_row", 9, 5, width), MANY_ROWS[:1])
+
+
+def test_a_tile_adds_what_follows_a_product(arena: Arena) -> None:
+    check_tiles(Product(arena, "f16", 40, 65, 100), MANY_ROWS[:1], has_extras=True)
+
+
+def test_tiles_need_a_known_amount_of_shared_memory() -> None:
+    q4, f32, with_minimums = MatrixForm(4, scales=1), MatrixForm(32), MatrixForm(2, scales=2)
+    assert [tile.shared_bytes(q4) for tile in MANY_ROWS] == [6660, 8708, 17412, 13316]
+    assert [tile.shared_bytes(f32) for tile in MANY_ROWS] == [6156, 8204, 16396, 12300]
+    assert MANY_ROWS[2].shared_bytes(with_minimums) == 32 * 128 * 4 + 2 * (64 * 8 + 64 * 4)
+    assert FEW.shared_bytes(q4) == 8 * 65 * 4
 
 
 def test_few_numbers_of_rows_have_all_tiles() -> None:
@@ -95,7 +198,8 @@ def test_few_numbers_of_rows_have_all_tiles() -> None:
 
 
 def test_tiles_are_larger_for_more_rows() -> None:
-    assert [(tile.cols, tile.threads) for tile in (tile_of(rows, 4096) for rows in (1, 2, 3, 8, 9, 256))] == [
-        (1, 64), (2, 64), (4, 64), (8, 64), (8, 256), (8, 256),
+    found = [tile_of(rows, 4096) for rows in (1, 2, 3, 8, 9, 16, 17, 32, 33, 256)]
+    assert [(tile.all_cols, tile.threads) for tile in found] == [
+        (1, 64), (2, 64), (4, 64), (8, 64), (8, 256), (8, 256), (32, 128), (32, 128), (64, 128), (64, 128),
     ]  # fmt: skip
-    assert tile_of(256, 100).threads == 64
+    assert tile_of(16, 100).threads == 64

@@ -9,12 +9,16 @@ import msgspec
 
 from llmd.api.ops import Add, Head
 from llmd.api.program import SlottedOp
-from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
+from llmd_backend_vulkan.commands import MOST_WORK, WORD, Buffer, Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
-from llmd_backend_vulkan.matrices import DeviceMatrix, Piece
+from llmd_backend_vulkan.matrices import DeviceMatrix, MatrixForm, Piece
 
 _MANY_CHUNKS = 64
 _HIGH = 512
+_MOST_STEP = 16
+"""Elements that are summed before they are scaled."""
+_FEW_ROWS = 16
+"""Rows for which weights are better read twice than brought to shared memory for 32 rows."""
 
 
 class Residual(msgspec.Struct, frozen=True):
@@ -47,27 +51,66 @@ class Tile(msgspec.Struct, frozen=True):
     """What a work group computes. It does not change the bits of a result."""
 
     rows: int
-    """Weight rows of the threads that share a row."""
+    """Weight rows of a thread; ``linear.comp``: of the threads that share a row."""
     cols: int
-    """Rows of x."""
+    """Rows of x of a thread."""
     threads: int
+    shared_rows: int = 0
+    """Weight rows that a work group brings to shared memory (``linear_tiles.comp``); 0: ``linear.comp``."""
+    depth: int = 0
+    """Elements of a row that it brings at once."""
 
-    def constants(self, lanes: int, target: Target, *, has_bias: bool) -> tuple[int, ...]:
-        """Return the constants of the shader after those of the matrix."""
+    def shader(self, matrix: DeviceMatrix, target: Target, *, has_bias: bool) -> Shader:
+        """Return the shader of a product."""
         gather, added = int(target.index is not None), int(target.residual is not None)
-        return (self.rows, self.cols, gather, int(has_bias), lanes, self.threads, added)
+        constants = (
+            *matrix.form.constants, self.rows, self.cols, gather, int(has_bias), lanes_of(matrix), self.threads, added,
+        )  # fmt: skip
+        if self.shared_rows:
+            return Shader("linear_tiles", (*constants, self.shared_rows, self.depth))
+        return Shader("linear", constants)
+
+    def groups(self, matrix: DeviceMatrix, height: int, rows: int) -> tuple[int, int, int]:
+        """Return the work groups for ``height`` rows of a matrix and ``rows`` rows of x."""
+        own = self.shared_rows or self.threads // lanes_of(matrix) * self.rows
+        return (-(-height // own), -(-rows // self.all_cols), 1)
+
+    @property
+    def all_cols(self) -> int:
+        """Rows of x of a work group."""
+        return self.threads * self.rows // self.shared_rows * self.cols if self.shared_rows else self.cols
+
+    def shared_bytes(self, form: MatrixForm) -> int:
+        """Return the bytes of shared memory that it needs for a matrix of a form."""
+        if not self.shared_rows:
+            return WORD * self.cols * (self.threads + 1)
+        steps = self.depth // min(form.chunk, _MOST_STEP)
+        scales = 2 * steps * self.shared_rows if form.has_scales else 2
+        sums = steps * self.all_cols if form.has_minimums else 1
+        return WORD * (self.depth * (self.shared_rows + self.all_cols) + scales + sums)
+
+
+MANY_ROWS = (
+    Tile(4, 4, 128, shared_rows=64, depth=16),
+    Tile(8, 4, 128, shared_rows=64, depth=16),
+    Tile(8, 4, 128, shared_rows=64, depth=32),
+    Tile(8, 8, 128, shared_rows=128, depth=16),
+)
+"""Tiles through shared memory: of 64 weight rows and 32 rows of x, of 64 and 64, and of 128 and 64."""
 
 
 def tile_of(rows: int, height: int) -> Tile:
     """Return the tile for up to ``rows`` rows of x and ``height`` weight rows."""
     cols = min(1 << (rows - 1).bit_length(), 8)
+    if rows > _FEW_ROWS:
+        return MANY_ROWS[0] if rows <= MANY_ROWS[0].all_cols else MANY_ROWS[1]
     is_large = rows > cols and height >= _HIGH
     return Tile(4, cols, 256 if is_large else 64)
 
 
 def distinct_tiles(most: int) -> tuple[int, ...]:
     """Return numbers of rows, up to ``most``, that have all tiles."""
-    return tuple(sorted({rows for rows in (1, 2, 4, 8) if rows <= most} | {most}))
+    return tuple(sorted({rows for rows in (1, 2, 4, 8, 16, 32) if rows <= most} | {most}))
 
 
 def lanes_of(matrix: DeviceMatrix) -> int:
@@ -116,10 +159,20 @@ def _products(
 ) -> Iterator[Dispatch]:
     """Yield products with an op's matrix of a ``number``, for up to ``rows`` rows."""
     matrix = context.matrix(slotted.weights[2 * number])
-    biases, bias_at = context.vector(slotted.weights[2 * number + 1])
+    bias = context.vector(slotted.weights[2 * number + 1])
+    yield from products(context.work, matrix, bias, target, tile_of(rows, matrix.height), rows)
+
+
+def products(
+    work: Buffer, matrix: DeviceMatrix, bias: tuple[Buffer, int], target: Target, tile: Tile, rows: int
+) -> Iterator[Dispatch]:
+    """Yield independent dispatches, which multiply up to ``rows`` rows by a matrix.
+
+    ``bias`` is a vector (`Context.vector`).
+    """
+    biases, bias_at = bias
     has_bias = bias_at != NONE
-    tile, lanes = tile_of(rows, matrix.height), lanes_of(matrix)
-    shader = Shader("linear", (*matrix.form.constants, *tile.constants(lanes, target, has_bias=has_bias)))
+    shader = tile.shader(matrix, target, has_bias=has_bias)
     residual = target.residual or Residual(0, 0, 1.0)
     for piece in cut_by_work(matrix, rows):
         first = piece.first
@@ -130,9 +183,9 @@ def _products(
             float_word(target.scale), float_word(target.softcap), residual.place + first, residual.stride,
             float_word(residual.scale),
         )  # fmt: skip
-        groups = (-(-piece.num_rows // (tile.threads // lanes * tile.rows)), -(-rows // tile.cols), 1)
-        work = float(rows) * matrix.width * piece.num_rows
-        yield Dispatch(shader, (context.work, piece.region.buffer, biases), constants, groups, work)
+        groups = tile.groups(matrix, piece.num_rows, rows)
+        amount = float(rows) * matrix.width * piece.num_rows
+        yield Dispatch(shader, (work, piece.region.buffer, biases), constants, groups, amount)
 
 
 def cut_by_work(matrix: DeviceMatrix, rows: int) -> Iterator[Piece]:
