@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from llmd.api import DeviceOptions
+from llmd.api import Attention, DeviceOptions, HostHidden, Step
 from llmd.models.lowering import lower
+from llmd.profiling.plans import attention_plan
+from llmd.profiling.timed_model import TimedModel
 from llmd.testing.conformance import cases_for
 from llmd.testing.plans import TinyModel
 from llmd.testing.runs import LoadedWorkload
@@ -16,7 +18,7 @@ from llmd.testing.workload import all_at_once
 from llmd_backend_vulkan.commands import MOST_WORK
 from llmd_backend_vulkan.device import VulkanDevice, describe
 from llmd_backend_vulkan.ops import attention as attending
-from llmd_backend_vulkan.ops.attention import scratch_words, spans_of
+from llmd_backend_vulkan.ops.attention import SPLIT_ROWS, scratch_words, shared_rows, spans_of
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 
 NAMES = (
@@ -50,6 +52,53 @@ def test_scratch_has_room_for_the_bucket_of_spans() -> None:
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
     assert scratch_words(program, 4) == 4 * 16 * 4 * (12 + 2)
     assert scratch_words(program, 400) == 16 * 16 * 4 * (12 + 2)
+
+
+@pytest.mark.parametrize("name", ["mha-bf16", "gqa-f32", "long-f16", "mqa-int4", "wide-head-int8"])
+def test_rows_that_share_keys_have_the_bits_of_rows_alone(
+    physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = next(case for case in cases_for(describe(physical)) if case.name == f"attention/{name}")
+    rows = []
+    for shared in (attending.shared_rows, lambda _op: 0):
+        monkeypatch.setattr(attending, "shared_rows", shared)
+        with LoadedWorkload(VulkanDevice(physical, DeviceOptions()), case) as loaded:
+            rows.append(loaded.run(all_at_once(case)).rows)
+    assert len(rows[0]) > SPLIT_ROWS
+    assert all(np.array_equal(rows[0][place], rows[1][place]) for place in rows[0])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("position", [2030, 3990])
+def test_rows_share_long_spans(device: VulkanDevice, monkeypatch: pytest.MonkeyPatch, position: int) -> None:
+    """Beyond 2048 positions, spans are longer than 128; rows of one step may have two lengths."""
+    x = np.random.default_rng(2).standard_normal((64, 64), np.float32)
+    step = Step(
+        token_ids=np.zeros(64, np.int32),
+        positions=np.arange(position, position + 64, dtype=np.int32),
+        row_offsets=np.array([0, 64], np.int32),
+        block_tables=(np.arange(256, dtype=np.int32)[None],),
+        copies=np.zeros((0, 3), np.int32),
+    )
+    found = []
+    for shared in (attending.shared_rows, lambda _op: 0):
+        monkeypatch.setattr(attending, "shared_rows", shared)
+        with TimedModel(device, attention_plan(64, 4, 2, 1, 4096), "f16", 64, parts=(1, 2)) as model:
+            model.fill(64)
+            ticket = model._stage.submit(step, HostHidden(x), None)
+            found.append(model._stage.hidden(ticket).host())
+            model._stage.release(ticket)
+    assert np.isfinite(found[0]).all()
+    assert np.array_equal(found[0], found[1])
+
+
+def test_as_many_rows_share_keys_as_fit_in_shared_memory() -> None:
+    def shared(heads: int, kv_heads: int, head_dim: int) -> int:
+        sizes = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
+        return shared_rows(Attention("q", "k", "v", "out", group=0, layer=0, scale=1.0, **sizes))
+
+    assert [shared(8, 8, 64), shared(8, 4, 128), shared(32, 8, 128), shared(8, 1, 64)] == [16, 8, 4, 4]
+    assert [shared(8, 8, 256), shared(32, 8, 160)] == [8, 2]
 
 
 def test_attention_of_many_rows_is_cut_into_submissions(

@@ -29,6 +29,8 @@ _SHORTEST_SPAN = 128
 _THREADS = 64
 _MOST_HEADS = 4
 """Query heads of a work group."""
+_MOST_QUERIES = 16
+"""Query heads times rows of a work group, if heads have up to 128 elements: what fits in 16 KiB."""
 
 
 def attention(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
@@ -118,13 +120,28 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
         region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
         pool.group.window or 0, context.scratch, context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
-    shader = Shader("attention", (*own, int(context.spans == 0)))
+    has_tiles = not context.spans and context.rows > SPLIT_ROWS and not pool.group.window
+    shared = shared_rows(op) if has_tiles else 0
+    shader = Shader("attention", (*own, int(context.spans == 0), shared))
     of_row = float(context.program.context_len) * op.heads * op.head_dim * 2
     step = max(1, int(MOST_WORK / of_row))
+    if shared:
+        step = -(-step // shared) * shared
     for first in range(0, context.rows, step):
         rows = min(step, context.rows - first)
-        groups = (op.kv_heads * -(-ratio // heads), rows, context.spans or 1)
-        yield Dispatch(shader, (context.work, region.buffer), (*constants, first), groups, rows * of_row)
+        x = op.kv_heads * -(-ratio // heads)
+        buffers, words = (context.work, region.buffer), (*constants, first)
+        yield Dispatch(shader, buffers, words, (x, rows, context.spans or 1), rows * of_row)
+        if shared:
+            yield Dispatch(
+                Shader("attention_rows", (*own, shared)), buffers, words, (x, -(-rows // shared), 1)
+            )
+
+
+def shared_rows(op: Attention) -> int:
+    """Return how many rows of a sequence a work group computes, of steps with many rows."""
+    queries = _MOST_QUERIES if op.head_dim <= 2 * _THREADS else _MOST_QUERIES // 2
+    return queries // min(op.heads // op.kv_heads, _MOST_HEADS)
 
 
 def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:

@@ -5,12 +5,13 @@
 // A work group computes HEADS query heads of one key-value head of one row. WHOLE: all spans, one after the other, and
 // writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][head_dim + 2], and
 // attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans);
-// rows begin with `first_row`.
+// rows begin with `first_row`. With SHARED_ROWS, attention_rows.comp computes those of the rows that share keys.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
 layout(constant_id = 4) const bool WHOLE = true;
+layout(constant_id = 5) const uint SHARED_ROWS = 0;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "kv_layout.glsl"
@@ -23,39 +24,7 @@ layout(push_constant) uniform Push {
     uint first_row;
 };
 
-#include "kv_int4.glsl"
-
-uint table_row, words_of_head;
-
-float stored(uint at, uint element) {
-    switch (KV) {
-    case 0: return uintBitsToFloat(pool[at + element]);
-    case 1: return from_half((pool[at + element / 2u] >> (16u * (element & 1u))) & 0xffffu);
-    case 2: return uintBitsToFloat((pool[at + element / 2u] >> (16u * (element & 1u))) << 16);
-    case 4: {
-        uint word = pool[at + code_words(head_dim) + element / 32u];
-        uint upper = (pool[at + element / 8u] >> (4u * (element & 7u))) & 15u;
-        return level_of(code_of(upper, word, element & 31u)) * (scale_of(word >> 24) / 64.0);
-    }
-    }
-    float code = float(bitfieldExtract(int(pool[at + element / 4u]), int(8u * (element & 3u)), 8));
-    uint group = element / 32u;
-    uint scales = pool[at + code_words(head_dim) + group / 2u];
-    return code * from_half((scales >> (16u * (group & 1u))) & 0xffffu);
-}
-
-uint place(uint position, uint kind) {
-    uint head = gl_WorkGroupID.x % kv_heads;
-    uint block = work[table_row + position / 16u];
-    return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + position % 16u) * words_of_head;
-}
-
-// With int4, heads of odd positions are negated.
-float signed_at(uint position, float x) { return KV == 4u && (position & 1u) == 1u ? -x : x; }
-
-float key(uint position, uint element) { return signed_at(position, stored(place(position, 0u), element)); }
-float value(uint position, uint element) { return signed_at(position, stored(place(position, 1u), element)); }
-
+#include "attention_keys.glsl"
 #include "attention_span.glsl"
 #define HEADS_TO_ROTATE query
 #include "hadamard.glsl"
@@ -71,6 +40,9 @@ void add_span(Spans spans, uint span, uint position) {
 void main() {
     uint row = first_row + gl_WorkGroupID.y, thread = gl_LocalInvocationID.x;
     if (row >= work[counts]) {
+        return;
+    }
+    if (SHARED_ROWS != 0u && shares_keys(row / SHARED_ROWS * SHARED_ROWS, SHARED_ROWS)) {
         return;
     }
     uint position = work[positions + row];
