@@ -128,7 +128,8 @@ def test_a_copy_of_the_shaders_gives_the_same_bits(
     assert not are_wrong(answers(fresh), right)
 
 
-TREE = "        for (uint others = LANES / 2u; others > 0u; others /= 2u) {\n            barrier();\n"
+LANES = "        barrier();\n        uint column = first + r"
+TILE = "load_weights(first_step);\n        barrier();"
 SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
 
 
@@ -136,15 +137,17 @@ SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        pytest.param("linear.comp", TREE, TREE.replace("barrier();", ""), id="missing barrier"),
+        pytest.param("linear.comp", LANES, LANES.replace("barrier();", ""), id="missing barrier"),
+        pytest.param("linear_tiles.comp", TILE, TILE.replace("barrier();", ""), id="tile without a barrier"),
         pytest.param(
             "attention_span.glsl", SCORES, SCORES.replace("barrier();", ""), id="scores without a barrier"
         ),
-        pytest.param("linear.comp", "if (lane < others) {", "if (lane + 1u < others) {", id="lane mask"),
-        pytest.param("linear.comp", "[thread - lane]", "[thread]", id="sum of another lane"),
+        pytest.param("linear.comp", "other < LANES", "other + 1u < LANES", id="lane mask"),
+        pytest.param("linear.comp", "[thread - lane + other]", "[thread - lane]", id="sum of another lane"),
+        pytest.param("linear_tiles.comp", "+ LANES * (step_at", "+ (step_at", id="chunks of another lane"),
         pytest.param("norm.comp", "half_size = 32u;", "half_size = 4u;", id="fixed size of subgroups"),
         pytest.param(
-            "attention.comp",
+            "attention_keys.glsl",
             "work[table_row + position / 16u]",
             "work[table_row + (position + 1u) / 16u]",
             id="off-by-one block table",
@@ -154,6 +157,12 @@ SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
             "min(spans.first + (span + 1u) * spans.size, position + 1u)",
             "min(spans.first + (span + 1u) * spans.size, position)",
             id="off-by-one mask",
+        ),
+        pytest.param(
+            "attention_rows.comp",
+            "ends[thread] = position + 1u",
+            "ends[thread] = position",
+            id="mask of a tile",
         ),
         pytest.param(
             "store_kv.comp", "position % 16u)", "(position + 1u) % 16u)", id="off-by-one slot of keys"

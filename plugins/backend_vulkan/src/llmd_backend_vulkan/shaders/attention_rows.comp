@@ -22,7 +22,7 @@ layout(constant_id = 4) const uint ROWS = 4;
 #include "work.glsl"
 layout(binding = 1) readonly buffer Pool { uint pool[]; };
 layout(push_constant) uniform Push {
-    uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, table_width, pool_at, block_words;
+    uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
     uint first_row;
@@ -155,7 +155,7 @@ void main() {
     if (own_row >= work[counts] || !shares_keys(own_row, ROWS)) {
         return;
     }
-    table_row = table + work[sequences + own_row] * table_width;
+    table_row = table_at(table) + work[sequences + own_row] * work[table + 1u];
     words_of_head = head_words(head_dim);
     uint in_ratio = gl_WorkGroupID.x / kv_heads * HEADS;
     uint first_head = (gl_WorkGroupID.x % kv_heads) * ratio + in_ratio;
