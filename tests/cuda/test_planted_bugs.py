@@ -13,11 +13,14 @@ import pytest
 from llmd.api import Step
 from llmd.api.errors import DeviceError
 from llmd.api.step import Float32
+from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile
+from llmd_backend_cuda.ops.linear import tiled_launches
 from llmd_backend_cuda.runtime import Kernel, KernelSpec
 from llmd_backend_cuda.step_memory import StepMemory
 from tests.cuda.simt.build import KERNELS
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
 from tests.plugins.backend_cuda.bench import Bench, one, sequences
+from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
 
 pytestmark = NEEDS_COMPILER
 
@@ -122,6 +125,35 @@ def test_the_engine_names_a_bug(tmp_path: Path, file: str, old: str, new: str, m
     found = answers(Bench(MutatedCard(tmp_path / "kernels", file, old, new)))
     assert isinstance(found, str)
     assert message in found
+
+
+WARPGROUP_BUGS = {
+    "missing wait for copies": ("wait_for_copies<AHEAD - 1>();", ""),
+    "missing fence": ("publish_to_products();", ""),
+    "missing barrier": ("block_barrier();", ""),
+    "missing wait for one product": ("wait_for_products<1>();", ""),
+    "missing wait for all products": ("wait_for_products<0>();", ""),
+    "missing begin": ("begin_products(a[step % 2]);", ""),
+    "a stage that is filled too early": ("AHEAD + GROUPS + 1", "AHEAD + GROUPS - 1"),
+}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", WARPGROUP_BUGS)
+def test_bugs_of_warpgroups(tmp_path: Path, bug: str) -> None:
+    def rows(card: SimulatedCard) -> Float32 | None:
+        product = Products(1100, ("q8_g128", 130), card=card)
+        try:
+            for launch in tiled_launches(product.context, product.product(), 66, WarpgroupTile(2, 64, 2, 2)):
+                card.launch(launch)
+            return product.read(2, 66)
+        except DeviceError:
+            return None
+
+    right = rows(SimulatedCard(num_processors=1))
+    assert right is not None
+    found = rows(MutatedCard(tmp_path / "kernels", "gemm_warpgroup.cu", *WARPGROUP_BUGS[bug]))
+    assert found is None or not np.array_equal(found, right)
 
 
 def test_a_block_table_whose_width_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,7 +263,7 @@ def test_copies_do_not_arrive_earlier(bench: Bench, wait: str) -> None:
 )
 def test_copies_that_were_never_waited_for_are_found(bench: Bench, parts: dict[str, str]) -> None:
     with pytest.raises(
-        DeviceError, match=r"kernel test, .*thread \d+ did not wait for its copy at test0.cu:\d+"
+        DeviceError, match=r"kernel test, .*thread \d+ did not wait for what it began at test0.cu:\d+"
     ):
         _copied(bench, **parts)
 

@@ -16,6 +16,7 @@
 #include "faults.hpp"
 #include "fibers.hpp"
 #include "memories.hpp"
+#include "products.hpp"
 #include "random.hpp"
 #include "tiles.hpp"
 
@@ -236,6 +237,7 @@ void prepare_block() {
         fiber.state = State::READY;
         fiber.commits = 0;
         fiber.copies.clear();
+        reset_products(thread);
         meetings[thread / LANES].arrived = 0;
         num_ready[thread / LANES] = LANES;
     }
@@ -243,9 +245,10 @@ void prepare_block() {
 
 void check_end() {
     for (int thread = 0; thread < running.num_threads && !failed; ++thread) {
-        if (fibers[thread].copies.empty()) continue;
-        const Site site = fibers[thread].copies[0].site;
-        report("thread %d did not wait for its copy at %s:%d", thread, base_name(site.file), site.line);
+        Site site = unfinished_product(thread);
+        if (!fibers[thread].copies.empty()) site = fibers[thread].copies[0].site;
+        if (!site.file) continue;
+        report("thread %d did not wait for what it began at %s:%d", thread, base_name(site.file), site.line);
     }
     if (!dynamic_shared.is_intact()) report("a write beyond the dynamic shared memory");
 }
@@ -338,6 +341,7 @@ void finish_copies(int pending) {
     for (; done < fiber.copies.size() && fiber.copies[done].group < fiber.commits - pending; ++done) {
         memcpy(fiber.copies[done].to, fiber.copies[done].from, 16);
     }
+    if (done > 0) products[running.thread].published = false;
     fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + done);
 }
 

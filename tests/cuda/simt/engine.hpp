@@ -60,6 +60,14 @@ void start_copy(void* to_shared, const void* from, Site site);
 void commit_copies();
 void finish_copies(int pending);
 
+// Products of warpgroups, in groups of each thread: `count` sums, and count * 2 rows of 128 bytes.
+void begin_products();
+void start_product(float* sums, int count, const unsigned* a, const unsigned char* rows, int step, Site site);
+void commit_products();
+void finish_products(int pending, Site site);
+// What this thread has copied can be seen by products.
+void publish_copies();
+
 bool is_shared(const void* address, int bytes);
 
 // End the launch with an error.

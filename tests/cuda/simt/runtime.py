@@ -119,6 +119,7 @@ class SimtRuntime:
         self.name = name
         self.num_processors = num_processors
         self.shared_bytes = MOST_SHARED_BYTES
+        self.warpgroups = False
         self.memory_bytes = memory_bytes
         self.used_bytes = 0
         self.capturing = False

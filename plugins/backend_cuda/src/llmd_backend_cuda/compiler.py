@@ -38,6 +38,9 @@ def header_names() -> tuple[str, ...]:
     return tuple(sorted(file.name for file in _kernel_folder().iterdir() if file.name.endswith(".cuh")))
 
 
+ONLY_FOR = {"gemm_warpgroup": "sm_90a"}
+"""Sources with instructions of one architecture, which no later one has: they are always compiled for it."""
+
 HEADERS = header_names()
 """Files that kernels may include: all ``.cuh`` files in ``kernels/``."""
 
@@ -73,6 +76,7 @@ def compile_source(spec: KernelSpec, architecture: str) -> Compiled:
     """Compile the source of a kernel for an architecture.
 
     ``sm_90`` results in machine code, ``compute_90`` in PTX. Several threads may compile at the same time.
+    A source that is for one architecture only is compiled for that.
 
     Raises:
         DeviceError: the compiler refused it.
@@ -82,6 +86,7 @@ def compile_source(spec: KernelSpec, architecture: str) -> Compiled:
     names = header_names()
     texts = [read_source(name).encode() for name in names]
     source = f"{spec.source}.cu"
+    architecture = ONLY_FOR.get(spec.source, architecture)
     defines = [f"-D{name}={value}" for name, value in spec.defines]
     program = nvrtc.createProgram(read_source(source), source, texts, [name.encode() for name in names])
     try:

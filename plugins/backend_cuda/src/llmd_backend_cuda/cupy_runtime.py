@@ -138,6 +138,7 @@ class CupyRuntime(CardStream):
         properties = card.call(api.getDeviceProperties, device_index)
         self.num_processors: int = properties["multiProcessorCount"]
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
+        self.warpgroups = False  # until a card has shown that the bits are the same: bench/gpu_products.py
         self._cache = cache or KernelCache((properties["major"], properties["minor"]))
         super().__init__(card)
         self._compilers = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "llmd-nvrtc")

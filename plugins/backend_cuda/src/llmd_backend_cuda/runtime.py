@@ -116,6 +116,8 @@ class Runtime(Protocol):
     """Multiprocessors of the device."""
     shared_bytes: int
     """Most shared memory of a block."""
+    warpgroups: bool
+    """Whether ``gemm_warpgroup.cu`` multiplies many rows: the card has its instructions, and is trusted."""
 
     def kernel(self, spec: KernelSpec) -> Kernel:
         """Return a compiled kernel; compile it if it was not compiled before."""

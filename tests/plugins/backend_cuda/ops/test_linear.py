@@ -24,6 +24,7 @@ from llmd.builtin.reference.weights import make_matrix
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS, DeviceMatrix, load_matrix
+from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import (
     FEW_ROWS,
     MATRICES,
@@ -38,6 +39,7 @@ from llmd_backend_cuda.ops.linear import (
     products_of,
     rounded_bytes,
     rows_of,
+    tiled_launches,
     with_residual,
 )
 from llmd_backend_cuda.runtime import Memory
@@ -65,8 +67,9 @@ class Bench:
         *matrices: tuple[Format, int],
         limits: StageLimits = LIMITS,
         num_processors: int = 4,
+        card: SimulatedCard | None = None,
     ) -> None:
-        self.card = SimulatedCard(num_processors=num_processors)
+        self.card = card or SimulatedCard(num_processors=num_processors)
         self.limits = limits
         self.width = width
         weights = [Weight(TensorRef(f"w{i}", (out, width)), name) for i, (name, out) in enumerate(matrices)]
@@ -173,6 +176,47 @@ def test_a_card_with_less_shared_memory_takes_fewer_rows_at_a_time(shared_bytes:
         bench.run(bench.product(), 130)
         rows.append(bench.read(2, 130))
     np.testing.assert_array_equal(rows[0], rows[1])
+
+
+SMALL = WarpgroupTile(2, 64, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(f, marks=() if f == "q8_g128" else pytest.mark.exhaustive)
+        for f in sorted(FEW_FORMATS | {"q8_g128"})
+    ],
+)
+def test_products_of_warpgroups_have_the_same_bits(name: Format) -> None:
+    """All tiles of a format, but in one case; slices of one and two chunks, and a block with few weights."""
+    bench = Bench(768, (name, 136), num_processors=1)
+    matrix = bench.loaded[0]
+    assert matrix is not None
+    rows = 66
+    bench.run(bench.product(), rows)
+    expected = bench.read(2, rows)
+    assert "gemm" in bench.card.launched
+    for tile in [SMALL] if name == "q8_g128" else warpgroup_tiles(matrix.size.form):
+        bench.card.fill_zero(bench.slots[2])
+        for launch in tiled_launches(bench.context, bench.product(), rows, tile):
+            bench.card.launch(launch)
+        np.testing.assert_array_equal(bench.read(2, rows), expected)
+    assert "gemm_warpgroup" in bench.card.launched
+
+
+@pytest.mark.exhaustive
+def test_warpgroups_multiply_several_matrices_of_few_columns() -> None:
+    """Slices without columns, and matrices that do not fill a block."""
+    bench = Bench(96, ("q4_g32", 40), ("q4_g32", 150), num_processors=1)
+    (product,) = products_of(bench.context, bench.linear((0, 0), (1, None)), rows_of(bench.context, 0))
+    bench.run(product, MAX_ROWS)
+    expected = [bench.read(2 + index, MAX_ROWS) for index in range(2)]
+    bench.card.warpgroups = True
+    bench.run(product, MAX_ROWS)
+    assert bench.card.launched[-1] == "gemm_warpgroup"
+    for index in range(2):
+        np.testing.assert_array_equal(bench.read(2 + index, MAX_ROWS), expected[index])
 
 
 def test_few_rows_that_are_very_wide_are_multiplied_as_many_are() -> None:

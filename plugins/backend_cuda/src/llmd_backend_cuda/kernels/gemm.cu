@@ -14,8 +14,7 @@
 // SPLIT 1: grid z is the slice; a block writes its sums to `partials` [slice][row][column], and add_slices
 // writes the outputs. For few rows, where a block for each 128 weight rows would leave most of the device
 // idle.
-#include "rows.cuh"
-#include "weights.cuh"
+#include "gemm.cuh"
 
 constexpr int WARPS = 8;
 constexpr int THREADS = WARPS * WARP;
@@ -27,15 +26,6 @@ constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;           // whose products d
 constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;                 // blocks that a processor has registers for
 constexpr int STAGE_STRIDE = STAGE_CHUNKS * CHUNK * 2 + 64;  // bytes between rows
 constexpr int STAGE_BYTES = ROWS * STAGE_STRIDE;
-
-struct Args {
-    const u8* x;  // float16 [num_rows, padded_width]
-    i32 num_rows;
-    i32 num_columns;  // of all outputs
-    float* partials;
-    Output outputs[MATRICES];
-    Matrix matrices[MATRICES];
-};
 
 // A stage: `count` chunks from `chunk` on, which end a slice if `ends`.
 struct Stage {
@@ -134,17 +124,12 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     const int lane = lane_index(), g = lane / 4, t = lane % 4;
     const int warp_out = warp_index() % WARPS_OUT, warp_rows = warp_index() / WARPS_OUT;
     const int first_row = block_x() * ROWS;
-    int matrix = 0, first_tile = block_y() * 8, first_column = 0;
-    while (matrix + 1 < MATRICES && first_tile >= (args.outputs[matrix].tiles + 7) / 8 * 8) {
-        first_tile -= (args.outputs[matrix].tiles + 7) / 8 * 8;
-        first_column += args.outputs[matrix].width;
-        ++matrix;
-    }
-    const Matrix& m = args.matrices[matrix];
-    const Output& output = args.outputs[matrix];
+    const Place place = place_of_block(args, WARPS_OUT * TILES);
+    const Matrix& m = args.matrices[place.matrix];
+    const Output& output = args.outputs[place.matrix];
     const int chunks = m.chunks;
     const int last_slice = SPLIT ? block_z() + 1 : SLICES;
-    first_tile += warp_out * TILES;
+    const int first_tile = place.tile + warp_out * TILES;
     allow_next_kernel();
     Tile tiles[TILES];
 #pragma unroll
@@ -204,7 +189,7 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
                 const int row = first_row + (warp_rows * N_TILES + n) * 8 + 2 * t + i % 2;
                 if (column >= output.width || row >= args.num_rows) continue;
                 if (SPLIT) {
-                    args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + first_column +
+                    args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + place.column +
                                   column] = sums[tile][n][i];
                 } else {
                     write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS], row, column);

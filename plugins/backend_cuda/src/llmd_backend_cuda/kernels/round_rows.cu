@@ -1,6 +1,11 @@
 // Rows [num_rows, width] float32, normalised if there is a norm, to float16 [num_rows, padded_width] for
 // gemm.cu.
 //
+// In the order of products, the columns of each 32 are those of two products of 16, as weights.cuh deals them
+// out: what lane t takes of product k_tile, columns 8t + 4 k_tile to 8t + 4 k_tile + 3, is at 16 k_tile + 2t
+// (two columns) and 16 k_tile + 8 + 2t (two). Tensor cores that read x themselves (gemm_warpgroup.cu) need
+// it.
+//
 // A block takes a row, with the sums of gemv.cu.
 #include "rows.cuh"
 
@@ -8,6 +13,7 @@ struct Args {
     Rows x;
     u8* out;
     i32 padded_width;
+    i32 in_product_order;
 };
 
 KERNEL BOUNDS(256, 4) round_rows(const Args args) {
@@ -15,5 +21,6 @@ KERNEL BOUNDS(256, 4) round_rows(const Args args) {
     allow_next_kernel();
     wait_for_previous_kernel();
     const int stride = args.padded_width * 2;
-    stage_rows(args.x, block_x(), 1, args.padded_width, args.out + (i64)block_x() * stride, stride, sums);
+    stage_rows(args.x, block_x(), 1, args.padded_width, args.out + (i64)block_x() * stride, stride, sums,
+               args.in_product_order);
 }

@@ -45,9 +45,9 @@ DEVICE float4 load_4(const float* from, int column, int width) {
 
 // Write rows as float16, padded with zeros, `stride` bytes apart. `sums` has a float for each row and warp.
 // All threads of the block take part, always 256 so that the sums of a norm have one order; a barrier must
-// follow.
+// follow. For columns in the order of products, see round_rows.cu.
 DEVICE void stage_rows(const Rows& rows, int first_row, int num_rows, int padded_width, u8* to, int stride,
-                       float* sums) {
+                       float* sums, bool in_product_order = false) {
     const int threads = num_threads(), warps = threads / WARP;
     if (rows.norm) {
         for (int n = 0; n < num_rows; ++n) {
@@ -78,7 +78,13 @@ DEVICE void stage_rows(const Rows& rows, int first_row, int num_rows, int padded
                 v.x *= factor * (rows.offset + gain.x), v.y *= factor * (rows.offset + gain.y);
                 v.z *= factor * (rows.offset + gain.z), v.w *= factor * (rows.offset + gain.w);
             }
-            *(Words2*)(to + (i64)n * stride + 2 * column) = Words2{to_half2(v.x, v.y), to_half2(v.z, v.w)};
+            const Words2 words = {to_half2(v.x, v.y), to_half2(v.z, v.w)};
+            if (in_product_order) {
+                u32* at = (u32*)(to + (i64)n * stride + column / 32 * 64) + column % 32 / 8 + column % 8 * 2;
+                at[0] = words.x, at[4] = words.y;
+            } else {
+                *(Words2*)(to + (i64)n * stride + 2 * column) = words;
+            }
         }
     }
 }

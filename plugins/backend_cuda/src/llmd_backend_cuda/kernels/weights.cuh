@@ -104,8 +104,8 @@ constexpr u32 half2_of(int value) {
 constexpr u32 leading_one(int at) { return (u32)(25 - at) << 10 << 16 | (u32)(25 - at) << 10; }
 
 // Return the half2 of integers (`code - ZERO`, or entries of the book) of a pair of columns of a half chunk;
-// r = 0 is row g, 1 row g + 8. `ones` is 0x00010001, but not known to the compiler: masks that it knows are
-// moved into a register at each use.
+// r = 0 is row g, 1 row g + 8. `ones` is 0x00010001, but not known to the compiler: masks that it knows, or
+// else the choice of bytes, are moved into a register at each use.
 DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
     constexpr u32 LOW_MASK = (1u << LOW_BITS % 16) - 1;
     constexpr u32 HIGH_MASK = (1u << HIGH_BITS) - 1;
@@ -117,7 +117,7 @@ DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
         bits = pick_bytes(four, leading_one(0), pair % 2 == 0 ? 0x5150 : 0x5352);
     } else if (LOW_BITS == 8) {
         const u32 word = codes.low[(4 * half + 2 * r + pair / 2) % LOW_WORDS];
-        bits = pick_bytes(word, leading_one(0), pair % 2 == 0 ? 0x5150 : 0x5352);
+        bits = pick_bytes(word, ones * (leading_one(0) & 0xffff), pair % 2 == 0 ? 0x5150 : 0x5352);
     } else {
         // Where the pair is in its word, and how far that is shifted so that the code ends within the
         // mantissa.

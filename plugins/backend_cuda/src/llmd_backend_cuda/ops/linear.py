@@ -12,13 +12,19 @@ from llmd.api import Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
 from llmd.api.encoding import ACTIVATIONS
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixArgs, MatrixForm
+from llmd_backend_cuda.ops.gemm_tiles import (
+    MOST_ROWS_OF_BLOCK,
+    SLICES,
+    TILES_OF_BLOCK,
+    GemmTile,
+    choose_tile,
+    num_blocks,
+    row_stride,
+)
 from llmd_backend_cuda.runtime import KernelSpec, Launch
 
 MATRICES = 4
 """Most matrices of a launch."""
-
-SLICES = 8
-"""Slices of the columns, whose sums are added in order."""
 
 FEW_ROWS = 8
 """Most rows that one block multiplies with all of a matrix's tiles."""
@@ -28,9 +34,6 @@ _FEW_ROWS_SHARED_BYTES = 96 << 10
 
 _STATIC_SHARED_BYTES = 8 << 10
 """Shared memory that the kernel for few rows has besides its rows."""
-
-_TILES_OF_BLOCK = 8
-_MOST_ROWS_OF_BLOCK = 128
 
 
 class RowsArgs(ctypes.Structure):
@@ -91,7 +94,12 @@ class GemmArgs(ctypes.Structure):
 class RoundArgs(ctypes.Structure):
     """``struct Args`` of ``kernels/round_rows.cu``."""
 
-    _fields_ = (("x", RowsArgs), ("out", ctypes.c_void_p), ("padded_width", ctypes.c_int32))
+    _fields_ = (
+        ("x", RowsArgs),
+        ("out", ctypes.c_void_p),
+        ("padded_width", ctypes.c_int32),
+        ("in_product_order", ctypes.c_int32),
+    )
 
 
 class Product(msgspec.Struct):
@@ -187,11 +195,6 @@ def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
     return rows <= FEW_ROWS and rows * row_stride(product.chunks) <= most
 
 
-def row_stride(chunks: int) -> int:
-    """Return the bytes of a row of ``x`` in shared memory."""
-    return 2 * CHUNK * chunks + 64
-
-
 def launch_product(context: Context, product: Product, rows: int) -> Iterator[Launch]:
     """Yield the launches of a product of ``rows`` rows; a pair must be of `is_few` rows."""
     if is_few(product, rows, context.runtime.shared_bytes):
@@ -214,11 +217,21 @@ def _gemv(context: Context, product: Product, rows: int) -> Launch:
 
 
 def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
+    tiles = [matrix.size.tiles for matrix in product.matrices]
+    yield from tiled_launches(context, product, rows, choose_tile(context.runtime, product.form, rows, tiles))
+
+
+def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile) -> Iterator[Launch]:
+    """Yield the launches of a product of many rows with a tile."""
     runtime = context.runtime
     assert context.rounded is not None, "allocated by the stage"
     assert context.partials is not None, "allocated by the stage"
-    padded = CHUNK * product.chunks
-    round_args = RoundArgs(x=product.rows, out=context.rounded.pointer, padded_width=padded)
+    round_args = RoundArgs(
+        x=product.rows,
+        out=context.rounded.pointer,
+        padded_width=CHUNK * product.chunks,
+        in_product_order=tile.in_product_order,
+    )
     yield Launch(runtime.kernel(ROUND_SPEC), (rows, 1, 1), 256, round_args, overlaps=True)
     args = GemmArgs(
         x=context.rounded.pointer,
@@ -227,48 +240,23 @@ def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
         partials=context.partials.pointer,
     )
     _fill(args, product)
-    tile_rows = rows_of_block(product.form, rows, runtime.shared_bytes)
-    blocks = sum(-(-matrix.size.tiles // _TILES_OF_BLOCK) for matrix in product.matrices)
-    grid = (-(-rows // tile_rows), blocks, 1)
-    split = grid[0] * grid[1] < runtime.num_processors
-    spec = gemm_spec(product.form, tile_rows, split=split)
-    shared = shared_of_block(tile_rows, split=split)
-    blocks_of_slices = SLICES if split else 1
-    yield Launch(runtime.kernel(spec), (*grid[:2], blocks_of_slices), 256, args, shared, overlaps=True)
-    if split:
+    spec = tile.spec(product.form)
+    blocks = -(-rows // tile.rows)
+    of_weights = num_blocks(tile, tile.rows, [matrix.size.tiles for matrix in product.matrices])
+    grid = (blocks, of_weights, SLICES if tile.split else 1)
+    yield Launch(runtime.kernel(spec), grid, tile.threads, args, tile.shared_bytes, overlaps=True)
+    if tile.split:
         adding = runtime.kernel(KernelSpec(spec.source, "add_slices", spec.defines))
         yield Launch(adding, (-(-args.num_columns // 256), rows, 1), 256, args, overlaps=True)
-
-
-def rows_of_block(form: MatrixForm, rows: int, shared_bytes: int) -> int:
-    """Return how many rows a block of the product of many rows takes.
-
-    With float16, fewer fit into registers; ``shared_bytes`` is `Runtime.shared_bytes`.
-    """
-    sizes = (16, 32, 64) if form.bits == 16 else (16, 32, 64, _MOST_ROWS_OF_BLOCK)
-    fit = [size for size in sizes if shared_of_block(size, split=False) <= shared_bytes]
-    return next((size for size in fit if rows <= size), fit[-1])
-
-
-def stages_of_block(rows: int) -> tuple[int, int]:
-    """Return how many stages of rows a block holds in shared memory, and the chunks of a stage."""
-    return (3 if rows >= 64 else 4), (4 if rows <= 16 else 2)
-
-
-def shared_of_block(rows: int, *, split: bool) -> int:
-    """Return the dynamic shared memory of a block that takes ``rows``, as ``kernels/gemm.cu`` uses it."""
-    stages, stage_chunks = stages_of_block(rows)
-    totals = 0 if split else 4 * rows * _TILES_OF_BLOCK * TILE
-    return stages * rows * row_stride(stage_chunks) + totals
 
 
 def partial_bytes(limits: StageLimits, num_processors: int) -> int:
     """Return the bytes of `Context.partials`: sums of slices, where blocks are fewer than processors.
 
-    A block has at most `_MOST_ROWS_OF_BLOCK` rows.
+    A block has at most `MOST_ROWS_OF_BLOCK` rows.
     """
-    rows = min(_most_rows(limits), _MOST_ROWS_OF_BLOCK)
-    return SLICES * rows * num_processors * _TILES_OF_BLOCK * TILE * 4
+    rows = min(_most_rows(limits), MOST_ROWS_OF_BLOCK)
+    return SLICES * rows * num_processors * TILES_OF_BLOCK * TILE * 4
 
 
 def rounded_bytes(program: Program, limits: StageLimits) -> int:
@@ -311,13 +299,6 @@ def gemv_spec(form: MatrixForm, *, is_pair: bool) -> KernelSpec:
     geometry = geometry_of(form, is_pair=is_pair)
     macros = {"PAIR": int(is_pair), "DEPTH": geometry.depth, "BLOCKS": geometry.resident}
     return KernelSpec.of("gemv", "gemv", form.defines | macros)
-
-
-def gemm_spec(form: MatrixForm, rows: int, *, split: bool) -> KernelSpec:
-    """Return the kernel for many rows, ``rows`` of them in a block."""
-    stages, stage_chunks = stages_of_block(rows)
-    macros = {"ROWS": rows, "SPLIT": int(split), "STAGES": stages, "STAGE_CHUNKS": stage_chunks}
-    return KernelSpec.of("gemm", "gemm", form.defines | macros)
 
 
 def _matrix(context: Context, index: int | None) -> DeviceMatrix:

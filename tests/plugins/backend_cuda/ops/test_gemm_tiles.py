@@ -1,0 +1,70 @@
+"""Which tile a product of many rows gets."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm
+from llmd_backend_cuda.ops.gemm_tiles import (
+    GemmTile,
+    WarpgroupTile,
+    WarpTile,
+    choose_tile,
+    num_blocks,
+    warpgroup_tiles,
+)
+from tests.cuda.simulated import SimulatedCard
+
+Q8, F16 = MatrixForm.of("q8_g128", 4096), MatrixForm.of("f16", 4096)
+SHARED_BYTES = 227 << 10
+"""Of an H100."""
+
+
+def chosen(form: MatrixForm, rows: int, tiles: list[int], *, warpgroups: bool) -> GemmTile:
+    card = SimulatedCard(num_processors=132)
+    card.warpgroups = warpgroups
+    return choose_tile(card, form, rows, tiles)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [(9, WarpTile(16, split=True)), (64, WarpTile(64, split=True)), (2048, WarpTile(128, split=False))],
+)
+def test_warps_take_up_to_128_rows_and_few_blocks_are_split(rows: int, expected: WarpTile) -> None:
+    assert chosen(Q8, rows, [256], warpgroups=False) == expected
+
+
+def test_warps_take_fewer_rows_of_float16() -> None:
+    assert chosen(F16, 2048, [256], warpgroups=False) == WarpTile(64, split=False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "tiles", "expected"),
+    [
+        (2048, [896, 896], WarpgroupTile(4, 128, 1, 1)),
+        (512, [256], WarpgroupTile(2, 128, 2, 1)),
+        (256, [256], WarpgroupTile(2, 64, 2, 2)),
+    ],
+    ids=["large", "128 blocks of 128 rows", "128 blocks of 64 rows"],
+)
+def test_the_largest_tile_that_keeps_processors_busy_is_chosen(
+    rows: int, tiles: list[int], expected: WarpgroupTile
+) -> None:
+    assert chosen(Q8, rows, tiles, warpgroups=True) == expected
+
+
+def test_few_rows_are_not_for_warpgroups() -> None:
+    assert isinstance(chosen(Q8, 64, [256], warpgroups=True), WarpTile)
+
+
+@pytest.mark.parametrize("name", CLAIMED_FORMATS)
+def test_tiles_of_warpgroups_fit_into_shared_memory(name: str) -> None:
+    tiles = warpgroup_tiles(MatrixForm.of(name, 4096))
+    assert len(tiles) >= 2
+    for tile in tiles:
+        assert tile.resident * (tile.shared_bytes + 1024) <= (228 << 10)
+        assert tile.shared_bytes <= SHARED_BYTES
+
+
+def test_blocks_are_counted_for_each_matrix() -> None:
+    assert num_blocks(WarpgroupTile(4, 128, 1, 1), 130, [17, 16, 1]) == 2 * (2 + 1 + 1)
