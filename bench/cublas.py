@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -56,27 +56,39 @@ def prompt_s(shape: Shape, prompt_len: int, device: int, api: Any, blas: Any) ->
 
 def product_s(handle: int, dims: tuple[int, ...], rows: int, api: Any, blas: Any) -> float:
     """Return the seconds in which ``rows`` rows are multiplied by a matrix ``[out, in]``."""
+    with ExitStack() as stack:
+        return prepared_product(handle, dims, rows, api, blas, stack)()
+
+
+def prepared_product(
+    handle: int, dims: tuple[int, ...], rows: int, api: Any, blas: Any, stack: ExitStack
+) -> Callable[[], float]:
+    """Return a function that measures the seconds of a product; its arrays are freed with ``stack``."""
     outputs, inputs = dims
     one, zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
-    with ExitStack() as stack:
-        matrix, x, y = _arrays((outputs * inputs, rows * inputs, rows * outputs), api, stack)
+    matrix, x, y = _arrays((outputs * inputs, rows * inputs, rows * outputs), api, stack)
 
-        def run() -> None:
-            # cuBLAS counts columns first: it reads the matrix as its transpose.
-            blas.gemmEx(
-                handle, _TRANSPOSED, _PLAIN, outputs, rows, inputs,
-                ctypes.addressof(one), matrix, _HALF, inputs, x, _HALF, inputs,
-                ctypes.addressof(zero), y, _HALF, outputs, _COMPUTE_IN_FLOAT, _ANY_ALGORITHM,
-            )  # fmt: skip
+    def run() -> None:
+        # cuBLAS counts columns first: it reads the matrix as its transpose.
+        blas.gemmEx(
+            handle, _TRANSPOSED, _PLAIN, outputs, rows, inputs,
+            ctypes.addressof(one), matrix, _HALF, inputs, x, _HALF, inputs,
+            ctypes.addressof(zero), y, _HALF, outputs, _COMPUTE_IN_FLOAT, _ANY_ALGORITHM,
+        )  # fmt: skip
 
-        for _ in range(WARM_UP_RUNS):
-            run()
-        api.deviceSynchronize()
-        start_s = time.perf_counter()
-        for _ in range(TIMED_RUNS):
-            run()
-        api.deviceSynchronize()
-        return (time.perf_counter() - start_s) / TIMED_RUNS
+    return lambda: seconds_of(run, api.deviceSynchronize)
+
+
+def seconds_of(run: Callable[[], None], wait: Callable[[], object]) -> float:
+    """Return the seconds of a run, of some in a row after a few that do not count."""
+    for _ in range(WARM_UP_RUNS):
+        run()
+    wait()
+    start_s = time.perf_counter()
+    for _ in range(TIMED_RUNS):
+        run()
+    wait()
+    return (time.perf_counter() - start_s) / TIMED_RUNS
 
 
 def _arrays(sizes: Iterable[int], api: Any, stack: ExitStack) -> list[int]:

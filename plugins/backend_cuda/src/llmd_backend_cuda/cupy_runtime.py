@@ -139,7 +139,8 @@ class CupyRuntime(CardStream):
         self.num_processors: int = properties["multiProcessorCount"]
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
         self.warpgroups = False  # until a card has shown that the bits are the same: bench/gpu_products.py
-        self._cache = cache or KernelCache((properties["major"], properties["minor"]))
+        self.capability: tuple[int, int] = (properties["major"], properties["minor"])
+        self._cache = cache or KernelCache(self.capability)
         super().__init__(card)
         self._compilers = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "llmd-nvrtc")
         self._modules: dict[tuple[str, object], CupyModule] = {}
