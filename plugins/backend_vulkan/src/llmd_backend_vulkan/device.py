@@ -25,6 +25,7 @@ from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.programs import PATTERNS
 from llmd_backend_vulkan.runtime import Runtime
+from llmd_backend_vulkan.tuning import Tuner, default_folder
 from llmd_backend_vulkan.vulkan import CPU, DISCRETE, Loader, PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights, load_weights
 
@@ -84,7 +85,10 @@ class VulkanDevice:
         """What its driver says."""
         self.runtime = Runtime(device, device_name(device), use_additions=use_additions)
         self.info = describe(device, queues=self.runtime.has_additions)
-        self._arena: Arena | None = Arena(self.runtime)
+        arena = Arena(self.runtime)
+        self._arena: Arena | None = arena
+        # On a processor, the fewest instructions are fastest, and measuring would take seconds.
+        self._tuner = None if device.kind == CPU else Tuner(arena, default_folder())
         # Kept open: an engine looks at the free memory every few seconds, and making one takes 40 ms.
         self._loader = Loader()
 
@@ -108,10 +112,10 @@ class VulkanDevice:
         self, program: Program, tensors: TensorSource, progress: Progress, have: Sequence[LoadedWeights] = ()
     ) -> VulkanWeights:
         mine = [one for one in have if isinstance(one, VulkanWeights)]
-        return load_weights(self._opened(), program, tensors, progress, mine)
+        return load_weights(self._opened(), program, tensors, progress, mine, self._tuner)
 
     def close(self) -> None:
-        self._arena = None
+        self._arena = self._tuner = None
         self._loader.close()
 
     def _opened(self) -> Arena:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, WeightData
 from llmd_backend_vulkan.commands import Words
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region, as_words
+from llmd_backend_vulkan.tiles import Tile
 
 CLAIMED_FORMATS: tuple[Format, ...] = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 """Formats that the shaders decode: all."""
@@ -95,6 +96,8 @@ class DeviceMatrix(msgspec.Struct, frozen=True):
     height: int
     width: int
     pieces: tuple[Piece, ...]
+    tiles: Mapping[int, Tile] = msgspec.field(default_factory=dict)
+    """The fastest tile for each of `llmd_backend_vulkan.tiles.MEASURED_ROWS` that was measured."""
 
     @property
     def row_words(self) -> int:

@@ -163,7 +163,7 @@ def copy_step(arrays: Buffer, target: Buffer, at: int, most_words: int) -> Dispa
 
 
 def spread(num_words: int) -> tuple[int, int, int]:
-    """Return the work groups of a shader whose threads each take every so manieth word."""
+    """Return the work groups of a shader whose threads take words in turn."""
     return (max(1, min(_GROUPS, -(-num_words // _THREADS))), 1, 1)
 
 

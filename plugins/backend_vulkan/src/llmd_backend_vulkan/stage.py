@@ -21,7 +21,6 @@ from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.kernel_use import kernel_use
 from llmd_backend_vulkan.memory import Arena, copy, copy_step
 from llmd_backend_vulkan.ops.attention import MOST_SPANS, SPLIT_ROWS, scratch_words, spans_of
-from llmd_backend_vulkan.ops.linear import distinct_tiles
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.programs import Phase, body_phases, head_phases
 from llmd_backend_vulkan.runtime import Recording
@@ -30,6 +29,7 @@ from llmd_backend_vulkan.step_clock import StepClock
 from llmd_backend_vulkan.step_memory import pack_step
 from llmd_backend_vulkan.streaming import Placed, WeightStream
 from llmd_backend_vulkan.tickets import Flight, HiddenRows, TicketMemory
+from llmd_backend_vulkan.tiles import distinct_tiles
 
 
 class VulkanStage:

@@ -18,6 +18,7 @@ from llmd_backend_vulkan.stage import VulkanStage
 from llmd_backend_vulkan.stage_memory import StageMemory
 from llmd_backend_vulkan.streaming import Placed, slots_bytes
 from llmd_backend_vulkan.tickets import TicketMemory
+from llmd_backend_vulkan.tuning import Tuner
 
 
 class Loaded(msgspec.Struct):
@@ -91,9 +92,14 @@ class VulkanWeights:
 
 
 def load_weights(
-    arena: Arena, program: Program, tensors: TensorSource, progress: Progress, have: Sequence[VulkanWeights]
+    arena: Arena,
+    program: Program,
+    tensors: TensorSource,
+    progress: Progress,
+    have: Sequence[VulkanWeights],
+    tuner: Tuner | None = None,
 ) -> VulkanWeights:
-    """Load every weight that ``have`` does not contain.
+    """Load every weight that ``have`` does not contain; ``tuner`` finds the tiles of those in device memory.
 
     Raises:
         MemoryBudgetError: the weights do not fit.
@@ -102,10 +108,13 @@ def load_weights(
     to_device = arena, loaded.resident, [one.resident for one in known]
     to_host = HostArena(arena.runtime), loaded.streamed, [one.streamed for one in known]
     streamed, uses = set().union(*streamed_weights(program).values()), weight_uses(program)
+    factors = weight_factors(program)
     with tensors.reading_ahead(program.weights) as order:
         for done, index in enumerate(order):
             target = to_host if index in streamed else to_device
             _load(*target, program.weights[index], uses[index], tensors)
+            if tuner is not None and index in factors - streamed:
+                _tune(tuner, loaded.resident, program.weights[index])
             progress(done + 1, len(program.weights))
     arena.drop_staging()
     return VulkanWeights(arena, program, loaded)
@@ -121,6 +130,18 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
                 is_matrix = slotted.op.kind in TABLE_OPS or (slotted.op.kind in FACTOR_OPS and place % 2 == 0)
                 uses[index].add("matrix" if is_matrix else "vector")
     return uses
+
+
+def weight_factors(program: Program) -> set[int]:
+    """Return the indices of the weights that rows are multiplied by."""
+    ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
+    factors = (slotted.weights[::2] for slotted in ops if slotted.op.kind in FACTOR_OPS)
+    return {index for indices in factors for index in indices if index is not None}
+
+
+def _tune(tuner: Tuner, loaded: Loaded, weight: Weight) -> None:
+    matrix = loaded.matrices[weight]
+    loaded.matrices[weight] = msgspec.structs.replace(matrix, tiles=tuner.tiles(matrix))
 
 
 def _load(

@@ -14,23 +14,21 @@ from llmd.testing.conformance import cases_for
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.sources import RandomSource
 from llmd.testing.workload import all_at_once
-from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import MOST_WORK
 from llmd_backend_vulkan.context import NONE, stride_of
 from llmd_backend_vulkan.device import VulkanDevice, describe
-from llmd_backend_vulkan.matrices import MatrixForm, load_matrix
+from llmd_backend_vulkan.matrices import load_matrix
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.ops import linear as linear_ops
 from llmd_backend_vulkan.ops.linear import (
-    MANY_ROWS,
     Residual,
     Target,
-    Tile,
     cut_by_work,
-    distinct_tiles,
+    first_rows,
     products,
     tile_of,
 )
+from llmd_backend_vulkan.tiles import LARGE_TILES, Tile, default_tile
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from llmd_backend_vulkan.weights import VulkanWeights
 
@@ -156,7 +154,7 @@ def check_tiles(product: Product, tiles: Sequence[Tile], *, has_extras: bool = F
 
 @pytest.mark.parametrize("name", ["f16", "q4", "q8_wide"])
 def test_all_tiles_give_the_same_bits(arena: Arena, name: Format) -> None:
-    check_tiles(Product(arena, name, 70, 75, 330), MANY_ROWS)
+    check_tiles(Product(arena, name, 70, 75, 330), LARGE_TILES)
 
 
 @pytest.mark.parametrize(
@@ -170,36 +168,32 @@ def test_all_tiles_give_the_same_bits(arena: Arena, name: Format) -> None:
 def test_a_tile_has_the_same_bits_in_each_way_to_store_weights(
     arena: Arena, name: Format, width: int
 ) -> None:
-    check_tiles(Product(arena, name, 35, 70, width), MANY_ROWS[:1])
+    check_tiles(Product(arena, name, 35, 70, width), LARGE_TILES[:1])
 
 
 @pytest.mark.parametrize("width", [3, 260, 2300])
 def test_a_tile_has_the_same_bits_at_any_width(arena: Arena, width: int) -> None:
-    check_tiles(Product(arena, "q8_row", 9, 5, width), MANY_ROWS[:1])
+    check_tiles(Product(arena, "q8_row", 9, 5, width), LARGE_TILES[:1])
 
 
 def test_a_tile_adds_what_follows_a_product(arena: Arena) -> None:
-    check_tiles(Product(arena, "f16", 40, 65, 100), MANY_ROWS[:1], has_extras=True)
+    check_tiles(Product(arena, "f16", 40, 65, 100), LARGE_TILES[:1], has_extras=True)
 
 
-def test_tiles_need_a_known_amount_of_shared_memory() -> None:
-    q4, f32, with_minimums = MatrixForm(4, scales=1), MatrixForm(32), MatrixForm(2, scales=2)
-    assert [tile.shared_bytes(q4) for tile in MANY_ROWS] == [6660, 8708, 17412, 13316]
-    assert [tile.shared_bytes(f32) for tile in MANY_ROWS] == [6156, 8204, 16396, 12300]
-    assert MANY_ROWS[2].shared_bytes(with_minimums) == 32 * 128 * 4 + 2 * (64 * 8 + 64 * 4)
-    assert FEW.shared_bytes(q4) == 8 * 65 * 4
-
-
-def test_few_numbers_of_rows_have_all_tiles() -> None:
-    assert distinct_tiles(5) == (1, 2, 4, 5)
-    most = distinct_tiles(256)
-    tiles = {tile_of(bucket_of(rows, 256), 4096) for rows in range(1, 257)}
-    assert {tile_of(rows, 4096) for rows in most} == tiles
-
-
-def test_tiles_are_larger_for_more_rows() -> None:
-    found = [tile_of(rows, 4096) for rows in (1, 2, 3, 8, 9, 16, 17, 32, 33, 256)]
-    assert [(tile.all_cols, tile.threads) for tile in found] == [
-        (1, 64), (2, 64), (4, 64), (8, 64), (8, 256), (8, 256), (32, 128), (32, 128), (64, 128), (64, 128),
+def test_a_measured_tile_serves_other_numbers_of_rows(arena: Arena) -> None:
+    ref = TensorRef("m", (75, 64))
+    matrix = load_matrix(arena, RandomSource().read(Weight(ref, "f16")))
+    assert tile_of(matrix, 2) == default_tile(2, 75)
+    chosen = {1: Tile(2, 1, 256), 8: Tile(4, 8, 256), 256: LARGE_TILES[3]}
+    tuned = structs.replace(matrix, tiles=chosen)
+    assert [tile_of(tuned, rows) for rows in (1, 2, 4, 16)] == [
+        Tile(2, 1, 256), Tile(2, 2, 256), Tile(4, 4, 256), Tile(4, 8, 256),
     ]  # fmt: skip
-    assert tile_of(16, 100).threads == 64
+    assert [tile_of(tuned, rows) for rows in (32, 33)] == [LARGE_TILES[0], LARGE_TILES[3]]
+
+
+def test_the_first_rows_of_a_matrix_are_a_matrix(arena: Arena) -> None:
+    matrix = load_matrix(arena, RandomSource().read(Weight(TensorRef("m", (75, 64)), "f16")))
+    part = first_rows(matrix, 20)
+    assert (part.height, part.pieces[0].num_rows) == (20, 20)
+    assert first_rows(matrix, 100).height == 75

@@ -9,16 +9,12 @@ import msgspec
 
 from llmd.api.ops import Add, Head
 from llmd.api.program import SlottedOp
-from llmd_backend_vulkan.commands import MOST_WORK, WORD, Buffer, Dispatch, Shader
+from llmd_backend_vulkan.commands import MOST_WORK, Buffer, Dispatch, Shader
 from llmd_backend_vulkan.context import NONE, Context, float_word, stride_of
-from llmd_backend_vulkan.matrices import DeviceMatrix, MatrixForm, Piece
+from llmd_backend_vulkan.matrices import DeviceMatrix, Piece
+from llmd_backend_vulkan.tiles import Tile, default_tile, measured_rows
 
 _MANY_CHUNKS = 64
-_HIGH = 512
-_MOST_STEP = 16
-"""Elements that are summed before they are scaled."""
-_FEW_ROWS = 16
-"""Rows for which weights are better read twice than brought to shared memory for 32 rows."""
 
 
 class Residual(msgspec.Struct, frozen=True):
@@ -47,70 +43,27 @@ class Target(msgspec.Struct, frozen=True):
     residual: Residual | None = None
 
 
-class Tile(msgspec.Struct, frozen=True):
-    """What a work group computes. It does not change the bits of a result."""
-
-    rows: int
-    """Weight rows of a thread; ``linear.comp``: of the threads that share a row."""
-    cols: int
-    """Rows of x of a thread."""
-    threads: int
-    shared_rows: int = 0
-    """Weight rows that a work group brings to shared memory (``linear_tiles.comp``); 0: ``linear.comp``."""
-    depth: int = 0
-    """Elements of a row that it brings at once."""
-
-    def shader(self, matrix: DeviceMatrix, target: Target, *, has_bias: bool) -> Shader:
-        """Return the shader of a product."""
-        gather, added = int(target.index is not None), int(target.residual is not None)
-        constants = (
-            *matrix.form.constants, self.rows, self.cols, gather, int(has_bias), lanes_of(matrix), self.threads, added,
-        )  # fmt: skip
-        if self.shared_rows:
-            return Shader("linear_tiles", (*constants, self.shared_rows, self.depth))
-        return Shader("linear", constants)
-
-    def groups(self, matrix: DeviceMatrix, height: int, rows: int) -> tuple[int, int, int]:
-        """Return the work groups for ``height`` rows of a matrix and ``rows`` rows of x."""
-        own = self.shared_rows or self.threads // lanes_of(matrix) * self.rows
-        return (-(-height // own), -(-rows // self.all_cols), 1)
-
-    @property
-    def all_cols(self) -> int:
-        """Rows of x of a work group."""
-        return self.threads * self.rows // self.shared_rows * self.cols if self.shared_rows else self.cols
-
-    def shared_bytes(self, form: MatrixForm) -> int:
-        """Return the bytes of shared memory that it needs for a matrix of a form."""
-        if not self.shared_rows:
-            return WORD * self.cols * (self.threads + 1)
-        steps = self.depth // min(form.chunk, _MOST_STEP)
-        scales = 2 * steps * self.shared_rows if form.has_scales else 2
-        sums = steps * self.all_cols if form.has_minimums else 1
-        return WORD * (self.depth * (self.shared_rows + self.all_cols) + scales + sums)
+def shader_of(tile: Tile, matrix: DeviceMatrix, target: Target, *, has_bias: bool) -> Shader:
+    """Return the shader that multiplies by a matrix with a tile."""
+    gather, added = int(target.index is not None), int(target.residual is not None)
+    constants = (
+        *matrix.form.constants, tile.rows, tile.cols, gather, int(has_bias), lanes_of(matrix), tile.threads, added,
+    )  # fmt: skip
+    if tile.shared_rows:
+        return Shader("linear_tiles", (*constants, tile.shared_rows, tile.depth))
+    return Shader("linear", constants)
 
 
-MANY_ROWS = (
-    Tile(4, 4, 128, shared_rows=64, depth=16),
-    Tile(8, 4, 128, shared_rows=64, depth=16),
-    Tile(8, 4, 128, shared_rows=64, depth=32),
-    Tile(8, 8, 128, shared_rows=128, depth=16),
-)
-"""Tiles through shared memory: of 64 weight rows and 32 rows of x, of 64 and 64, and of 128 and 64."""
+def groups_of(tile: Tile, matrix: DeviceMatrix, height: int, rows: int) -> tuple[int, int, int]:
+    """Return the work groups for ``height`` rows of a matrix and ``rows`` rows of x."""
+    own = tile.shared_rows or tile.threads // lanes_of(matrix) * tile.rows
+    return (-(-height // own), -(-rows // tile.all_cols), 1)
 
 
-def tile_of(rows: int, height: int) -> Tile:
-    """Return the tile for up to ``rows`` rows of x and ``height`` weight rows."""
-    cols = min(1 << (rows - 1).bit_length(), 8)
-    if rows > _FEW_ROWS:
-        return MANY_ROWS[0] if rows <= MANY_ROWS[0].all_cols else MANY_ROWS[1]
-    is_large = rows > cols and height >= _HIGH
-    return Tile(4, cols, 256 if is_large else 64)
-
-
-def distinct_tiles(most: int) -> tuple[int, ...]:
-    """Return numbers of rows, up to ``most``, that have all tiles."""
-    return tuple(sorted({rows for rows in (1, 2, 4, 8, 16, 32) if rows <= most} | {most}))
+def tile_of(matrix: DeviceMatrix, rows: int) -> Tile:
+    """Return the tile for up to ``rows`` rows of x: the fastest one, if that was measured."""
+    chosen = matrix.tiles.get(measured_rows(rows))
+    return default_tile(rows, matrix.height) if chosen is None else chosen.for_rows(rows)
 
 
 def lanes_of(matrix: DeviceMatrix) -> int:
@@ -160,7 +113,7 @@ def _products(
     """Yield products with an op's matrix of a ``number``, for up to ``rows`` rows."""
     matrix = context.matrix(slotted.weights[2 * number])
     bias = context.vector(slotted.weights[2 * number + 1])
-    yield from products(context.work, matrix, bias, target, tile_of(rows, matrix.height), rows)
+    yield from products(context.work, matrix, bias, target, tile_of(matrix, rows), rows)
 
 
 def products(
@@ -172,7 +125,7 @@ def products(
     """
     biases, bias_at = bias
     has_bias = bias_at != NONE
-    shader = tile.shader(matrix, target, has_bias=has_bias)
+    shader = shader_of(tile, matrix, target, has_bias=has_bias)
     residual = target.residual or Residual(0, 0, 1.0)
     for piece in cut_by_work(matrix, rows):
         first = piece.first
@@ -183,7 +136,7 @@ def products(
             float_word(target.scale), float_word(target.softcap), residual.place + first, residual.stride,
             float_word(residual.scale),
         )  # fmt: skip
-        groups = tile.groups(matrix, piece.num_rows, rows)
+        groups = groups_of(tile, matrix, piece.num_rows, rows)
         amount = float(rows) * matrix.width * piece.num_rows
         yield Dispatch(shader, (work, piece.region.buffer, biases), constants, groups, amount)
 
@@ -195,6 +148,13 @@ def cut_by_work(matrix: DeviceMatrix, rows: int) -> Iterator[Piece]:
         step = -(-piece.num_rows // max(parts, 1))
         for first in range(0, piece.num_rows, step):
             yield _part(matrix, piece, first, min(step, piece.num_rows - first))
+
+
+def first_rows(matrix: DeviceMatrix, count: int) -> DeviceMatrix:
+    """Return the first rows of a matrix, at most ``count`` and those of its first piece."""
+    piece = matrix.pieces[0]
+    kept = min(count, piece.num_rows)
+    return msgspec.structs.replace(matrix, height=kept, pieces=(_part(matrix, piece, 0, kept),))
 
 
 def _part(matrix: DeviceMatrix, piece: Piece, first: int, num_rows: int) -> Piece:
