@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from msgspec import structs
 
 from llmd.api import DeviceLostError
 from llmd.api.device import Device
@@ -53,6 +54,7 @@ def divided(card: Device, architectures: Architectures) -> LoadedModel:
     load = Load(
         str(guide_directory()), device="reference", stages=stages, context_len=256, slots=4, activations="f32"
     )
+    load = structs.replace(load, kv_dtype="f32")
     left = machine_of([device.info for device in devices.values()])
     return load_model(load, architectures, devices.__getitem__, lambda _: None, devices=left)
 
@@ -63,6 +65,8 @@ def test_a_divided_model_says_what_it_says_on_the_reference_backend(
     with closing(divided(card, architectures)) as model:
         assert [stage.device for stage in model.loaded.stages] == ["reference", card.info.name, "reference"]
         assert together(model.core) == expected
+        _, apart, _ = model.core.report().kernels
+        assert apart.names, "the process says which kernels it uses"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])

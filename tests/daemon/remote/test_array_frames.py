@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from llmd.api.draws import NUM_COLUMNS, Draws
+from llmd.api.kernel_use import KernelUse, SlowPath
 from llmd.api.spans import Span
 from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
 from llmd.process.frames import FrameError
 from llmd.remote.array_frames import ALIGNMENT, VERSION, ArrayFrame, ArrayFrameReader
-from llmd.remote.messages import Reply, Request, SubmitStep
+from llmd.remote.messages import DeviceStatus, Reply, Request, SubmitStep
 
 COUNTS = st.integers(0, 5)
 
@@ -126,7 +127,8 @@ def test_a_step_with_its_selection_and_hidden_states_survives(step: Step, select
 
 @given(results())
 def test_a_result_survives(result: StepResult) -> None:
-    assert same(there_and_back(Reply(result, free_bytes=3), Reply[StepResult]), Reply(result, free_bytes=3))
+    reply = Reply(result, status=DeviceStatus(3, 2, {1: KernelUse(("graphs",), (SlowPath("is hot"),))}))
+    assert same(there_and_back(reply, Reply[StepResult]), reply)
 
 
 @given(st.data())

@@ -15,12 +15,13 @@ import pytest
 
 from llmd.api.device import DeviceInfo
 from llmd.api.errors import DeviceError, DeviceLostError
+from llmd.api.kernel_use import KernelUse
 from llmd.api.transport import Link, send
 from llmd.remote import connection
 from llmd.remote.array_frames import ArrayFrame, ArrayFrameReader
 from llmd.remote.connection import CALL_LIMIT_S, Connection, limited
 from llmd.remote.errors import report_of
-from llmd.remote.messages import GetFreeBytes, GetKVBytes, ReleaseTicket, Reply, Request
+from llmd.remote.messages import DeviceStatus, GetKVBytes, GetStatus, ReleaseTicket, Reply, Request
 from tests.plugins.transport.shared_links import linked
 
 PATIENCE_S = 20.0
@@ -60,22 +61,24 @@ def test_replies_are_results_or_errors(peer: Peer) -> None:
     peer.reply(Reply(progress=(1, 2)))
     peer.reply(Reply(7))
     seen: list[tuple[int, int]] = []
-    found = peer.connection.call(GetFreeBytes(), on_progress=lambda done, total: seen.append((done, total)))
+    found = peer.connection.call(
+        GetKVBytes(1, 2, "f16"), on_progress=lambda done, total: seen.append((done, total))
+    )
     assert (found, seen) == (7, [(1, 2)])
     peer.reply(Reply(error=report_of(DeviceError("too hot"))))
     with pytest.raises(DeviceError, match="too hot"):
         peer.connection.call(GetKVBytes(1, 2, "f32"))
-    assert [peer.request() for _ in range(2)] == [GetFreeBytes(), GetKVBytes(1, 2, "f32")]
+    assert [peer.request() for _ in range(2)] == [GetKVBytes(1, 2, "f16"), GetKVBytes(1, 2, "f32")]
 
 
 def test_a_process_that_does_not_answer_is_killed(peer: Peer) -> None:
     with pytest.raises(DeviceLostError, match="card: its process does not answer") as caught:
-        peer.connection.call(GetFreeBytes(), 0.0)
+        peer.connection.call(GetStatus(), 0.0)
     assert caught.value.devices == ("card",)
     assert peer.process.wait(PATIENCE_S) == -signal.SIGKILL
     peer.connection.tell(ReleaseTicket(1, 1))
     with pytest.raises(DeviceLostError):
-        peer.connection.call(GetFreeBytes())
+        peer.connection.call(GetStatus())
 
 
 def test_a_process_that_ended_is_a_lost_device(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,22 +86,24 @@ def test_a_process_that_ended_is_a_lost_device(peer: Peer, monkeypatch: pytest.M
     os.kill(peer.process.pid, signal.SIGKILL)
     peer.link.close()
     with pytest.raises(DeviceLostError, match="its process ended with status -9"):
-        peer.connection.call(GetFreeBytes())
+        peer.connection.call(GetStatus())
 
 
 @pytest.mark.parametrize("frame", [b"", b"nonsense of more than twelve bytes"])
 def test_nonsense_is_a_lost_device(peer: Peer, frame: bytes) -> None:
     send(peer.link, [frame], PATIENCE_S)
     with pytest.raises(DeviceLostError, match="cannot be understood"):
-        peer.connection.call(GetFreeBytes())
+        peer.connection.call(GetStatus())
     assert peer.process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
-def test_free_bytes_do_not_wait_for_a_step(peer: Peer) -> None:
-    peer.reply(Reply(5, free_bytes=9))
-    assert peer.connection.call(GetFreeBytes()) == 5
-    peer.reply(Reply(11))
-    assert peer.connection.free_bytes() == 11
+def test_the_status_does_not_wait_for_a_step(peer: Peer) -> None:
+    peer.reply(Reply(5, status=DeviceStatus(9)))
+    assert peer.connection.call(GetKVBytes(1, 2, "f32")) == 5
+    assert peer.connection.last_status == DeviceStatus(9)
+    now = DeviceStatus(11, 3, {1: KernelUse(("graphs",))})
+    peer.reply(Reply(now))
+    assert peer.connection.status() == now
     failed: list[Exception] = []
 
     def step() -> None:
@@ -109,19 +114,18 @@ def test_free_bytes_do_not_wait_for_a_step(peer: Peer) -> None:
 
     thread = threading.Thread(target=step)
     thread.start()
-    while not isinstance(peer.request(), GetKVBytes):
-        pass
-    assert peer.connection.free_bytes() == 11
+    assert [type(peer.request()) for _ in range(3)] == [GetKVBytes, GetStatus, GetKVBytes]
+    assert peer.connection.status() == now
     peer.connection.close()
     thread.join(PATIENCE_S)
-    assert peer.connection.free_bytes() == 11
+    assert peer.connection.status() == now
     assert len(failed) == 1, "closing ends the wait for a reply"
 
 
-def test_free_bytes_that_were_never_known_are_an_error(peer: Peer) -> None:
+def test_a_status_that_was_never_known_is_an_error(peer: Peer) -> None:
     peer.link.close()
     with pytest.raises(DeviceLostError):
-        peer.connection.free_bytes()
+        peer.connection.status()
 
 
 def test_the_device_is_known_once_it_is_open(peer: Peer) -> None:

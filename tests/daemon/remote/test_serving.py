@@ -14,6 +14,7 @@ import pytest
 
 from llmd.api import DeviceError, DeviceLostError
 from llmd.api.device import Device
+from llmd.api.kernel_use import KernelUse
 from llmd.api.messages import Load, StageSpec
 from llmd.api.results import Failed
 from llmd.api.step import Step, Ticket
@@ -24,7 +25,15 @@ from llmd.engine.steps import step_limit
 from llmd.remote import connection
 from llmd.remote.array_frames import ArrayFrame, ArrayFrameReader
 from llmd.remote.device import RemoteDevice
-from llmd.remote.messages import ApplyMasks, GetFreeBytes, ReleaseTicket, Reply, SubmitStep, WaitForStep
+from llmd.remote.messages import (
+    ApplyMasks,
+    DeviceStatus,
+    GetStatus,
+    ReleaseTicket,
+    Reply,
+    SubmitStep,
+    WaitForStep,
+)
 from llmd.remote.serving import DeviceServer, ServedStage
 from tests.daemon.remote.conftest import OpenApart
 from tests.plugins.transport.shared_links import linked
@@ -144,25 +153,46 @@ def test_a_step_that_was_not_submitted_fails_where_it_is_waited_for() -> None:
     assert stage.released == [Ticket(8)]
 
 
-def ask(link: Link, request: object) -> Reply[int]:
+def ask(link: Link, request: object) -> Reply[DeviceStatus]:
     frame = ArrayFrame(request)
     frame.write_to(link.reserve(frame.num_bytes, PATIENCE_S))
     link.commit(frame.num_bytes)
     with link.receive(PATIENCE_S) as data:
-        return ArrayFrameReader[Reply[int]](Reply[int]).read(data)
+        return ArrayFrameReader[Reply[DeviceStatus]](Reply[DeviceStatus]).read(data)
 
 
-def test_replies_say_at_times_how_much_memory_is_free() -> None:
-    device = FailingDevice("a")
+class SpillingCard(FailingDevice):
+    """Has moved 5 bytes of its memory."""
+
+    def spilled_bytes(self) -> int:
+        return 5
+
+
+def test_replies_say_the_status_at_times() -> None:
+    device = SpillingCard("a")
     device.room = lambda: 17
     with linked() as (near, far):
         server = DeviceServer(device, far)
         thread = threading.Thread(target=server.serve)
         thread.start()
         near.receive(PATIENCE_S).release()  # what the device is
-        first, second = (ask(near, GetFreeBytes()) for _ in range(2))
+        first, second = (ask(near, GetStatus()) for _ in range(2))
         near.close()
         thread.join(PATIENCE_S)
     assert not thread.is_alive(), "it ends when the link is closed"
-    assert (first.value, first.free_bytes, second.value) == (17, 17, 17)
-    assert second.free_bytes in {None, 17}
+    assert first.value == first.status == second.value == DeviceStatus(17, 5)
+    assert second.status in (None, first.status)
+
+
+class NamingStage:
+    """Names its kernels."""
+
+    def kernels(self) -> KernelUse:
+        return KernelUse(("graphs",))
+
+
+def test_stages_that_name_their_kernels_are_in_the_status() -> None:
+    with linked() as (_, far):
+        server = DeviceServer(FailingDevice("a"), far)
+        server._stages = {1: ServedStage(NamingStage()), 2: ServedStage(object())}  # type: ignore[arg-type]
+        assert server._status().kernels == {1: KernelUse(("graphs",))}

@@ -16,7 +16,7 @@ from llmd.api.transport import Link
 from llmd.process.frames import FrameError
 from llmd.remote.array_frames import ArrayFrame, ArrayFrameReader
 from llmd.remote.errors import error_of
-from llmd.remote.messages import REPLIES, GetFreeBytes, Reply, Request
+from llmd.remote.messages import REPLIES, DeviceStatus, GetStatus, Reply, Request
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,8 @@ class Connection:
         self._calling = threading.Lock()
         self._sending = threading.Lock()
         self._lost = ""
-        self._free_bytes: int | None = None
+        self.last_status: DeviceStatus | None = None
+        """What the process last said."""
 
     def opened(self, timeout_s: float) -> DeviceInfo:
         """Return what the process says once it has opened the device."""
@@ -77,26 +78,26 @@ class Connection:
             except DeviceLostError:
                 return  # the next call says so
 
-    def free_bytes(self) -> int:
-        """Return `Device.free_bytes`; while another call runs or once the process is gone, the last known.
+    def status(self) -> DeviceStatus:
+        """Ask for the status; while another call runs or once the process is gone, return the last known.
 
         A step may take long, and a device that hangs never answers. That a process is gone is for the next
         step to say, after which the model is placed again.
 
         Raises:
-            DeviceLostError: the process is gone, and never said how many are free.
+            DeviceLostError: the process is gone, and never said it.
         """
-        if self._calling.acquire(blocking=self._free_bytes is None):
+        if self._calling.acquire(blocking=self.last_status is None):
             try:
-                self._send(GetFreeBytes())
-                self._free_bytes = int(self._receive(int, CALL_LIMIT_S, None))
+                self._send(GetStatus())
+                self.last_status = self._receive(DeviceStatus, CALL_LIMIT_S, None)
             except DeviceLostError:
-                if self._free_bytes is None:
+                if self.last_status is None:
                     raise
             finally:
                 self._calling.release()
-        assert self._free_bytes is not None
-        return self._free_bytes
+        assert self.last_status is not None
+        return self.last_status
 
     def close(self) -> None:
         """End the process. Closing twice is allowed."""
@@ -124,8 +125,7 @@ class Connection:
                     reply = reader.read(data)
             except (LinkError, FrameError) as error:
                 raise self._lose(error) from error
-            if reply.free_bytes is not None:
-                self._free_bytes = reply.free_bytes
+            self.last_status = reply.status or self.last_status
             if reply.error is not None:
                 raise error_of(reply.error)
             if reply.progress is None:

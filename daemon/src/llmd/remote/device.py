@@ -14,6 +14,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from llmd.api.device import DeviceInfo, HiddenRef, HostHidden, LoadedWeights, Progress, Refusal, StageLimits
+from llmd.api.kernel_use import KernelUse
 from llmd.api.kv import KVDtype
 from llmd.api.program import Program
 from llmd.api.spans import Span
@@ -61,7 +62,11 @@ class RemoteDevice:
         return float(self._connection.call(ReadRate(budget_s)))
 
     def free_bytes(self) -> int:
-        return self._connection.free_bytes()
+        return self._connection.status().free_bytes
+
+    def spilled_bytes(self) -> int:
+        """See `llmd.api.SpillingDevice`; 0 if the device is none."""
+        return self._connection.status().spilled_bytes
 
     def load(
         self,
@@ -147,6 +152,11 @@ class RemoteStage:
     def spans(self, ticket: Ticket) -> Sequence[Span]:
         spans: Sequence[Span] = self._connection.call(ReadSpans(self._number, ticket))
         return spans
+
+    def kernels(self) -> KernelUse:
+        """See `llmd.api.kernel_use.NamesKernels`; what the process last said, if it names them."""
+        status = self._connection.last_status
+        return KernelUse() if status is None else status.kernels.get(self._number, KernelUse())
 
     def release(self, ticket: Ticket) -> None:
         self._connection.tell(ReleaseTicket(self._number, ticket))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.device import DeviceOptions, Refusal, StageLimits
+from llmd.api.kernel_use import KernelUse
 from llmd.api.kv import KVDtype
 from llmd.api.program import Program
 from llmd.api.spans import Span
@@ -50,8 +51,8 @@ class ReadRate(msgspec.Struct, frozen=True, tag=True):
     budget_s: float
 
 
-class GetFreeBytes(msgspec.Struct, frozen=True, tag=True):
-    """`Device.free_bytes`."""
+class GetStatus(msgspec.Struct, frozen=True, tag=True):
+    """`DeviceStatus`."""
 
 
 class LoadWeights(msgspec.Struct, frozen=True, tag=True):
@@ -197,7 +198,7 @@ OfStage = (
 Request = (
     CheckProgram
     | ReadRate
-    | GetFreeBytes
+    | GetStatus
     | LoadWeights
     | GetKVBytes
     | GetStepBytes
@@ -206,10 +207,22 @@ Request = (
     | OfStage
 )
 
+
+class DeviceStatus(msgspec.Struct, frozen=True):
+    """What may change while a device works."""
+
+    free_bytes: int
+    """`Device.free_bytes`."""
+    spilled_bytes: int = 0
+    """`llmd.api.SpillingDevice.spilled_bytes`; 0 of other devices."""
+    kernels: Mapping[int, KernelUse] = {}
+    """`NamesKernels.kernels` of the stages that have them, by number."""
+
+
 REPLIES: Mapping[type, Any] = {
     CheckProgram: list[Refusal],
     ReadRate: float,
-    GetFreeBytes: int,
+    GetStatus: DeviceStatus,
     LoadWeights: None,
     GetKVBytes: int,
     GetStepBytes: int,
@@ -235,5 +248,5 @@ class Reply(msgspec.Struct, Generic[T], frozen=True):
     """Why the request failed."""
     progress: tuple[int, int] | None = None
     """Bytes done and total bytes of a load that goes on."""
-    free_bytes: int | None = None
-    """`Device.free_bytes`, from time to time."""
+    status: DeviceStatus | None = None
+    """From time to time."""

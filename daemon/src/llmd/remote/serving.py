@@ -10,8 +10,9 @@ from typing import Any, cast
 import msgspec
 from numpy.typing import NDArray
 
-from llmd.api.device import Device, HostHidden, LoadedWeights, Stage
+from llmd.api.device import Device, HostHidden, LoadedWeights, SpillingDevice, Stage
 from llmd.api.errors import DeviceError, LinkClosedError
+from llmd.api.kernel_use import KernelUse, NamesKernels
 from llmd.api.quantizer import Quantizes
 from llmd.api.spans import Span
 from llmd.api.step import StepResult, Ticket
@@ -26,8 +27,9 @@ from llmd.remote.messages import (
     CheckProgram,
     CloseStage,
     CloseWeights,
-    GetFreeBytes,
+    DeviceStatus,
     GetKVBytes,
+    GetStatus,
     GetStepBytes,
     LoadWeights,
     MakeStage,
@@ -49,8 +51,8 @@ log = logging.getLogger(__name__)
 
 SEND_LIMIT_S = 60.0
 """How long the engine may leave replies unread. It waits for each."""
-FREE_BYTES_S = 1.0
-"""How often replies say how many bytes of the device's memory are free."""
+STATUS_S = 1.0
+"""How often replies say the status of the device."""
 
 Report = Callable[[int, int], None]
 
@@ -83,6 +85,10 @@ class ServedStage:
             case _:
                 return self._read(request)
         return None
+
+    def kernels(self) -> KernelUse | None:
+        """Return the kernels that the stage uses; None if it does not name them."""
+        return self._stage.kernels() if isinstance(self._stage, NamesKernels) else None
 
     def _read(
         self, request: WaitForStep | ReadHidden | ReadRows | ReadSpans | ReadBlocks
@@ -170,7 +176,7 @@ class DeviceServer:
         else:
             if type(request) not in REPLIES:
                 return
-            reply = Reply[Any](value, free_bytes=self._news())
+            reply = Reply[Any](value, status=self._new_status())
         send(self._link, reply)
 
     def _answer(self, request: Request) -> Any:
@@ -179,8 +185,8 @@ class DeviceServer:
                 return self._device.check(program)
             case ReadRate(budget_s=budget_s):
                 return self._device.read_rate(budget_s)
-            case GetFreeBytes():
-                return self._device.free_bytes()
+            case GetStatus():
+                return self._status()
             case LoadWeights() | GetKVBytes() | GetStepBytes() | MakeStage() | CloseWeights():
                 return self._answer_of_weights(request)
             case CloseStage(stage=number):
@@ -200,6 +206,7 @@ class DeviceServer:
                 return self._weights[number].step_bytes(limits)
             case MakeStage(weights=number, stage=stage, blocks=blocks, limits=limits):
                 self._stages[stage] = ServedStage(self._weights[number].stage(blocks, limits))
+                self._told_at = float("-inf")  # its kernels are new
             case CloseWeights(weights=number):
                 self._weights.pop(number).close()
         return None
@@ -215,13 +222,19 @@ class DeviceServer:
     def _report(self, done: int, total: int) -> None:
         send(self._link, Reply[Any](progress=(done, total)))
 
-    def _news(self) -> int | None:
-        """Return the bytes that are free, if that was not told just now."""
+    def _new_status(self) -> DeviceStatus | None:
+        """Return the status, unless the last one is not old."""
         now = time.monotonic()
-        if now - self._told_at < FREE_BYTES_S:
+        if now - self._told_at < STATUS_S:
             return None
         self._told_at = now
-        return self._device.free_bytes()
+        return self._status()
+
+    def _status(self) -> DeviceStatus:
+        device = self._device
+        spilled = device.spilled_bytes() if isinstance(device, SpillingDevice) else 0
+        kernels = {number: use for number, one in self._stages.items() if (use := one.kernels()) is not None}
+        return DeviceStatus(device.free_bytes(), spilled, kernels)
 
 
 def send(link: Link, reply: Reply[Any]) -> None:
