@@ -10,6 +10,7 @@ from llmd.api.errors import DeviceError, PluginError
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.profiling import profile, time_shares, timed_model
 from llmd.profiling.profile import full_profile, measured_formats, short_profile
+from llmd.profiling.time_shares import TimeShares
 from llmd.testing.null_device import NullDevice, NullWeights
 from tests.daemon.profiling.simulated import Clock, device_at
 
@@ -96,6 +97,25 @@ def test_a_fast_device_is_measured_in_the_time_there_is(
     full_profile(device_at(clock, FAST, scale=1 / speed), 3.0)
     assert loads == 12
     assert 2.9 < clock.now_s < 3.3
+
+
+def test_slow_attention_is_measured_with_a_shorter_context(clock: Clock) -> None:
+    """At the end of a long context, a chunk would take four seconds."""
+    slow = structs.replace(FAST, attention_flops_per_s=4e9)
+    _, rate = profile.attention_rates(device_at(clock, slow), profile.LARGE, TimeShares(0.0, 5))
+    assert rate == pytest.approx(4e9, rel=0.05)
+    assert clock.now_s < 1.5
+
+
+@pytest.mark.parametrize(
+    ("first_s", "second_s", "context"),
+    [(0.01, 0.01, 4096), (0.01, 0.02, 1280), (0.2, 0.3, 256), (0.01, 0.0, 4096)],
+    ids=["as fast", "slower", "too slow", "faster, by chance"],
+)
+def test_the_last_chunk_of_a_context_does_not_take_long(
+    first_s: float, second_s: float, context: int
+) -> None:
+    assert profile.suitable_context(profile.LARGE, first_s, second_s) == context
 
 
 def test_a_short_measurement_shows_drift_of_each_rate(clock: Clock) -> None:

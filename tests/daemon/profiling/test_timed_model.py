@@ -61,7 +61,7 @@ def test_rows_begin_at_a_position() -> None:
         assert stage_of(model).submitted[-1] == (10, (99,))
 
 
-def test_every_block_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_blocks_of_a_context_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     device = NullDevice(lambda: 0.0)
     written: set[int] = set()
     submit = NullStage.submit
@@ -75,7 +75,9 @@ def test_every_block_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     with TimedModel(
         device, attention_plan(8, 2, 1, 1, context_len=10 * BLOCK_LEN), "f32", 3 * BLOCK_LEN
     ) as model:
-        model.fill(3 * BLOCK_LEN)
+        model.fill(3 * BLOCK_LEN, 6 * BLOCK_LEN)
+        assert written == set(range(6))
+        model.fill(3 * BLOCK_LEN, 10 * BLOCK_LEN)
     assert written == set(range(10))
 
 

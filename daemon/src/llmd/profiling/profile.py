@@ -54,7 +54,7 @@ LARGE = Sizes(2048, 6144, 3, (16, 64, 256, 512), context_len=4096, chunk_len=128
 SMALL = Sizes(1024, 2048, 1, (16,), context_len=256, chunk_len=16)
 READ_SHARES = 5
 """Shares of the time for the rate of reading, which needs the most memory."""
-OTHER_SHARES = 10
+OTHER_SHARES = 11
 """Shares for all other measurements but those of products: one for each time of a step."""
 
 
@@ -193,17 +193,29 @@ def attention_rates(device: Device, sizes: Sizes, shares: TimeShares) -> tuple[f
     These are bytes of keys and values per second for one row, and operations per second for many rows: two
     multiply-adds for each element of each head and position.
     """
-    most, chunk = sizes.context_len, sizes.chunk_len
-    seconds = []
-    plan = attention_plan(TINY, HEADS, KV_HEADS, KV_LAYERS, most)
+    chunk = sizes.chunk_len
+    plan = attention_plan(TINY, HEADS, KV_HEADS, KV_LAYERS, sizes.context_len)
     with TimedModel(device, plan, _plain(device), chunk) as model:
-        model.fill(chunk)
-        for rows in (1, chunk):
-            late_s = model.step_seconds(rows, shares.take(), position=most - rows)
-            seconds.append(_net(late_s, model.step_seconds(rows, shares.take())))
+        model.fill(chunk, 2 * chunk)
+        first_s, second_s = (model.step_seconds(chunk, shares.take(), position=at) for at in (0, chunk))
+        most = suitable_context(sizes, first_s, second_s)
+        model.fill(chunk, most)
+        many_s = _net(model.step_seconds(chunk, shares.take(), position=most - chunk), first_s)
+        late_s, early_s = (model.step_seconds(1, shares.take(), position=at) for at in (most - 1, 0))
         block_bytes = kv_block_bytes(model.program.groups[0], model.kv_dtype)
     flops = 4.0 * KV_LAYERS * HEADS * HEAD_DIM * chunk * (most - chunk)
-    return block_bytes * (most - 1) / BLOCK_LEN / seconds[0], flops / seconds[1]
+    return block_bytes * (most - 1) / BLOCK_LEN / _net(late_s, early_s), flops / many_s
+
+
+def suitable_context(sizes: Sizes, first_s: float, second_s: float) -> int:
+    """Return the tokens of a context whose last chunk does not take too long.
+
+    Known are the seconds of its first two chunks. Each chunk takes as much longer than the one before it as
+    the second does than the first.
+    """
+    longer_s = max(second_s - first_s, 1e-9)
+    chunks = 1 + int(max(0.0, LONGEST_STEP_S - first_s) / longer_s)
+    return min(max(2, chunks) * sizes.chunk_len, sizes.context_len)
 
 
 def copy_rate(device: Device, sizes: Sizes, shares: TimeShares) -> float:

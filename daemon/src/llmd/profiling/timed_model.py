@@ -95,12 +95,12 @@ class TimedModel:
     ) -> None:
         self._opened.close()
 
-    def fill(self, rows: int) -> None:
-        """Write keys and values into every block, ``rows`` tokens at a time.
+    def fill(self, rows: int, context_len: int) -> None:
+        """Write keys and values into the blocks of a context, ``rows`` tokens at a time.
 
         The system may give memory that was never written no place of its own: reading it would be too fast.
         """
-        for first in range(0, self._blocks, -(-rows // BLOCK_LEN)):
+        for first in range(0, -(-context_len // BLOCK_LEN), -(-rows // BLOCK_LEN)):
             self.run(rows, 0, first)
 
     def step_seconds(self, rows: int, budget_s: float, position: int = 0) -> float:

@@ -84,7 +84,7 @@ def test_rows_share_long_spans(device: VulkanDevice, monkeypatch: pytest.MonkeyP
     for shared in (attending.shared_rows, lambda _op: 0):
         monkeypatch.setattr(attending, "shared_rows", shared)
         with TimedModel(device, attention_plan(64, 4, 2, 1, 4096), "f16", 64, parts=(1, 2)) as model:
-            model.fill(64)
+            model.fill(64, 4096)
             ticket = model._stage.submit(step, HostHidden(x), None)
             found.append(model._stage.hidden(ticket).host())
             model._stage.release(ticket)
