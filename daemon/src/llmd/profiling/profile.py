@@ -80,7 +80,7 @@ def full_profile(device: Device, budget_s: float) -> DeviceProfile:
     fixed = fixed_seconds(device, shares)
     sizes = suitable_sizes(device, shares.take())
     decode = decode_rates(device, names, sizes, shares.take(len(names)), fixed)
-    prefill = {name: prefill_rates(device, name, sizes, shares, fixed) for name in names}
+    prefill = prefill_rates(device, names, sizes, shares, fixed)
     kv_rate, attention_rate = attention_rates(device, sizes, shares)
     return DeviceProfile(
         read_bytes_per_s=read,
@@ -109,7 +109,7 @@ def short_profile(device: Device, budget_s: float) -> DeviceProfile:
     return DeviceProfile(
         read_bytes_per_s=read_rate(device, shares.take()),
         decode_bytes_per_s=decode_rates(device, [name], SMALL, shares.take(), Fixed()),
-        prefill_flops_per_s={name: prefill_rates(device, name, SMALL, shares, Fixed())},
+        prefill_flops_per_s=prefill_rates(device, [name], SMALL, shares, Fixed()),
     )
 
 
@@ -168,18 +168,27 @@ def decode_rates(
 
 
 def prefill_rates(
-    device: Device, name: Format, sizes: Sizes, shares: TimeShares, fixed: Fixed
-) -> dict[int, float]:
-    """Return the operations per second of products with weights in a format, by the rows of a step."""
-    found: dict[int, float] = {}
-    seconds, before = 0.0, 1
-    with TimedModel(device, feed_forward_plan(sizes.hidden, sizes.ffn, 1), name, max(sizes.rows)) as model:
-        elements = sum(math.prod(weight.ref.shape) for weight in _matrices(model))
+    device: Device, names: Sequence[Format], sizes: Sizes, shares: TimeShares, fixed: Fixed
+) -> dict[Format, dict[int, float]]:
+    """Return the operations per second of products with weights in each format, by the rows of a step.
+
+    The models of all formats take turns, as those of `decode_rates` do.
+    """
+    plan = feed_forward_plan(sizes.hidden, sizes.ffn, 1)
+    found: dict[Format, dict[int, float]] = {name: {} for name in names}
+    with ExitStack() as opened:
+        models = {
+            name: opened.enter_context(TimedModel(device, plan, name, max(sizes.rows))) for name in names
+        }
+        elements = sum(math.prod(weight.ref.shape) for weight in _matrices(models[names[0]]))
+        left, before = dict.fromkeys(names, 0.0), 1
         for rows in sizes.rows:
-            if seconds * rows / before > LONGEST_STEP_S:
-                break
-            before, seconds = rows, model.step_seconds(rows, shares.take())
-            found[rows] = 2.0 * rows * elements / _net(seconds, fixed.step_s + fixed.part_s)
+            left = {name: one_s for name, one_s in left.items() if one_s * rows / before <= LONGEST_STEP_S}
+            budget_s = shares.take(len(names))
+            times = seconds_in_turns([models[name] for name in left], rows, budget_s) if left else []
+            left, before = dict(zip(left, times, strict=True)), rows
+            for name, one_s in left.items():
+                found[name][rows] = 2.0 * rows * elements / _net(one_s, fixed.step_s + fixed.part_s)
     return found
 
 
