@@ -29,12 +29,12 @@ def problems(device: VulkanDevice, names: tuple[str, ...] | None = None) -> list
     return [f"{result.name}: {result.problem}" for result in results if result.problem]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_whole_models_conform(device: VulkanDevice) -> None:
     assert problems(device, FEW) == []
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_whole_models_conform_without_additions(plain_device: VulkanDevice) -> None:
     assert not plain_device.runtime.has_additions
     assert problems(plain_device, (*FEW[1:4], *FEW[-2:])) == []

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import Struct
 from platformdirs import PlatformDirs
 
+from llmd.api.decoding import prepared
 from llmd.api.errors import DeviceMemoryError, MemoryBudgetError
 from llmd_backend_vulkan.commands import WORD, Dispatch
 from llmd_backend_vulkan.context import NONE, stride_of
@@ -165,7 +166,7 @@ def _digest(device: PhysicalDevice) -> str:
 def _read(path: Path) -> list[Choice]:
     """Return what a file keeps; nothing if there is none that can be used."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=list[Choice])
+        return msgspec.json.decode(path.read_bytes(), type=prepared(list[Choice]))
     except (OSError, msgspec.MsgspecError):
         return []
 
