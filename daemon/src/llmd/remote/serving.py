@@ -176,7 +176,8 @@ class DeviceServer:
         else:
             if type(request) not in REPLIES:
                 return
-            reply = Reply[Any](value, status=self._new_status())
+            status = value if isinstance(value, DeviceStatus) else self._new_status()
+            reply = Reply[Any](value, status=status)
         send(self._link, reply)
 
     def _answer(self, request: Request) -> Any:

@@ -28,9 +28,7 @@ def read_rate(arena: Arena, budget_s: float, free_bytes: int) -> float:
     best, end = 0.0, time.monotonic() + budget_s
     while not best or time.monotonic() < end:
         started = time.monotonic()
-        recording.submit()
-        if not recording.wait(60.0):
-            raise runtime.lost("it did not read its memory within 60 s")
+        recording.run(60.0, "read its memory")
         best = max(best, _READS * WORD * (source.at + num_words) / (time.monotonic() - started))
     runtime.free(target)
     return best

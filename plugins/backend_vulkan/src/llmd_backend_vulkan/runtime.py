@@ -110,6 +110,17 @@ class Recording:
         self._is_running = False
         return True
 
+    def run(self, timeout_s: float, what: str = "answer") -> None:
+        """Submit it and wait; ``what`` says what a device that takes longer did not do.
+
+        Raises:
+            DeviceLostError: the device is gone, or took longer.
+        """
+        self.submit()
+        if not self.wait(timeout_s):
+            self._runtime.abandon(self)
+            raise self._runtime.lost(f"it did not {what} within {timeout_s:g} s")
+
     def spans(self, seconds: Callable[[int, int], float]) -> list[Span]:
         """Return when its pieces ran, after it has run; none unless it was recorded to keep times.
 
@@ -235,11 +246,7 @@ class Runtime:
         Raises:
             DeviceLostError: the device is gone, or took longer.
         """
-        recording = self.record(phases)
-        recording.submit()
-        if not recording.wait(timeout_s):
-            self.abandon(recording)
-            raise self.lost(f"it did not answer within {timeout_s:g} s")
+        self.record(phases).run(timeout_s)
 
     def submit(self, queued: Queued) -> None:
         """Submit what was recorded."""

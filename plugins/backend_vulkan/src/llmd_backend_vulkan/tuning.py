@@ -22,7 +22,7 @@ from platformdirs import PlatformDirs
 
 from llmd.api.decoding import prepared
 from llmd.api.errors import DeviceMemoryError, MemoryBudgetError
-from llmd_backend_vulkan.commands import WORD, Dispatch
+from llmd_backend_vulkan.commands import WORD
 from llmd_backend_vulkan.context import NONE, stride_of
 from llmd_backend_vulkan.matrices import DeviceMatrix, MatrixForm
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region
@@ -107,24 +107,13 @@ class Tuner:
         part = first_rows(matrix, _MOST_HEIGHT)
         with _work(self._arena, part, rows) as (work, target):
             phase = list(products(work.buffer, part, (work.buffer, NONE), target, tile, rows))
-            once_s = min(self._run([phase]) for _ in range(2))
+            once = self._arena.runtime.record([phase])
+            once_s = min(_timed(once) for _ in range(2))
             if once_s > _LONG_S:
                 return once_s
             count = max(1, min(_MOST_PRODUCTS, math.ceil(_RUN_S / max(once_s, 1e-6))))
             recording = self._arena.runtime.record([phase] * count)
-            return min(self._timed(recording) for _ in range(_RUNS)) / count
-
-    def _run(self, phases: list[list[Dispatch]]) -> float:
-        return self._timed(self._arena.runtime.record(phases))
-
-    def _timed(self, recording: Recording) -> float:
-        started = time.perf_counter()
-        recording.submit()
-        if not recording.wait(_LIMIT_S):
-            runtime = self._arena.runtime
-            runtime.abandon(recording)
-            raise runtime.lost(f"it did not multiply within {_LIMIT_S:g} s")
-        return time.perf_counter() - started
+            return min(_timed(recording) for _ in range(_RUNS)) / count
 
 
 def default_folder() -> Path:
@@ -140,6 +129,13 @@ def shared_bytes(tile: Tile, form: MatrixForm) -> int:
     scales = 2 * steps * tile.shared_rows if form.has_scales else 2
     sums = steps * tile.all_cols if form.has_minimums else 1
     return WORD * (tile.depth * (tile.shared_rows + tile.all_cols) + scales + sums)
+
+
+def _timed(recording: Recording) -> float:
+    """Return the seconds of a run."""
+    started = time.perf_counter()
+    recording.run(_LIMIT_S, "multiply")
+    return time.perf_counter() - started
 
 
 @contextlib.contextmanager

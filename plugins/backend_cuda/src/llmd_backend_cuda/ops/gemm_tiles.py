@@ -152,7 +152,7 @@ def warpgroup_tiles(form: MatrixForm) -> tuple[WarpgroupTile, ...]:
 
 
 def choose_tile(runtime: Runtime, form: MatrixForm, rows: int, tiles: Sequence[int]) -> GemmTile:
-    """Return how to multiply ``rows`` rows by matrices that have so many ``tiles`` of 16 weight rows."""
+    """Return how to multiply ``rows`` rows by matrices, each with a number of ``tiles`` of 16 weight rows."""
     if runtime.warpgroups and rows >= _LEAST_ROWS_OF_WARPGROUPS:
         return min(
             warpgroup_tiles(form), key=lambda tile: _cycles(tile, form, rows, tiles, runtime.num_processors)
