@@ -14,7 +14,21 @@ from random import Random
 VALUE = " ?[a-z0-9]+(?: [a-z0-9]+){0,2} ?"  # "phi-3-mini" has three words in its normal form
 NUMBER = " ?[0-9]+(?: [0-9]+)? ?"
 SLOT_REGEX = dict.fromkeys(
-    ["port", "ctx", "slots", "count", "temp", "topk", "topp", "minp", "seed", "number", "year", "exit.code"],
+    [
+        "port",
+        "ctx",
+        "slots",
+        "layers",
+        "count",
+        "temp",
+        "topk",
+        "topp",
+        "minp",
+        "seed",
+        "number",
+        "year",
+        "exit.code",
+    ],
     NUMBER,
 ) | {"rare": "(?!)"}  # no real word is an invented one
 _TOKEN = re.compile(r"[()|]|<[a-z]+>|\[[a-z.]+\]|[^()|<\[]+|.")

@@ -109,8 +109,16 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "alias": lambda random: random.choice((invented, model))(random),
     "slots": lambda random: str(random.randint(1, 128)),
     "device": lambda random: random.choice(
-        ("cpu", "reference", "cpu", "reference", invented(random), invented(random) + random.choice("0123"))
+        (
+            "cpu",
+            "reference",
+            random.choice(("cpu", "reference", "cuda:0", "cuda:1", "cuda:2", "vulkan:0", "vulkan:1")),
+            random.choice(("cuda:0", "cuda:1", "vulkan:0", "cpu")),
+            invented(random),
+            invented(random) + random.choice("0123"),
+        )
     ),
+    "layers": lambda random: str(random.choice((10, 20, 24, 32, 35, 99, random.randint(1, 99)))),
     "count": lambda random: str(
         random.choice((10, 20, 50, 64, 100, 128, 256, 500, 512, 1000, random.randint(1, 9999)))
     ),
