@@ -77,7 +77,7 @@ def test_no_weights_arrive_faster_than_memory_is_read(clock: Clock) -> None:
 
 def test_a_slow_device_is_measured_with_fewer_rows(clock: Clock) -> None:
     found = full_profile(device_at(clock, FAST), 0.0)
-    assert {tuple(rates) for rates in found.prefill_flops_per_s.values()} == {(16,)}
+    assert {tuple(rates) for rates in found.prefill_flops_per_s.values()} == {(64,)}
 
 
 def test_a_fast_device_is_measured_in_the_time_there_is(
@@ -99,11 +99,14 @@ def test_a_fast_device_is_measured_in_the_time_there_is(
     assert 2.9 < clock.now_s < 3.3
 
 
-def test_slow_attention_is_measured_with_a_shorter_context(clock: Clock) -> None:
-    """At the end of a long context, a chunk would take four seconds."""
-    slow = structs.replace(FAST, attention_flops_per_s=4e9)
-    _, rate = profile.attention_rates(device_at(clock, slow), profile.LARGE, TimeShares(0.0, 5))
-    assert rate == pytest.approx(4e9, rel=0.05)
+@pytest.mark.parametrize(("rate", "sizes"), [(4e9, profile.LARGE), (1e9, profile.SMALL)])
+def test_slow_attention_is_measured_with_a_shorter_context(
+    clock: Clock, rate: float, sizes: profile.Sizes
+) -> None:
+    """At the end of a long context, a chunk would take several seconds."""
+    slow = structs.replace(FAST, attention_flops_per_s=rate)
+    _, found = profile.attention_rates(device_at(clock, slow), sizes, TimeShares(0.0, 5))
+    assert found == pytest.approx(rate, rel=0.05)
     assert clock.now_s < 1.5
 
 

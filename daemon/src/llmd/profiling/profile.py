@@ -32,7 +32,7 @@ LONGEST_STEP_S = 0.1
 """Steps that would take longer are left out: fewer rows show the rate of a slow device as well."""
 TINY, MANY = 64, 17
 """Width of a layer that computes next to nothing, and a number of such layers."""
-HEADS, KV_HEADS, KV_LAYERS = 32, 8, 2
+HEADS, KV_HEADS = 32, 8
 """The model of attention."""
 
 
@@ -45,13 +45,17 @@ class Sizes(msgspec.Struct, frozen=True):
     """Layers whose weights are more than caches hold."""
     rows: tuple[int, ...]
     """Rows of the steps that show how fast many rows are multiplied."""
+    many_rows_ffn: int
+    """In place of ``ffn``, in those steps."""
+    kv_layers: int
+    """Layers of the model of attention."""
     context_len: int
     chunk_len: int
     """Rows of other steps of many rows."""
 
 
-LARGE = Sizes(2048, 6144, 3, (16, 64, 256, 512), context_len=4096, chunk_len=128)
-SMALL = Sizes(1024, 2048, 1, (16,), context_len=256, chunk_len=16)
+LARGE = Sizes(2048, 6144, 3, (16, 64, 256, 512), 6144, kv_layers=2, context_len=4096, chunk_len=128)
+SMALL = Sizes(1024, 2048, 1, (64,), 1024, kv_layers=1, context_len=256, chunk_len=64)
 READ_SHARES = 5
 """Shares of the time for the rate of reading, which needs the most memory."""
 OTHER_SHARES = 11
@@ -174,7 +178,7 @@ def prefill_rates(
 
     The models of all formats take turns, as those of `decode_rates` do.
     """
-    plan = feed_forward_plan(sizes.hidden, sizes.ffn, 1)
+    plan = feed_forward_plan(sizes.hidden, sizes.many_rows_ffn, 1)
     found: dict[Format, dict[int, float]] = {name: {} for name in names}
     with ExitStack() as opened:
         models = {
@@ -203,16 +207,19 @@ def attention_rates(device: Device, sizes: Sizes, shares: TimeShares) -> tuple[f
     multiply-adds for each element of each head and position.
     """
     chunk = sizes.chunk_len
-    plan = attention_plan(TINY, HEADS, KV_HEADS, KV_LAYERS, sizes.context_len)
+    plan = attention_plan(TINY, HEADS, KV_HEADS, sizes.kv_layers, sizes.context_len)
     with TimedModel(device, plan, _plain(device), chunk) as model:
         model.fill(chunk, 2 * chunk)
         first_s, second_s = (model.step_seconds(chunk, shares.take(), position=at) for at in (0, chunk))
         most = suitable_context(sizes, first_s, second_s)
-        model.fill(chunk, most)
-        many_s = _net(model.step_seconds(chunk, shares.take(), position=most - chunk), first_s)
+        last_s, share_s = second_s, shares.take()
+        if most > 2 * chunk:
+            model.fill(chunk, most)
+            last_s = model.step_seconds(chunk, share_s, position=most - chunk)
+        many_s = _net(last_s, first_s)
         late_s, early_s = (model.step_seconds(1, shares.take(), position=at) for at in (most - 1, 0))
         block_bytes = kv_block_bytes(model.program.groups[0], model.kv_dtype)
-    flops = 4.0 * KV_LAYERS * HEADS * HEAD_DIM * chunk * (most - chunk)
+    flops = 4.0 * sizes.kv_layers * HEADS * HEAD_DIM * chunk * (most - chunk)
     return block_bytes * (most - 1) / BLOCK_LEN / _net(late_s, early_s), flops / many_s
 
 
