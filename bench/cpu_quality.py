@@ -26,7 +26,7 @@ from llmd.models.formats.dequantization import dequantize
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel, open_model
 from llmd.models.plain_formats import to_float32
-from llmd.models.weight_formats import QUANTIZED_OPS, format_policy, weight_bytes
+from llmd.models.weight_formats import QUANTIZED_OPS, format_policy
 from llmd.models.weight_source import CheckpointSource
 from llmd_backend_cpu.device import describe
 
@@ -137,7 +137,7 @@ def weight_error(directory: Path, quant: Format) -> float:
 def read_bytes(directory: Path, quant: Format) -> int:
     """Return the bytes of the matrices that every token is multiplied by."""
     with opened(directory) as model:
-        return sum(weight_bytes(weight) for weight in factors(model, quant))
+        return sum(weight.num_bytes for weight in factors(model, quant))
 
 
 def bits_per_weight(directory: Path, quant: Format) -> float:
@@ -146,7 +146,7 @@ def bits_per_weight(directory: Path, quant: Format) -> float:
         matrices = factors(model, quant)
         return (
             8
-            * sum(map(weight_bytes, matrices))
+            * sum(weight.num_bytes for weight in matrices)
             / sum(math.prod(matrix.ref.view_shape) for matrix in matrices)
         )
 

@@ -30,7 +30,6 @@ from bench.gpu_report import Figures, Round, Sizes, Suite, page
 from bench.shapes import SHAPES, Shape
 from llmd.api import BLOCK_LEN, HOST_MEMORY, Backend, Device, DeviceInfo, DeviceOptions, Format
 from llmd.engine.steps.step_trace import Tracer
-from llmd.models.weight_formats import weight_bytes
 from llmd.testing.conformance import cases_for, check_case
 from llmd.testing.trial import small_cases
 from llmd.testing.workload import Workload
@@ -171,7 +170,7 @@ def measure(device: Device, sizes: Sizes, name: Format, rounds: int) -> Figures:
     """Load the shape in a format and measure some rounds, after one that does not count."""
     program = lower_shape(device, sizes.shape, name, sizes.context)
     # A token reads every matrix, but only one row of the table.
-    read_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format == name)
+    read_bytes = sum(weight.num_bytes for weight in program.weights if weight.format == name)
     num_blocks = 1 - (-(sizes.prompt + sizes.answer) // BLOCK_LEN)
     plan = plan_of(sizes.shape, num_blocks * BLOCK_LEN)
     with ExitStack() as stack:

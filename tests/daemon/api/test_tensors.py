@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import GroupScales, Outliers, TensorRef, WeightData
+from llmd.api import GroupScales, Outliers, TensorRef, Weight, WeightData
+from llmd.models.formats.quantization import quantize
 
 
 def test_a_row_range_cuts_the_first_axis() -> None:
@@ -49,3 +50,15 @@ def test_outliers_reach_farther_than_codes() -> None:
     assert weight.integers().tolist() == expected.tolist()
     assert weight.rows(slice(0, 1)).integers().tolist() == expected.tolist()
     assert len(weight.arrays) == 4
+
+
+@pytest.mark.parametrize("row_len", [128, 96, 40])
+def test_the_size_of_a_q8_weight_is_that_of_its_arrays(row_len: int) -> None:
+    quantized = quantize(np.ones((6, row_len), np.float32), "q8")
+    weight = Weight(TensorRef("w", (9, row_len), (2, 8)), "q8")
+    assert weight.num_bytes == sum(array.nbytes for array in quantized.arrays)
+
+
+@pytest.mark.parametrize(("stored", "num_bytes"), [("f32", 64), ("f16", 32), ("bf16", 32)])
+def test_the_size_of_a_plain_weight_is_that_of_its_elements(stored: str, num_bytes: int) -> None:
+    assert Weight(TensorRef("matrix", (4, 4)), stored).num_bytes == num_bytes

@@ -4,7 +4,6 @@ from llmd.api import KVGroup
 from llmd.api.step import BLOCK_LEN
 from llmd.engine.step_reads import KVReads, weight_reads
 from llmd.models.lowering import lower
-from llmd.models.weight_formats import weight_bytes
 from llmd.testing.plans import TinyModel
 
 FULL = KVGroup(0, None, 1, 8, (0,))
@@ -16,13 +15,13 @@ def test_a_step_reads_all_weights_but_the_table_of_tokens() -> None:
     plan = TinyModel().plan()
     program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
     table = max(
-        weight_bytes(program.weights[index])
+        program.weights[index].num_bytes
         for instruction in program.instructions
         for slotted in instruction.ops
         for index in slotted.weights
         if slotted.op.kind == "embed" and index is not None
     )
-    assert weight_reads(program) == sum(map(weight_bytes, program.weights)) - table
+    assert weight_reads(program) == sum(weight.num_bytes for weight in program.weights) - table
 
 
 def test_a_row_reads_all_tokens_or_a_window_of_them_and_its_state() -> None:

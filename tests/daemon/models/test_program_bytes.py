@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from llmd.models.lowering import lower
 from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes, streamed_bytes
-from llmd.models.weight_formats import weight_bytes
 from llmd.testing.plans import TinyModel
 
 PLAN = TinyModel().plan()
@@ -16,7 +15,7 @@ def sizes(*streamed: int) -> tuple[int, int, int]:
 
 def part_bytes(part: int) -> int:
     program = lower(PLAN, part, part + 1, format_of=lambda _kind, _ref: "f32")
-    return sum(map(weight_bytes, program.weights))
+    return sum(weight.num_bytes for weight in program.weights)
 
 
 def test_streamed_weights_leave_the_device_but_for_two_parts() -> None:

@@ -7,10 +7,9 @@ import gguf
 import numpy as np
 import pytest
 
-from llmd.api import OWN_FORMATS, ConfigError, DeviceInfo, PluginError, TensorRef, Weight
+from llmd.api import OWN_FORMATS, ConfigError, DeviceInfo, PluginError, TensorRef
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.models.checkpoint import Checkpoint
-from llmd.models.formats.quantization import quantize
 from llmd.models.model_source import find_source
 from llmd.models.shards import find_shards
 from llmd.models.weight_formats import (
@@ -19,7 +18,6 @@ from llmd.models.weight_formats import (
     nearest_format,
     quantized_format,
     stored_integers,
-    weight_bytes,
 )
 from tests.golden.checkpoint import Tensors, write_safetensors
 from tests.golden.gguf_layout import write_gguf
@@ -170,15 +168,3 @@ def test_what_is_quantised_is_not_quantised_again(quantized: Checkpoint) -> None
 def test_a_device_without_a_plain_format_is_faulty(checkpoint: Checkpoint) -> None:
     with pytest.raises(PluginError, match="no plain weight format"):
         format_policy(checkpoint, device("q8"), None)
-
-
-@pytest.mark.parametrize("row_len", [128, 96, 40])
-def test_the_size_of_a_q8_weight_is_that_of_its_arrays(row_len: int) -> None:
-    quantized = quantize(np.ones((6, row_len), np.float32), "q8")
-    weight = Weight(TensorRef("w", (9, row_len), (2, 8)), "q8")
-    assert weight_bytes(weight) == sum(array.nbytes for array in quantized.arrays)
-
-
-@pytest.mark.parametrize(("stored", "num_bytes"), [("f32", 64), ("f16", 32), ("bf16", 32)])
-def test_the_size_of_a_plain_weight_is_that_of_its_elements(stored: str, num_bytes: int) -> None:
-    assert weight_bytes(Weight(MATRIX, stored)) == num_bytes

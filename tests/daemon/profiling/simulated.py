@@ -9,7 +9,6 @@ from llmd.api.ops import Attention
 from llmd.api.program import Program
 from llmd.api.step import Step
 from llmd.api.streaming import streamed_weights
-from llmd.models.weight_formats import weight_bytes
 from llmd.placement.seconds import Rows, step_seconds
 from llmd.placement.work import work_of
 from llmd.testing.null_device import NullDevice
@@ -48,7 +47,7 @@ def parts_seconds(program: Program, rates: DeviceProfile, rows: Rows) -> float:
     for part in sorted({one.part for one in program.instructions}):
         only = part_of(program, part)
         if part in weights:
-            num_bytes = sum(weight_bytes(program.weights[index]) for index in weights[part])
+            num_bytes = sum(program.weights[index].num_bytes for index in weights[part])
             copied_s = max(copied_s, freed[0]) + num_bytes / rates.stream_bytes_per_s
             computed_s = max(computed_s, copied_s)
         computed_s += step_seconds(work_of(only, "f16"), rates, rows)

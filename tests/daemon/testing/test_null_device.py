@@ -13,7 +13,6 @@ from llmd.api import Draws, LateEdits, MemoryBudgetError, Selection, Span, Stage
 from llmd.api.draws import SAMPLED
 from llmd.engine.steps.batch import select_rows
 from llmd.models.lowering import lower
-from llmd.models.weight_formats import weight_bytes
 from llmd.testing.null_device import NullDevice, NullStage
 from llmd.testing.null_rows import STRIDE
 from llmd.testing.plans import TinyModel
@@ -226,7 +225,7 @@ def test_weights_pools_and_buffers_take_memory_until_they_are_closed() -> None:
     assert device.info.memory_id == "card"
     weights = device.load(program, RandomSource(), lambda _done, _total: None)
     with_weights = device.free_bytes()
-    assert (1 << 20) - with_weights == sum(weight_bytes(weight) for weight in program.weights)
+    assert (1 << 20) - with_weights == sum(weight.num_bytes for weight in program.weights)
     stage = weights.stage({0: 4}, limits)
     taken = 4 * weights.kv_bytes(0, "f16") + weights.step_bytes(limits)
     assert device.free_bytes() == with_weights - taken

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from llmd.api import PluginError
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.plans import TinyModel
 from llmd.testing.recorder import Recorder
@@ -27,3 +32,20 @@ def test_states_are_left_in_the_slot_that_was_read_and_in_another() -> None:
     assert slots[:5] == [(-1, first), (first, first), (first, second), (second, second), (second, first)]
     assert len({first, second, slots[5][1]}) == 3
     assert slots[5:] == [(-1, slots[5][1]), (slots[5][1],) * 2]
+
+
+@pytest.mark.parametrize("calls", [[(1, 2)], [(2, 2), (2, 2)]])
+def test_progress_of_a_load_counts_bytes(
+    monkeypatch: pytest.MonkeyPatch, calls: list[tuple[int, int]]
+) -> None:
+    device = ReferenceDevice()
+    load = device.load
+
+    def loading(program: Any, tensors: Any, progress: Any, have: Any = ()) -> Any:
+        for call in calls:
+            progress(*call)
+        return load(program, tensors, lambda _done, _total: None, have)
+
+    monkeypatch.setattr(device, "load", loading)
+    with pytest.raises(PluginError, match="the progress of a load"):
+        run(device, WORKLOAD, ragged(WORKLOAD))

@@ -51,12 +51,13 @@ def test_each_weight_is_read_once(arena: Arena) -> None:
         weights.stage({0: 1, 1: 1}, StageLimits(1, 1, 1))
 
 
-def test_progress_reaches_the_number_of_weights(arena: Arena) -> None:
+def test_progress_reaches_the_bytes_of_all_weights(arena: Arena) -> None:
     seen: list[tuple[int, int]] = []
     note: Callable[[int, int], None] = lambda done, total: seen.append((done, total))  # noqa: E731
     program = program_of(0, 3)
     load_weights(arena, program, RandomSource(), note, ())
-    assert seen[-1] == (len(program.weights), len(program.weights))
+    total = sum(weight.num_bytes for weight in program.weights)
+    assert seen[-1] == (total, total)
 
 
 def test_weights_of_another_program_are_shared(arena: Arena) -> None:

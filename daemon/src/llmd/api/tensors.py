@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -45,6 +46,14 @@ class Weight(msgspec.Struct, frozen=True):
 
     ref: TensorRef
     format: Format
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes in the format, including scales."""
+        shape = self.ref.view_shape
+        if self.format in PLAIN_FORMATS:
+            return math.prod(shape) * (4 if self.format == "f32" else 2)
+        return shape[0] * INTEGER_FORMATS[self.format].weight_bytes(shape[1])
 
 
 class GroupScales(msgspec.Struct, frozen=True):

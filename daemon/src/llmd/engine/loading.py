@@ -45,7 +45,6 @@ from llmd.engine.placement.stages import (
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.step_trace import Tracer
 from llmd.models.open_model import OpenModel, open_model
-from llmd.models.weight_formats import weight_bytes
 from llmd.models.weight_source import CheckpointSource
 from llmd.registry.packed_weights import PackedWeightFiles
 from llmd.registry.spools import SpoolHeader, Spools
@@ -263,7 +262,7 @@ def _packing(
 
     Only weights in integer formats count: they take time to pack.
     """
-    num_bytes = sum(weight_bytes(weight) for weight in program.weights if weight.format in INTEGER_FORMATS)
+    num_bytes = sum(weight.num_bytes for weight in program.weights if weight.format in INTEGER_FORMATS)
     if packed_files is None or not num_bytes:
         return None
     fingerprint = packing_fingerprint(model.directory, device.info.name, program)

@@ -11,14 +11,13 @@ from llmd.api.ops import TABLE_OPS
 from llmd.api.plan import KVGroup
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN
-from llmd.models.weight_formats import weight_bytes
 
 
 def weight_reads(program: Program) -> int:
     """Return the bytes of the weights that every step reads: all but tables of which it reads single rows."""
     ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
     used = {index for slotted in ops if slotted.op.kind not in TABLE_OPS for index in slotted.weights}
-    return sum(weight_bytes(program.weights[index]) for index in used if index is not None)
+    return sum(program.weights[index].num_bytes for index in used if index is not None)
 
 
 class KVReads(msgspec.Struct, frozen=True):

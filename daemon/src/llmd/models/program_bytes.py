@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from llmd.api.program import Program
 from llmd.api.streaming import resident_weights, streamed_weights
-from llmd.models.weight_formats import weight_bytes
 
 BUFFERED_PARTS = 2
 """Streamed parts whose weights are on the device at a time: one is computed, the next is copied."""
@@ -29,4 +28,4 @@ def stream_buffer_bytes(program: Program) -> int:
 
 
 def _bytes_of(program: Program, indices: Iterable[int]) -> int:
-    return sum(weight_bytes(program.weights[index]) for index in indices)
+    return sum(program.weights[index].num_bytes for index in indices)

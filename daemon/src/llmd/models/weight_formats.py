@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError, PluginError
 from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
 from llmd.api.ops import FACTOR_OPS
-from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight
+from llmd.api.tensors import Format, TensorRef
 from llmd.models.checkpoint import Checkpoint
 
 QUANTIZED_OPS = frozenset(FACTOR_OPS)
@@ -128,12 +127,3 @@ def conversion_notices(
         used = nearest_format(stored, device_formats)
         notices.append(f"device {device} does not compute with {stored}: weights are converted to {used}")
     return tuple(notices)
-
-
-def weight_bytes(weight: Weight) -> int:
-    """Return the bytes of a weight in its format, including scales."""
-    shape = weight.ref.view_shape
-    count = math.prod(shape)
-    if weight.format in PLAIN_FORMATS:
-        return count * (4 if weight.format == "f32" else 2)
-    return shape[0] * INTEGER_FORMATS[weight.format].weight_bytes(shape[1])

@@ -13,7 +13,6 @@ from llmd.api.ops import TABLE_OPS, Attention
 from llmd.api.program import Program, SlottedOp
 from llmd.api.step import BLOCK_LEN
 from llmd.api.tensors import Format, Weight
-from llmd.models.weight_formats import weight_bytes
 
 
 class Weights(msgspec.Struct, frozen=True):
@@ -82,6 +81,8 @@ def _weights(program: Program, ops: Iterator[SlottedOp]) -> dict[Format, Weights
     for index in sorted(indices):
         found[program.weights[index].format].append(program.weights[index])
     return {
-        name: Weights(sum(map(weight_bytes, weights)), sum(math.prod(w.ref.view_shape) for w in weights))
+        name: Weights(
+            sum(weight.num_bytes for weight in weights), sum(math.prod(w.ref.view_shape) for w in weights)
+        )
         for name, weights in found.items()
     }

@@ -19,7 +19,7 @@ from llmd.api.step import BLOCK_LEN
 from llmd.api.streaming import may_stream
 from llmd.api.tensors import Format, Weight
 from llmd.models.program_bytes import BUFFERED_PARTS
-from llmd.models.weight_formats import nearest_format, weight_bytes
+from llmd.models.weight_formats import nearest_format
 from llmd.profiling.plans import HEAD_DIM, attention_plan, feed_forward_plan
 from llmd.profiling.time_shares import TimeShares
 from llmd.profiling.timed_model import TimedModel, seconds_in_turns
@@ -166,7 +166,7 @@ def decode_rates(
         times = seconds_in_turns(models, 1, budget_s)
     fixed_s = fixed.step_s + sizes.layers * fixed.part_s
     return {
-        name: sum(map(weight_bytes, _matrices(model))) / _net(seconds, fixed_s)
+        name: sum(weight.num_bytes for weight in _matrices(model)) / _net(seconds, fixed_s)
         for name, model, seconds in zip(names, models, times, strict=True)
     }
 
@@ -249,7 +249,7 @@ def stream_rate(
     count = max(sizes.layers, BUFFERED_PARTS + 1)  # fewer may stay in their buffers
     plan = feed_forward_plan(sizes.hidden, sizes.ffn, count)
     with TimedModel(device, plan, _plain(device), 1, streamed=range(1, count + 1)) as model:
-        num_bytes = sum(map(weight_bytes, _matrices(model)))
+        num_bytes = sum(weight.num_bytes for weight in _matrices(model))
         seconds = model.step_seconds(1, shares.take())
     # The last layer is computed once all copies are made.
     last_s = fixed.part_s + num_bytes / count / decode_bytes_per_s

@@ -15,6 +15,7 @@ from llmd.api import (
     HiddenRef,
     HostHidden,
     LoadedWeights,
+    PluginError,
     Program,
     Selection,
     Stage,
@@ -49,6 +50,29 @@ def lower_range(device: Device, workload: Workload, first_part: int, last_part: 
     )
 
 
+class _LoadProgress:
+    """The progress that a device reports of a load."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[int, int]] = []
+
+    def __call__(self, done: int, total: int) -> None:
+        self._calls.append((done, total))
+
+    def check(self, program: Program) -> None:
+        """Check that it rose to the bytes of the program's weights, if there was any.
+
+        Raises:
+            PluginError: it did not.
+        """
+        total = sum(weight.num_bytes for weight in program.weights)
+        if self._calls and (self._calls != sorted(self._calls) or self._calls[-1] != (total, total)):
+            raise PluginError(
+                f"the progress of a load of {total} bytes is reported as {self._calls}",
+                hint="call `progress` with the bytes that are done, and those of all weights",
+            )
+
+
 class LoadedWorkload:
     """A workload's weights on a device, for any number of schedules with the same cuts. A context manager.
 
@@ -70,7 +94,9 @@ class LoadedWorkload:
         ]
         self._loaded: list[LoadedWeights] = []
         for program in self._programs:
-            self._loaded.append(device.load(program, source or RandomSource(), lambda _done, _total: None))
+            progress = _LoadProgress()
+            self._loaded.append(device.load(program, source or RandomSource(), progress))
+            progress.check(program)
 
     def run(self, schedule: Schedule) -> Outcome:
         """Run a schedule with these cuts on new stages."""

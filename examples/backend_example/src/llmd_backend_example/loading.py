@@ -23,9 +23,11 @@ from llmd_backend_example.stage import ExampleStage
 def load_parts(program: Program, tensors: TensorSource, progress: Progress) -> ExampleParts:
     """Read every weight of the program and make a kernel for each op."""
     weights = []
-    for done, weight in enumerate(program.weights, start=1):
+    done, total = 0, sum(weight.num_bytes for weight in program.weights)
+    for weight in program.weights:
         weights.append(tensors.read(weight))
-        progress(done, len(program.weights))
+        done += weight.num_bytes
+        progress(done, total)
     ops = [slotted for instruction in program.instructions for slotted in instruction.ops]
     kernels = []
     for slotted in ops:

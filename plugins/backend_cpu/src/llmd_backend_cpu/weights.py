@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping
 
@@ -29,8 +28,6 @@ from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.stage import CpuStage
 from llmd_backend_cpu.tickets import TicketArrays
 from llmd_backend_cpu.topology import usable_processors
-
-_ITEM_SIZES = {"f32": 4, "f16": 2, "bf16": 2}
 
 
 def load_weights(
@@ -90,7 +87,7 @@ class _Loading:
         self._native = native
         self._progress = progress
         self._done = 0
-        self._sizes = [_num_bytes(weight) for weight in self._weights]
+        self._sizes = [weight.num_bytes for weight in self._weights]
 
     def add(self) -> None:
         """Declare every weight, and add the data of plain ones."""
@@ -254,11 +251,3 @@ def _bits(coarse: NDArray[np.floating]) -> NDArray[np.uint16] | NDArray[np.float
 
 def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
     return None if scales.fine is None else scales.fine.view(np.int8)
-
-
-def _num_bytes(weight: Weight) -> int:
-    """Return the bytes of a weight's values or codes, without scales."""
-    count = math.prod(weight.ref.view_shape)
-    if weight.format in INTEGER_FORMATS:
-        return count * INTEGER_FORMATS[weight.format].bits // 8
-    return count * _ITEM_SIZES[weight.format]

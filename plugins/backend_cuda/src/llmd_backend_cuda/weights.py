@@ -108,14 +108,16 @@ def load_weights(
     known = [one.loaded for one in have]
     uses = weight_uses(program)
     resident = set(resident_weights(program))
+    done, total = 0, sum(weight.num_bytes for weight in program.weights)
     with tensors.reading_ahead(program.weights) as order:
-        for done, index in enumerate(order):
+        for index in order:
             weight = program.weights[index]
             if index in resident:
                 _load(runtime, weight, uses[index], tensors, loaded, known)
             else:
                 _load_streamed(runtime, weight, uses[index], tensors, loaded, known)
-            progress(done + 1, len(program.weights))
+            done += weight.num_bytes
+            progress(done, total)
     return CudaWeights(runtime, program, loaded)
 
 

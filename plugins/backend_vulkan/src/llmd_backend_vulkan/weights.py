@@ -109,13 +109,16 @@ def load_weights(
     to_host = HostArena(arena.runtime), loaded.streamed, [one.streamed for one in known]
     streamed, uses = set().union(*streamed_weights(program).values()), weight_uses(program)
     factors = weight_factors(program)
+    done, total = 0, sum(weight.num_bytes for weight in program.weights)
     with tensors.reading_ahead(program.weights) as order:
-        for done, index in enumerate(order):
+        for index in order:
+            weight = program.weights[index]
             target = to_host if index in streamed else to_device
-            _load(*target, program.weights[index], uses[index], tensors)
+            _load(*target, weight, uses[index], tensors)
             if tuner is not None and index in factors - streamed:
-                _tune(tuner, loaded.resident, program.weights[index])
-            progress(done + 1, len(program.weights))
+                _tune(tuner, loaded.resident, weight)
+            done += weight.num_bytes
+            progress(done, total)
     arena.drop_staging()
     return VulkanWeights(arena, program, loaded)
 

@@ -14,7 +14,6 @@ from llmd.api.step import BLOCK_LEN
 from llmd.engine.placement.kv_budget import KVBudget, KVMemory, kv_memories, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse
 from llmd.models.lowering import lower
-from llmd.models.weight_formats import weight_bytes
 from llmd.pager.block_counts import most_blocks
 from llmd.pager.states import pool_slots
 from llmd.testing.null_device import NullDevice, NullWeights
@@ -140,7 +139,7 @@ class Placed:
             device = self.devices[name]
             weights = device.load(program, RandomSource(), lambda _done, _total: None)
             use = MemoryUse.of(device, program, weights, self.limits)
-            assert use.weight_bytes == sum(weight_bytes(weight) for weight in program.weights)
+            assert use.weight_bytes == sum(weight.num_bytes for weight in program.weights)
             stages.append((device, weights, use))
         return stages
 

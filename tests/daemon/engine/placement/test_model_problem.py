@@ -17,7 +17,6 @@ from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, lower_stage, stage_limits
 from llmd.engine.placement.typical_request import ANSWER_LEN, PROMPT_LEN, Request
 from llmd.models.open_model import OpenModel
-from llmd.models.weight_formats import weight_bytes
 from llmd.placement.planner import best_plan
 from llmd.placement.problem import Cost, Problem, cost_of
 from llmd.testing.null_device import NullDevice
@@ -169,7 +168,7 @@ def test_a_part_takes_its_weights_and_the_keys_and_values_of_all_slots(load: Loa
     (one,) = candidates(QUICK)
     problem = model_problem(load, model, [one])
     program = lower_stage(load, model, one.info, StageParts("d0", 1, 2))
-    weights = sum(map(weight_bytes, program.weights))
+    weights = sum(weight.num_bytes for weight in program.weights)
     (group,) = (group for group in program.groups if group.layers)
     blocks = load.slots * -(-min(1024, LEAST_KV_TOKENS) // BLOCK_LEN)
     cost = problem.parts[1][0]

@@ -136,6 +136,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress, k
     arrays.
     """
     uses, arithmetic = _uses(program), (program.activations, program.precision)
+    done, total = 0, sum(weight.num_bytes for weight in program.weights)
     for index, weight in enumerate(program.weights):
         key = weight, *arithmetic
         lacks_matrix = (index, True) in uses and key not in known.matrices
@@ -146,7 +147,8 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress, k
                 known.matrices[key] = make_matrix(data, *arithmetic)
             if lacks_array:
                 known.arrays[weight] = to_float64(data)
-        progress(index + 1, len(program.weights))
+        done += weight.num_bytes
+        progress(done, total)
     of = program.weights
     return Weights(
         {index: known.matrices[of[index], *arithmetic] for index, is_factor in uses if is_factor},

@@ -15,7 +15,6 @@ from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage
 from llmd.engine.placement.typical_request import Request
 from llmd.models.open_model import OpenModel
 from llmd.models.program_bytes import BUFFERED_PARTS
-from llmd.models.weight_formats import weight_bytes
 from llmd.placement.problem import NOTHING, Cost
 from llmd.placement.seconds import Rows, step_seconds
 from llmd.placement.work import work_of
@@ -122,7 +121,7 @@ class DeviceParts:
             return 0
         first, last = self._programs[0], self._programs[-1]
         shared = set(first.weights) & set(last.weights) if first is not last else set()
-        return sum(map(weight_bytes, shared))
+        return sum(weight.num_bytes for weight in shared)
 
     def _is_barred(self, part: int) -> bool:
         """Whether a part cannot be here: by `Load.gpu_layers`, or because only layers are streamed."""
@@ -141,7 +140,7 @@ class DeviceParts:
         )
 
     def _weight_bytes(self, part: int) -> int:
-        return sum(map(weight_bytes, self._programs[part].weights))
+        return sum(weight.num_bytes for weight in self._programs[part].weights)
 
     def _sizes(self, part: int, num_blocks: Sequence[int]) -> Mapping[str, int]:
         """Return the bytes of a part by kind."""
