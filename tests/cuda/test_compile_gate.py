@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,13 @@ import llmd_backend_cuda
 from llmd.api.encoding import ACTIVATIONS
 from llmd_backend_cuda.compiler import ONLY_FOR, compile_source, figures
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm, pack_spec
-from llmd_backend_cuda.ops.gemm_tiles import WarpTile, warpgroup_tiles
+from llmd_backend_cuda.ops.gemm_tiles import WarpTile, block_sizes, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import gemv_spec
 from llmd_backend_cuda.runtime import KernelSpec
 
 FOLDER = Path(llmd_backend_cuda.__file__).parent / "kernels"
 SOURCES = sorted(path.stem for path in FOLDER.glob("*.cu"))
 WIDTH = 4096
-ROWS = (16, 32, 64, 128)
-"""Rows of a block of the product of many rows; with float16, registers have no room for 128."""
 ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120")
 NORM_SHAPES = ((1, 1, 4), (16, 2, 4), (16, 10, 4), (16, 5, 1))
 """Warps, loads and elements of a load: for heads, for rows, for the widest rows, for odd widths."""
@@ -61,13 +60,19 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
 """Definitions of sources whose modules have no function for that; others have default definitions."""
 
 
+def rows_of(form: MatrixForm) -> tuple[bool, ...]:
+    """Return whether rows that a matrix multiplies are int8: never and always, if it has integers."""
+    return (False,) if form.bits == 16 else (False, True)
+
+
 def common_specs(source: str) -> Iterator[KernelSpec]:
     """Yield a few variants of a source."""
     forms = [MatrixForm.of(name, WIDTH) for name in ("q8", "f16")]
     if source == "gemv":
         yield from (gemv_spec(form, is_pair=False) for form in forms)
+        yield gemv_spec(forms[0], is_pair=False, int8=True)
     elif source == "gemm":
-        yield WarpTile(128, split=False).spec(forms[0])
+        yield from (WarpTile(128, split=False, int8=int8).spec(forms[0]) for int8 in (False, True))
     elif source == "gemm_warpgroup":
         yield warpgroup_tiles(forms[0])[0].spec(forms[0])
     elif source == "pack":
@@ -80,10 +85,13 @@ def all_specs(source: str) -> Iterator[KernelSpec]:
     """Yield all variants of a source."""
     forms = {MatrixForm.of(name, WIDTH) for name in CLAIMED_FORMATS}
     if source == "gemv":
-        yield from (gemv_spec(form, is_pair=is_pair) for form in forms for is_pair in (False, True))
+        for form, is_pair in product(forms, (False, True)):
+            yield from (gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form))
     elif source == "gemm":
-        sizes = [(form, rows) for form in forms for rows in ROWS if rows <= 64 or form.bits < 16]
-        yield from (WarpTile(rows, split=split).spec(form) for form, rows in sizes for split in (False, True))
+        for form, split in product(forms, (False, True)):
+            for int8 in rows_of(form):
+                sizes = block_sizes(form, int8=int8)
+                yield from (WarpTile(rows, split=split, int8=int8).spec(form) for rows in sizes)
     elif source == "gemm_warpgroup":
         yield from (tile.spec(form) for form in forms for tile in warpgroup_tiles(form))
     elif source == "pack":

@@ -79,18 +79,19 @@ def are_wrong(found: list[Float32] | str, right: list[Float32]) -> bool:
 
 
 def test_a_copy_of_the_kernels_gives_the_same_bits(tmp_path: Path, right: list[Float32]) -> None:
-    card = MutatedCard(tmp_path / "kernels", "gemv.cu", "// Lanes without a row", "// Lanes with no row")
+    card = MutatedCard(tmp_path / "kernels", "gemv.cu", "// The matrix and the tile", "// Matrix and tile")
     assert not are_wrong(answers(Bench(card)), right)
 
 
-GEMV_BARRIER = "    block_barrier();\n    // Lanes without a row"
+WAIT_OF_INT8 = "wait_for_previous_kernel();\n    const int chunks"
+GEMV_BARRIER = "    block_barrier();\n    const LaneRows x"
 LANES = "largest = fmaxf(largest, shuffle_xor(largest, 2));"
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        pytest.param("gemv.cu", GEMV_BARRIER, "    // Lanes without a row", id="missing barrier"),
+        pytest.param("gemv.cu", GEMV_BARRIER, "    const LaneRows x", id="missing barrier"),
         pytest.param("attention_chunk.cuh", LANES, LANES.replace("2", "4"), id="wrong lanes"),
         pytest.param("gemm.cu", "wait_for_copies<STAGES - 2>();", "", id="missing wait for copies"),
         pytest.param(
@@ -125,6 +126,44 @@ def test_the_engine_names_a_bug(tmp_path: Path, file: str, old: str, new: str, m
     found = answers(Bench(MutatedCard(tmp_path / "kernels", file, old, new)))
     assert isinstance(found, str)
     assert message in found
+
+
+INT8_BUGS = {
+    "lanes of another group": (
+        "rows_int8.cuh",
+        "shuffle_xor(largest, lanes)",
+        "shuffle_xor(largest, lanes / 2)",
+    ),
+    "a sum of too few codes": ("rows_int8.cuh", "sum += shuffle_xor(sum, 1);", ""),
+    "scales of other columns": ("products_int8.cuh", "(lane_index() & 28) + 2 * s", "lane_index()"),
+    "codes of another segment": ("products_int8.cuh", "lane_index() % 4 / 2 == s", "lane_index() % 2 == s"),
+    "a scale of another row": (
+        "rows.cuh",
+        "(2 * t + 1 < num_rows ? 2 * t + 1 : 0)",
+        "(2 * t < num_rows ? 2 * t : 0)",
+    ),
+    "missing wait": ("round_rows.cu", WAIT_OF_INT8, WAIT_OF_INT8.replace("wait_for_previous_kernel();", "")),
+}
+"""File, old text and new one."""
+
+
+@pytest.mark.parametrize("bug", INT8_BUGS)
+def test_bugs_of_rows_in_int8(tmp_path: Path, bug: str) -> None:
+    def rows(card: SimulatedCard, count: int) -> Float32 | None:
+        product = Products(256, ("q2_k", 40), card=card, activations="int8")
+        try:
+            product.run(product.product(), count)
+            return product.read(2, count)
+        except DeviceError:
+            return None
+
+    card = MutatedCard(tmp_path / "kernels", *INT8_BUGS[bug])
+    for count in (3, 20):
+        right, found = rows(SimulatedCard(), count), rows(card, count)
+        assert right is not None
+        if found is None or not np.array_equal(found, right):
+            return
+    pytest.fail("the bug was not found")
 
 
 WARPGROUP_BUGS = {

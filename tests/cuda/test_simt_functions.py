@@ -152,6 +152,30 @@ def test_multiply_tile(ordered: Bench) -> None:
     )
 
 
+INTEGER_TILE = """
+const i8* a = (const i8*)args.in;
+const i8* b = a + 512;
+const int g = lane_index() / 4, t = lane_index() % 4;
+u32 a_words[4], b_words[2];
+for (int i = 0; i < 4; ++i) a_words[i] = *(const u32*)(a + (g + i % 2 * 8) * 32 + 4 * t + i / 2 * 16);
+for (int i = 0; i < 2; ++i) b_words[i] = *(const u32*)(b + g * 32 + 4 * t + i * 16);
+i32 sums[4] = {1, 2, 3, 4};
+multiply_tile(sums, a_words, b_words);
+multiply_tile(sums, a_words, b_words);
+i32* out = (i32*)args.out;
+for (int i = 0; i < 4; ++i) out[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[i];
+"""
+
+
+def test_multiply_integer_tile(ordered: Bench) -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-128, 128, (rows, 32)).astype(np.int8) for rows in (16, 8))
+    output = np.zeros((16, 8), np.int32)
+    ordered.run(kernel(INTEGER_TILE), np.concatenate([a.ravel(), b.ravel()]), output)
+    start = np.array([[1, 2], [3, 4]])[np.arange(16) // 8][:, np.arange(8) % 2]
+    np.testing.assert_array_equal(output, start + 2 * a.astype(np.int32) @ b.astype(np.int32).T)
+
+
 def test_all_halves_convert_to_float_and_back(bench: Bench) -> None:
     statements = """
     const int i = block_x() * num_threads() + thread_index();

@@ -42,6 +42,32 @@ struct MatrixRow {
     u32* words;
 };
 
+// What a lane brings to a product of int8 tiles.
+struct IntegerTile {
+    i32* sums;
+    const u32 *a, *b;
+};
+
+inline void multiply_integer_tiles(void* const* records) {
+    i8 a[16][32], b[32][8];
+    for (int lane = 0; lane < 32; ++lane) {
+        const IntegerTile& tile = *(const IntegerTile*)records[lane];
+        const int g = lane / 4, t = lane % 4;
+        for (int i = 0; i < 16; ++i) {
+            const int word = i / 4, k = word / 2 * 16 + 4 * t + i % 4, bits = i % 4 * 8;
+            a[g + word % 2 * 8][k] = tile.a[word] >> bits;
+            if (word % 2 == 0) b[k][g] = tile.b[word / 2] >> bits;
+        }
+    }
+    for (int lane = 0; lane < 32; ++lane) {
+        for (int i = 0; i < 4; ++i) {
+            const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+            i32& sum = ((const IntegerTile*)records[lane])->sums[i];
+            for (int k = 0; k < 32; ++k) sum += a[row][k] * b[k][column];
+        }
+    }
+}
+
 inline void give_matrices(void* const* records) {
     for (int lane = 0; lane < 32; ++lane) {
         for (int matrix = 0; matrix < 4; ++matrix) {
@@ -114,4 +140,9 @@ DEVICE void load_matrices(u32 (&words)[4], const void* shared_row, SITE) {
 DEVICE void multiply_tile(float (&sums)[4], const u32 (&a)[4], const u32 (&b)[2], SITE) {
     simt::Tile mine = {sums, a, b};
     simt::meet_warp(simt::multiply_tiles, &mine, "multiply_tile", site);
+}
+
+DEVICE void multiply_tile(i32 (&sums)[4], const u32 (&a)[4], const u32 (&b)[2], SITE) {
+    shim::IntegerTile mine = {sums, a, b};
+    simt::meet_warp(shim::multiply_integer_tiles, &mine, "multiply_tile", site);
 }

@@ -34,6 +34,7 @@ FEW = {
     "norm/layer-bias-precision-f16",
     "add-precision-f16",
     "linear/f16-rows-precision-f16",
+    "linear/q4-precision-f16",
     "rope/interleaved-precision-f16",
     "glu/relu-threshold-precision-f16",
     "activate/gelu-precision-f16",
@@ -53,6 +54,7 @@ ACCURATE = [
     "program/hybrid-precision-f16",
     "program/taps-precision-f16",
     "program/encoder-f16-precision-f16",
+    "program/q4-precision-f16",
 ]
 """Cases of which `make test` leaves out the exactness."""
 
@@ -89,7 +91,7 @@ def test_a_card_is_described_before_it_is_opened() -> None:
     assert info == open_device().info
     assert (info.name, info.kind, info.memory_id) == ("cuda:0", "cuda", "pci:0000:00:00.0")
     assert info.description == CARD.description
-    assert (info.activations, info.precisions) == (("f16",), ("f16",))
+    assert (info.activations, info.precisions) == (("f16", "int8"), ("f16",))
     assert info.row_exact
     assert info.queues
     assert not info.uses_threads

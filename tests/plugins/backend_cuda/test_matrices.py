@@ -75,6 +75,22 @@ def test_formats_have_forms(name: Format, form: MatrixForm) -> None:
     assert MatrixForm.of(name, 256) == form
 
 
+def test_chunks_of_int8_weights_have_one_scale() -> None:
+    several = {
+        name for name in ("q4_k", "q6_k", "q4_0", "q8_0") if MatrixForm.of(name, 256).has_several_scales
+    }
+    assert several == {"q4_k", "q6_k", "q4_0", "q8_0"}
+    for name in ("f16", "q8", "q8_row", "q4_g128", "q4", "q2"):
+        assert not MatrixForm.of(name, 256).has_several_scales
+
+
+@pytest.mark.parametrize("width", [96, 100, 512])
+def test_rows_in_int8_have_the_scales_of_their_format(width: int) -> None:
+    for name in CLAIMED_FORMATS:
+        expected = INTEGER_FORMATS[name].activation_group(width) if name in INTEGER_FORMATS else 0
+        assert MatrixForm.of(name, width).activation_group == expected
+
+
 def test_all_formats_without_outliers_are_claimed() -> None:
     assert set(CLAIMED_FORMATS) == {*PLAIN_FORMATS, *INTEGER_FORMATS} - {"q8_wide"}
     assert quantized_format("q8_wide", CLAIMED_FORMATS, 256) == "q8"

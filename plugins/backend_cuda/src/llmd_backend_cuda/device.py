@@ -45,7 +45,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         queues=True,
         description=card.description,
         kv_layout=f"cuda {_VERSION}, {major}.{minor}",
-        activations=("f16",),
+        activations=("f16", "int8"),
         precisions=("f16",),
         integer_ops=FACTOR_OPS,
         features=(DRAWS, STATE, TAPS, SPANS, STREAMS, KERNELS),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, WeightData
-from llmd.api.integer_formats import IntegerFormat
+from llmd.api.integer_formats import ROW_ACTIVATION_GROUP, IntegerFormat
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 
 TILE = 16
@@ -94,6 +94,21 @@ class MatrixForm(msgspec.Struct, frozen=True):
     def high_bits(self) -> int:
         """Bits of a code in the second array."""
         return self.bits - self.low_bits
+
+    @property
+    def activation_group(self) -> int:
+        """Columns of a row that share a scale, if rows are int8; 0 if the matrix is not in an integer format.
+
+        It is `IntegerFormat.activation_group`.
+        """
+        if self.bits == 16:
+            return 0
+        return COARSE if self.scale_bits else self.group or ROW_ACTIVATION_GROUP
+
+    @property
+    def has_several_scales(self) -> bool:
+        """Whether integers of a chunk have several scales for each row; those in int8 have one."""
+        return 0 < self.group < CHUNK and not self.negated
 
     @property
     def has_own_minimums(self) -> bool:

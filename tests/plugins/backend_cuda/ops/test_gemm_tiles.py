@@ -6,11 +6,14 @@ import pytest
 
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm
 from llmd_backend_cuda.ops.gemm_tiles import (
+    INT8_CHUNK_BYTES,
     GemmTile,
     WarpgroupTile,
     WarpTile,
+    block_sizes,
     choose_tile,
     num_blocks,
+    row_stride,
     warpgroup_tiles,
 )
 from tests.cuda.simulated import SimulatedCard
@@ -32,6 +35,27 @@ def chosen(form: MatrixForm, rows: int, tiles: list[int], *, warpgroups: bool) -
 )
 def test_warps_take_up_to_128_rows_and_few_blocks_are_split(rows: int, expected: WarpTile) -> None:
     assert chosen(Q8, rows, [256], warpgroups=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("q8_g128", 128), ("q4", 128), ("q8_0", 128), ("q6_k", 64), ("q4_k", 64), ("q5_1", 64)]
+)
+def test_rows_in_int8_take_registers_for_several_scales_of_a_chunk(name: str, most: int) -> None:
+    form = MatrixForm.of(name, 4096)
+    assert block_sizes(form, int8=True)[-1] == most
+    assert block_sizes(form, int8=False)[-1] == 128
+    card = SimulatedCard(num_processors=132)
+    card.warpgroups = True
+    tile = choose_tile(card, form, 2048, [256], int8=True)
+    assert tile == WarpTile(most, split=False, int8=True), "which warpgroups do not multiply"
+
+
+def test_rows_in_int8_are_shorter() -> None:
+    for chunks in (1, 2, 4, 64):
+        stride = row_stride(chunks, int8=True)
+        assert chunks * INT8_CHUNK_BYTES <= stride < chunks * INT8_CHUNK_BYTES + 160
+        assert stride % 128 == 32, "4 rows are in different banks"
+        assert chunks < 2 or stride < row_stride(chunks, int8=False)
 
 
 def test_warps_take_fewer_rows_of_float16() -> None:

@@ -18,7 +18,7 @@ from llmd.api import (
     TensorRef,
     Weight,
 )
-from llmd.api.program import Program
+from llmd.api.program import ActivationDtype, Program
 from llmd.api.step import Float32
 from llmd.builtin.reference.weights import make_matrix
 from llmd.testing.sources import RandomSource
@@ -68,7 +68,9 @@ class Bench:
         limits: StageLimits = LIMITS,
         num_processors: int = 4,
         card: SimulatedCard | None = None,
+        activations: ActivationDtype = "f16",
     ) -> None:
+        self.activations: ActivationDtype = activations
         self.card = card or SimulatedCard(num_processors=num_processors)
         self.limits = limits
         self.width = width
@@ -85,7 +87,20 @@ class Bench:
         self.card.upload(self.slots[0], 0, self.x)
         self.card.upload(self.slots[1], 0, self.added)
         program = Program(
-            0, 1, width, outs[0], 64, (), (), self.widths, tuple(weights), (), None, None, precision="f16"
+            0,
+            1,
+            width,
+            outs[0],
+            64,
+            (),
+            (),
+            self.widths,
+            tuple(weights),
+            (),
+            None,
+            None,
+            activations=activations,
+            precision="f16",
         )
         self.context = Context(
             self.card,
@@ -114,11 +129,12 @@ class Bench:
         assert matrix is not None
         rows = RowsArgs(x=self.slots[x].pointer + 4 * first * self.width, width=self.width)
         out = OutputArgs(out=self.slots[2].pointer, scale=1.0, width=matrix.size.out, tiles=matrix.size.tiles)
-        return Product(rows, [out], [matrix])
+        int8 = self.activations == "int8" and self.data[0].format in INTEGER_FORMATS
+        return Product(rows, [out], [matrix], int8=int8)
 
     def expected(self, rows: int, matrix: int = 0, x: Float32 | None = None) -> Float32:
         """Return the reference's product."""
-        made = make_matrix(self.data[matrix], "f16", "f16")
+        made = make_matrix(self.data[matrix], self.activations, "f16")
         return np.stack([made.multiply(row) for row in (self.x if x is None else x)[:rows]]).astype(
             np.float32
         )

@@ -1,12 +1,14 @@
-// outs[n] = epilogue(x[n] W^T) for more than 8 rows x, which round_rows has rounded to float16. See gemv.cu
-// for the formula; its matrices, outputs and order of sums are the same, so that a row has the same bits.
+// outs[n] = epilogue(x[n] W^T) for more than 8 rows x, which round_rows has rounded to float16 or int8. See
+// gemv.cu for the formula; its matrices, outputs and order of sums are the same, so that a row has the same
+// bits.
 //
 // A block takes 128 weight rows and ROWS rows of x. x passes through shared memory in stages of STAGE_CHUNKS
 // chunks, of which STAGES - 1 are on their way. Each warp reads the weights of its own tiles from global
-// memory, a stage ahead, and turns them into float16 in registers. With ROWS 16 and 32 a warp has 1 tile and
-// all rows; with 64 and 128, 2 tiles and half of the rows.
+// memory, a stage ahead, and turns them into float16 or int8 in registers. With ROWS 16 and 32 a warp has 1
+// tile and all rows; with 64 and 128, 2 tiles and half of the rows.
 //
-// Macros: those of weights.cuh; ROWS, STAGES and STAGE_CHUNKS (ops/linear.py chooses them); SPLIT.
+// Macros: those of weights.cuh and rows.cuh; ROWS, STAGES and STAGE_CHUNKS (ops/linear.py chooses them);
+// SPLIT.
 //
 // SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by the
 // tensor cores.
@@ -15,16 +17,18 @@
 // writes the outputs. For few rows, where a block for each 128 weight rows would leave most of the device
 // idle.
 #include "gemm.cuh"
+#if INT8
+#include "products_int8.cuh"
+#endif
 
 constexpr int WARPS = 8;
 constexpr int THREADS = WARPS * WARP;
 constexpr int WARPS_OUT = ROWS <= 32 ? 8 : 4;
 constexpr int WARPS_ROWS = WARPS / WARPS_OUT;
-constexpr int TILES = 8 / WARPS_OUT;                         // of a warp
-constexpr int N_TILES = ROWS / WARPS_ROWS / 8;               // of a warp
-constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;           // whose products do not wait for each other
-constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;                 // blocks that a processor has registers for
-constexpr int STAGE_STRIDE = STAGE_CHUNKS * CHUNK * 2 + 64;  // bytes between rows
+constexpr int TILES = 8 / WARPS_OUT;            // of a warp
+constexpr int N_TILES = ROWS / WARPS_ROWS / 8;  // of a warp
+constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;    // blocks that a processor has registers for
+constexpr int STAGE_STRIDE = row_stride(STAGE_CHUNKS);
 constexpr int STAGE_BYTES = ROWS * STAGE_STRIDE;
 
 // A stage: `count` chunks from `chunk` on, which end a slice if `ends`.
@@ -44,22 +48,26 @@ DEVICE Stage next_stage(const Stage& stage, int chunks) {
 }
 
 DEVICE void copy_stage(const Args& args, const Stage& stage, int first_row, int chunks, u8* to) {
-    constexpr int CHUNK_PIECES = CHUNK * 2 / 16, PIECES = STAGE_CHUNKS * CHUNK_PIECES;
+    constexpr int CHUNK_PIECES = X_CHUNK / 16, PIECES = STAGE_CHUNKS * CHUNK_PIECES;
 #pragma unroll
-    for (int i = 0; i < ROWS * PIECES / THREADS; ++i) {
+    for (int i = 0; i < (ROWS * PIECES + THREADS - 1) / THREADS; ++i) {
         const int place = i * THREADS + thread_index(), row = place / PIECES, piece = place % PIECES;
+        if (ROWS * PIECES % THREADS != 0 && row >= ROWS) break;
         if (piece < stage.count * CHUNK_PIECES && first_row + row < args.num_rows) {
             const i64 chunk = (i64)(first_row + row) * chunks + stage.chunk;
-            copy_16(to + row * STAGE_STRIDE + piece * 16, args.x + chunk * (CHUNK * 2) + piece * 16);
+            copy_16(to + row * STAGE_STRIDE + piece * 16, args.x + chunk * X_CHUNK + piece * 16);
         }
     }
 }
 
 typedef float Sums[TILES][N_TILES][4];
 
-// sums += the products of a chunk; `x` is where the chunk begins in shared memory for row g of the warp's
-// first n-tile.
-DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const u8* x, u32 ones) {
+// sums += the products of a chunk; `x` is where the lane reads the chunk for the warp's first n-tile.
+DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const LaneRows& x, u32 ones) {
+#if INT8
+    multiply_int8_chunk(sums, codes, x, 8 * STAGE_STRIDE);
+#else
+    constexpr int N_GROUP = N_TILES < 4 ? N_TILES : 4;  // whose products do not wait for each other
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         u32 a[2][TILES][4];
@@ -77,7 +85,7 @@ DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const u8* x,
             u32 b[N_GROUP][2][2];
 #pragma unroll
             for (int n = 0; n < N_GROUP; ++n) {
-                const Words4 words = *(const Words4*)(x + (first + n) * 8 * STAGE_STRIDE + half * CHUNK);
+                const Words4 words = *(const Words4*)(x.row + (first + n) * 8 * STAGE_STRIDE + half * CHUNK);
                 b[n][0][0] = words.x, b[n][0][1] = words.y, b[n][1][0] = words.z, b[n][1][1] = words.w;
             }
 #pragma unroll
@@ -91,6 +99,7 @@ DEVICE void multiply_chunk(Sums& sums, const Codes (&codes)[TILES], const u8* x,
             }
         }
     }
+#endif
 }
 
 // Load the weights of a chunk of a stage, if it has as many.
@@ -165,12 +174,13 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
             ahead = next_stage(ahead, chunks);
         }
         commit_copies();
-        const u8* x = shared + buffer * STAGE_BYTES + (warp_rows * N_TILES * 8 + g) * STAGE_STRIDE + 16 * t;
+        const LaneRows x = lane_rows(shared + buffer * STAGE_BYTES + warp_rows * N_TILES * 8 * STAGE_STRIDE,
+                                     STAGE_STRIDE, 8);
         Stage next = next_stage(now, chunks);
         if (next.slice >= last_slice) next.count = 0;
 #pragma unroll
         for (int slot = 0; slot < STAGE_CHUNKS; ++slot) {
-            if (slot < now.count) multiply_chunk(sums, codes[slot], x + slot * (CHUNK * 2), ones);
+            if (slot < now.count) multiply_chunk(sums, codes[slot], at_chunk(x, slot), ones);
             load_slot(codes[slot], tiles, num_tiles, next, slot);
         }
         if (!SPLIT && now.ends) end_slice(totals, sums, now.slice == 0);

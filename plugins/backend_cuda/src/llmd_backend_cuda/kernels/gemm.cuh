@@ -5,7 +5,7 @@
 #include "weights.cuh"
 
 struct Args {
-    const u8* x;  // float16 [num_rows, padded_width]
+    const u8* x;  // [num_rows, chunks], each chunk X_CHUNK bytes
     i32 num_rows;
     i32 num_columns;  // of all outputs
     float* partials;

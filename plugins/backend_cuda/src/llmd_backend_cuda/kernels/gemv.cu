@@ -1,7 +1,8 @@
 // outs[n] = epilogue(x[n] W^T) for 1 to 8 rows x: the matrices of a decode step, bound by reading the
 // weights.
 //
-//   x [rows, in] float32, normalised first if there is a norm, then rounded to float16
+//   x [rows, in] float32, normalised first if there is a norm, then rounded to float16, or with INT8 to int8
+//                (rows_int8.cuh)
 //   W [out, in] as in weights.cuh; up to 4 matrices with the same input and format, one output each
 //   epilogue: + bias, or residual + scale * (...), or softcap(scale * ... + bias) for logits;
 //   with PAIR 1: activation(first) * second of two matrices (a gated feed-forward)
@@ -12,6 +13,9 @@
 // slices are added in order. gemm.cu adds in the same order, so that a row has the same bits there.
 #include "rows.cuh"
 #include "weights.cuh"
+#if INT8
+#include "products_int8.cuh"
+#endif
 
 constexpr int THREADS = SLICES * WARP;
 constexpr int STREAMS = PAIR ? 2 : 1;
@@ -48,11 +52,15 @@ DEVICE void load_streams(Codes (&codes)[STREAMS], const Tile (&tiles)[STREAMS], 
     for (int s = 0; s < STREAMS; ++s) load_codes(codes[s], tiles[s], chunk);
 }
 
-// sums += the products of a chunk; `x` is where the lane's row of x begins the chunk in shared memory.
-DEVICE void multiply_chunk(float (&sums)[STREAMS][4], const Codes (&codes)[STREAMS], const u8* x, u32 ones) {
+// sums += the products of a chunk; `x` is where the lane reads the chunk of x.
+DEVICE void multiply_chunk(float (&sums)[STREAMS][1][4], const Codes (&codes)[STREAMS], const LaneRows& x,
+                           u32 ones) {
+#if INT8
+    multiply_int8_chunk(sums, codes, x, 0);
+#else
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const Words4 words = *(const Words4*)(x + half * CHUNK);
+        const Words4 words = *(const Words4*)(x.row + half * CHUNK);
         const u32 b[2][2] = {{words.x, words.y}, {words.z, words.w}};
         Factors factors[STREAMS];
 #pragma unroll
@@ -63,10 +71,19 @@ DEVICE void multiply_chunk(float (&sums)[STREAMS][4], const Codes (&codes)[STREA
             for (int s = 0; s < STREAMS; ++s) {
                 u32 a[4];
                 weight_tile(a, codes[s], factors[s], half, k_tile, ones);
-                multiply_tile(sums[s], a, b[k_tile]);
+                multiply_tile(sums[s][0], a, b[k_tile]);
             }
         }
     }
+#endif
+}
+
+DEVICE void stage_x(const Args& args, int chunks, u8* to, float* sums) {
+#if INT8
+    stage_int8_rows(args.x, 0, args.num_rows, chunks, ACTIVATION_GROUP, to, row_stride(chunks), sums);
+#else
+    stage_rows(args.x, 0, args.num_rows, chunks * CHUNK, to, row_stride(chunks), sums);
+#endif
 }
 
 KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
@@ -87,20 +104,18 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
         if (first + slot < last) load_streams(codes[slot], tiles, first + slot);
     }
     wait_for_previous_kernel();
-    stage_rows(args.x, 0, args.num_rows, chunks * CHUNK, shared, row_stride(chunks * CHUNK), &parts[0][0][0]);
+    stage_x(args, chunks, shared, &parts[0][0][0]);
     block_barrier();
-    // Lanes without a row take another one: what they multiply is never written.
-    const int row_of_lane = g < args.num_rows ? g : 0;
-    const u8* x = shared + row_of_lane * row_stride(chunks * CHUNK) + 16 * t;
+    const LaneRows x = lane_rows(shared, row_stride(chunks), args.num_rows);
     const u32 ones = 0x00010001 + (args.num_rows >> 16);
 
     while (item < args.num_items) {
-        float sums[STREAMS][4] = {};
+        float sums[STREAMS][1][4] = {};
         for (int chunk = first; chunk < last; chunk += DEPTH) {
 #pragma unroll
             for (int slot = 0; slot < DEPTH; ++slot) {
                 if (chunk + slot >= last) break;
-                multiply_chunk(sums, codes[slot], x + (chunk + slot) * (2 * CHUNK), ones);
+                multiply_chunk(sums, codes[slot], at_chunk(x, chunk + slot), ones);
                 if (chunk + slot + DEPTH < last) load_streams(codes[slot], tiles, chunk + slot + DEPTH);
             }
         }
@@ -118,8 +133,8 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
 #pragma unroll
         for (int s = 0; s < STREAMS; ++s) {
             float* part = parts[s][warp];
-            part[g + TILE * (2 * t)] = sums[s][0], part[g + TILE * (2 * t + 1)] = sums[s][1];
-            part[g + 8 + TILE * (2 * t)] = sums[s][2], part[g + 8 + TILE * (2 * t + 1)] = sums[s][3];
+            part[g + TILE * (2 * t)] = sums[s][0][0], part[g + TILE * (2 * t + 1)] = sums[s][0][1];
+            part[g + 8 + TILE * (2 * t)] = sums[s][0][2], part[g + 8 + TILE * (2 * t + 1)] = sums[s][0][3];
         }
         block_barrier();
         const int element = thread_index(), row = element / TILE, column = done.tile * TILE + element % TILE;

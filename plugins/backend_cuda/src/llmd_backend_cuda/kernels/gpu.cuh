@@ -214,6 +214,26 @@ DEVICE void multiply_tile(float (&sums)[4], const u32 (&a)[4], const u32 (&b)[2]
 #endif
 }
 
+// sums[16 x 8] += a[16 x 32] b[32 x 8] of int8, exactly. With g and t as above:
+//   a[0] = (g, 4t to 4t+3)   a[1] = (g+8, same)   a[2] = (g, 4t+16 to 4t+19)   a[3] = (g+8, same)
+//   b[0] = (4t to 4t+3, g)   b[1] = (4t+16 to 4t+19, g)   sums as above
+DEVICE void multiply_tile(i32 (&sums)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int row = i % 2 * 2;
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+r"(sums[row]), "+r"(sums[row + 1])
+            : "r"(a[i]), "r"(b[i / 2]));
+    }
+#endif
+}
+
 DEVICE i32 atomic_add(i32* at, i32 value) { return atomicAdd(at, value); }
 DEVICE u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
 DEVICE float atomic_add(float* at, float value) { return atomicAdd(at, value); }

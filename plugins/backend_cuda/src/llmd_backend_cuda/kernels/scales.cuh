@@ -110,33 +110,37 @@ DEVICE u32 rest_of(const Scales& scales, int half) {
     return (scales.rest | scales.rest << 12) >> 8 * half & 0x000f000fu;
 }
 
-// Scales of rows g and g + 8 in half a chunk.
-DEVICE half2 scales_of(const Scales& scales, int half) {
-    if (!TWO_LEVELS) return scales.scales[SCALES > 1 ? half : 0];
-    half2 fine;
-    if (MINIMUM_BITS == 0) {
-        fine = to_integers<128>(bytes_of(scales.fine, half));
-    } else if (MINIMUM_BITS == 8) {
-        fine = to_integers<0>(rest_of(scales, half));
-    } else {
-        fine = to_integers<0>(bytes_of(scales.fine, half) & (SCALE_BITS == 6 ? 0x003f003fu : 0x000f000fu));
-    }
-    return multiply(fine, scales.scales[0]);
+// The fine scales of rows g and g + 8 in half a chunk, as integers.
+DEVICE half2 fine_scales_of(const Scales& scales, int half) {
+    if (MINIMUM_BITS == 0) return to_integers<128>(bytes_of(scales.fine, half));
+    if (MINIMUM_BITS == 8) return to_integers<0>(rest_of(scales, half));
+    return to_integers<0>(bytes_of(scales.fine, half) & (SCALE_BITS == 6 ? 0x003f003fu : 0x000f000fu));
 }
 
-// Minimums of rows g and g + 8 in half a chunk.
-DEVICE half2 minimums_of(const Scales& scales, int half) {
-    if (!TWO_LEVELS) return scales.minimums[SCALES > 1 ? half : 0];
+// The fine minimums, alike.
+DEVICE half2 fine_minimums_of(const Scales& scales, int half) {
     const u32 bytes = bytes_of(scales.fine, half);
-    half2 fine;
-    if (MINIMUM_BITS == 8) {
-        fine = to_integers<0>(bytes);
-    } else if (MINIMUM_BITS == 6) {
-        fine = to_integers<0>((bytes >> 6 & 0x00030003u) | rest_of(scales, half) << 2);
-    } else {
-        fine = to_integers<0>(bytes >> 4 & 0x000f000fu);
-    }
-    return multiply(fine, NEGATED ? scales.scales[0] ^ 0x80008000u : scales.minimums[0]);
+    if (MINIMUM_BITS == 8) return to_integers<0>(bytes);
+    if (MINIMUM_BITS == 6) return to_integers<0>((bytes >> 6 & 0x00030003u) | rest_of(scales, half) << 2);
+    return to_integers<0>(bytes >> 4 & 0x000f000fu);
+}
+
+// The float16 scales and minimums of rows g and g + 8 in half a chunk: coarse ones, if there are two levels.
+DEVICE half2 coarse_scales_of(const Scales& scales, int half) { return scales.scales[SCALES > 1 ? half : 0]; }
+DEVICE half2 coarse_minimums_of(const Scales& scales, int half) {
+    return NEGATED ? scales.scales[0] ^ 0x80008000u : scales.minimums[SCALES > 1 ? half : 0];
+}
+
+// Scales of rows g and g + 8 in half a chunk, rounded to float16.
+DEVICE half2 scales_of(const Scales& scales, int half) {
+    const half2 coarse = coarse_scales_of(scales, half);
+    return TWO_LEVELS ? multiply(fine_scales_of(scales, half), coarse) : coarse;
+}
+
+// Minimums, alike.
+DEVICE half2 minimums_of(const Scales& scales, int half) {
+    const half2 coarse = coarse_minimums_of(scales, half);
+    return TWO_LEVELS ? multiply(fine_minimums_of(scales, half), coarse) : coarse;
 }
 
 // What integers of half a chunk are multiplied by, and what is added, for row g and row g + 8; each twice.

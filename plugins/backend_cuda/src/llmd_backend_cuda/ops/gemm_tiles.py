@@ -22,6 +22,9 @@ TILES_OF_BLOCK = 8
 
 MOST_ROWS_OF_BLOCK = 128
 
+INT8_CHUNK_BYTES = 80
+"""Bytes of a chunk of int8 rows, with its scales and sums (``kernels/rows_int8.cuh``)."""
+
 _LEAST_ROWS_OF_WARPGROUPS = 65
 """Fewer rows are bound by reading weights."""
 
@@ -74,6 +77,8 @@ class WarpTile(msgspec.Struct, frozen=True):
 
     rows: int
     split: bool
+    int8: bool = False
+    """Whether rows are int8, else float16."""
 
     tiles = TILES_OF_BLOCK
     threads = 256
@@ -89,13 +94,13 @@ class WarpTile(msgspec.Struct, frozen=True):
         """Dynamic shared memory of a block."""
         stages, stage_chunks = self.stages
         totals = 0 if self.split else 4 * self.rows * self.tiles * TILE
-        return stages * self.rows * row_stride(stage_chunks) + totals
+        return stages * self.rows * row_stride(stage_chunks, int8=self.int8) + totals
 
     def spec(self, form: MatrixForm) -> KernelSpec:
         """Return the kernel."""
         stages, stage_chunks = self.stages
         macros = {"ROWS": self.rows, "SPLIT": int(self.split), "STAGES": stages, "STAGE_CHUNKS": stage_chunks}
-        return KernelSpec.of("gemm", "gemm", form.defines | macros)
+        return KernelSpec.of("gemm", "gemm", form.defines | macros | rows_defines(int8=self.int8))
 
 
 class WarpgroupTile(msgspec.Struct, frozen=True):
@@ -135,8 +140,15 @@ class WarpgroupTile(msgspec.Struct, frozen=True):
         return KernelSpec.of("gemm_warpgroup", "gemm_warpgroup", form.defines | macros)
 
 
-def row_stride(chunks: int) -> int:
-    """Return the bytes of a row of ``x`` in shared memory."""
+def rows_defines(*, int8: bool) -> dict[str, int]:
+    """Return the macros of ``kernels/rows.cuh``."""
+    return {"INT8": 1} if int8 else {}
+
+
+def row_stride(chunks: int, *, int8: bool) -> int:
+    """Return the bytes between rows of ``x`` in shared memory, as ``kernels/rows.cuh`` has them."""
+    if int8:
+        return -(-INT8_CHUNK_BYTES * chunks // 128) * 128 + 32
     return 2 * CHUNK * chunks + 64
 
 
@@ -151,16 +163,21 @@ def warpgroup_tiles(form: MatrixForm) -> tuple[WarpgroupTile, ...]:
     return tiles[1:] if groups == 2 else tiles
 
 
-def choose_tile(runtime: Runtime, form: MatrixForm, rows: int, tiles: Sequence[int]) -> GemmTile:
-    """Return how to multiply ``rows`` rows by matrices, each with a number of ``tiles`` of 16 weight rows."""
-    if runtime.warpgroups and rows >= _LEAST_ROWS_OF_WARPGROUPS:
+def choose_tile(
+    runtime: Runtime, form: MatrixForm, rows: int, tiles: Sequence[int], *, int8: bool = False
+) -> GemmTile:
+    """Return how to multiply ``rows`` rows by matrices, each with a number of ``tiles`` of 16 weight rows.
+
+    ``int8`` rows have no products of warpgroups.
+    """
+    if runtime.warpgroups and rows >= _LEAST_ROWS_OF_WARPGROUPS and not int8:
         return min(
             warpgroup_tiles(form), key=lambda tile: _cycles(tile, form, rows, tiles, runtime.num_processors)
         )
-    rows_of_block = _rows_of_block(form, rows, runtime.shared_bytes)
-    whole = WarpTile(rows_of_block, split=False)
+    rows_of_block = _rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
+    whole = WarpTile(rows_of_block, split=False, int8=int8)
     split = num_blocks(whole, rows, tiles) < runtime.num_processors
-    return WarpTile(rows_of_block, split=split)
+    return WarpTile(rows_of_block, split=split, int8=int8)
 
 
 def num_blocks(tile: GemmTile, rows: int, tiles: Sequence[int]) -> int:
@@ -181,11 +198,22 @@ def _cycles(
     return turns * max(weights * tile.rows / _PRODUCTS_OF_CYCLE, num_bytes / _BYTES_OF_CYCLE)
 
 
-def _rows_of_block(form: MatrixForm, rows: int, shared_bytes: int) -> int:
-    """Return how many rows a block of ``gemm.cu`` takes.
-
-    With float16, fewer fit into registers; ``shared_bytes`` is `Runtime.shared_bytes`.
-    """
-    sizes = (16, 32, 64) if form.bits == 16 else (16, 32, 64, MOST_ROWS_OF_BLOCK)
-    fit = [size for size in sizes if WarpTile(size, split=False).shared_bytes <= shared_bytes]
+def _rows_of_block(form: MatrixForm, rows: int, shared_bytes: int, *, int8: bool) -> int:
+    """Return how many rows a block of ``gemm.cu`` takes; ``shared_bytes`` is `Runtime.shared_bytes`."""
+    fit = [
+        size
+        for size in block_sizes(form, int8=int8)
+        if WarpTile(size, split=False, int8=int8).shared_bytes <= shared_bytes
+    ]
     return next((size for size in fit if rows <= size), fit[-1])
+
+
+def block_sizes(form: MatrixForm, *, int8: bool) -> tuple[int, ...]:
+    """Return the numbers of rows that a block of ``gemm.cu`` may take: registers have room for them.
+
+    With float16 weights, fewer fit; so they do with ``int8`` rows and several scales of a chunk, if there are
+    also minimums, or four scales.
+    """
+    several = int8 and form.has_several_scales
+    few = form.bits == 16 or (several and (form.minimum or form.group == 16))
+    return (16, 32, 64) if few else (16, 32, 64, MOST_ROWS_OF_BLOCK)

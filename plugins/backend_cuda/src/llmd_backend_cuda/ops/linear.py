@@ -20,6 +20,7 @@ from llmd_backend_cuda.ops.gemm_tiles import (
     choose_tile,
     num_blocks,
     row_stride,
+    rows_defines,
 )
 from llmd_backend_cuda.runtime import KernelSpec, Launch
 
@@ -99,6 +100,7 @@ class RoundArgs(ctypes.Structure):
         ("out", ctypes.c_void_p),
         ("padded_width", ctypes.c_int32),
         ("in_product_order", ctypes.c_int32),
+        ("group", ctypes.c_int32),
     )
 
 
@@ -110,6 +112,8 @@ class Product(msgspec.Struct):
     matrices: list[DeviceMatrix]
     is_pair: bool = False
     """The output is ``activation(first) * second``."""
+    int8: bool = False
+    """Rows are rounded to int8, else to float16."""
 
     @property
     def form(self) -> MatrixForm:
@@ -120,6 +124,11 @@ class Product(msgspec.Struct):
     def chunks(self) -> int:
         """Chunks of a row."""
         return self.matrices[0].size.chunks
+
+    @property
+    def shared_bytes_of_row(self) -> int:
+        """Bytes of a row in shared memory, if few rows are multiplied."""
+        return row_stride(self.chunks, int8=self.int8)
 
 
 def rows_of(context: Context, x: int, norm: SlottedOp | None = None) -> RowsArgs:
@@ -163,7 +172,7 @@ def gated(context: Context, product: Product, glu: SlottedOp) -> Product:
     gate = product.outputs[0]
     gate.out = context.slot(glu.outputs[0])
     gate.activation, gate.threshold = ACTIVATIONS.index(glu.op.activation), glu.op.threshold
-    return Product(product.rows, product.outputs, product.matrices, is_pair=True)
+    return Product(product.rows, product.outputs, product.matrices, is_pair=True, int8=product.int8)
 
 
 def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
@@ -183,7 +192,7 @@ def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
         width=matrix.size.out,
         tiles=matrix.size.tiles,
     )
-    return Product(rows, [output], [matrix])
+    return Product(rows, [output], [matrix], int8=_rounds_to_int8(context, matrix))
 
 
 def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
@@ -192,7 +201,7 @@ def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
     ``shared_bytes`` is `Runtime.shared_bytes`.
     """
     most = min(_FEW_ROWS_SHARED_BYTES, shared_bytes - _STATIC_SHARED_BYTES)
-    return rows <= FEW_ROWS and rows * row_stride(product.chunks) <= most
+    return rows <= FEW_ROWS and rows * product.shared_bytes_of_row <= most
 
 
 def launch_product(context: Context, product: Product, rows: int) -> Iterator[Launch]:
@@ -209,16 +218,17 @@ def _gemv(context: Context, product: Product, rows: int) -> Launch:
     items = tiles[0] if product.is_pair else sum(tiles)
     args = GemvArgs(x=product.rows, num_rows=rows, num_items=items)
     _fill(args, product)
-    kernel = context.runtime.kernel(gemv_spec(product.form, is_pair=product.is_pair))
-    geometry = geometry_of(product.form, is_pair=product.is_pair)
+    kernel = context.runtime.kernel(gemv_spec(product.form, is_pair=product.is_pair, int8=product.int8))
+    geometry = geometry_of(product.form, is_pair=product.is_pair, int8=product.int8)
     blocks = min(items, geometry.launched * context.runtime.num_processors)
-    shared = rows * row_stride(product.chunks)
+    shared = rows * product.shared_bytes_of_row
     return Launch(kernel, (blocks, 1, 1), 32 * SLICES, args, shared, overlaps=True)
 
 
 def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
     tiles = [matrix.size.tiles for matrix in product.matrices]
-    yield from tiled_launches(context, product, rows, choose_tile(context.runtime, product.form, rows, tiles))
+    tile = choose_tile(context.runtime, product.form, rows, tiles, int8=product.int8)
+    yield from tiled_launches(context, product, rows, tile)
 
 
 def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile) -> Iterator[Launch]:
@@ -231,8 +241,10 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
         out=context.rounded.pointer,
         padded_width=CHUNK * product.chunks,
         in_product_order=tile.in_product_order,
+        group=product.form.activation_group,
     )
-    yield Launch(runtime.kernel(ROUND_SPEC), (rows, 1, 1), 256, round_args, overlaps=True)
+    round_spec = ROUND_INT8_SPEC if product.int8 else ROUND_SPEC
+    yield Launch(runtime.kernel(round_spec), (rows, 1, 1), 256, round_args, overlaps=True)
     args = GemmArgs(
         x=context.rounded.pointer,
         num_rows=rows,
@@ -271,6 +283,7 @@ def _most_rows(limits: StageLimits) -> int:
 
 
 ROUND_SPEC = KernelSpec.of("round_rows", "round_rows")
+ROUND_INT8_SPEC = KernelSpec.of("round_rows", "round_rows_int8")
 
 
 class Geometry(msgspec.Struct, frozen=True):
@@ -284,21 +297,25 @@ class Geometry(msgspec.Struct, frozen=True):
     """Blocks that are launched for each processor, if there are as many tiles."""
 
 
-def geometry_of(form: MatrixForm, *, is_pair: bool) -> Geometry:
-    """Return the geometry for matrices of a form."""
+def geometry_of(form: MatrixForm, *, is_pair: bool, int8: bool = False) -> Geometry:
+    """Return the geometry for matrices of a form, and rows that are ``int8`` (not measured) or float16."""
     if form.bits == 16:
         return Geometry(1, 2, 2) if is_pair else Geometry(2, 2, 2)
+    # Minimums take registers, too, and so do several scales of a chunk with int8: sm_120 would spill.
+    several = int(int8 and form.has_several_scales)
     if form.bits == 8:
-        return Geometry(3, 2, 2) if is_pair else Geometry(3, 3, 3)
-    fewer = int(form.minimum)  # minimums take registers, too: sm_120 would spill
-    return Geometry(3 - fewer, 2, 2) if is_pair else Geometry(4 - fewer, 2, 3)
+        return Geometry(3, 2, 2) if is_pair else Geometry(3 - several, 3, 3)
+    depth = 3 - int(form.minimum)
+    if not is_pair:
+        return Geometry(depth + 1 - several, 2, 3)
+    return Geometry(depth, 1, 1) if several and form.group == 16 else Geometry(depth, 2, 2)
 
 
-def gemv_spec(form: MatrixForm, *, is_pair: bool) -> KernelSpec:
-    """Return the kernel for few rows."""
-    geometry = geometry_of(form, is_pair=is_pair)
+def gemv_spec(form: MatrixForm, *, is_pair: bool, int8: bool = False) -> KernelSpec:
+    """Return the kernel for few rows; they are ``int8`` or float16."""
+    geometry = geometry_of(form, is_pair=is_pair, int8=int8)
     macros = {"PAIR": int(is_pair), "DEPTH": geometry.depth, "BLOCKS": geometry.resident}
-    return KernelSpec.of("gemv", "gemv", form.defines | macros)
+    return KernelSpec.of("gemv", "gemv", form.defines | macros | rows_defines(int8=int8))
 
 
 def _matrix(context: Context, index: int | None) -> DeviceMatrix:
@@ -318,13 +335,20 @@ def _single_product(
         width=matrix.size.out,
         tiles=matrix.size.tiles,
     )
-    return Product(rows, [output], [matrix])
+    return Product(rows, [output], [matrix], int8=_rounds_to_int8(context, matrix))
+
+
+def _rounds_to_int8(context: Context, matrix: DeviceMatrix) -> bool:
+    """Return whether rows are rounded to int8 before they are multiplied by a matrix."""
+    return context.program.activations == "int8" and matrix.size.form.bits < 16
 
 
 def _joined(products: Sequence[Product]) -> Product:
     """Return products of the same rows as one."""
+    first = products[0]
     outputs = [output for product in products for output in product.outputs]
-    return Product(products[0].rows, outputs, [matrix for product in products for matrix in product.matrices])
+    matrices = [matrix for product in products for matrix in product.matrices]
+    return Product(first.rows, outputs, matrices, int8=first.int8)
 
 
 def _fill(args: GemvArgs | GemmArgs, product: Product) -> None:
