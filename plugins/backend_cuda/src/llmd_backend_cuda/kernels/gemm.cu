@@ -27,7 +27,9 @@ constexpr int WARPS_OUT = ROWS <= 32 ? 8 : 4;
 constexpr int WARPS_ROWS = WARPS / WARPS_OUT;
 constexpr int TILES = 8 / WARPS_OUT;            // of a warp
 constexpr int N_TILES = ROWS / WARPS_ROWS / 8;  // of a warp
-constexpr int RESIDENT = ROWS <= 32 ? 2 : 1;    // blocks that a processor has registers for
+// Blocks that a processor has registers for. Scales and minimums of 16 columns take many of them with int8.
+constexpr bool NARROW_INT8 = INT8 && GROUP == 16 && MINIMUM && !NEGATED;
+constexpr int RESIDENT = ROWS <= 32 && !NARROW_INT8 ? 2 : 1;
 constexpr int STAGE_STRIDE = row_stride(STAGE_CHUNKS);
 constexpr int STAGE_BYTES = ROWS * STAGE_STRIDE;
 
