@@ -10,7 +10,7 @@ from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.linear import gated, products_of, rows_of
 from tests.cuda.one_instruction import nmse
 from tests.cuda.simulated import NEEDS_COMPILER
-from tests.plugins.backend_cuda.ops.test_linear import FEW_FORMATS, MAX_NMSE, Bench
+from tests.plugins.backend_cuda.ops.test_linear import FEW_FORMATS, MAX_NMSE, Bench, check_batches
 
 pytestmark = NEEDS_COMPILER
 
@@ -47,12 +47,7 @@ def test_rows_in_int8_are_multiplied_exactly(name: Format) -> None:
 def test_int8_rows_have_the_same_bits_in_any_batch(name: Format, processors: int) -> None:
     """Slices begin within groups."""
     bench = Bench(1280, (name, 272), num_processors=processors, activations="int8")
-    bench.run(bench.product(), 130)
-    rows = bench.read(2, 130)
-    assert nmse(rows, bench.expected(130)) < EXACT_NMSE
-    for count, first in ((1, 0), (1, 129), (8, 3), (9, 100), (17, 0), (50, 70), (66, 30)):
-        bench.run(bench.product(first=first), count)
-        np.testing.assert_array_equal(bench.read(2, count), rows[first : first + count])
+    check_batches(bench, EXACT_NMSE)
     assert {"round_rows_int8", "gemv", "gemm"} <= set(bench.card.launched)
     assert "round_rows" not in bench.card.launched
 

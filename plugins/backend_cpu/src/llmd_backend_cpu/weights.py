@@ -88,6 +88,7 @@ class _Loading:
         self._progress = progress
         self._done = 0
         self._sizes = [weight.num_bytes for weight in self._weights]
+        self._total = sum(self._sizes)
 
     def add(self) -> None:
         """Declare every weight, and add the data of plain ones."""
@@ -116,7 +117,7 @@ class _Loading:
 
     def _advance(self, size: int) -> None:
         self._done += size
-        self._progress(self._done, sum(self._sizes))
+        self._progress(self._done, self._total)
 
     def _integers(self) -> Iterator[int]:
         return (index for index, weight in enumerate(self._weights) if weight.format in INTEGER_FORMATS)

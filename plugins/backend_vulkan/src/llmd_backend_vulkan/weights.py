@@ -108,14 +108,14 @@ def load_weights(
     to_device = arena, loaded.resident, [one.resident for one in known]
     to_host = HostArena(arena.runtime), loaded.streamed, [one.streamed for one in known]
     streamed, uses = set().union(*streamed_weights(program).values()), weight_uses(program)
-    factors = weight_factors(program)
+    tuned = weight_factors(program) - streamed
     done, total = 0, sum(weight.num_bytes for weight in program.weights)
     with tensors.reading_ahead(program.weights) as order:
         for index in order:
             weight = program.weights[index]
             target = to_host if index in streamed else to_device
             _load(*target, weight, uses[index], tensors)
-            if tuner is not None and index in factors - streamed:
+            if tuner is not None and index in tuned:
                 _tune(tuner, loaded.resident, weight)
             done += weight.num_bytes
             progress(done, total)
