@@ -69,7 +69,9 @@ def streams(*, cached: bool) -> list[Submit]:
         stop_ids = tuple(generator.integers(0, vocab, 3).tolist()) if n % 4 == 0 else ()
         grammar = GRAMMARS[n % len(GRAMMARS)]
         beams = BEAMS[n % len(BEAMS)]
-        max_tokens = int(generator.integers(40, 130)) if beams is None else 24
+        max_tokens = int(generator.integers(40, 130))
+        if beams is not None:  # as long as the pool allows, so that some searches are preempted
+            max_tokens = 24 if len(prompt) > 32 else 48
         stop = StopParams(max_tokens, (*stop_ids, END) if grammar else stop_ids, n % 3)
         requests.append(
             Submit(
