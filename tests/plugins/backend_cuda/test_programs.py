@@ -30,6 +30,7 @@ from llmd.api.step import Float32
 from llmd.models.lowering import lower
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
+from llmd_backend_cuda.loaded import Loaded, PlacedWeights
 from llmd_backend_cuda.programs import PATTERNS, body_launches, head_launches
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
@@ -96,11 +97,9 @@ def names(program: Program, rows: int) -> list[str]:
     card = SimulatedCard()
     loaded = load(card, program).loaded
     memory = StageMemory(card, program, {0: 2, 1: 2, 2: 2}, LIMITS, attention_shapes(program))
-    matrices = [loaded.matrices.get(weight) for weight in program.weights]
-    vectors = [loaded.vectors.get(weight) for weight in program.weights]
-    tables = {i: loaded.tables[w].table for i, w in enumerate(program.weights) if w in loaded.tables}
-    context = memory.context(rows, matrices, vectors)
-    launches = [launch for _, launch in body_launches(context, memory.memories(rows, tables), rows)]
+    weights = PlacedWeights.of(program, loaded)
+    context, memories = memory.context(rows, weights), memory.memories(rows, weights.tables)
+    launches = [launch for _, launch in body_launches(context, memories, rows)]
     return [launch.kernel.spec.name for launch in launches]
 
 
@@ -330,8 +329,7 @@ def test_the_head_is_apart_from_the_body() -> None:
     card = SimulatedCard()
     loaded = load(card, program).loaded
     memory = StageMemory(card, program, {}, LIMITS, ())
-    matrices = [loaded.matrices.get(weight) for weight in program.weights]
-    context = memory.context(1, matrices, [loaded.vectors.get(weight) for weight in program.weights])
+    context = memory.context(1, PlacedWeights.of(program, loaded))
     logits = card.allocate(4 * LIMITS.max_outputs * MODEL.vocab)
 
     def heads(outputs: int) -> Iterator[str]:
@@ -342,7 +340,7 @@ def test_the_head_is_apart_from_the_body() -> None:
     assert list(heads(12))[:2] == ["round_rows", "gemm"]
     body = lowered(PLAN, 0, 5)
     memory = StageMemory(card, body, {0: 1, 1: 1}, LIMITS, attention_shapes(body))
-    context = memory.context(1, [None] * len(body.weights), [None] * len(body.weights))
+    context = memory.context(1, PlacedWeights.of(body, Loaded.empty()))
     assert list(head_launches(context, logits.pointer, 1)) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 from llmd.api import MemoryBudgetError, StageLimits
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.kv_memory import KVMemory
+from llmd_backend_cuda.loaded import Loaded, PlacedWeights
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
@@ -66,8 +67,8 @@ def test_each_attention_layer_has_its_memory() -> None:
 def test_a_context_has_the_addresses_of_its_bucket() -> None:
     card = SimulatedCard()
     memory = allocate(card)
-    vectors = [None] * len(PROGRAM.weights)
-    small, large = (memory.context(bucket, vectors, vectors) for bucket in (1, 9))
+    weights = PlacedWeights.of(PROGRAM, Loaded.empty())
+    small, large = (memory.context(bucket, weights) for bucket in (1, 9))
     assert small.step.counts == large.step.counts
     assert small.step.positions != large.step.positions
     assert small.slots == large.slots

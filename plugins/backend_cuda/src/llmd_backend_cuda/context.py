@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from llmd.api import Program, StageLimits
 from llmd_backend_cuda.matrices import DeviceMatrix
+from llmd_backend_cuda.ops.fastest import Fastest
 from llmd_backend_cuda.runtime import Memory, Runtime
 
 
@@ -46,6 +48,8 @@ class Context(msgspec.Struct, frozen=True):
     """Rows as float16, for the products of more than 8 rows."""
     partials: Memory | None = None
     """Sums of the slices of a product."""
+    fastest: Fastest = MappingProxyType({})
+    """Variants of products, as they were measured."""
 
     def slot(self, index: int) -> int:
         """Return the address of a slot."""

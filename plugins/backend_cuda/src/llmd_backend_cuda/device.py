@@ -16,6 +16,7 @@ from llmd.api import (
 from llmd.api.features import DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
 from llmd_backend_cuda.bandwidth import read_rate
+from llmd_backend_cuda.kernel_cache import default_folder
 from llmd_backend_cuda.kv_memory import KV_CODES
 from llmd_backend_cuda.limits import refusals
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
@@ -23,6 +24,7 @@ from llmd_backend_cuda.ops.linear import ROUND_SPEC
 from llmd_backend_cuda.probe import CardProperties
 from llmd_backend_cuda.programs import PATTERNS
 from llmd_backend_cuda.runtime import KernelSpec, Runtime
+from llmd_backend_cuda.tuning import Tuner
 from llmd_backend_cuda.weights import CudaWeights, load_weights
 
 _VERSION = 1
@@ -67,16 +69,18 @@ class CudaDevice:
     """See `llmd.api.Device`."""
 
     def __init__(self, card: CardProperties, options: DeviceOptions, runtime: Runtime | None = None) -> None:
-        """Open a card; tests give the runtime that simulates it.
+        """Open a card; tests give the runtime that simulates it, where products are not measured.
 
         Raises:
             DeviceError: the card, its driver or NVRTC does not work.
         """
         self.info = describe(card)
+        self._tuner: Tuner | None = None
         if runtime is None:
             from llmd_backend_cuda.cupy_runtime import CupyRuntime
 
             runtime = CupyRuntime(card.index)
+            self._tuner = Tuner(card, default_folder())
         self._runtime: Runtime | None = runtime
 
     def check(self, program: Program) -> list[Refusal]:
@@ -96,7 +100,7 @@ class CudaDevice:
         have: Sequence[LoadedWeights] = (),
     ) -> CudaWeights:
         mine = [one for one in have if isinstance(one, CudaWeights)]
-        return load_weights(self._opened(), program, tensors, progress, mine)
+        return load_weights(self._opened(), program, tensors, progress, mine, self._tuner)
 
     def close(self) -> None:
         if self._runtime is not None:

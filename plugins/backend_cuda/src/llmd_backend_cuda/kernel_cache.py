@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +18,10 @@ from pathlib import Path
 from platformdirs import PlatformDirs
 
 from llmd_backend_cuda import compiler
+from llmd_backend_cuda.cached_files import read_file, write_file
 from llmd_backend_cuda.runtime import KernelSpec
 
-_DAY_S = 86400.0
-_SEASON_S = 90 * _DAY_S
-_DIGEST_BYTES = hashlib.sha256().digest_size
+_SEASON_S = 90 * 86400.0
 
 
 def default_folder() -> Path:
@@ -46,7 +44,7 @@ class KernelCache:
             DeviceError: the compiler refused it, or there is none.
         """
         path = self._path(spec)
-        return _read(path) or self._compile(spec, path)
+        return read_file(path) or self._compile(spec, path)
 
     def compile_all(self, specs: Iterable[KernelSpec]) -> None:
         """Compile and store what is not stored yet, on all processors that this process may use.
@@ -63,7 +61,7 @@ class KernelCache:
         architecture = compiler.architecture_of(self._capability, compiler.supported_architectures())
         code = compiler.compile_source(spec, architecture).code
         with contextlib.suppress(OSError):
-            _write(path, code)
+            write_file(path, code)
         return code
 
     def _path(self, spec: KernelSpec) -> Path:
@@ -84,33 +82,3 @@ class KernelCache:
             for path in self._folder.iterdir():
                 if path.stat().st_mtime < limit_s:
                     path.unlink()
-
-
-def _read(path: Path) -> bytes | None:
-    """Return the code in a file, and note that it was used; None if there is no complete file."""
-    try:
-        stored = path.read_bytes()
-    except OSError:
-        return None
-    with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > _DAY_S:
-            os.utime(path)
-    code = stored[_DIGEST_BYTES:]
-    return code if code and hashlib.sha256(code).digest() == stored[:_DIGEST_BYTES] else None
-
-
-def _write(path: Path, code: bytes) -> None:
-    """Write a file that begins with the digest of the code. Readers see all of it or nothing.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import Weight
+from llmd.api import Program, Weight
 from llmd_backend_cuda.matrices import DeviceMatrix
 from llmd_backend_cuda.ops.embed import Table, TableFormat
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -117,6 +117,29 @@ class Loaded(msgspec.Struct):
         for (weight, _), item in items.items():
             both.add(weight, item)
         return both
+
+
+class PlacedWeights(msgspec.Struct, frozen=True):
+    """The weights of a program for its kernels, by their places in it."""
+
+    matrices: Sequence[DeviceMatrix | None]
+    """The weights that rows are multiplied by; else None."""
+    vectors: Sequence[Memory | None]
+    """The weights that are float32 values; else None."""
+    tables: Mapping[int, Table]
+
+    @classmethod
+    def of(cls, program: Program, loaded: Loaded) -> Self:
+        """Return the weights of a program among those on the device."""
+        return cls(
+            [loaded.matrices.get(weight) for weight in program.weights],
+            [loaded.vectors.get(weight) for weight in program.weights],
+            {
+                index: loaded.tables[weight].table
+                for index, weight in enumerate(program.weights)
+                if weight in loaded.tables
+            },
+        )
 
 
 def moved(item: Item, place: Callable[[Memory], Memory]) -> Item:

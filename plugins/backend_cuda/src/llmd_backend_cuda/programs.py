@@ -29,6 +29,7 @@ from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launc
 from llmd_backend_cuda.ops.embed import Table, launch_embed
 from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
 from llmd_backend_cuda.ops.linear import (
+    Product,
     gated,
     head_product,
     is_few,
@@ -76,24 +77,42 @@ class Memories(msgspec.Struct, frozen=True):
 
 def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Launch]]:
     """Yield the launches of all instructions but the head, for a bucket of rows, each with its part."""
-    for instruction in context.program.instructions:
-        for launch in _instruction(context, memories, instruction, rows):
-            yield instruction.part, launch
+    for part, item in _body(context, memories, rows):
+        launches = launch_product(context, item, rows) if isinstance(item, Product) else (item,)
+        for launch in launches:
+            yield part, launch
 
 
-def head_launches(context: Context, logits: int, outputs: int) -> Iterator[Launch]:
-    """Yield the launches of the head for a number of output rows.
+def body_products(context: Context, memories: Memories, rows: int) -> Iterator[Product]:
+    """Yield the products among `body_launches`."""
+    return (item for _, item in _body(context, memories, rows) if isinstance(item, Product))
+
+
+def head_products(context: Context, logits: int) -> Iterator[Product]:
+    """Yield the product of the head, if there is one.
 
     ``logits`` is the address of float32 ``[max_outputs, vocab]``.
     """
     for slotted in (s for instruction in context.program.instructions for s in instruction.ops):
         if isinstance(slotted.op, Head):
-            yield from launch_product(context, head_product(context, slotted, logits), outputs)
+            yield head_product(context, slotted, logits)
+
+
+def head_launches(context: Context, logits: int, outputs: int) -> Iterator[Launch]:
+    """Yield the launches of the head for a number of output rows; ``logits`` as for `head_products`."""
+    for product in head_products(context, logits):
+        yield from launch_product(context, product, outputs)
+
+
+def _body(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Product | Launch]]:
+    for instruction in context.program.instructions:
+        for item in _instruction(context, memories, instruction, rows):
+            yield instruction.part, item
 
 
 def _instruction(
     context: Context, memories: Memories, instruction: Instruction, rows: int
-) -> Iterator[Launch]:
+) -> Iterator[Product | Launch]:
     match instruction.pattern:
         case (*_, "rope", "rope", "attention"):
             op = instruction.ops[-1].op
@@ -103,7 +122,7 @@ def _instruction(
         case ("norm", "linear") | ("norm", "linear", "glu") if _norm_is_fused(instruction):
             yield from _normed(context, instruction, rows)
         case ("linear", "add") if _add_is_fused(instruction):
-            yield from _added(context, instruction, rows)
+            yield _added(context, instruction)
         case ("norm", "add") if _add_is_fused(instruction):
             yield launch_norm_add(context, instruction, rows)
         case _:
@@ -129,7 +148,7 @@ def _norm_is_fused(instruction: Instruction) -> bool:
     )
 
 
-def _normed(context: Context, instruction: Instruction, rows: int) -> Iterator[Launch]:
+def _normed(context: Context, instruction: Instruction, rows: int) -> Iterator[Product | Launch]:
     norm, linear, *rest = instruction.ops
     products = products_of(context, linear, rows_of(context, norm.inputs[0], norm))
     if (
@@ -137,10 +156,9 @@ def _normed(context: Context, instruction: Instruction, rows: int) -> Iterator[L
         and len(products) == 1
         and is_few(products[0], rows, context.runtime.shared_bytes)
     ):
-        yield from launch_product(context, gated(context, products[0], rest[0]), rows)
+        yield gated(context, products[0], rest[0])
         return
-    for product in products:
-        yield from launch_product(context, product, rows)
+    yield from products
     for glu in rest:
         yield launch_glu(context, glu, rows)
 
@@ -160,19 +178,17 @@ def _add_is_fused(instruction: Instruction) -> bool:
     return alone and add.inputs[1] == product and add.inputs[0] != product
 
 
-def _added(context: Context, instruction: Instruction, rows: int) -> Iterator[Launch]:
+def _added(context: Context, instruction: Instruction) -> Product:
     linear, add = instruction.ops
     assert isinstance(add.op, Add), "the pattern says so"
     (product,) = products_of(context, linear, rows_of(context, linear.inputs[0]))
-    fused = with_residual(context, product, add.inputs[0], add.outputs[0], add.op.scale)
-    yield from launch_product(context, fused, rows)
+    return with_residual(context, product, add.inputs[0], add.outputs[0], add.op.scale)
 
 
-def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Launch]:
+def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Product | Launch]:
     match slotted.op:
         case Linear():
-            for product in products_of(context, slotted, rows_of(context, slotted.inputs[0])):
-                yield from launch_product(context, product, rows)
+            yield from products_of(context, slotted, rows_of(context, slotted.inputs[0]))
         case Attention(group=group, layer=layer):
             yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
         case Recurrence(group=group):
@@ -180,6 +196,6 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
         case Embed() | EmbedPosition() | EmbedTokenType():
             yield launch_embed(context, slotted, rows, memories.tables[slotted.weights[0] or 0])
         case Head():
-            pass  # see head_launches
+            pass  # see head_products
         case op:
             yield _SINGLE_LAUNCHES[op.kind](context, slotted, rows)

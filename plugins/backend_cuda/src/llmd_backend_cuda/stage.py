@@ -14,19 +14,18 @@ from llmd.api.kernel_use import KernelUse
 from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
-from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of, row_buckets
+from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of
 from llmd_backend_cuda.kernel_use import kernel_use
-from llmd_backend_cuda.matrices import DeviceMatrix
-from llmd_backend_cuda.ops.embed import Table
+from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.outputs import Outputs
-from llmd_backend_cuda.programs import body_launches, head_launches
 from llmd_backend_cuda.runtime import Graph, Launch, Memory, Runtime
-from llmd_backend_cuda.segments import Segment, segments_of
 from llmd_backend_cuda.shapes import attention_shapes
 from llmd_backend_cuda.stage_memory import StageMemory
 from llmd_backend_cuda.step_end import StepEnd
+from llmd_backend_cuda.step_launches import StepLaunches
 from llmd_backend_cuda.step_marks import StepMarks, StreamClock
 from llmd_backend_cuda.tickets import CardRows, Flight, HiddenRows, TicketMemory
+from llmd_backend_cuda.tuning import Tuner
 from llmd_backend_cuda.weight_stream import WeightStream, part_name
 
 
@@ -37,17 +36,17 @@ class CudaStage:
         self,
         runtime: Runtime,
         program: Program,
-        matrices: Sequence[DeviceMatrix | None],
-        vectors: Sequence[Memory | None],
-        tables: Mapping[int, Table],
+        weights: PlacedWeights,
         blocks: Mapping[int, int],
         limits: StageLimits,
         kept: object = None,
         stream: WeightStream | None = None,
+        tuner: Tuner | None = None,
     ) -> None:
         """Allocate everything. ``kept`` owns the memory of the weights; the stage keeps it until it closes.
 
-        ``stream`` has the weights of streamed parts.
+        ``stream`` has the weights of streamed parts. ``tuner`` finds the fastest variants of products; None:
+        those for an H100.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
@@ -62,11 +61,11 @@ class CudaStage:
         self._tickets = [
             TicketMemory.allocate(runtime, program, limits, self._memory.step) for _ in range(limits.tickets)
         ]
-        self._bodies: dict[int, tuple[tuple[int, Launch], ...]] = {}
-        self._heads: dict[tuple[int, int], tuple[tuple[int, Launch], ...]] = {}
-        self._segments: dict[tuple[int, int, int], tuple[Segment, ...]] = {}
         self._graphs: dict[tuple[int, int, int, int], Graph | None] = {}
-        self._make_launches(matrices, vectors, tables)
+        outputs = [ticket.outputs for ticket in self._tickets]
+        streamed = () if stream is None else stream.parts
+        self._launches = StepLaunches(self._memory, weights, outputs, streamed, tuner)
+        self._copy_launches(0)  # compiles their kernels
         self._free = list(range(limits.tickets))
         self._flights: dict[Ticket, Flight] = {}
         self._next = 0
@@ -185,36 +184,11 @@ class CudaStage:
         for ticket in self._tickets:
             ticket.settle()
         self._graphs.clear()
-        self._segments.clear()
-        self._bodies.clear()
-        self._heads.clear()
         self._flights.clear()
         self._tickets.clear()
         self._free.clear()
         self._stream = None
-        del self._memory, self._kept
-
-    def _make_launches(
-        self,
-        matrices: Sequence[DeviceMatrix | None],
-        vectors: Sequence[Memory | None],
-        tables: Mapping[int, Table],
-    ) -> None:
-        """Make the launches of all buckets, and those that few steps need: that compiles their kernels."""
-        for rows in row_buckets(self._limits.max_rows):
-            context = self._memory.context(rows, matrices, vectors)
-            memories = self._memory.memories(rows, tables)
-            self._bodies[rows] = tuple(body_launches(context, memories, rows))
-        context = self._memory.context(self._limits.max_rows, matrices, vectors)
-        last = self._program.instructions[-1].part
-        for place, ticket in enumerate(self._tickets):
-            if ticket.outputs is None:
-                continue
-            for count in row_buckets(self._limits.max_outputs):
-                logits = head_launches(context, ticket.outputs.raw.pointer, count)
-                launches = (*logits, *ticket.outputs.before_late(count))
-                self._heads[place, count] = tuple((last, launch) for launch in launches)
-        self._copy_launches(0)
+        del self._launches, self._memory, self._kept
 
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
         """Queue everything of a step up to its results, or up to its late edits and masks."""
@@ -252,7 +226,7 @@ class CudaStage:
         key = (flight.place, bucket, outputs)
         if self._stream is not None:
             self._stream.begin(flight.marks)
-        segments = self._segments_of(*key)
+        segments = self._launches.segments(*key)
         for number, segment in enumerate(segments):
             name = "layers" if segment.part is None else part_name(segment.part)
             if segment is segments[-1] and flight.selection is not None:
@@ -265,13 +239,6 @@ class CudaStage:
             else:
                 self._launch(segment.launches)
             flight.marks.stop("device", name)
-
-    def _segments_of(self, place: int, bucket: int, outputs: int) -> tuple[Segment, ...]:
-        key = (place, bucket, outputs)
-        if key not in self._segments:
-            launches = (*self._bodies[bucket], *self._heads.get((place, outputs), ()))
-            self._segments[key] = segments_of(launches, () if self._stream is None else self._stream.parts)
-        return self._segments[key]
 
     def _run_streamed(self, flight: Flight, part: int, launches: Iterable[Launch], name: str) -> None:
         assert self._stream is not None, "a part is streamed"

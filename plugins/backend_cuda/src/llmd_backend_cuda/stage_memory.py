@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
 from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.kv_memory import KVMemory
-from llmd_backend_cuda.matrices import DeviceMatrix
+from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.ops.attention import AttentionMemory, shape_of
 from llmd_backend_cuda.ops.embed import Table
+from llmd_backend_cuda.ops.fastest import Fastest
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.programs import Memories
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -38,7 +40,7 @@ class StageMemory:
     ) -> None:
         self._runtime = runtime
         self._program = program
-        self._limits = limits
+        self.limits = limits
         self.step = StepMemory(runtime, program, limits, shapes)
         self.slots = [runtime.allocate(4 * limits.max_rows * width) for width in program.slot_widths]
         self.pools: dict[int, BlockPool] = {}
@@ -53,20 +55,24 @@ class StageMemory:
         self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
 
     def context(
-        self, bucket: int, matrices: Sequence[DeviceMatrix | None], vectors: Sequence[Memory | None]
+        self,
+        bucket: int,
+        weights: PlacedWeights,
+        fastest: Fastest = MappingProxyType({}),
     ) -> Context:
         """Return what the launches of a bucket need."""
         return Context(
             self._runtime,
             self._program,
-            self._limits,
+            self.limits,
             self.step.args(bucket),
             self.slots,
-            vectors,
+            weights.vectors,
             self._ropes,
-            matrices,
+            weights.matrices,
             self._rounded,
             self._partials,
+            fastest,
         )
 
     def memories(self, bucket: int, tables: Mapping[int, Table]) -> Memories:

@@ -21,7 +21,7 @@ from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.api.streaming import resident_weights, streamed_weights
 from llmd_backend_cuda.attention_plan import scratch_bytes
 from llmd_backend_cuda.kv_memory import block_bytes
-from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, Use
+from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
 from llmd_backend_cuda.matrices import load_matrix
 from llmd_backend_cuda.ops.embed import TableFormat
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
@@ -32,14 +32,18 @@ from llmd_backend_cuda.stage import CudaStage
 from llmd_backend_cuda.state_memory import slot_bytes
 from llmd_backend_cuda.step_memory import StepMemory
 from llmd_backend_cuda.tickets import COPIES_BYTES, handed_bytes
+from llmd_backend_cuda.tuning import Tuner
 from llmd_backend_cuda.weight_stream import StreamedPart, WeightStream
 
 
 class CudaWeights:
     """See `llmd.api.LoadedWeights`."""
 
-    def __init__(self, runtime: Runtime, program: Program, loaded: Loaded) -> None:
+    def __init__(
+        self, runtime: Runtime, program: Program, loaded: Loaded, tuner: Tuner | None = None
+    ) -> None:
         self._runtime = runtime
+        self._tuner = tuner
         self._program = program
         self._loaded: Loaded | None = loaded
         self._streamed = _streamed_parts(program, loaded)
@@ -67,14 +71,16 @@ class CudaWeights:
         loaded, program = self.loaded, self._program
         stream = WeightStream(self._runtime, self._streamed) if self._streamed else None
         placed = loaded if stream is None else loaded.joined(stream.items())
-        matrices = [placed.matrices.get(weight) for weight in program.weights]
-        vectors = [placed.vectors.get(weight) for weight in program.weights]
-        tables = {
-            index: placed.tables[weight].table
-            for index, weight in enumerate(program.weights)
-            if weight in placed.tables
-        }
-        return CudaStage(self._runtime, program, matrices, vectors, tables, blocks, limits, loaded, stream)
+        return CudaStage(
+            self._runtime,
+            program,
+            PlacedWeights.of(program, placed),
+            blocks,
+            limits,
+            loaded,
+            stream,
+            self._tuner,
+        )
 
     @property
     def loaded(self) -> Loaded:
@@ -98,8 +104,11 @@ def load_weights(
     tensors: TensorSource,
     progress: Progress,
     have: Sequence[CudaWeights],
+    tuner: Tuner | None = None,
 ) -> CudaWeights:
     """Load every weight that ``have`` does not contain, those of streamed parts into main memory.
+
+    ``tuner`` measures the products of their stages, if there is one.
 
     Raises:
         MemoryBudgetError: the weights do not fit.
@@ -118,7 +127,7 @@ def load_weights(
                 _load_streamed(runtime, weight, uses[index], tensors, loaded, known)
             done += weight.num_bytes
             progress(done, total)
-    return CudaWeights(runtime, program, loaded)
+    return CudaWeights(runtime, program, loaded, tuner)
 
 
 def weight_uses(program: Program) -> dict[int, set[Use]]:

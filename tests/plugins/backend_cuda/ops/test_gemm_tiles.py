@@ -11,9 +11,11 @@ from llmd_backend_cuda.ops.gemm_tiles import (
     WarpgroupTile,
     WarpTile,
     block_sizes,
+    can_use,
     choose_tile,
     num_blocks,
     row_stride,
+    tile_candidates,
     warpgroup_tiles,
 )
 from tests.cuda.simulated import SimulatedCard
@@ -92,3 +94,35 @@ def test_tiles_of_warpgroups_fit_into_shared_memory(name: str) -> None:
 
 def test_blocks_are_counted_for_each_matrix() -> None:
     assert num_blocks(WarpgroupTile(4, 128, 1, 1), 130, [17, 16, 1]) == 2 * (2 + 1 + 1)
+
+
+@pytest.mark.parametrize("warpgroups", [False, True])
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("rows", [9, 64, 512, 2048])
+@pytest.mark.parametrize("name", ["f16", "q4", "q6_k"])
+def test_candidates_are_tiles_that_a_card_can_use(
+    name: str, rows: int, *, int8: bool, warpgroups: bool
+) -> None:
+    form, tiles = MatrixForm.of(name, 4096), [64, 32]
+    card = SimulatedCard(num_processors=132)
+    card.warpgroups = warpgroups
+    int8 = int8 and form.bits < 16
+    found = tile_candidates(card, form, rows, tiles, int8=int8)
+    assert found[0] == choose_tile(card, form, rows, tiles, int8=int8)
+    assert len(found) == len(set(found)) >= 2
+    for tile in found:
+        assert tile.shared_bytes <= card.shared_bytes
+        assert can_use(tile, card, rows, tiles)
+        if isinstance(tile, WarpTile):
+            assert tile.rows in block_sizes(form, int8=int8)
+            assert tile.int8 == int8
+        else:
+            assert warpgroups
+            assert not int8
+
+
+def test_slices_have_blocks_of_their_own_only_where_there_is_memory_for_their_sums() -> None:
+    card = SimulatedCard(num_processors=132)
+    assert can_use(WarpTile(64, split=True), card, 64, [1048])
+    assert not can_use(WarpTile(64, split=True), card, 65, [1048])
+    assert can_use(WarpTile(64, split=False), card, 65, [1048])

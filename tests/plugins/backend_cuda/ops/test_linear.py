@@ -24,9 +24,9 @@ from llmd.builtin.reference.weights import make_matrix
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS, DeviceMatrix, load_matrix
-from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, warpgroup_tiles
+from llmd_backend_cuda.ops.fastest import FEW_ROWS, Fastest
+from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, WarpTile, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import (
-    FEW_ROWS,
     MATRICES,
     OutputArgs,
     Product,
@@ -42,7 +42,7 @@ from llmd_backend_cuda.ops.linear import (
     tiled_launches,
     with_residual,
 )
-from llmd_backend_cuda.runtime import Memory
+from llmd_backend_cuda.runtime import Launch, Memory
 from tests.cuda.one_instruction import nmse, random_rows, upload
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents
 
@@ -197,6 +197,31 @@ def test_a_card_with_less_shared_memory_takes_fewer_rows_at_a_time(shared_bytes:
         bench.run(bench.product(), 130)
         rows.append(bench.read(2, 130))
     np.testing.assert_array_equal(rows[0], rows[1])
+
+
+def test_measured_variants_are_launched_where_a_card_can_use_them() -> None:
+    bench = Bench(300, ("q8_g128", 272), num_processors=4)
+    product = bench.product()
+    bench.run(product, 130)
+    rows = bench.read(2, 130)
+    fastest: Fastest = {
+        (product.shape, 8): 1,
+        (product.shape, 32): WarpTile(16, split=False),
+        (product.shape, 512): WarpTile(128, split=True),
+    }
+    context = msgspec.structs.replace(bench.context, fastest=fastest)
+
+    def launches(count: int) -> list[Launch]:
+        return list(launch_product(context, product, count))
+
+    assert launches(1)[0].grid == (4, 1, 1)
+    assert launches(20)[1].grid == (2, 3, 1)
+    assert [launch.kernel.spec.name for launch in launches(100)] == ["round_rows", "gemm", "add_slices"]
+    assert len(launches(130)) == 2, "there is no memory for the sums of two blocks of rows"
+    for count in (1, 20, 100, 130):
+        for launch in launches(count):
+            bench.card.launch(launch)
+        np.testing.assert_array_equal(bench.read(2, count), rows[:count])
 
 
 SMALL = WarpgroupTile(2, 64, 2, 2)

@@ -72,7 +72,7 @@ class GemmTile(Protocol):
         ...
 
 
-class WarpTile(msgspec.Struct, frozen=True):
+class WarpTile(msgspec.Struct, frozen=True, tag=True):
     """A tile of ``gemm.cu``, whose warps multiply independently."""
 
     rows: int
@@ -103,7 +103,7 @@ class WarpTile(msgspec.Struct, frozen=True):
         return KernelSpec.of("gemm", "gemm", form.defines | macros | rows_defines(int8=self.int8))
 
 
-class WarpgroupTile(msgspec.Struct, frozen=True):
+class WarpgroupTile(msgspec.Struct, frozen=True, tag=True):
     """A tile of ``gemm_warpgroup.cu``."""
 
     groups: int
@@ -165,7 +165,7 @@ def warpgroup_tiles(form: MatrixForm) -> tuple[WarpgroupTile, ...]:
 
 def choose_tile(
     runtime: Runtime, form: MatrixForm, rows: int, tiles: Sequence[int], *, int8: bool = False
-) -> GemmTile:
+) -> WarpTile | WarpgroupTile:
     """Return how to multiply ``rows`` rows by matrices, each with a number of ``tiles`` of 16 weight rows.
 
     ``int8`` rows have no products of warpgroups.
@@ -178,6 +178,27 @@ def choose_tile(
     whole = WarpTile(rows_of_block, split=False, int8=int8)
     split = num_blocks(whole, rows, tiles) < runtime.num_processors
     return WarpTile(rows_of_block, split=split, int8=int8)
+
+
+def tile_candidates(
+    runtime: Runtime, form: MatrixForm, rows: int, tiles: Sequence[int], *, int8: bool = False
+) -> tuple[WarpTile | WarpgroupTile, ...]:
+    """Return the tiles that may be the fastest ones, that of `choose_tile` first."""
+    first = choose_tile(runtime, form, rows, tiles, int8=int8)
+    most = _rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
+    sizes = [size for size in block_sizes(form, int8=int8) if most // 2 <= size <= most]
+    warps = [WarpTile(size, split=split, int8=int8) for size in sizes for split in (False, True)]
+    groups = warpgroup_tiles(form) if isinstance(first, WarpgroupTile) else ()
+    found = (first, *warps, *groups)
+    return tuple(dict.fromkeys(tile for tile in found if can_use(tile, runtime, rows, tiles)))
+
+
+def can_use(tile: GemmTile, runtime: Runtime, rows: int, tiles: Sequence[int]) -> bool:
+    """Return whether there is memory for the sums of a tile's slices, if it is split.
+
+    That is for `partial_bytes` of fewer blocks than processors.
+    """
+    return not tile.split or num_blocks(tile, rows, tiles) < runtime.num_processors
 
 
 def num_blocks(tile: GemmTile, rows: int, tiles: Sequence[int]) -> int:

@@ -12,11 +12,13 @@ from llmd.api import Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
 from llmd.api.encoding import ACTIVATIONS
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixArgs, MatrixForm
+from llmd_backend_cuda.ops.fastest import FEW_ROWS, ProductShape, row_class
 from llmd_backend_cuda.ops.gemm_tiles import (
     MOST_ROWS_OF_BLOCK,
     SLICES,
     TILES_OF_BLOCK,
     GemmTile,
+    can_use,
     choose_tile,
     num_blocks,
     row_stride,
@@ -26,9 +28,6 @@ from llmd_backend_cuda.runtime import KernelSpec, Launch
 
 MATRICES = 4
 """Most matrices of a launch."""
-
-FEW_ROWS = 8
-"""Most rows that one block multiplies with all of a matrix's tiles."""
 
 _FEW_ROWS_SHARED_BYTES = 96 << 10
 """Rows that need more shared memory than this, or than the card has, are multiplied like many rows."""
@@ -126,6 +125,16 @@ class Product(msgspec.Struct):
         return self.matrices[0].size.chunks
 
     @property
+    def tiles(self) -> tuple[int, ...]:
+        """Tiles of 16 weight rows of each matrix."""
+        return tuple(matrix.size.tiles for matrix in self.matrices)
+
+    @property
+    def shape(self) -> ProductShape:
+        """What its speed depends on."""
+        return ProductShape(self.form, self.chunks, self.tiles, self.is_pair, self.int8)
+
+    @property
     def shared_bytes_of_row(self) -> int:
         """Bytes of a row in shared memory, if few rows are multiplied."""
         return row_stride(self.chunks, int8=self.int8)
@@ -206,29 +215,34 @@ def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
 
 def launch_product(context: Context, product: Product, rows: int) -> Iterator[Launch]:
     """Yield the launches of a product of ``rows`` rows; a pair must be of `is_few` rows."""
+    fastest = context.fastest.get((product.shape, row_class(rows)))
     if is_few(product, rows, context.runtime.shared_bytes):
-        yield _gemv(context, product, rows)
-    else:
-        assert not product.is_pair, "pairs are for few rows"
-        yield from _gemm(context, product, rows)
+        yield few_rows_launch(context, product, rows, fastest if isinstance(fastest, int) else None)
+        return
+    assert not product.is_pair, "pairs are for few rows"
+    if (
+        fastest is None
+        or isinstance(fastest, int)
+        or not can_use(fastest, context.runtime, rows, product.tiles)
+    ):
+        fastest = choose_tile(context.runtime, product.form, rows, product.tiles, int8=product.int8)
+    yield from tiled_launches(context, product, rows, fastest)
 
 
-def _gemv(context: Context, product: Product, rows: int) -> Launch:
-    tiles = [matrix.size.tiles for matrix in product.matrices]
-    items = tiles[0] if product.is_pair else sum(tiles)
+def few_rows_launch(context: Context, product: Product, rows: int, launched: int | None = None) -> Launch:
+    """Return the launch of a product of few rows.
+
+    ``launched`` is the most blocks for each processor; None: as on an H100.
+    """
+    items = product.tiles[0] if product.is_pair else sum(product.tiles)
     args = GemvArgs(x=product.rows, num_rows=rows, num_items=items)
     _fill(args, product)
     kernel = context.runtime.kernel(gemv_spec(product.form, is_pair=product.is_pair, int8=product.int8))
-    geometry = geometry_of(product.form, is_pair=product.is_pair, int8=product.int8)
-    blocks = min(items, geometry.launched * context.runtime.num_processors)
+    if launched is None:
+        launched = geometry_of(product.form, is_pair=product.is_pair, int8=product.int8).launched
+    blocks = min(items, launched * context.runtime.num_processors)
     shared = rows * product.shared_bytes_of_row
     return Launch(kernel, (blocks, 1, 1), 32 * SLICES, args, shared, overlaps=True)
-
-
-def _gemm(context: Context, product: Product, rows: int) -> Iterator[Launch]:
-    tiles = [matrix.size.tiles for matrix in product.matrices]
-    tile = choose_tile(context.runtime, product.form, rows, tiles, int8=product.int8)
-    yield from tiled_launches(context, product, rows, tile)
 
 
 def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile) -> Iterator[Launch]:
@@ -254,7 +268,7 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
     _fill(args, product)
     spec = tile.spec(product.form)
     blocks = -(-rows // tile.rows)
-    of_weights = num_blocks(tile, tile.rows, [matrix.size.tiles for matrix in product.matrices])
+    of_weights = num_blocks(tile, tile.rows, product.tiles)
     grid = (blocks, of_weights, SLICES if tile.split else 1)
     yield Launch(runtime.kernel(spec), grid, tile.threads, args, tile.shared_bytes, overlaps=True)
     if tile.split:
