@@ -48,7 +48,7 @@ def test_request_in_the_queue_is_freed_and_those_before_it_go_on(slow_daemon: Ru
 
 
 def test_request_in_prefill_is_freed(slow_daemon: RunningDaemon) -> None:
-    messages = [{"role": "user", "content": "x" * (CONTEXT_LEN - 60)}]
+    messages = [{"role": "user", "content": "x" * (CONTEXT_LEN // 2)}]
     with asked(slow_daemon, {"messages": messages, "stream": True, "ignore_eos": True}) as connection:
         wait_until(slow_daemon, running=1)
         assert connection.sock is not None

@@ -90,6 +90,14 @@ LEFT_OUT: dict[str, dict[str, str]] = {
             ],
             "needs a card and downloads CuPy; tests/packaging/test_backend_cuda.py installs the wheel",
         ),
+        **dict.fromkeys(
+            [
+                "sudo apt-get install g++ make libvulkan-dev libfmt-dev",
+                "~/llmd-env/bin/pip install --find-links wheelhouse llmd-backend-vulkan",
+                "~/llmd-env/bin/python -m llmd_backend_vulkan.build_kompute",
+            ],
+            "downloads and compiles Kompute; tests/packaging/test_backend_vulkan.py installs the wheel",
+        ),
         **dict.fromkeys(["llmd service install", "llmd service status", "llmd service uninstall"], SERVICE),
     },
     "how-to/embed-and-rank.md": {
