@@ -177,7 +177,14 @@ def test_launches_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tuning, "_BUDGET_S", 0.0)
     workload = Workload(max_rows=1)
     assert list(workload.fastest(Tuner(CARD, tmp_path))) == [8]
-    assert workload.card.launched.count("gemv") == 11 * len({2, 1, 3, 4})
+    assert workload.card.launched.count("gemv") == tuning._ROUNDS * 11 * len({2, 1, 3, 4})
+
+
+def test_the_best_round_of_a_variant_counts(tmp_path: Path) -> None:
+    """Each variant is slow in a round, while another model uses the card."""
+    rates = iter([4.0, 1.0, 2.0, 1.0, 1.0, 1.0, 6.0, 1.0, 3.0, 3.0, 3.0, 3.0])
+    found = Workload(max_rows=1).fastest(Tuner(CARD, tmp_path, lambda _runtime, _launches: next(rates)))
+    assert found == {8: 3}
 
 
 @pytest.mark.parametrize("name", ["f16", "q4_g128_sym"])
