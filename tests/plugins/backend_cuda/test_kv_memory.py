@@ -96,7 +96,9 @@ def _elements_of_int4(stored: np.ndarray, slabs: int) -> tuple[np.ndarray, np.nd
     return upper, low.reshape(upper.shape), (both >> 24).astype(np.uint8)
 
 
-@pytest.mark.parametrize("head_dim", [76, 20, 256])
+@pytest.mark.parametrize(
+    "head_dim", [76, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (20, 256))]
+)
 def test_int4_is_stored_as_specified(head_dim: int) -> None:
     bench = Bench(attention(1, 1, head_dim), kv_dtype="int4", context_len=32)
     bench.qkv[1][0, 3] = 0

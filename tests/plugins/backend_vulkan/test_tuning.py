@@ -121,7 +121,7 @@ def test_products_of_a_device_are_measured(
     assert sorted(found) == list(MEASURED_ROWS)
 
 
-@pytest.mark.parametrize("choose", [min, max])
+@pytest.mark.parametrize("choose", [pytest.param(min, marks=pytest.mark.exhaustive), max])
 def test_measured_tiles_change_no_bits(
     physical: PhysicalDevice,
     tmp_path: Path,

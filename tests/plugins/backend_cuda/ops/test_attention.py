@@ -41,7 +41,7 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("int4-128", attention(4, 1, 128), None, "int4"),
     ("int4-256", attention(1, 1, 256), None, "int4"),
 )
-EXHAUSTIVE = {"int4-80-window", "int4-256"}
+EXHAUSTIVE = {"mqa24-64", "mha-256", "window-150", "int4-80-window", "int4-256"}
 """Shapes that `make test` leaves out."""
 BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6, "int4": 1e-6}
 """Of the NMSE; `docs/ops.md` allows 3e-6, 5e-5 for bf16 and int8, and 3e-3 for int4."""

@@ -37,19 +37,25 @@ NAMES = (
     "linear/f16-320",
     "linear/bf16",
     "linear/q8_row-activations-f32",
-    "linear/q8_wide-activations-f32",
     "linear/q4-activations-f32",
     "linear/q3_g32-narrow-activations-f32",
-    "linear/q2_g64_sym-activations-f32",
-    "linear/q5_1-activations-f32",
     "linear/q6_k-activations-f32",
-    "linear/iq4_xs-activations-f32",
     "linear/mxfp4-activations-f32",
     "head/scale-softcap-bias",
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+SLOW = (
+    "linear/q8_wide-activations-f32",
+    "linear/q2_g64_sym-activations-f32",
+    "linear/q5_1-activations-f32",
+    "linear/iq4_xs-activations-f32",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [*NAMES, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in SLOW)]
+)
 def test_results_are_those_of_the_reference_in_any_batch(check: Callable[[str], None], name: str) -> None:
     check(name)
 
