@@ -33,8 +33,8 @@ from llmd_backend_cuda.ops.gemm_tiles import (  # noqa: E402
     GemmTile,
     WarpgroupTile,
     WarpTile,
+    can_use,
     choose_tile,
-    num_blocks,
     warpgroup_tiles,
 )
 from llmd_backend_cuda.ops.linear import (  # noqa: E402
@@ -106,8 +106,8 @@ class Products:
         sizes = (64,) if form.bits == 16 else (64, 128)
         whole = [WarpTile(rows, split=False) for rows in sizes]
         found: list[GemmTile] = [tile for tile in whole if tile.shared_bytes <= self._runtime.shared_bytes]
-        blocks = {tile.rows: num_blocks(tile, self._rows, count) for tile in whole}
-        found += [WarpTile(rows, split=True) for rows in sizes if blocks[rows] < self._runtime.num_processors]
+        split = [WarpTile(rows, split=True) for rows in sizes]
+        found += [tile for tile in split if can_use(tile, self._runtime, self._rows, count)]
         return [*found, *_group_tiles(form)] if warpgroups else found
 
 

@@ -175,9 +175,8 @@ def choose_tile(
             warpgroup_tiles(form), key=lambda tile: _cycles(tile, form, rows, tiles, runtime.num_processors)
         )
     rows_of_block = _rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
-    whole = WarpTile(rows_of_block, split=False, int8=int8)
-    split = num_blocks(whole, rows, tiles) < runtime.num_processors
-    return WarpTile(rows_of_block, split=split, int8=int8)
+    split = WarpTile(rows_of_block, split=True, int8=int8)
+    return split if can_use(split, runtime, rows, tiles) else WarpTile(rows_of_block, split=False, int8=int8)
 
 
 def tile_candidates(
