@@ -111,6 +111,9 @@ def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> No
     killer = KillAt(daemon, 40, 200)
     assert read_all(daemon, killer) == undisturbed
     assert len(set(killer.killed)) == 2
+    # The second engine may have made all tokens before the clients read the piece at which it was killed.
+    while engine_pid(daemon) in killer.killed:
+        time.sleep(POLL_S)
     (row,) = daemon.client().ps()
     assert row["restarts"] == 2
 
