@@ -50,7 +50,11 @@ def phi4_multimodal(case: TinyModel) -> PreTrainedModel:
 def with_tower(model_type: str, tower_type: str, case: TinyModel) -> PreTrainedModel:
     tower = {**TOWER, "model_type": tower_type}
     config = AutoConfig.for_model(
-        model_type, text_config=dict(case.config), vision_config=tower, mm_tokens_per_image=1
+        model_type,
+        text_config=dict(case.config),
+        vision_config=tower,
+        mm_tokens_per_image=1,
+        tie_word_embeddings=case.config["tie_word_embeddings"],
     )
     return AutoModelForImageTextToText.from_config(config, attn_implementation="eager", dtype=torch.float32)
 

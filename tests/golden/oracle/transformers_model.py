@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.activations import ACT2FN
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.tiny import TinyModel
-from tests.golden.tensors import as_float32, draw_tensors
 
 LENGTH_DEPENDENT = ("dynamic", "longrope")
 
@@ -18,15 +22,20 @@ def build(case: TinyModel) -> PreTrainedModel:
     """The model of a case with its stored weights;
     each tensor must find its place and none may be missing.
     """
-    fields = {key: value for key, value in case.config.items() if key != "model_type"}
-    if fields["hidden_act"] == "fatrelu":  # transformers leaves it to the code of models
-        ACT2FN["fatrelu"] = (torch.nn.Threshold, {"threshold": fields["hidden_act_param"], "value": 0.0})
-    config = AutoConfig.for_model(case.config["model_type"], **fields)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
-    weights = {name: torch.from_numpy(as_float32(stored)) for name, stored in draw_tensors(case)}
-    if case.config["tie_word_embeddings"]:
-        weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
-    model.load_state_dict(weights, strict=True)
+    if case.config["hidden_act"] == "fatrelu":  # transformers leaves it to the code of models
+        threshold = {"threshold": case.config["hidden_act_param"], "value": 0.0}
+        ACT2FN["fatrelu"] = (torch.nn.Threshold, threshold)
+    with tempfile.TemporaryDirectory() as folder:
+        directory = write_checkpoint(case, Path(folder) / "model")
+        model, info = AutoModelForCausalLM.from_pretrained(
+            directory,
+            dtype=torch.float32,
+            attn_implementation="eager",
+            experts_implementation="eager",
+            output_loading_info=True,
+        )
+    misplaced = {what: names for what, names in info.items() if names}
+    assert not misplaced, f"{case.name}: {misplaced}"
     fix_rope(model, case.context_len)
     return model.eval()
 
@@ -38,10 +47,11 @@ def fix_rope(model: PreTrainedModel, context_len: int) -> None:
     valid.
     """
     for module in model.modules():
-        if getattr(module, "rope_type", None) in LENGTH_DEPENDENT:
-            module.inv_freq, module.attention_scaling = module.rope_init_fn(
+        if (kind := getattr(module, "rope_type", None)) in LENGTH_DEPENDENT:
+            frequencies, module.attention_scaling = ROPE_INIT_FUNCTIONS[kind](
                 module.config, "cpu", seq_len=context_len
             )
+            module.register_buffer("inv_freq", frequencies, persistent=False)
             module.rope_type = "default"
 
 
