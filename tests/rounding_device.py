@@ -26,7 +26,7 @@ from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
 from llmd.builtin.reference.executor import Execution, Weights
 from llmd.builtin.reference.rounding import round_to
 from llmd.builtin.reference.stage import ReferenceStage
-from llmd.builtin.reference.weights import Float64, Matrix, make_matrix, to_float64
+from llmd.builtin.reference.weights import Float64, Matrix, make_matrices, to_float64
 
 Fault = Literal["plain linear", "integer linear", "head", "attention", "encoder_attention", "scale", "row"]
 _SPAN = 16
@@ -67,17 +67,21 @@ class RoundingDevice(ReferenceDevice):
     ) -> ReferenceWeights:
         ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
         heads = {slotted.weights[0] for slotted in ops if slotted.op.kind == "head"}
-        matrices: dict[int, Matrix] = {}
+        matrices: dict[int, tuple[Matrix, ...]] = {}
         arrays: dict[int, Float64] = {}
         for index, weight in enumerate(program.weights):
             data = tensors.read(weight)
             arrays[index] = to_float64(data)
             is_integer = weight.format in INTEGER_FORMATS
             if is_integer and program.activations == "int8":
-                matrices[index] = make_matrix(data)
-            elif len(weight.ref.shape) == 2:
+                matrices[index] = make_matrices(data, weight.ref)
+            elif weight.ref.is_matrix:
                 use = "head" if index in heads else "integer linear" if is_integer else "plain linear"
-                matrices[index] = _Matrix(arrays[index], program.precision, is_wrong=use == self._fault)
+                count = arrays[index].shape[0] // weight.ref.view_shape[-2]
+                matrices[index] = tuple(
+                    _Matrix(matrix, program.precision, is_wrong=use == self._fault)
+                    for matrix in np.split(arrays[index], count)
+                )
         return _Weights(program, Weights(matrices, arrays), self._fault)
 
 

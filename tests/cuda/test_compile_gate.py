@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import llmd_backend_cuda
-from llmd.api.encoding import ACTIVATIONS
+from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.compiler import ONLY_FOR, compile_source, figures
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm, pack_spec
 from llmd_backend_cuda.ops.gemm_tiles import WarpTile, block_sizes, warpgroup_tiles

@@ -17,12 +17,23 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 from numpy.typing import NDArray
 
+from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import as_float32, draw_tensors
 
-ARCHITECTURES = {"mistral": "llama", "gemma3_text": "gemma3", "xlm-roberta": "bert", "roberta": "bert"}
+ARCHITECTURES = {
+    "mistral": "llama",
+    "mixtral": "llama",
+    "gemma3_text": "gemma3",
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+    "granitemoeshared": "granitemoe",
+    "glm4_moe": "glm4moe",
+    "xlm-roberta": "bert",
+    "roberta": "bert",
+}
 """Where they have another name than the ``model_type``."""
-ROTATES_NEIGHBOURS = ("llama", "granite")
+ROTATES_NEIGHBOURS = ("llama", "granite", "granitemoe")
 STORED_TYPES = {"f32": Type.F32, "f16": Type.F16, "bf16": Type.BF16}
 POOLINGS = {kind.name.lower(): kind for kind in gguf.PoolingType}
 
@@ -89,12 +100,13 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     arch = next(number for number, name in known if name == architecture_of(config))
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
     tensors = dict(_rope_tensors(config))
-    for name, stored in draw_tensors(case):
+    drawn = {name: as_float32(stored) for name, stored in draw_tensors(case)}
+    for name, tensor in with_joined_experts(drawn).items():
         if "pooler" in name:
             continue
         kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
         assert kept is not None, name
-        tensors[kept] = _as_converted(name, as_float32(stored), config)
+        tensors[kept] = _as_converted(name, tensor, config)
     return tensors
 
 
@@ -162,6 +174,7 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     writer.add_rope_dimension_count(_rotated(config))
     _add_rope_scaling(writer, config)
     _add_special(writer, config, architecture)
+    add_expert_keys(writer, config)
 
 
 def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
@@ -192,7 +205,7 @@ def _add_special(writer: gguf.GGUFWriter, config: Mapping[str, Any], architectur
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
     if architecture == "gemma3":
         writer.add_sliding_window_pattern(config["sliding_window_pattern"])
-    if architecture == "granite":
+    if architecture.startswith("granite"):
         writer.add_attention_scale(config["attention_multiplier"])
         writer.add_embedding_scale(config["embedding_multiplier"])
         writer.add_residual_scale(config["residual_multiplier"])

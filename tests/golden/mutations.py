@@ -8,7 +8,20 @@ from typing import Any
 
 import msgspec
 
-from llmd.api import Architecture, Embed, Head, Linear, ModelPlan, Norm, Op, Rope
+from llmd.api import (
+    Add,
+    Architecture,
+    Embed,
+    Experts,
+    Gate,
+    Head,
+    Linear,
+    ModelPlan,
+    Norm,
+    Op,
+    Rope,
+    Router,
+)
 from llmd.api.plugins import Config
 
 Change = Callable[[Op], Iterator[Op]]
@@ -85,3 +98,32 @@ def drop_logit_scale(op: Op) -> Iterator[Op]:
 def swap_gate_and_up(op: Op) -> Iterator[Op]:
     swapped = isinstance(op, Linear) and op.outs == ("gate", "up")
     yield msgspec.structs.replace(op, outs=("up", "gate")) if swapped else op
+
+
+def drop_gates(op: Op) -> Iterator[Op]:
+    """Leave the output of a shared expert as it is."""
+    yield Add(op.x, op.x, op.out, scale=0.0) if isinstance(op, Gate) else op
+
+
+def swap_gates_of_experts(op: Op) -> Iterator[Op]:
+    if isinstance(op, Experts) and op.gate is not None:
+        yield msgspec.structs.replace(op, gate=op.up, up=op.gate)
+    else:
+        yield op
+
+
+def drop_correction(op: Op) -> Iterator[Op]:
+    """Choose experts by their scores alone, and once more with the correction in vain."""
+    if isinstance(op, Router):
+        yield msgspec.structs.replace(op, out="unused")
+        yield msgspec.structs.replace(op, correction=None)
+    else:
+        yield op
+
+
+def score_groups_by_largest(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, group_score="largest") if isinstance(op, Router) else op
+
+
+def score_by_softmax(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, score="softmax") if isinstance(op, Router) else op

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
+from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
+from tests.golden.expert_tensors import expert_shapes, has_experts
 from tests.golden.models.tiny import TinyModel
 from tests.golden.weights import draw, from_bf16, to_bf16
 
@@ -44,7 +46,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     for layer in range(config["num_hidden_layers"]):
-        for name, shape in (*_attention(config), *_mlp(config), *_norms(config)):
+        feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
+        for name, shape in (*_attention(config), *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)
     if config["architectures"][0].endswith("Model"):  # saved by itself, without a head above it
@@ -87,12 +90,13 @@ def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     if family == "phi3":
         yield "self_attn.qkv_proj.weight", (q + 2 * kv, hidden)
     else:
-        biased = family == "qwen2" or config.get("attention_bias", False)
+        biased = family in ("qwen2", "qwen2_moe") or config.get("attention_bias", False)
         for name, width in (("q_proj", q), ("k_proj", kv), ("v_proj", kv)):
             yield from _linear(f"self_attn.{name}", (width, hidden), biased=biased)
-    yield from _linear("self_attn.o_proj", (hidden, q), biased=config.get("attention_bias", False))
-    if family in ("qwen3", "gemma3_text", "olmo2"):
-        widths = (q, kv) if family == "olmo2" else (head_dim, head_dim)
+    out_biased = config.get("attention_bias", False) and family != "glm4_moe"
+    yield from _linear("self_attn.o_proj", (hidden, q), biased=out_biased)
+    if family in ("qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmoe") or config.get("use_qk_norm"):
+        widths = (q, kv) if family in ("olmo2", "olmoe") else (head_dim, head_dim)
         yield "self_attn.q_norm.weight", (widths[0],)
         yield "self_attn.k_norm.weight", (widths[1],)
 
@@ -144,9 +148,10 @@ def _gains(config: Mapping[str, Any]) -> dict[str, float]:
 def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
     """Mean and standard deviation of a tensor."""
     owner, kind = name.split(".")[-2:]
-    gain = {**_gains(case.config), **case.gains}.get("bias" if kind == "bias" else owner, 1.0)
-    if kind == "bias" or owner == "embed_tokens":
+    gains = {**_gains(case.config), **EXPERT_GAINS, **case.gains}
+    gain = gains.get(owner if kind == "weight" else kind, 1.0)
+    if kind != "weight" or owner == "embed_tokens":
         return 0.0, gain
     if owner.endswith("norm"):
         return gain - (case.config["model_type"] in GEMMA), 0.2
-    return 0.0, gain / math.sqrt(shape[1])
+    return 0.0, gain / math.sqrt(shape[-1])

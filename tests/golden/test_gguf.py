@@ -37,6 +37,9 @@ WITHOUT_GGUF = {
     "llama-dynamic-rope-within": "dynamic RoPE",
     "llama-dynamic-rope-beyond": "dynamic RoPE",
     "llama-fatrelu": "activation is 'relu' and would become 'silu'",
+    "qwen2-moe-every-other-layer": "experts",
+    "qwen3-moe-tied": "experts",
+    "qwen3-moe-one-expert": "normalized",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -16,12 +16,17 @@ from tests.golden.models.tiny import TinyModel
 from tests.golden.mutations import (
     Mutation,
     drop_biases,
+    drop_correction,
     drop_embedding_scale,
+    drop_gates,
     drop_logit_scale,
     drop_norm_offset,
     drop_qk_norms,
     interleave_rope,
+    score_by_softmax,
+    score_groups_by_largest,
     swap_gate_and_up,
+    swap_gates_of_experts,
 )
 
 BOUND = 1e-9
@@ -108,7 +113,25 @@ FAMILIES = [
     Mutation("granite", "residual multiplier", {"residual_multiplier": 0.81}),
     Mutation("granite", "logit scale", change=drop_logit_scale),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES
+MIXTURES = [
+    Mutation("mixtral", "one expert more", {"num_experts_per_tok": 3}),
+    Mutation("qwen2-moe", "normalized", {"norm_topk_prob": True}),
+    Mutation("qwen2-moe", "shared expert not gated", change=drop_gates),
+    Mutation("qwen3-moe", "not normalized", {"norm_topk_prob": False}),
+    Mutation("qwen3-moe-one-expert", "normalized", {"norm_topk_prob": True}),
+    Mutation("olmoe", "one expert less", {"num_experts_per_tok": 3}),
+    Mutation("olmoe", "normalized", {"norm_topk_prob": True}),
+    Mutation("granite-moe-shared", "gate and up swapped", change=swap_gates_of_experts),
+    Mutation("granite-moe", "gate and up swapped", change=swap_gates_of_experts),
+    Mutation("glm4-moe", "factor", {"routed_scaling_factor": 1.51}),
+    Mutation("glm4-moe", "not normalized", {"norm_topk_prob": False}),
+    Mutation("glm4-moe", "no correction", change=drop_correction),
+    Mutation("glm4-moe-groups", "no groups", {"n_group": 1, "topk_group": 1}),
+    Mutation("glm4-moe-groups", "one group less", {"topk_group": 1}),
+    Mutation("glm4-moe-groups", "largest in a group", change=score_groups_by_largest),
+    Mutation("glm4-moe-groups", "softmax", change=score_by_softmax),
+]
+MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

@@ -1,57 +1,34 @@
 #include "calls.hpp"
 
 #include <stdexcept>
-#include <string>
+
+#include "operands.hpp"
 
 namespace llmd {
 
-namespace {
-
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("the program is inconsistent: ") + what);
+ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to) {
+    const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
+    const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
+    return {x, 0, weight.cols, form, to.converted};
 }
 
-// Reads the operands of one op.
-class Operands {
-  public:
-    Operands(const Op& op, const Bindings& to) : op_(op), to_(to) {}
-
-    float* input(size_t i) const { return slot(op_.inputs.at(i)); }
-    float* output(size_t i) const { return slot(op_.outputs.at(i)); }
-    int64_t input_width(size_t i) const { return width(op_.inputs.at(i)); }
-    int64_t output_width(size_t i) const { return width(op_.outputs.at(i)); }
-    const Matrix& matrix(size_t i) const { return to_.weights.matrix(op_.weights.at(i)); }
-    const float* vector(size_t i, int64_t count) const {
-        return to_.weights.vector(op_.weights.at(i), count);
-    }
-    int64_t integer(size_t i) const { return op_.ints.at(i); }
-    float number(size_t i) const { return static_cast<float>(op_.floats.at(i)); }
-
-  private:
-    float* slot(int64_t index) const { return to_.slots.at(static_cast<size_t>(index)); }
-    int64_t width(int64_t index) const {
-        return to_.weights.program.slot_widths.at(static_cast<size_t>(index));
-    }
-
-    const Op& op_;
-    const Bindings& to_;
-};
+namespace {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
-    require(table.cols == of.output_width(0), "the embedding must have the width of its output");
+    require_consistent(table.cols == of.output_width(0), "the embedding must have the width of its output");
     return {&table, nullptr, 0, scale, of.output(0)};
 }
 
 Call bind_embed(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.weights.program.vocab_size,
-            "the embedding must have a row for each token");
+    require_consistent(of.matrix(0).rows >= to.weights.program.vocab_size,
+                       "the embedding must have a row for each token");
     return bind_look_up(of, of.number(0));
 }
 
 Call bind_embed_position(const Operands& of, const Bindings& to) {
-    require(of.matrix(0).rows >= to.weights.program.context_len,
-            "the position embedding must have a row for each position");
+    require_consistent(of.matrix(0).rows >= to.weights.program.context_len,
+                       "the position embedding must have a row for each position");
     return PositionCall{bind_look_up(of, 1.0F)};
 }
 
@@ -61,20 +38,14 @@ Call bind_embed_token_type(const Operands& of, const Bindings& to) {
 
 Call bind_norm(const Operands& of) {
     const int64_t heads = of.integer(1);
-    require(heads > 0 && of.input_width(0) % heads == 0, "the heads of a norm must divide its input evenly");
-    require(of.input_width(0) == of.output_width(0),
-            "the input and output of a norm must have the same width");
+    require_consistent(heads > 0 && of.input_width(0) % heads == 0,
+                       "the heads of a norm must divide its input evenly");
+    require_consistent(of.input_width(0) == of.output_width(0),
+                       "the input and output of a norm must have the same width");
     const int64_t width = of.input_width(0) / heads;
     return NormArgs{of.input(0),  of.output(0),        heads,
                     width,        of.vector(0, width), of.vector(1, width),
                     of.number(0), of.number(1),        of.integer(0) == 1};
-}
-
-// Converts activations to the form that a weight needs.
-ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to) {
-    const bool stays = weight.format == Format::kInteger && !to.weights.program.rounds;
-    const InputForm form = stays ? InputForm{} : input_form(to.weights.kernels, weight);
-    return {x, 0, weight.cols, form, to.converted};
 }
 
 // The pass of an op whose weights take activations in the same form as this weight; created if missing.
@@ -102,10 +73,10 @@ Call bind_linear(const Op& op, const Operands& of, const Bindings& to) {
     LinearCall call;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
         const Matrix& weight = of.matrix(2 * i);
-        require(weight.cols == of.input_width(0),
-                "the weights of a linear op must have the width of its input");
-        require(weight.rows == of.output_width(i),
-                "the outputs of a linear op must have one element for each row of its weights");
+        require_consistent(weight.cols == of.input_width(0),
+                           "the weights of a linear op must have the width of its input");
+        require_consistent(weight.rows == of.output_width(i),
+                           "the outputs of a linear op must have one element for each row of its weights");
         LinearPass& pass = pass_of(call, weight, of, to);
         pass.targets->push_back({weight, of.vector(2 * i + 1, weight.rows), of.output(i)});
         pass.args.targets = pass.targets->data();
@@ -118,10 +89,10 @@ Call bind_rope(const Operands& of, const Bindings& to) {
     const RopeAngles& angles = to.angles.at(static_cast<size_t>(of.integer(2)));
     const int64_t heads = of.integer(0);
     const int64_t head_dim = of.integer(1);
-    require(of.input_width(0) == heads * head_dim, "the heads of a rope must add up to its input");
-    require(of.output_width(0) == heads * head_dim,
-            "the input and output of a rope must have the same width");
-    require(2 * angles.half() <= head_dim, "a rope table must not rotate more than a head");
+    require_consistent(of.input_width(0) == heads * head_dim, "the heads of a rope must add up to its input");
+    require_consistent(of.output_width(0) == heads * head_dim,
+                       "the input and output of a rope must have the same width");
+    require_consistent(2 * angles.half() <= head_dim, "a rope table must not rotate more than a head");
     return RopeCall{&angles,
                     {of.input(0), of.output(0), 0, heads, head_dim, angles.half(), angles.cosines(),
                      angles.sines(), of.integer(3) != 0}};
@@ -137,16 +108,19 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.head_dim = of.integer(4);
     args.window = of.integer(5);
     args.causal = true;
-    require(args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
-            "an attention op must have the shape of its KV group");
-    require(of.integer(1) >= 0 && of.integer(1) < group.layers,
-            "the layer of an attention op must be in its KV group");
-    require(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
-            "the number of query heads must be a multiple of the number of KV heads");
-    require(of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
-            "the query heads of an attention op must add up to its input and output");
-    require(of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
-            "the KV heads of an attention op must add up to its keys and values");
+    require_consistent(
+        args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
+        "an attention op must have the shape of its KV group");
+    require_consistent(of.integer(1) >= 0 && of.integer(1) < group.layers,
+                       "the layer of an attention op must be in its KV group");
+    require_consistent(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
+                       "the number of query heads must be a multiple of the number of KV heads");
+    require_consistent(
+        of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
+        "the query heads of an attention op must add up to its input and output");
+    require_consistent(
+        of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
+        "the KV heads of an attention op must add up to its keys and values");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -168,9 +142,9 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     args.heads = args.kv_heads = of.integer(0);
     args.head_dim = of.integer(1);
     const int64_t width = args.heads * args.head_dim;
-    require(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
-                of.input_width(2) == width && of.output_width(0) == width,
-            "the heads of an attention op must add up to its queries, keys, values and output");
+    require_consistent(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
+                           of.input_width(2) == width && of.output_width(0) == width,
+                       "the heads of an attention op must add up to its queries, keys, values and output");
     args.q = of.input(0);
     args.k = of.input(1);
     args.v = of.input(2);
@@ -183,35 +157,35 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
 }
 
 Activation activation_of(const Operands& of) {
-    require(of.integer(0) >= 0 && of.integer(0) <= kTanh, "the activation is unknown");
+    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
     return static_cast<Activation>(of.integer(0));
 }
 
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width,
-            "gate, up and output must have the same width");
+    require_consistent(of.input_width(0) == width && of.input_width(1) == width,
+                       "gate, up and output must have the same width");
     return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
 }
 
 Call bind_activate(const Operands& of) {
-    require(of.input_width(0) == of.output_width(0),
-            "the input and output of an activation must have the same width");
+    require_consistent(of.input_width(0) == of.output_width(0),
+                       "the input and output of an activation must have the same width");
     return ActivateArgs{of.input(0), of.output(0), of.output_width(0), activation_of(of)};
 }
 
 Call bind_add(const Operands& of) {
     const int64_t width = of.output_width(0);
-    require(of.input_width(0) == width && of.input_width(1) == width,
-            "the operands and the output of an addition must have the same width");
+    require_consistent(of.input_width(0) == width && of.input_width(1) == width,
+                       "the operands and the output of an addition must have the same width");
     return AddArgs{of.input(0), of.input(1), of.output(0), width, of.number(0)};
 }
 
 Call bind_head(const Operands& of, const Bindings& to) {
     const Matrix& weight = of.matrix(0);
     const int64_t vocab = to.weights.program.vocab_size;
-    require(weight.cols == of.input_width(0) && weight.rows == vocab,
-            "the head must have a row for each token, of the width of its input");
+    require_consistent(weight.cols == of.input_width(0) && weight.rows == vocab,
+                       "the head must have a row for each token, of the width of its input");
     const int64_t kept = to.limits.num_candidates < vocab ? to.limits.num_candidates : vocab;
     HeadCall call{};
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
@@ -219,6 +193,41 @@ Call bind_head(const Operands& of, const Bindings& to) {
     call.convert = bind_convert(to.gathered, weight, to);
     call.unpacked = to.unpacked;
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
+    return call;
+}
+
+Call bind_gate(const Operands& of) {
+    const int64_t width = of.output_width(0);
+    const int64_t slices = of.input_width(1);
+    require_consistent(of.input_width(0) == width, "the input and output of a gate must have the same width");
+    require_consistent(slices > 0 && width % slices == 0, "gates must divide their input evenly");
+    return GateArgs{of.input(0), of.input(1), of.output(0), 0, width, slices};
+}
+
+Call bind_router(const Operands& of, const Bindings& to) {
+    const Matrix& weight = of.matrix(0);
+    const int64_t experts = weight.rows;
+    RouterCall call{
+        {of.input(0), weight.cols, to.router_products, weight, bind_convert(of.input(0), weight, to)}, {}};
+    RouterArgs& args = call.args;
+    args = {to.router_products, of.output(0), 0, experts, of.integer(0)};
+    args.sigmoid = of.integer(1) == 1;
+    args.normalized = of.integer(2) != 0;
+    args.groups = of.integer(3);
+    args.top_groups = of.integer(4);
+    args.sum_of_two = of.integer(5) == 1;
+    args.factor = of.number(0);
+    args.scale = of.number(1);
+    args.bias = of.vector(1, experts);
+    args.correction = of.vector(2, experts);
+    args.gains = of.vector(3, experts);
+    require_consistent(weight.format != Format::kInteger, "a router must have plain weights");
+    require_consistent(weight.cols == of.input_width(0) && experts == of.output_width(0),
+                       "a router must have the widths of its input and output");
+    require_consistent(args.top_k > 0 && args.top_k <= experts, "a row must use some of the experts");
+    require_consistent(args.groups > 0 && args.groups <= kMostRouterGroups && experts % args.groups == 0 &&
+                           args.top_groups > 0 && args.top_groups <= args.groups,
+                       "groups must divide the experts evenly, and a row must use some of them");
     return call;
 }
 
@@ -244,6 +253,19 @@ struct Execution {
             args.rows = step.rows;
             multiply(pass.convert, args);
         }
+    }
+    void operator()(const RouterCall& call) const {
+        const LinearTarget target{call.product.weight, nullptr, call.product.out};
+        const ConvertArgs& convert = call.product.convert;
+        multiply(convert, {call.product.x, step.rows, call.product.cols, &target, 1, convert.out});
+        RouterArgs args = call.args;
+        args.rows = step.rows;
+        crew.run_small(kernels.router, args);
+    }
+    void operator()(const std::shared_ptr<ExpertsCall>& call) const { call->run(step.rows, kernels, crew); }
+    void operator()(GateArgs args) const {
+        args.rows = step.rows;
+        crew.run_small(kernels.gate, args);
     }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;
@@ -339,6 +361,14 @@ Call bind(const Op& op, const Bindings& to) {
             return bind_encoder_attention(of, to);
         case OpKind::kActivate:
             return bind_activate(of);
+        case OpKind::kRouter:
+            return bind_router(of, to);
+        case OpKind::kExperts:
+            return std::make_shared<ExpertsCall>(of, to);
+        case OpKind::kGate:
+            return bind_gate(of);
+        case OpKind::kRecurrence:
+            break;
     }
     throw std::invalid_argument("unknown op");
 }

@@ -8,6 +8,7 @@
 
 #include "crew.hpp"
 #include "encoder_scratch.hpp"
+#include "experts.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "rope_angles.hpp"
@@ -59,11 +60,24 @@ struct HeadCall {
     CandidateArgs candidates;
 };
 
+// A router: a product without a bias, then the weights of experts.
+struct RouterCall {
+    struct {
+        const float* x;
+        int64_t cols;
+        float* out;
+        Matrix weight;
+        ConvertArgs convert;
+    } product;
+    RouterArgs args;
+};
+
 // Arguments hold everything that the stage fixes. `execute` fills in `rows`, pointers into the step and
 // counts that depend on the number of rows. Counts in `NormArgs`, `GluArgs`, `AddArgs` and `ActivateArgs`
 // are for one row.
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
-                          HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs>;
+                          HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
+                          RouterCall, std::shared_ptr<ExpertsCall>, GateArgs>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -80,6 +94,8 @@ struct Bindings {
     float* attention_scratch;
     float* attention_partials;
     float* gathered;
+    float* router_products;  // [max_rows, experts]
+    const ExpertRows& expert_rows;
     const StageLimits& limits;
 };
 

@@ -39,6 +39,12 @@ class Crew {
         solo_.barrier();
     }
 
+    // Runs a function on one thread. The kernels after it see what it wrote, also in their arguments.
+    template <class Function>
+    void run_once(const Function& function) {
+        if (alone_) function();
+    }
+
   private:
     static constexpr int64_t kFewRows = 2;
 

@@ -100,6 +100,17 @@ struct ConvertArgs {
     int64_t cols;
     InputForm form;
     ConvertedRows out;
+    const int32_t* row_numbers = nullptr;  // [rows]: which rows of x; null: the first ones
+
+    LLMD_SHARED const float* row(int64_t r) const {
+        return x + (row_numbers == nullptr ? r : row_numbers[r]) * cols;
+    }
+};
+
+// Conversions to one form, of equally wide rows.
+struct ConvertBatchArgs {
+    const ConvertArgs* parts;
+    int64_t count;
 };
 
 struct LinearTarget {
@@ -120,6 +131,12 @@ struct LinearArgs {
     // [threads, scratch_bytes] if the weight has strips: lists of the nonzero inputs
     uint8_t* scratch = nullptr;
     int64_t scratch_bytes = 0;
+};
+
+// Products of equal shapes: each part has as many targets as the others, of the same sizes and formats.
+struct LinearBatchArgs {
+    const LinearArgs* parts;
+    int64_t count;
 };
 
 struct RopeArgs {
@@ -159,8 +176,8 @@ struct AttentionArgs {
     float* partials;  // shared by all threads, `attention_partials` floats; null: no sequence is split
 };
 
-// In the order of llmd.api.encoding.ACTIVATIONS.
-enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh };
+// In the order of llmd.api.activations.ACTIVATIONS.
+enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh, kQuickGelu };
 
 struct GluArgs {
     const float* gate;
@@ -176,6 +193,58 @@ struct ActivateArgs {
     float* out;
     int64_t count;
     Activation activation;
+};
+
+// The gate of an expert: activation(min(gate, limit)) * (up within +-limit + offset)
+struct ExpertGateArgs {
+    const float* gate;
+    const float* up;
+    float* out;
+    int64_t count;
+    Activation activation;
+    float limit;  // infinity: none
+    float offset;
+};
+
+// Each row of x in `slices` equal slices, times the sigmoid of as many gates.
+struct GateArgs {
+    const float* x;
+    const float* gate;  // [rows, slices]
+    float* out;
+    int64_t rows;
+    int64_t width;
+    int64_t slices;
+};
+
+// Turns the products of a router into the weights of experts; see llmd.api.expert_ops.Router.
+struct RouterArgs {
+    const float* products;  // [rows, experts]
+    float* out;             // [rows, experts]
+    int64_t rows;
+    int64_t experts;
+    int64_t top_k;
+    bool sigmoid;  // else softmax
+    bool normalized;
+    int64_t groups;
+    int64_t top_groups;
+    bool sum_of_two;  // scores of groups; else the largest
+    float factor;
+    float scale;
+    const float* bias;        // [experts], or null
+    const float* correction;  // [experts], or null
+    const float* gains;       // [experts], or null
+};
+
+// Adds up rows: out[r] = sum of weights[r][i] * x[row_numbers[r][i]] over the first `counts[r]` i
+struct WeightedSumArgs {
+    const float* x;  // [.., cols]
+    float* out;      // [rows, cols]
+    int64_t rows;
+    int64_t cols;
+    const int32_t* counts;       // [rows]
+    const int32_t* row_numbers;  // [rows, most]
+    const float* weights;        // [rows, most]
+    int64_t most;
 };
 
 struct AddArgs {
@@ -253,12 +322,18 @@ struct Kernels {
     void (*norm)(const NormArgs&, Worker&);
     void (*convert)(const ConvertArgs&, Worker&);
     void (*linear)(const LinearArgs&, Worker&);
+    void (*convert_batch)(const ConvertBatchArgs&, Worker&);
+    void (*linear_batch)(const LinearBatchArgs&, Worker&);
     void (*rope)(const RopeArgs&, Worker&);
     void (*write_kv)(const AttentionArgs&, Worker&);
     void (*attention)(const AttentionArgs&, Worker&);
     void (*glu)(const GluArgs&, Worker&);
     void (*activate)(const ActivateArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);
+    void (*gate)(const GateArgs&, Worker&);
+    void (*router)(const RouterArgs&, Worker&);
+    void (*expert_gate)(const ExpertGateArgs&, Worker&);
+    void (*weighted_sum)(const WeightedSumArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);

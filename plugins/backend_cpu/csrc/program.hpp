@@ -21,6 +21,10 @@ enum class OpKind : int64_t {
     kEmbedTokenType,
     kEncoderAttention,
     kActivate,
+    kRecurrence,  // not computed here
+    kRouter,
+    kExperts,
+    kGate,
 };
 
 struct Op {

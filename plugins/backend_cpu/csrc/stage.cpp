@@ -23,12 +23,18 @@ struct ConvertedSizes {
 ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits) {
     ConvertedSizes most;
     for (const Op& op : weights.program.ops) {
-        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
-        const int64_t rows = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
-        for (size_t i = 0; i < op.weights.size(); i += 2) {
+        const bool experts = op.kind == OpKind::kExperts;
+        const bool router = op.kind == OpKind::kRouter;
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts && !router) continue;
+        const int64_t each = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
+        const int64_t rows = experts ? each * op.ints.at(1) : each;
+        for (size_t i = 0; i < (router ? 1 : op.weights.size()); i += 2) {
+            if (op.weights[i] < 0) continue;
             const Matrix& weight = weights.matrix(op.weights[i]);
             if (input_form(weights.kernels, weight).kind == InputKind::kBf16Terms) {
-                most.bf16_terms = std::max(most.bf16_terms, TermLayout{rows, weight.cols}.numbers());
+                // Each expert begins a tile; those that fill more than one have less than a tile unused.
+                const int64_t padded = experts ? 2 * rows + kInputRows : rows;
+                most.bf16_terms = std::max(most.bf16_terms, TermLayout{padded, weight.cols}.numbers());
             }
             if (weight.format != Format::kInteger) continue;
             if (!weights.program.rounds) {
@@ -125,8 +131,15 @@ void Stage::make_buffers() {
     float* partials = allocate<float>(attention_partials(weights_, pools_.blocks()));
     float* gathered = allocate<float>(limits_.max_outputs * program.hidden_size);
     const auto* first_types = allocate<int32_t>(limits_.max_rows);
-    const Bindings bindings{weights_, slots_, pools_,       angles_, encoder_, first_types, converted,
-                            unpacked, linear, linear_bytes, scratch, partials, gathered,    limits_};
+    const ExpertSizes experts = expert_sizes(weights_, limits_);
+    float* products = allocate<float>(experts.products);
+    expert_rows_ = {allocate<float>(experts.hidden), allocate<float>(experts.inner),
+                    allocate<float>(experts.inner),  allocate<float>(experts.hidden),
+                    allocate<int32_t>(experts.rows), allocate<int32_t>(limits_.max_rows),
+                    allocate<int32_t>(experts.rows), allocate<float>(experts.rows)};
+    const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_, first_types,
+                            converted, unpacked, linear,       linear_bytes, scratch,  partials,
+                            gathered,  products, expert_rows_, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

@@ -48,6 +48,7 @@ class Stage {
     StageLimits limits_;
     KvPools pools_;
     EncoderScratch encoder_;
+    ExpertRows expert_rows_{};
     int64_t num_token_types_;
     std::vector<Ticket> tickets_;
     std::vector<Buffer> memory_;

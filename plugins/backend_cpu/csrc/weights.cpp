@@ -83,7 +83,14 @@ void check_outliers(const IntegerMatrix& matrix) {
 
 }  // namespace
 
-void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* data) {
+void Weights::begin_weight(bool joins) {
+    if (joins && firsts_.empty()) throw std::invalid_argument("the first weight has none before it to join");
+    if (!joins) firsts_.push_back(matrices_.size());
+    weights_.push_back(firsts_.size() - 1);
+}
+
+void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* data, bool joins) {
+    begin_weight(joins);
     matrices_.push_back({format, rows, cols, {}, data});
     ask_for_huge_pages(data, static_cast<size_t>(num_bytes(matrices_.back())));
 }
@@ -103,21 +110,24 @@ void Weights::add_vector(Format format, int64_t count, const void* data) {
         job.kernels.embed({&job.from, &row, 1, 1.0F, job.to}, worker);
     };
     pool.run(widen, &job);
+    begin_weight(false);
     matrices_.push_back({Format::kF32, 1, count, {}, job.to});
     owned_.push_back(std::move(widened));
 }
 
-void Weights::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format) {
+void Weights::add_integers(int64_t rows, int64_t cols, const IntegerFormat& format, bool joins) {
     check_format(format);
+    begin_weight(joins);
     matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
     panel_bytes_ += whole_lines(num_bytes(matrices_.back())) + strip_bytes(matrices_.size() - 1);
 }
 
 int64_t Weights::strip_bytes(size_t index) const {
     const Matrix& matrix = matrices_[index];
+    const size_t weight = weights_[index];
     const bool integers = matrix.format == Format::kInteger;
     const bool whole = matrix.rows % (kStripPanels * kPanelRows) == 0;
-    const bool zeros = index < meets_zeros_.size() && meets_zeros_[index];
+    const bool zeros = weight < meets_zeros_.size() && meets_zeros_[weight];
     return integers && whole && zeros ? whole_lines(num_bytes(matrix)) : 0;
 }
 
@@ -178,15 +188,15 @@ void Weights::pack_all(const Matrix& place, const RowsOf& rows_of) {
     if (place.strips != nullptr) pool.run(strips, &job);
 }
 
-const Matrix& Weights::place_of(int64_t index, int64_t rows, int64_t cols) const {
-    const Matrix& place = matrix(index);
+const Matrix& Weights::place_of(int64_t index, int64_t member, int64_t rows, int64_t cols) const {
+    const Matrix& place = matrix(index, member);
     require(place.format == Format::kInteger && place.data != nullptr, "have been added, and have panels");
     require(place.rows == rows && place.cols == cols, "have the shape that they were added with");
     return place;
 }
 
-void Weights::pack(int64_t index, const IntegerMatrix& from) {
-    const Matrix& place = place_of(index, from.rows, from.cols);
+void Weights::pack(int64_t index, const IntegerMatrix& from, int64_t member) {
+    const Matrix& place = place_of(index, member, from.rows, from.cols);
     require(place.integer == from.format, "have the format that they were added with");
     check_scales(from, from.scales);
     if (from.format.has_minimum) check_scales(from, from.minimums);
@@ -196,8 +206,8 @@ void Weights::pack(int64_t index, const IntegerMatrix& from) {
     });
 }
 
-bool Weights::pack_blocks(int64_t index, const BlockMatrix& from) {
-    const Matrix& place = place_of(index, from.rows, from.cols);
+bool Weights::pack_blocks(int64_t index, const BlockMatrix& from, int64_t member) {
+    const Matrix& place = place_of(index, member, from.rows, from.cols);
     const IntegerFormat& format = place.integer;
     require(format.bits == from.layout.bits && format.group_size == from.layout.group_size &&
                 format.has_minimum == (from.layout.minimum >= 0) &&
@@ -234,12 +244,23 @@ bool Weights::map_packed(const std::string& path, bool any_pages) {
 
 void Weights::write_packed(const std::string& path) const { llmd::write_packed(path, packing(), stopped_); }
 
-const Matrix& Weights::matrix(int64_t index) const {
-    if (index < 0 || static_cast<size_t>(index) >= matrices_.size()) {
+int64_t Weights::members(int64_t index) const {
+    const auto place = static_cast<size_t>(index);
+    if (index < 0 || place >= firsts_.size()) {
         throw std::invalid_argument("the program uses weight " + std::to_string(index) + ", but there are " +
-                                    std::to_string(matrices_.size()));
+                                    std::to_string(firsts_.size()));
     }
-    return matrices_[static_cast<size_t>(index)];
+    const size_t end = place + 1 < firsts_.size() ? firsts_[place + 1] : matrices_.size();
+    return static_cast<int64_t>(end - firsts_[place]);
+}
+
+const Matrix& Weights::matrix(int64_t index, int64_t member) const {
+    const int64_t count = members(index);
+    if (member < 0 || member >= count) {
+        throw std::invalid_argument("weight " + std::to_string(index) + " has " + std::to_string(count) +
+                                    " members, but not number " + std::to_string(member));
+    }
+    return matrices_[firsts_[static_cast<size_t>(index)] + static_cast<size_t>(member)];
 }
 
 const float* Weights::vector(int64_t index, int64_t count) const {
@@ -255,8 +276,13 @@ const float* Weights::vector(int64_t index, int64_t count) const {
 std::vector<Matrix> Weights::factors() const {
     std::vector<Matrix> found;
     for (const Op& op : program.ops) {
-        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead) continue;
-        for (size_t i = 0; i < op.weights.size(); i += 2) found.push_back(matrix(op.weights[i]));
+        const bool experts = op.kind == OpKind::kExperts;
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts) continue;
+        for (size_t i = 0; i < op.weights.size(); i += 2) {
+            if (op.weights[i] < 0) continue;
+            const int64_t used = experts ? op.ints.at(1) : 1;
+            for (int64_t m = 0; m < used; ++m) found.push_back(matrix(op.weights[i], m));
+        }
     }
     return found;
 }

@@ -26,14 +26,14 @@ class Weights {
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
 
-    // Add weights in the order of Program.weights. A plain matrix is used in place: its owner keeps it
-    // alive.
-    void add_matrix(Format format, int64_t rows, int64_t cols, const void* data);
-    // Widens a vector to float32: vectors are small and read often.
+    // Add weights in the order of Program.weights, the matrices of a stack one after the other: all but
+    // the first of them `join` the one before. A plain matrix is used in place: its owner keeps it alive.
+    void add_matrix(Format format, int64_t rows, int64_t cols, const void* data, bool joins = false);
+    // Widens a vector to float32: vectors are small and read often. A stack of vectors is one vector.
     void add_vector(Format format, int64_t count, const void* data);
     // Adds a matrix that will be packed into panels. Throws std::invalid_argument if panels cannot hold
     // the format.
-    void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format);
+    void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format, bool joins = false);
 
     // Bytes of all packed weights. Strips are a second copy of some matrices that only saves time: once
     // all weights are added, `drop_strips` decides to do without them.
@@ -43,9 +43,9 @@ class Weights {
     // Call this once all weights are added: allocates the panels of all matrices in one piece. Then either
     // pack each matrix, on all threads of the pool, or read the panels from a file.
     void allocate_panels();
-    void pack(int64_t index, const IntegerMatrix& matrix);
+    void pack(int64_t index, const IntegerMatrix& matrix, int64_t member = 0);
     // The same from the blocks of a file. Returns false if a scale is infinite or NaN.
-    bool pack_blocks(int64_t index, const BlockMatrix& matrix);
+    bool pack_blocks(int64_t index, const BlockMatrix& matrix, int64_t member = 0);
     // Returns false if the file cannot be used: then every matrix must be packed.
     bool read_packed(const std::string& path);
     // Like `read_packed`, but uses the panels in the file, whose pages the system may drop, and needs no
@@ -55,8 +55,9 @@ class Weights {
     void write_packed(const std::string& path) const;
     void stop_writing() { stopped_.store(true); }
 
-    // Throws std::invalid_argument if there is no weight with that index.
-    const Matrix& matrix(int64_t index) const;
+    // Throw std::invalid_argument if there is no weight with that index, or no such member of its stack.
+    const Matrix& matrix(int64_t index, int64_t member = 0) const;
+    int64_t members(int64_t index) const;
     const float* vector(int64_t index, int64_t count) const;
 
     // Reads every weight that a step multiplies by once, on all threads and as fast as the unit can.
@@ -68,17 +69,20 @@ class Weights {
     const Kernels& kernels;
 
   private:
+    void begin_weight(bool joins);
     std::vector<Matrix> factors() const;
     template <class RowsOf>
     void pack_all(const Matrix& place, const RowsOf& rows_of);
     // The matrix to pack into. Throws std::invalid_argument if it has another shape.
-    const Matrix& place_of(int64_t index, int64_t rows, int64_t cols) const;
-    int64_t strip_bytes(size_t index) const;
+    const Matrix& place_of(int64_t index, int64_t member, int64_t rows, int64_t cols) const;
+    int64_t strip_bytes(size_t matrix) const;
     void place_panels(uint8_t* panels);
     Packing packing() const;
 
     std::vector<bool> meets_zeros_;  // for each weight: whether it gets strips, if its shape allows
     std::vector<Matrix> matrices_;
+    std::vector<size_t> firsts_;   // for each weight: the first of its matrices
+    std::vector<size_t> weights_;  // for each matrix: its weight
     std::vector<Buffer> owned_;
     Buffer panels_;
     int64_t panel_bytes_ = 0;

@@ -49,10 +49,10 @@ llmd::Program make_program(int64_t hidden_size, int64_t vocab_size, int64_t cont
     return program;
 }
 
-void add_matrix(llmd::Weights& weights, const std::string& format, const AnyIn& data) {
+void add_matrix(llmd::Weights& weights, const std::string& format, const AnyIn& data, bool joins) {
     require(data.ndim() == 2, "a matrix must have two axes");
     require_format(data, plain_format(format));
-    weights.add_matrix(plain_format(format), length(data), length(data, 1), data.data());
+    weights.add_matrix(plain_format(format), length(data), length(data, 1), data.data(), joins);
 }
 
 void add_vector(llmd::Weights& weights, const std::string& format, const AnyIn& data) {
@@ -102,7 +102,8 @@ const T* of_groups(const OfGroups<T>& values, const llmd::IntegerMatrix& matrix)
 
 void pack(llmd::Weights& weights, int64_t index, const In<uint8_t, 2>& codes, const Coarse& coarse,
           const Fine& fine, const Coarse& coarse_minimums, const Fine& fine_minimums,
-          const OfGroups<uint8_t>& outlier_columns, const OfGroups<int8_t>& outlier_residuals) {
+          const OfGroups<uint8_t>& outlier_columns, const OfGroups<int8_t>& outlier_residuals,
+          int64_t member) {
     require(coarse.has_value(), "pass scales");
     const llmd::IntegerFormat& format = weights.matrix(index).integer;
     require(format.bf16_scales == (coarse->dtype() == nb::dtype<float>()),
@@ -119,17 +120,17 @@ void pack(llmd::Weights& weights, int64_t index, const In<uint8_t, 2>& codes, co
     matrix.outlier_columns = of_groups(outlier_columns, matrix);
     matrix.outlier_residuals = of_groups(outlier_residuals, matrix);
     const nb::gil_scoped_release released;
-    weights.pack(index, matrix);
+    weights.pack(index, matrix, member);
 }
 
 bool pack_blocks(llmd::Weights& weights, int64_t index, const std::string& format,
-                 const In<uint8_t, 2>& blocks) {
+                 const In<uint8_t, 2>& blocks, int64_t member) {
     const llmd::BlockLayout& layout = llmd::block_layout(format);
     const int64_t cols = weights.matrix(index).cols;
     require(cols % layout.len == 0 && length(blocks, 1) == layout.row_bytes(cols),
             "rows must consist of whole blocks");
     const nb::gil_scoped_release released;
-    return weights.pack_blocks(index, {layout, length(blocks), cols, blocks.data()});
+    return weights.pack_blocks(index, {layout, length(blocks), cols, blocks.data()}, member);
 }
 
 int64_t read_factors(const llmd::Weights& weights) {
@@ -159,10 +160,12 @@ void bind_weights(nb::module_& module) {
             nb::keep_alive<1, 2>(),
             "``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); a "
             "missing slot is -1.")
-        .def("add_matrix", add_matrix, "format"_a, "data"_a.noconvert(), nb::keep_alive<1, 3>(),
+        .def("add_matrix", add_matrix, "format"_a, "data"_a.noconvert(), "joins"_a = false,
+             nb::keep_alive<1, 3>(),
              nb::sig("def add_matrix(self, format: str, data: NDArray[numpy.float32] | "
-                     "NDArray[numpy.uint16]) -> None"),
-             "Add a plain matrix, which is used in place.")
+                     "NDArray[numpy.uint16], joins: bool = False) -> None"),
+             "Add a plain matrix, which is used in place. If it ``joins``, it is the next of the stack that "
+             "the weight before it begins.")
         .def("add_vector", add_vector, "format"_a, "data"_a.noconvert(),
              nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),
@@ -171,14 +174,15 @@ void bind_weights(nb::module_& module) {
             "add_integers",
             [](llmd::Weights& self, int64_t rows, int64_t cols, int64_t group_size, int64_t coarse_size,
                int32_t bits, int32_t zero, bool has_minimum, bool wide_scales, const std::vector<int>& book,
-               bool in_int8, int32_t outliers) {
-                self.add_integers(rows, cols,
-                                  integer_format(group_size, coarse_size, bits, zero, has_minimum,
-                                                 wide_scales, book, in_int8, outliers));
+               bool in_int8, int32_t outliers, bool joins) {
+                const llmd::IntegerFormat format = integer_format(
+                    group_size, coarse_size, bits, zero, has_minimum, wide_scales, book, in_int8, outliers);
+                self.add_integers(rows, cols, format, joins);
             },
             "rows"_a, "cols"_a, "group_size"_a, "coarse_size"_a, "bits"_a, "zero"_a, "has_minimum"_a,
-            "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a,
-            "Add a matrix of integer codes, to be packed or read from a file once all weights are added.")
+            "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a, "joins"_a = false,
+            "Add a matrix of integer codes, to be packed or read from a file once all weights are added. For "
+            "``joins`` see `add_matrix`.")
         .def("packed_bytes", &llmd::Weights::packed_bytes, "Return the packed size of all integer matrices.")
         .def("drop_strips", &llmd::Weights::drop_strips,
              "Once all weights are added: do without strips, which takes less memory and more time.")
@@ -188,16 +192,15 @@ void bind_weights(nb::module_& module) {
             "pack", pack, "index"_a, "codes"_a.noconvert(), "coarse"_a.noconvert(),
             "fine"_a.noconvert().none(), "coarse_minimums"_a.noconvert().none(),
             "fine_minimums"_a.noconvert().none(), "outlier_columns"_a.noconvert().none(),
-            "outlier_residuals"_a.noconvert().none(),
+            "outlier_residuals"_a.noconvert().none(), "member"_a = 0,
             nb::sig(
                 "def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | "
                 "NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: "
                 "NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | "
                 "None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] "
-                "| "
-                "None) -> None"),
-            "Pack a matrix of integer codes into its panels.")
-        .def("pack_blocks", pack_blocks, "index"_a, "format"_a, "blocks"_a.noconvert(),
+                "| None, member: int = 0) -> None"),
+            "Pack a matrix of integer codes into its panels; ``member`` is its number in a stack.")
+        .def("pack_blocks", pack_blocks, "index"_a, "format"_a, "blocks"_a.noconvert(), "member"_a = 0,
              "Pack a matrix from the blocks of a GGUF file, row after row; return whether all scales are "
              "finite.")
         .def("read_packed", &llmd::Weights::read_packed, "path"_a, nb::call_guard<nb::gil_scoped_release>(),

@@ -26,8 +26,8 @@ from llmd.api import (
     TensorRef,
     encode,
 )
+from llmd.api.activations import Activation
 from llmd.api.encoding import EncodedProgram
-from llmd.api.ops import Activation
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 

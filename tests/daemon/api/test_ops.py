@@ -9,6 +9,8 @@ from llmd.api import (
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
+    Experts,
+    Gate,
     Glu,
     Head,
     Linear,
@@ -16,17 +18,20 @@ from llmd.api import (
     Recurrence,
     Rope,
     RopeTable,
+    Router,
     TensorRef,
 )
 
 A, B = TensorRef("a", (4, 4)), TensorRef("b", (4,))
+STACK = TensorRef("e", (3, 4, 4), is_stack=True)
 
 
 def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     decoders = ("embed", "norm", "linear", "rope", "attention", "glu", "add", "head")
     encoders = ("embed_position", "embed_token_type", "encoder_attention", "activate")
     hybrids = ("recurrence",)
-    assert decoders + encoders + hybrids == OP_KINDS
+    mixtures = ("router", "experts", "gate")
+    assert decoders + encoders + hybrids + mixtures == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -44,6 +49,9 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         EncoderAttention("q", "k", "v", "o", 1, 4, 0.5),
         Activate("x", "y", "gelu"),
         Recurrence("x", "y", B, 0, 0),
+        Router("x", "r", A, 2),
+        Experts("x", "r", "y", None, STACK, STACK, "silu", 2),
+        Gate("x", "g", "y"),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -59,6 +67,9 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("encoder_attention", ("q", "k", "v"), ("o",)),
         ("activate", ("x",), ("y",)),
         ("recurrence", ("x",), ("y",)),
+        ("router", ("x",), ("r",)),
+        ("experts", ("x", "r"), ("y",)),
+        ("gate", ("x", "g"), ("y",)),
     ]
 
 
@@ -68,6 +79,10 @@ def test_tensors_follow_the_documented_order() -> None:
     assert Head("x", A).tensors == (A, None)
     assert EmbedPosition("p", A).tensors == EmbedTokenType("t", A).tensors == (A,)
     assert Recurrence("x", "y", B, 0, 0).tensors == (B,)
+    assert Router("x", "r", A, 2, bias=B).tensors == (A, B, None, None)
+    experts = Experts("x", "r", "y", None, STACK, STACK, "silu", 2, up_bias=A)
+    assert experts.tensors == (None, None, STACK, A, STACK, None)
+    assert experts.num_experts == 3
 
 
 def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:

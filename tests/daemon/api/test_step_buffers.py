@@ -14,3 +14,11 @@ def test_a_stage_has_slots_for_one_step_and_results_for_every_ticket() -> None:
     middle = lower(PLAN, first, last - 1, format_of=lambda _kind, _ref: "f32")
     assert step_buffer_bytes(head, limits) == 4 * (7 * sum(head.slot_widths) + 5 * 3 * 2 * 131)
     assert step_buffer_bytes(middle, limits) == 4 * (7 * sum(middle.slot_widths) + 5 * 7 * 40)
+
+
+def test_a_row_needs_room_for_each_of_its_experts() -> None:
+    limits = StageLimits(max_rows=7, max_sequences=2, max_outputs=3, tickets=1)
+    model = TinyModel(layers=1, hidden=40, ffn=72, experts=5, top_k=3)
+    part = lower(model.plan(), 2, 3, format_of=lambda _kind, _ref: "f32")
+    slots = sum(part.slot_widths)
+    assert step_buffer_bytes(part, limits) == 4 * 7 * (slots + 3 * 2 * (40 + 72) + 40)

@@ -13,6 +13,34 @@ def test_a_row_range_cuts_the_first_axis() -> None:
     assert TensorRef("bias", (12,), rows=(4, 6)).view_shape == (2,)
 
 
+def test_rows_with_a_period_are_those_of_each_run() -> None:
+    whole = np.arange(24).reshape(12, 2)
+    ref = TensorRef("fused", (12, 2), rows=(1, 3), period=4)
+    assert ref.view_shape == ref.data_shape == (6, 2)
+    assert ref.part_of(whole)[:, 0].tolist() == [2, 4, 10, 12, 18, 20]
+
+
+def test_the_matrices_of_a_stack_are_one_below_the_other() -> None:
+    whole = np.arange(48).reshape(4, 6, 2)
+    stack = TensorRef("experts.*.up", (4, 6, 2), is_stack=True)
+    assert stack.is_matrix
+    assert (stack.view_shape, stack.data_shape) == ((4, 6, 2), (24, 2))
+    odd = TensorRef("up", (4, 6, 2), rows=(1, 2), period=2, is_stack=True, members=(1, 3))
+    assert (odd.view_shape, odd.data_shape) == ((2, 3, 2), (6, 2))
+    assert odd.part_of(whole)[:, 0].tolist() == [14, 18, 22, 26, 30, 34]
+    assert stack.member(3).part_of(whole).tolist() == whole[3].tolist()
+    assert np.shares_memory(stack.member(3).part_of(whole), whole)
+
+
+def test_the_vectors_of_a_stack_are_rows() -> None:
+    whole = np.arange(12).reshape(3, 4)
+    biases = TensorRef("bias", (3, 4), rows=(0, 1), period=2, is_stack=True)
+    assert not biases.is_matrix
+    assert biases.view_shape == biases.data_shape == (3, 2)
+    assert biases.part_of(whole).tolist() == [[0, 2], [4, 6], [8, 10]]
+    assert Weight(biases, "f32").num_bytes == 24
+
+
 def test_scales_of_two_levels_are_their_exact_product() -> None:
     coarse = np.array([[0.3, 65504.0], [2.0**-24, 1.0]], np.float16)
     fine = np.array([[-32, 63, 31], [1, 2, 127]], np.int8)

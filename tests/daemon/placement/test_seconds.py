@@ -5,7 +5,7 @@ from msgspec import structs
 
 from llmd.api.device import DeviceProfile
 from llmd.placement.seconds import Rows, nearest_measured, step_seconds
-from llmd.placement.work import Span, Weights, Work
+from llmd.placement.work import ExpertWeights, Span, Weights, Work
 
 PROFILE = DeviceProfile(
     read_bytes_per_s=100.0,
@@ -48,6 +48,17 @@ def test_many_rows_take_what_was_measured_and_a_share_between() -> None:
 def test_more_rows_than_measured_take_time_in_proportion() -> None:
     assert product(256) == pytest.approx(2 * product(128))
     assert product(10, "q8") == pytest.approx(10 * product(1, "q8"))
+
+
+def test_experts_take_the_time_of_those_that_rows_use() -> None:
+    whole = ExpertWeights("f16", Weights(800, 400), num_experts=4, top_k=1)
+    work = structs.replace(NOTHING, experts=(whole,))
+    assert seconds(work) == product(1, elements=100)
+    all_of_them = ExpertWeights("f16", Weights(200, 100), num_experts=4, top_k=4)
+    rows = Rows(1, 72, 72)
+    assert seconds(structs.replace(NOTHING, experts=(all_of_them,)), rows) == product(72)
+    # 64 rows use all experts, and each expert has about 16 of them.
+    assert seconds(work, Rows(1, 64, 64)) == pytest.approx(product(16, elements=400), rel=1e-6)
 
 
 def test_more_rows_never_take_less_time() -> None:

@@ -5,7 +5,7 @@ import pytest
 from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
 from llmd.models.lowering import lower
-from llmd.placement.work import Span, Work, work_of
+from llmd.placement.work import ExpertWeights, Span, Weights, Work, work_of
 from llmd.testing.plans import TinyModel
 
 MODEL = TinyModel(
@@ -70,6 +70,21 @@ def test_a_tensor_that_two_ops_share_is_read_once() -> None:
     tied = TinyModel(layers=1, tied=True)
     whole = work(0, len(tied.plan().parts), model=tied)
     assert whole.head["f32"].elements == 131 * 40
+
+
+def test_experts_are_counted_apart_from_what_every_row_reads() -> None:
+    mixture = TinyModel(layers=1, hidden=40, ffn=72, experts=9, top_k=2)
+    part = work(2, 3, model=mixture)
+    assert part.layers["f32"].elements == 40 + 9 * 40, "norm and router"
+    (experts,) = part.experts
+    assert (experts.format, experts.num_experts, experts.top_k) == ("f32", 9, 2)
+    assert experts.whole == Weights(4 * 9 * 3 * 72 * 40, 9 * 3 * 72 * 40)
+
+
+def test_more_rows_use_more_experts_but_not_in_proportion() -> None:
+    experts = ExpertWeights("f32", Weights(0, 0), 8, 2)
+    assert [experts.share(rows) for rows in (1, 2, 3)] == [1 / 4, 7 / 16, 37 / 64]
+    assert ExpertWeights("f32", Weights(0, 0), 8, 8).share(1) == 1.0
 
 
 def test_states_are_read_and_written() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.models import gemma, granite, llama, mistral, olmo2, phi3, qwen
+from tests.golden.models import gemma, granite, llama, mistral, mixtures, olmo2, phi3, qwen
 from tests.golden.models.tiny import TinyModel
 
 CASES: tuple[TinyModel, ...] = (
@@ -13,6 +13,7 @@ CASES: tuple[TinyModel, ...] = (
     *gemma.CASES,
     *granite.CASES,
     *olmo2.CASES,
+    *mixtures.CASES,
 )
 
 

@@ -1,9 +1,9 @@
 """The contracts of llmd: the only package that plugins import.
 
-Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `plan`, `program`, `encoding`,
-`tensors`, `integer_formats`. Running them: `device`, `features`, `kernel_use`, `streaming`, `kv`, `step`,
-`draws`, `random`, `spans`. Links: `transport`. Front and engine: `messages`, `results`. Parts of answers
-and their parsers: `parts`, `parsing`. Errors: `errors`.
+Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `activations`, `plan`,
+`program`, `encoding`, `tensors`, `integer_formats`. Running them: `device`, `features`, `kernel_use`,
+`streaming`, `kv`, `step`, `draws`, `random`, `spans`. Links: `transport`. Front and engine: `messages`,
+`results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.
@@ -60,6 +60,10 @@ if TYPE_CHECKING:
         TokenizerError,
         UnsupportedModelError,
     )
+    from llmd.api.expert_ops import (
+        Experts,
+        Router,
+    )
     from llmd.api.hooks import (
         hookimpl,
     )
@@ -87,6 +91,7 @@ if TYPE_CHECKING:
         EmbedPosition,
         EmbedTokenType,
         EncoderAttention,
+        Gate,
         Glu,
         Head,
         Linear,
@@ -228,8 +233,10 @@ __all__ = [
     "EncodedProgram",
     "EncoderAttention",
     "EngineCrashedError",
+    "Experts",
     "Format",
     "Frame",
+    "Gate",
     "Glu",
     "GrammarError",
     "GroupScales",
@@ -276,6 +283,7 @@ __all__ = [
     "Rope",
     "RopeTable",
     "Route",
+    "Router",
     "SchemaTerm",
     "Selection",
     "SlottedOp",
@@ -318,6 +326,7 @@ _MODULES = (
     "integer_formats",
     "tensors",
     "ops",
+    "expert_ops",
     "plan",
     "program",
     "kernel_use",

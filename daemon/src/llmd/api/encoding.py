@@ -23,6 +23,11 @@ Integers and floats of each op, in order::
     encoder_attention                  ints heads, head_dim       floats scale
     activate   ints activation (index in `ACTIVATIONS`)           floats -
     recurrence ints group, kv_layer                               floats -
+    router     ints top_k, score (index in `SCORES`), normalized,
+                    groups, top_groups, group score (index in
+                    `GROUP_SCORES`)                               floats factor, scale
+    experts    ints activation (index in `ACTIVATIONS`), top_k    floats limit (0 none), offset
+    gate       ints -                                             floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -34,15 +39,17 @@ Loops that run op by op do not need it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.activations import ACTIVATIONS
+from llmd.api.expert_ops import Experts, GroupScore, Router, Score
 from llmd.api.ops import (
     OP_KINDS,
     Activate,
-    Activation,
     Add,
     Attention,
     Embed,
@@ -59,8 +66,10 @@ from llmd.api.program import Program, SlottedOp
 
 NORM_METHODS = ("rms", "layer")
 """Norm methods by code."""
-ACTIVATIONS: tuple[Activation, ...] = ("silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh")
-"""Activations by code."""
+SCORES: tuple[Score, ...] = get_args(Score)
+"""Scores of routers by code."""
+GROUP_SCORES: tuple[GroupScore, ...] = get_args(GroupScore)
+"""Scores of groups of experts by code."""
 
 
 class EncodedProgram(msgspec.Struct, frozen=True):
@@ -108,19 +117,24 @@ def _append_list(records: list[int], values: Sequence[int]) -> None:
 
 
 def _integers(program: Program, slotted: SlottedOp) -> list[int]:
+    values: list[int] = []
     match slotted.op:
         case Norm(method=method, heads=heads):
-            return [NORM_METHODS.index(method), heads]
+            values = [NORM_METHODS.index(method), heads]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
-            return [heads, head_dim, _known(slotted.rope), int(interleaved)]
+            values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
         case Attention() | Recurrence() as op:
-            return [op.group, _known(slotted.kv_layer), *_attention_integers(program, op)]
+            values = [op.group, _known(slotted.kv_layer), *_attention_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
-            return [heads, head_dim]
+            values = [heads, head_dim]
         case Glu(activation=activation) | Activate(activation=activation):
-            return [ACTIVATIONS.index(activation)]
-        case _:
-            return []
+            values = [ACTIVATIONS.index(activation)]
+        case Router() as op:
+            chosen = [op.groups, op.top_groups, GROUP_SCORES.index(op.group_score)]
+            values = [op.top_k, SCORES.index(op.score), int(op.normalized), *chosen]
+        case Experts(activation=activation, top_k=top_k):
+            values = [ACTIVATIONS.index(activation), top_k]
+    return values
 
 
 def _attention_integers(program: Program, op: KVOp) -> list[int]:
@@ -130,17 +144,21 @@ def _attention_integers(program: Program, op: KVOp) -> list[int]:
 
 
 def _floats(op: Op) -> list[float]:
+    values: list[float] = []
     match op:
         case Embed(scale=scale) | Add(scale=scale) | EncoderAttention(scale=scale):
-            return [scale]
+            values = [scale]
         case Norm(eps=eps, offset=offset):
-            return [eps, offset]
+            values = [eps, offset]
         case Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap):
-            return [scale, softcap or 0.0]
+            values = [scale, softcap or 0.0]
         case Glu(threshold=threshold):
-            return [threshold]
-        case _:
-            return []
+            values = [threshold]
+        case Router(factor=factor, scale=scale):
+            values = [factor, scale]
+        case Experts(limit=limit, offset=offset):
+            values = [limit or 0.0, offset]
+    return values
 
 
 def _known(index: int | None) -> int:

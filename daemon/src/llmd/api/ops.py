@@ -11,10 +11,10 @@ from typing import ClassVar, Literal, get_args
 
 import msgspec
 
+from llmd.api.activations import Activation
+from llmd.api.base_op import BaseOp
+from llmd.api.expert_ops import Experts, Router
 from llmd.api.tensors import TensorRef
-
-Activation = Literal["silu", "gelu", "gelu_tanh", "relu2", "relu", "tanh"]
-"""Elementwise activation. ``gelu`` is exact (erf), ``gelu_tanh`` its tanh approximation."""
 
 
 class RopeTable(msgspec.Struct, frozen=True):
@@ -36,34 +36,6 @@ class RopeTable(msgspec.Struct, frozen=True):
     def rotary_dim(self) -> int:
         """Number of leading elements of each head that are rotated."""
         return 2 * len(self.inv_freq)
-
-
-class BaseOp(msgspec.Struct, frozen=True):
-    """Base class of all ops."""
-
-    kind: ClassVar[str]
-    """Name of the op in `OP_KINDS`."""
-    read_fields: ClassVar[tuple[str, ...]] = ("x",)
-    """Fields that name values to read."""
-    write_fields: ClassVar[tuple[str, ...]] = ("out",)
-    """Fields that name values to write."""
-    tensor_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that hold tensors."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the values that the op reads."""
-        return tuple(getattr(self, field) for field in self.read_fields)
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Names of the values that the op writes."""
-        return tuple(getattr(self, field) for field in self.write_fields)
-
-    @property
-    def tensors(self) -> tuple[TensorRef | None, ...]:
-        """Checkpoint tensors of the op; None for an optional tensor that it lacks."""
-        return tuple(getattr(self, field) for field in self.tensor_fields)
 
 
 class Embed(BaseOp, frozen=True, tag="embed"):
@@ -288,6 +260,19 @@ class Recurrence(BaseOp, frozen=True, tag="recurrence"):
     """Number of the layer in the model."""
 
 
+class Gate(BaseOp, frozen=True, tag="gate"):
+    """``out = sigmoid(gate) * x``; ``gate`` has one element for each of as many equal slices of ``x``.
+
+    Source: Qiu et al. 2025, "Gated Attention for Large Language Models".
+    """
+
+    kind: ClassVar[str] = "gate"
+    read_fields: ClassVar[tuple[str, ...]] = ("x", "gate")
+    x: str
+    gate: str
+    out: str
+
+
 Op = (
     Embed
     | Norm
@@ -302,13 +287,16 @@ Op = (
     | EncoderAttention
     | Activate
     | Recurrence
+    | Router
+    | Experts
+    | Gate
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 """All op kinds; the index of a kind is its code in `llmd.api.encoding`."""
 
-FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind)
-"""Ops that multiply by matrices; each step reads the whole matrix."""
+FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind)
+"""Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
 KVOp = Attention | Recurrence
 """Ops that keep something of a sequence, in their `KVGroup`."""

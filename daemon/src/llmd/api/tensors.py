@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,24 +21,71 @@ Format = str
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
 """The formats that are not quantised."""
 
+Element = TypeVar("Element", bound=np.generic)
+
+MEMBER = "*"
+"""In the name of a stack whose members are tensors of their own: the number of a member."""
+
 
 class TensorRef(msgspec.Struct, frozen=True):
-    """A tensor of the checkpoint, or a half-open range of its first axis."""
+    """A tensor of the checkpoint, or a part of it.
+
+    A *stack* is a tensor ``[members, ...]`` of matrices or vectors of one shape, such as those of the experts
+    of a layer. The checkpoint stores it as one tensor, or each member as a tensor of its own: then the name
+    has `MEMBER` in place of the member's number, from 0.
+    """
 
     name: str
     """Name in the checkpoint."""
     shape: tuple[int, ...]
-    """Shape of the whole tensor in the checkpoint."""
+    """Shape of the whole tensor in the checkpoint; of a stack, with all members."""
     rows: tuple[int, int] | None = None
-    """Range of rows; splits fused tensors (one ``qkv_proj`` read as three weights) without a copy."""
+    """Half-open range of the first axis, in a stack of that of each member; splits fused tensors (one
+    ``qkv_proj`` read as three weights) without a copy."""
+    period: int | None = None
+    """If set, ``rows`` is a range of each run of this many rows: for fused tensors whose parts alternate."""
+    is_stack: bool = False
+    """Whether the first axis of ``shape`` counts members."""
+    members: tuple[int, int] | None = None
+    """Half-open range of the members of a stack."""
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it is a matrix, or a stack of matrices."""
+        return len(self.shape) - self.is_stack == 2
 
     @property
     def view_shape(self) -> tuple[int, ...]:
-        """Shape of the row range."""
-        if self.rows is None:
-            return self.shape
-        first, last = self.rows
-        return (last - first, *self.shape[1:])
+        """Shape of the ranges of members and rows."""
+        stack, (rows, *others) = self.shape[: self.is_stack], self.shape[self.is_stack :]
+        if self.members is not None:
+            stack = (self.members[1] - self.members[0],)
+        if self.rows is not None:
+            rows = (self.rows[1] - self.rows[0]) * (rows // self.period if self.period else 1)
+        return (*stack, rows, *others)
+
+    @property
+    def data_shape(self) -> tuple[int, ...]:
+        """Shape of the array that holds it: the matrices of a stack are one below the other."""
+        shape = self.view_shape
+        return (math.prod(shape[:-1]), shape[-1]) if self.is_matrix else shape
+
+    def part_of(self, whole: NDArray[Element]) -> NDArray[Element]:
+        """Return this part of the whole tensor, in its `data_shape`: a view if it is contiguous there.
+
+        ``whole`` has the axes of the tensor; instead of elements, the last one may be bytes of blocks.
+        """
+        part = whole if self.members is None else whole[slice(*self.members)]
+        if self.rows is not None:
+            axes = part.shape[: self.is_stack], part.shape[self.is_stack + 1 :]
+            runs = part.reshape(*axes[0], -1, self.period or part.shape[self.is_stack], *axes[1])
+            part = runs[(slice(None),) * (self.is_stack + 1) + (slice(*self.rows),)]
+            part = part.reshape(*axes[0], -1, *axes[1])
+        return part.reshape(-1, part.shape[-1]) if self.is_matrix else part
+
+    def member(self, number: int) -> TensorRef:
+        """Return one member of a stack, as a stack of one."""
+        return msgspec.structs.replace(self, members=(number, number + 1))
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -50,7 +97,7 @@ class Weight(msgspec.Struct, frozen=True):
     @property
     def num_bytes(self) -> int:
         """Bytes in the format, including scales."""
-        shape = self.ref.view_shape
+        shape = self.ref.data_shape
         if self.format in PLAIN_FORMATS:
             return math.prod(shape) * (4 if self.format == "f32" else 2)
         return shape[0] * INTEGER_FORMATS[self.format].weight_bytes(shape[1])
@@ -121,9 +168,9 @@ class WeightData(msgspec.Struct, frozen=True):
 
     format: Format
     data: NDArray[np.generic]
-    """Plain formats: float32, float16, or uint16 holding bf16 bits, usually mapped from the file without a
-    copy and aligned only to the element size. Integer formats: uint8 codes ``[out, in]``, each in its own
-    byte."""
+    """Has the shape `TensorRef.data_shape`. Plain formats: float32, float16, or uint16 holding bf16 bits,
+    usually mapped from the file without a copy and aligned only to the element size. Integer formats: uint8
+    codes ``[out, in]``, each in its own byte."""
     scales: GroupScales | None = None
     """None in plain formats."""
     minimums: GroupScales | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import UnsupportedModelError
+from llmd.api.expert_ops import Experts
 from llmd.api.ops import Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
@@ -86,18 +87,19 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts; files describe this in ways that llmd does not
-            convert.
+        UnsupportedModelError: it embeds or ranks texts, or is a mixture of experts; files describe this in
+            ways that llmd does not convert.
     """
     form = find_source(path)
     config = form.read_config()
     architecture = find_architecture(config, architectures, file=str(form.config_file))
     model = open_model(path, architectures)
-    if model.embedding is not None:
+    mixes = any(isinstance(op, Experts) for part in model.plan.parts for op in part.ops)
+    if model.embedding is not None or mixes:
         model.checkpoint.close()
+        what = "mixtures of experts" if mixes else "models that embed or rank texts"
         raise UnsupportedModelError(
-            f"{path}: models that embed or rank texts are not converted yet",
-            hint="llmd can serve it in its current form",
+            f"{path}: {what} are not converted yet", hint="llmd can serve it in its current form"
         )
     return Source(path, form, model, architecture.plan(config, None))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from llmd.api.base_op import BaseOp
 from llmd.api.errors import TokenizerError, UnsupportedModelError
-from llmd.api.ops import BaseOp
 from llmd.api.plan import ModelPlan, Part
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 

@@ -7,6 +7,7 @@ from typing import Self
 
 import msgspec
 
+from llmd.api.expert_ops import Experts
 from llmd.api.ops import TABLE_OPS
 from llmd.api.plan import KVGroup
 from llmd.api.program import Program
@@ -14,10 +15,17 @@ from llmd.api.step import BLOCK_LEN
 
 
 def weight_reads(program: Program) -> int:
-    """Return the bytes of the weights that every step reads: all but tables of which it reads single rows."""
-    ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
-    used = {index for slotted in ops if slotted.op.kind not in TABLE_OPS for index in slotted.weights}
-    return sum(program.weights[index].num_bytes for index in used if index is not None)
+    """Return the bytes of the weights that a step of one row reads: of a mixture, those of the row's experts.
+
+    Of tables, a step reads single rows, which are not counted.
+    """
+    shares: dict[int, float] = {}
+    for slotted in (slotted for instruction in program.instructions for slotted in instruction.ops):
+        op = slotted.op
+        if op.kind not in TABLE_OPS:
+            share = op.top_k / op.num_experts if isinstance(op, Experts) else 1.0
+            shares |= {index: share for index in slotted.weights if index is not None}
+    return sum(round(share * program.weights[index].num_bytes) for index, share in shares.items())
 
 
 class KVReads(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.safetensors import SafetensorsFile
 from llmd.models.shards import Shards
+from llmd.models.stacks import stacked
 
 STORED_FORMATS: Mapping[str, Format] = {
     **{name.upper(): name for name in PLAIN_FORMATS},
@@ -27,7 +28,7 @@ STORED_FORMATS: Mapping[str, Format] = {
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
-    """A tensor as described by a file's header."""
+    """A tensor as described by a file's header, or a stack of such tensors."""
 
     name: str
     dtype: str
@@ -38,6 +39,8 @@ class TensorInfo(msgspec.Struct, frozen=True):
     """Byte offset in the file's tensor data."""
     size_bytes: int
     """Stored size."""
+    members: tuple[TensorInfo, ...] = ()
+    """The tensors of a stack that is stored as several; its place is that of the first."""
 
     @property
     def format(self) -> Format | None:
@@ -88,15 +91,16 @@ class WeightFile(Protocol):
 class Checkpoint:
     """All tensors of a model. Opening reads headers only; `view` maps the data. Thread-safe.
 
-    ``file`` is the path shown in errors: the single file, or the index. ``notices`` are sentences about
-    harmless oddities.
+    Experts that are stored one by one are joined to stacks. ``file`` is the path shown in errors: the single
+    file, or the index. ``notices`` are sentences about harmless oddities.
     """
 
     def __init__(self, shards: Shards, files: Mapping[str, WeightFile]) -> None:
         owners = _owners(shards, files)
         self.file = shards.main
-        self.tensors: Mapping[str, TensorInfo] = {name: _info(name, owners[name]) for name in owners}
-        self.notices = _notices(shards, files, self.tensors)
+        stored = {name: _info(name, owners[name]) for name in owners}
+        self.tensors: Mapping[str, TensorInfo] = stacked(stored)
+        self.notices = _notices(shards, files, stored)
         self._files = files
         self._owners = owners
 
@@ -125,11 +129,14 @@ class Checkpoint:
         return sum(tensor.size_bytes for tensor in self.tensors.values())
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """Return a tensor as stored in its file: mapped if it is contiguous there.
+        """Return a tensor as stored in its file: mapped if it is contiguous there. A stack is copied.
 
         Raises:
             CheckpointError: there is no such tensor, or its file has shrunk.
         """
+        tensor = self.tensors.get(name)
+        if tensor is not None and tensor.members:
+            return np.stack([self.view(member.name) for member in tensor.members])
         if name not in self._owners:
             raise CheckpointError("there is no such tensor", file=str(self.file), tensor=name, hint=DAMAGED)
         return self._owners[name].view(name)
@@ -140,7 +147,10 @@ class Checkpoint:
         Raises:
             OSError: it cannot be read.
         """
-        self._owners[name].fetch(name)
+        tensor = self.tensors.get(name)
+        members = () if tensor is None else tensor.members
+        for stored in [member.name for member in members] or [name]:
+            self._owners[stored].fetch(stored)
 
     def release(self) -> None:
         """Drop the mapped pages of the files from this process; views stay valid."""

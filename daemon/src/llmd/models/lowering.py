@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from llmd.api.errors import PluginError
+from llmd.api.expert_ops import Experts, Router
 from llmd.api.features import LATENT, STATE, STREAMS, TAPS
 from llmd.api.ops import (
     Attention,
@@ -159,6 +160,8 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             return [heads * head_dim]
         case Glu():
             return [widths[inputs[1]]]
+        case Router(weight=weight) | Experts(down=TensorRef() as weight):
+            return [weight.view_shape[-2]]
         case _:
             return [widths[inputs[0]] for _ in op.writes]
 

@@ -50,7 +50,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     tensor = checkpoint.tensors.get(ref.name)
     if tensor is None:
         raise _missing([ref.name], checkpoint)
-    if tensor.shape != ref.shape:
+    if tensor.shape not in {ref.shape, _without_single_row(ref.shape)}:
         raise _contradiction(
             tensor,
             f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
@@ -62,11 +62,17 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
             f"has dtype {tensor.dtype}, a weight must have {', '.join(STORED_FORMATS)}",
             "use the model in one of these dtypes, or convert it",
         )
-    if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= ref.shape[0]:
+    rows = ref.shape[ref.is_stack]
+    if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= rows:
         raise _contradiction(
-            tensor, f"has {ref.shape[0]} rows, the configuration asks for rows {ref.rows}", OF_ONE_MODEL
+            tensor, f"has {rows} rows, the configuration asks for rows {ref.rows}", OF_ONE_MODEL
         )
     return tensor
+
+
+def _without_single_row(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape as GGUF files have it: a matrix of one row is a vector there."""
+    return shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
 
 
 def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointError:

@@ -44,10 +44,10 @@ def format_policy(
     def format_of(op_kind: str, ref: TensorRef) -> Format:
         stored = checkpoint.tensors[ref.name].format
         assert stored is not None, "check_plan refuses other dtypes"
-        if len(ref.shape) != 2:
+        if not ref.is_matrix:
             return nearest[stored]
         if quant is not None and op_kind in QUANTIZED_OPS:
-            return quantized_format(quant, device.formats, ref.shape[1]) or nearest[stored]
+            return quantized_format(quant, device.formats, ref.shape[-1]) or nearest[stored]
         return stored if stored in device.formats and op_kind in device.integer_ops else nearest[stored]
 
     return format_of

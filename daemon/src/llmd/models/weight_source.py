@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -62,9 +63,9 @@ class CheckpointSource:
     @contextmanager
     def reading_ahead(self, weights: Sequence[Weight]) -> Iterator[Sequence[int]]:
         """See `TensorSource.reading_ahead`."""
-        tensors = [find_tensor(weight.ref, self._checkpoint) for weight in weights]
-        order = sorted(range(len(tensors)), key=lambda place: (tensors[place].file, tensors[place].begin))
-        sizes = ((tensors[place].name, tensors[place].size_bytes) for place in order)
+        stored = [self._stored(weight.ref) for weight in weights]
+        order = sorted(range(len(stored)), key=lambda place: (stored[place][0].file, stored[place][0].begin))
+        sizes = ((tensor.name, tensor.size_bytes) for place in order for tensor in stored[place])
         with ReadAhead(self._checkpoint.fetch, sizes) as ahead:
             self._ahead = ahead
             try:
@@ -77,8 +78,7 @@ class CheckpointSource:
         tensor = find_tensor(weight.ref, self._checkpoint)
         if tensor.format != weight.format or tensor.format not in BLOCK_FORMATS:
             return None
-        blocks = self._view(tensor, weight.ref).view(np.uint8)
-        return blocks.reshape(-1, blocks.shape[-1])
+        return self._view(weight.ref).view(np.uint8)
 
     def read(self, weight: Weight) -> WeightData:
         """Return a weight: mapped if stored as requested, plain and aligned; else decoded, converted or
@@ -90,7 +90,7 @@ class CheckpointSource:
         """
         tensor = find_tensor(weight.ref, self._checkpoint)
         assert tensor.format is not None
-        data = self._view(tensor, weight.ref)
+        data = self._view(weight.ref)
         try:
             if tensor.format in PLAIN_FORMATS:
                 read = self._of_plain(data, tensor.format, weight.format)
@@ -107,14 +107,25 @@ class CheckpointSource:
             array.flags.writeable = False
         return read
 
-    def _view(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
-        """Return the requested rows of a tensor as stored."""
-        if self._ahead is not None:
-            self._ahead.use(tensor.name)
-        elif tensor.size_bytes <= SMALL_BYTES:
-            self._fetch(tensor)
-        data = self._checkpoint.view(tensor.name)
-        return data if ref.rows is None else data[slice(*ref.rows)]
+    def _view(self, ref: TensorRef) -> NDArray[np.generic]:
+        """Return the requested part of a tensor as stored, in the shape `TensorRef.data_shape`."""
+        stored = self._stored(ref)
+        for tensor in stored:
+            if self._ahead is not None:
+                self._ahead.use(tensor.name)
+            elif tensor.size_bytes <= SMALL_BYTES:
+                self._fetch(tensor)
+        views = [self._checkpoint.view(tensor.name) for tensor in stored]
+        if not self._checkpoint.tensors[ref.name].members:
+            return ref.part_of(views[0].reshape(*ref.shape[:-1], -1))
+        whole = views[0][None] if len(views) == 1 else np.stack(views)
+        return msgspec.structs.replace(ref, members=None).part_of(whole)
+
+    def _stored(self, ref: TensorRef) -> Sequence[TensorInfo]:
+        """Return the tensors of the files that hold a part: several for a stack that is stored as several."""
+        tensor = find_tensor(ref, self._checkpoint)
+        members = tensor.members if ref.members is None else tensor.members[slice(*ref.members)]
+        return members or (tensor,)
 
     def _fetch(self, tensor: TensorInfo) -> None:
         try:

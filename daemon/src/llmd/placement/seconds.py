@@ -15,7 +15,7 @@ import msgspec
 from llmd.api.device import DeviceProfile
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.tensors import Format
-from llmd.placement.work import Weights, Work
+from llmd.placement.work import ExpertWeights, Weights, Work
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -34,6 +34,7 @@ def step_seconds(work: Work, profile: DeviceProfile, rows: Rows) -> float:
     return (
         work.num_parts * profile.part_s
         + _product_seconds(work.layers, profile, rows.sequences * rows.rows)
+        + sum(_expert_seconds(one, profile, rows.sequences * rows.rows) for one in work.experts)
         + _product_seconds(work.head, profile, rows.sequences)
         + _attention_seconds(work, profile, rows)
     )
@@ -43,7 +44,14 @@ def _product_seconds(weights: Mapping[Format, Weights], profile: DeviceProfile, 
     return sum(_format_seconds(name, one, profile, rows) for name, one in weights.items())
 
 
-def _format_seconds(name: Format, weights: Weights, profile: DeviceProfile, rows: int) -> float:
+def _expert_seconds(one: ExpertWeights, profile: DeviceProfile, rows: int) -> float:
+    """Return the seconds of the experts that some row uses: each is multiplied by as many rows on average."""
+    share = one.share(rows)
+    used = Weights(round(one.whole.num_bytes * share), round(one.whole.elements * share))
+    return _format_seconds(one.format, used, profile, rows * one.top_k / (one.num_experts * share))
+
+
+def _format_seconds(name: Format, weights: Weights, profile: DeviceProfile, rows: float) -> float:
     """Return the seconds of multiplying rows by weights of one format."""
     measured = nearest_measured(name, profile)
     one_s = weights.num_bytes / profile.decode_bytes_per_s[measured]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from llmd.api.expert_ops import Experts
 from llmd.api.kv import KVDtype, kv_block_bytes
 from llmd.api.ops import TABLE_OPS, Attention
 from llmd.api.program import Program, SlottedOp
@@ -20,6 +21,21 @@ class Weights(msgspec.Struct, frozen=True):
 
     num_bytes: int
     elements: int
+
+
+class ExpertWeights(msgspec.Struct, frozen=True):
+    """Weights of experts, in one format. A step reads those of the experts that its rows use."""
+
+    format: Format
+    whole: Weights
+    """Of all experts."""
+    num_experts: int
+    top_k: int
+    """Experts that a row uses."""
+
+    def share(self, rows: int) -> float:
+        """Return the expected share of the experts that some row uses, if rows choose at random."""
+        return 1.0 - (1.0 - self.top_k / self.num_experts) ** rows
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -50,12 +66,15 @@ class Work(msgspec.Struct, frozen=True):
     """Attention, by KV group."""
     state_bytes: int
     """States that a sequence reads and writes, whatever its length."""
+    experts: tuple[ExpertWeights, ...] = ()
+    """Experts, by format, number and use."""
 
 
 def work_of(program: Program, kv_dtype: KVDtype) -> Work:
     """Count the work of a program, with keys and values of a type."""
     ops = [(instruction.part, one) for instruction in program.instructions for one in instruction.ops]
     in_layers = [(part, one) for part, one in ops if one.op.kind not in {*TABLE_OPS, "head"}]
+    dense = [one for _, one in in_layers if not isinstance(one.op, Experts)]
     heads = {part for part, one in ops if one.op.kind == "head"}
     states = [group for group in program.groups if group.kind == "state"]
     flops: dict[int, int] = defaultdict(int)
@@ -64,18 +83,29 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
             flops[one.op.group] += 4 * one.op.heads * one.op.head_dim
     return Work(
         num_parts=len({part for part, _ in in_layers} - heads),
-        layers=_weights(program, (one for _, one in in_layers)),
-        head=_weights(program, (one for _, one in ops if one.op.kind == "head")),
+        layers=_weights(program, dense),
+        head=_weights(program, [one for _, one in ops if one.op.kind == "head"]),
         spans=tuple(
             Span(group.window, kv_block_bytes(group, kv_dtype) // BLOCK_LEN, flops[group.id])
             for group in program.groups
             if group.kind != "state" and group.layers
         ),
         state_bytes=sum(2 * kv_block_bytes(group, kv_dtype) for group in states),
+        experts=tuple(_experts(program, [one for _, one in in_layers if isinstance(one.op, Experts)])),
     )
 
 
-def _weights(program: Program, ops: Iterator[SlottedOp]) -> dict[Format, Weights]:
+def _experts(program: Program, ops: Sequence[SlottedOp]) -> Iterator[ExpertWeights]:
+    alike: dict[tuple[int, int], list[SlottedOp]] = defaultdict(list)
+    for one in ops:
+        assert isinstance(one.op, Experts)
+        alike[one.op.num_experts, one.op.top_k].append(one)
+    for (num_experts, top_k), some in alike.items():
+        for name, whole in _weights(program, some).items():
+            yield ExpertWeights(name, whole, num_experts, top_k)
+
+
+def _weights(program: Program, ops: Sequence[SlottedOp]) -> dict[Format, Weights]:
     indices = {index for one in ops for index in one.weights if index is not None}
     found: dict[Format, list[Weight]] = defaultdict(list)
     for index in sorted(indices):

@@ -30,7 +30,7 @@ class RepeatedSource:
         return None
 
     def read(self, weight: Weight) -> WeightData:
-        rows, *rest = weight.ref.view_shape
+        rows, *rest = weight.ref.data_shape
         few = TensorRef(weight.ref.name, (min(rows, ROWS), *rest))
         drawn = self._random.read(Weight(few, weight.format))
         return drawn if rows <= ROWS else drawn.rows(np.arange(rows) % ROWS)

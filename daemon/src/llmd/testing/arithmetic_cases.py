@@ -20,6 +20,8 @@ IN_EVERY_ARITHMETIC = frozenset(
         *(f"attention/gqa-{kv_dtype}" for kv_dtype in KV_DTYPES),
         "encoder_attention/4x12",
         "head/plain",
+        "experts/gated",
+        "experts/q4",
         "program/window-f16",
         "program/encoder-f32",
         "program/q4",
@@ -28,7 +30,7 @@ IN_EVERY_ARITHMETIC = frozenset(
 )
 """Names of cases with each op that rounds, in each format and KV dtype, and of some whole programs."""
 
-_ROUNDING_OPS = {"linear", "head", "attention", "encoder_attention"}
+_ROUNDING_OPS = {"linear", "head", "experts", "attention", "encoder_attention"}
 
 
 def claimed_arithmetics(info: DeviceInfo) -> tuple[Arithmetic, ...]:

@@ -10,7 +10,8 @@ The names are paths:
 
 - ``program/…`` is an encoded `Program`; ``program/arithmetic`` has the indices of its activations in
   `ACTIVATION_DTYPES` and of its precision in `PRECISIONS`.
-- ``weights/<i>/<format>`` are plain weights.
+- ``weights/<i>/<format>`` are plain weights. The matrices of a stack are one below the other, and
+  ``weights/<i>/members`` is their number. A stack of vectors is one vector.
 - ``weights/<i>/codes`` are integer weights, with ``…/integers``: bits, zero, group size, coarse size or 0,
   whether the weights are in int8, outliers per group, and the code book if there is one. If the format has
   them, there are also ``…/scales/coarse``, ``…/scales/fine``, ``…/minimums/coarse``, ``…/minimums/fine``,
@@ -68,7 +69,7 @@ def write_case(workload: Workload, path: Path) -> None:
         run(recorder, workload, schedule)
         if j == 0:
             arrays |= _program_arrays(recorder.program)
-            arrays |= _weight_arrays(recorder.weights)
+            arrays |= _weight_arrays(recorder.program, recorder.weights)
             arrays |= _block_arrays(recorder.weights, recorder.stored_blocks)
             arrays["blocks"] = _int64([recorder.blocks.get(g.id, 0) for g in recorder.program.groups])
         arrays[f"schedules/{j}/limits"] = _limits(recorder.limits)
@@ -115,14 +116,18 @@ def _program_arrays(program: Program) -> Arrays:
     return arrays
 
 
-def _weight_arrays(weights: Sequence[WeightData]) -> Arrays:
+def _weight_arrays(program: Program, weights: Sequence[WeightData]) -> Arrays:
     arrays: Arrays = {}
     for i, weight in enumerate(weights):
+        ref = program.weights[i].ref
+        if ref.is_stack and ref.is_matrix:
+            arrays[f"weights/{i}/members"] = _int64([ref.view_shape[0]])
         if weight.format in INTEGER_FORMATS:
             arrays |= _integer_arrays(f"weights/{i}", weight)
             continue
         bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
-        arrays[f"weights/{i}/{weight.format}"] = weight.data.view(bits)
+        plain = weight.data.view(bits)
+        arrays[f"weights/{i}/{weight.format}"] = plain if ref.is_matrix else plain.reshape(-1)
     return arrays
 
 

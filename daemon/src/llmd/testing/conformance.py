@@ -17,6 +17,7 @@ from llmd.api.checks import refusals
 from llmd.api.features import DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
+from llmd.testing.expert_cases import expert_cases
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.kernel_names import wrong_kernels
@@ -49,7 +50,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
-    return (*op_cases(), *part_cases(), *program_cases(), *format_cases())
+    return (*op_cases(), *expert_cases(), *part_cases(), *program_cases(), *format_cases())
 
 
 def cases_for(info: DeviceInfo, cases: tuple[Workload, ...] | None = None) -> tuple[Workload, ...]:

@@ -24,6 +24,7 @@ from llmd.api import (
 )
 from llmd.api.integer_formats import ROW_ACTIVATION_GROUP
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
+from llmd.testing.expert_cases import integer_case
 from llmd.testing.op_cases import embed_case, head_case, part_case
 from llmd.testing.plans import TinyModel
 from llmd.testing.workload import Workload
@@ -45,6 +46,7 @@ def format_cases() -> Iterator[Workload]:
         yield part_case(f"linear/{name}", ops, name, max_nmse=1e-7, width=narrow)
         if narrow != _block_len(name):
             yield _narrow_case(name)
+        yield integer_case(name, narrow, 72 if _has_short_groups(name) else 256)
         yield part_case(f"zeros/{name}", _ops_of_zeros(512), name, max_nmse=1e-7, width=512)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)

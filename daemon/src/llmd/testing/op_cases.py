@@ -29,7 +29,7 @@ from llmd.api import (
     RopeTable,
     TensorRef,
 )
-from llmd.api.encoding import ACTIVATIONS
+from llmd.api.activations import ACTIVATIONS
 from llmd.api.ops import TABLE_OPS
 from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.workload import Workload

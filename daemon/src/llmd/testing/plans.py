@@ -9,6 +9,8 @@ from llmd.api import (
     Add,
     Attention,
     Embed,
+    Experts,
+    Gate,
     Glu,
     Head,
     KVGroup,
@@ -20,6 +22,7 @@ from llmd.api import (
     Recurrence,
     Rope,
     RopeTable,
+    Router,
     TensorRef,
 )
 
@@ -27,7 +30,8 @@ from llmd.api import (
 class TinyModel(msgspec.Struct, frozen=True):
     """The sizes of the small model. Odd layers have windowed attention, even layers full attention.
 
-    If it is ``hybrid``, every third and fourth layer of four has a recurrence in place of attention.
+    If it is ``hybrid``, every third and fourth layer of four has a recurrence in place of attention. If it
+    has ``experts``, they replace the feed-forward networks; in odd layers all rows share a gated one as well.
 
     The sizes are unusual on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is not
     a multiple of a vector length, a partial rotation.
@@ -50,6 +54,10 @@ class TinyModel(msgspec.Struct, frozen=True):
     hybrid: bool = False
     state: int = 28
     """Elements of the state of a recurrence."""
+    experts: int = 0
+    """Experts of a layer; 0: a feed-forward network without experts."""
+    top_k: int = 2
+    """Experts that a row uses."""
 
     def plan(self) -> ModelPlan:
         """Return the model as a plan: KV groups for full and windowed attention and for states, if any."""
@@ -97,7 +105,8 @@ class TinyModel(msgspec.Struct, frozen=True):
         recurs = self.hybrid and number % 4 >= 2
         ops = self._recurrence(number) if recurs else self._attention(number)
         mixer = Part(f"layers.{number}.mixer", "mixer", number, ops)
-        ffn = Part(f"layers.{number}.ffn", "ffn", number, self._ffn(number))
+        feed_forward = self._mixture(number) if self.experts else self._ffn(number)
+        ffn = Part(f"layers.{number}.ffn", "ffn", number, feed_forward)
         return mixer, ffn
 
     def _recurrence(self, number: int) -> tuple[Op, ...]:
@@ -152,6 +161,39 @@ class TinyModel(msgspec.Struct, frozen=True):
             Linear("gated", ("down",), (TensorRef(at + "down", (self.hidden, self.ffn)),), (None,)),
             Add(HIDDEN, "down", HIDDEN),
         )  # fmt: skip
+
+    def _mixture(self, number: int) -> tuple[Op, ...]:
+        at, count = f"layers.{number}.", self.experts
+
+        def stack(name: str, rows: int, width: int) -> TensorRef:
+            return TensorRef(f"{at}experts.{name}", (count, rows, width), is_stack=True)
+
+        router = Router("x", "r", TensorRef(at + "router", (count, self.hidden)), self.top_k)
+        experts = Experts(
+            "x",
+            "r",
+            "routed",
+            stack("gate", self.ffn, self.hidden),
+            stack("up", self.ffn, self.hidden),
+            stack("down", self.hidden, self.ffn),
+            "silu",
+            self.top_k,
+        )
+        norm = Norm(HIDDEN, "x", TensorRef(at + "norm2", (self.hidden,)), eps=1e-5)
+        mixed = (norm, router, experts, Add(HIDDEN, "routed", HIDDEN))
+        return mixed if number % 2 == 0 else (*mixed[:-1], *self._shared(at), mixed[-1])
+
+    def _shared(self, at: str) -> tuple[Op, ...]:
+        """Return the ops of a gated network for all rows, which add its output to ``routed``."""
+        weights = tuple(TensorRef(f"{at}shared.{name}", (self.ffn, self.hidden)) for name in ("gate", "up"))
+        return (
+            Linear("x", ("g", "u"), weights, (None, None)),
+            Glu("g", "u", "gated", "silu"),
+            Linear("gated", ("shared",), (TensorRef(at + "shared.down", (self.hidden, self.ffn)),), (None,)),
+            Linear("x", ("opening",), (TensorRef(at + "shared.opening", (1, self.hidden)),), (None,)),
+            Gate("shared", "opening", "opened"),
+            Add("routed", "opened", "routed"),
+        )
 
     def _tensor(self, name: str, rows: int) -> TensorRef:
         return TensorRef(name, (rows, self.hidden))

@@ -56,6 +56,10 @@ def program_cases() -> Iterator[Workload]:
     whole = Workload("program/streamed", plan, 0, len(plan.parts), tokens, edits=True, max_nmse=1e-9)
     yield msgspec.structs.replace(whole, streamed=streamed)
     yield msgspec.structs.replace(whole, name="program/streamed-in-part", streamed=(2, 3, 6))
+    mixture = TinyModel(experts=9).plan()
+    for fmt, bound in _BOUNDS.items():
+        name = f"program/experts-{fmt}"
+        yield Workload(name, mixture, 0, len(mixture.parts), tokens, fmt, edits=True, max_nmse=bound)
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
     hybrid = TinyModel(hybrid=True).plan()

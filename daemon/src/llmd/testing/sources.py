@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -43,21 +44,18 @@ class RandomSource:
         return self._draw_blocks(weight.ref, weight.format)[_rows(weight.ref)]
 
     def read(self, weight: Weight) -> WeightData:
-        return self._draw(weight.ref, weight.format).rows(_rows(weight.ref))
-
-    def _draw(self, ref: TensorRef, name: Format) -> WeightData:
+        ref, name = weight.ref, weight.format
         if name in BLOCK_FORMATS:
-            return decode(name, self._draw_blocks(ref, name), ref.shape[-1])
+            return decode(name, self._draw_blocks(ref, name), ref.shape[-1]).rows(_rows(ref))
         draw = self._generator(ref)
         if name in INTEGER_FORMATS:
-            return random_integers(name, ref.shape, _spread(ref), draw)
+            return random_integers(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
         normal = draw.standard_normal(ref.shape)
-        values = 1.0 + 0.25 * normal if len(ref.shape) == 1 else normal * _spread(ref)
-        return WeightData(name, from_float32(values.astype(np.float32), name))
+        values = normal * _spread(ref) if ref.is_matrix else 1.0 + 0.25 * normal
+        return WeightData(name, ref.part_of(from_float32(values.astype(np.float32), name)))
 
     def _draw_blocks(self, ref: TensorRef, name: Format) -> NDArray[np.uint8]:
-        rows, row_len = ref.shape
-        return random_blocks(name, rows, row_len, _spread(ref), self._generator(ref))
+        return random_blocks(name, *_whole_shape(ref), _spread(ref), self._generator(ref))
 
     def _generator(self, ref: TensorRef) -> np.random.Generator:
         return np.random.default_rng([self._seed, zlib.crc32(ref.name.encode())])
@@ -72,5 +70,12 @@ def _spread(ref: TensorRef) -> float:
     return float(2.0 * ref.shape[-1] ** -0.5)
 
 
-def _rows(ref: TensorRef) -> slice:
-    return slice(*(ref.rows or (None,)))
+def _whole_shape(ref: TensorRef) -> tuple[int, int]:
+    """Return the shape of a whole matrix, or of the matrices of a stack one below the other."""
+    return math.prod(ref.shape[:-1]), ref.shape[-1]
+
+
+def _rows(ref: TensorRef) -> NDArray[np.intp]:
+    """Return the rows of the whole that the reference means."""
+    numbers = np.arange(_whole_shape(ref)[0]).reshape(*ref.shape[:-1], 1)
+    return ref.part_of(numbers)[:, 0]

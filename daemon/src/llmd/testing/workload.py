@@ -110,8 +110,8 @@ class Workload(msgspec.Struct, frozen=True):
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Return the format of a tensor: vectors are always f32."""
         if self.format in INTEGER_FORMATS:
-            return self.format if kind in self.integer_ops and len(ref.shape) == 2 else "f32"
-        return self.format if len(ref.shape) == 2 else "f32"
+            return self.format if kind in self.integer_ops and ref.is_matrix else "f32"
+        return self.format if ref.is_matrix else "f32"
 
 
 class Schedule(msgspec.Struct, frozen=True):

@@ -23,6 +23,8 @@ const Kernels& amx_kernels() {
         with_tiles.splits_for_bf16 = true;
         with_tiles.convert = avx512::convert_amx;
         with_tiles.linear = avx512::linear_amx;
+        with_tiles.convert_batch = avx512::convert_batch_amx;
+        with_tiles.linear_batch = avx512::linear_batch_amx;
         return with_tiles;
     }();
     return kernels;

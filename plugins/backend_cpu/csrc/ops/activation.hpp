@@ -6,6 +6,7 @@
 //   relu2      max(x, 0)^2
 //   relu       x, or 0 if x is below a threshold that is at least 0 (`glu`: FATReLU)
 //   tanh       tanh(x)
+//   quick_gelu x / (1 + e^(-1.702 x))
 //
 //   check  absolute error < 1e-6 * max(1, |x|)   (tests/plugins/backend_cpu/test_device.py)
 //   from   Hendrycks & Gimpel 2016, "Gaussian Error Linear Units"; So et al. 2021, "Primer"
@@ -30,6 +31,7 @@ LLMD_INLINE Vec activated(Vec x, [[maybe_unused]] Vec least = set1(0.0F)) {
     }
     if constexpr (kActivation == kRelu) return if_less(x, least, set1(0.0F), x);
     if constexpr (kActivation == kTanh) return tanh(x);
+    if constexpr (kActivation == kQuickGelu) return x / (one + exp(set1(-1.702F) * x));
 }
 
 // Calls `run` with the activation as its template argument.
@@ -48,6 +50,8 @@ void with_activation(Activation activation, const Run& run) {
             return run.template operator()<kRelu>();
         case kTanh:
             return run.template operator()<kTanh>();
+        case kQuickGelu:
+            return run.template operator()<kQuickGelu>();
     }
 }
 

@@ -33,26 +33,60 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
     }
 }
 
-// Calls f(target, first panel, last, `numbers`) for all panels. A thread takes up to `most` tiles of
-// panels at a time.
-template <class F>
-LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, F&& f) {
+LLMD_INLINE int64_t tiles_of(const LinearArgs& args) {
     int64_t panels = 0;
     for (int64_t i = 0; i < args.num_targets; ++i) panels += panels_of(args.targets[i].weight);
-    const int64_t tiles = pieces(panels, kPanelTile);
-    float* numbers = args.unpacked == nullptr ? nullptr : args.unpacked + worker.id * kPanelRows * args.cols;
-    const int64_t quarter = tiles / (4 * worker.count);
-    const int64_t grain = quarter < 1 ? 1 : quarter < most ? quarter : most;
-    for (Run run; worker.take_near(tiles, grain, run);) {
-        const int64_t first = run.first * kPanelTile;
-        const int64_t last = run.last * kPanelTile;
-        int64_t before = 0;
-        for (int64_t i = 0; i < args.num_targets; ++i) {
-            const int64_t count = panels_of(args.targets[i].weight);
-            const int64_t from = first > before ? first - before : 0;
-            const int64_t to = last < before + count ? last - before : count;
-            if (from < to) f(args.targets[i], from, to, numbers);
-            before += count;
+    return pieces(panels, kPanelTile);
+}
+
+// Calls f(target, first panel, last, memory for unpacked numbers) for tiles [first, last) of panels.
+template <class F>
+LLMD_INLINE void each_target(const LinearArgs& args, int64_t first_tile, int64_t last_tile, int thread,
+                             const F& f) {
+    float* numbers = args.unpacked == nullptr ? nullptr : args.unpacked + thread * kPanelRows * args.cols;
+    const int64_t first = first_tile * kPanelTile;
+    const int64_t last = last_tile * kPanelTile;
+    int64_t before = 0;
+    for (int64_t i = 0; i < args.num_targets; ++i) {
+        const int64_t count = panels_of(args.targets[i].weight);
+        const int64_t from = first > before ? first - before : 0;
+        const int64_t to = last < before + count ? last - before : count;
+        if (from < to) f(args.targets[i], from, to, numbers);
+        before += count;
+    }
+}
+
+// How many of `tiles` a thread takes at a time, at most `most`.
+LLMD_INLINE int64_t tile_grain(int64_t tiles, int64_t most, int threads) {
+    const int64_t quarter = tiles / (4 * threads);
+    return quarter < 1 ? 1 : quarter < most ? quarter : most;
+}
+
+// Calls f(target, first panel, last, memory for unpacked numbers) for all panels. A thread takes up to
+// `most` tiles of panels at a time.
+template <class F>
+LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, F&& f) {
+    const int64_t tiles = tiles_of(args);
+    const int64_t grain = tile_grain(tiles, most, worker.count);
+    for (Run run; worker.take_near(tiles, grain, run);) each_target(args, run.first, run.last, worker.id, f);
+}
+
+// The same for all parts of a batch; also passes the part to f and to most(part).
+template <class Most, class F>
+LLMD_INLINE void share_parts(const LinearBatchArgs& batch, Worker& worker, const Most& most, const F& f) {
+    if (batch.count == 0) return;
+    const int64_t tiles = tiles_of(batch.parts[0]);
+    const int64_t grain = tile_grain(tiles * batch.count, most(batch.parts[0]), worker.count);
+    for (Run run; worker.take_near(tiles * batch.count, grain, run);) {
+        for (int64_t first = run.first; first < run.last;) {
+            const int64_t part = first / tiles;
+            const int64_t end = (part + 1) * tiles;
+            const int64_t last = end < run.last ? end : run.last;
+            const LinearArgs& args = batch.parts[part];
+            each_target(args, first - part * tiles, last - part * tiles, worker.id,
+                        [&](const LinearTarget& target, int64_t from, int64_t to, float* numbers)
+                            LLMD_LAMBDA { f(args, target, from, to, numbers); });
+            first = last;
         }
     }
 }
@@ -67,12 +101,23 @@ LLMD_INLINE int64_t stream_tiles(const Matrix& weight) {
     return pieces((panels > 0 ? panels : 1) * kRowPanels, kPanelTile);
 }
 
+// The most tiles that a thread takes at a time.
+LLMD_INLINE int64_t most_tiles(const LinearArgs& args) {
+    return args.rows <= kScaledRows ? stream_tiles(args.targets[0].weight) : 1;
+}
+
 void linear(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
-    const int64_t most = args.rows <= kScaledRows ? stream_tiles(args.targets[0].weight) : 1;
-    share_panels(args, worker, most,
+    share_panels(args, worker, most_tiles(args),
                  [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
                      LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });
+}
+
+void linear_batch(const LinearBatchArgs& batch, Worker& worker) {
+    share_parts(
+        batch, worker, most_tiles,
+        [](const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last, float* numbers)
+            LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });
 }
 
 }  // namespace llmd::LLMD_ISA

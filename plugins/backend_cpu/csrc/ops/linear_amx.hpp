@@ -167,6 +167,13 @@ void convert_amx(const ConvertArgs& args, Worker& worker) {
     quantize(args, worker);
 }
 
+void convert_batch_amx(const ConvertBatchArgs& batch, Worker& worker) {
+    if (batch.count > 0 && batch.parts[0].form.kind == InputKind::kBf16Terms) {
+        return split_batch(batch, worker);
+    }
+    quantize_batch(batch, worker);
+}
+
 // Tiles of panels that a thread takes at a time.
 LLMD_INLINE int64_t amx_tiles(const LinearArgs& args) {
     constexpr int64_t kBf16Tiles = 4;
@@ -175,13 +182,21 @@ LLMD_INLINE int64_t amx_tiles(const LinearArgs& args) {
     return weight.format == Format::kBF16 ? kBf16Tiles : stream_tiles(weight);
 }
 
+LLMD_INLINE void any_panels_amx(const LinearArgs& args, const LinearTarget& target, int64_t first,
+                                int64_t last, float* numbers) {
+    if (target.weight.format == Format::kBF16) return bf16_panels(args, target, first, last);
+    linear_panels(args, target, first, last, numbers, amx_panels);
+}
+
 void linear_amx(const LinearArgs& args, Worker& worker) {
     if (skip_zeros(args, worker)) return;
     share_panels(args, worker, amx_tiles(args),
-                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers) LLMD_LAMBDA {
-                     if (target.weight.format == Format::kBF16) return bf16_panels(args, target, first, last);
-                     linear_panels(args, target, first, last, numbers, amx_panels);
-                 });
+                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
+                     LLMD_LAMBDA { any_panels_amx(args, target, first, last, numbers); });
+}
+
+void linear_batch_amx(const LinearBatchArgs& batch, Worker& worker) {
+    share_parts(batch, worker, amx_tiles, any_panels_amx);
 }
 
 }  // namespace llmd::LLMD_ISA

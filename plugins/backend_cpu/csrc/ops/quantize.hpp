@@ -148,8 +148,19 @@ LLMD_INLINE void quantize_row(const float* x, const InputLayout& layout, const I
 void quantize(const ConvertArgs& args, Worker& worker) {
     const InputLayout layout{args.cols, args.form.group_size, args.form.int8_terms};
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
-        quantize_row(args.x + r * args.cols, layout, input_tile(args.out, layout, r, args.rows));
+        quantize_row(args.row(r), layout, input_tile(args.out, layout, r, args.rows));
     });
+}
+
+// A thread converts whole parts.
+void quantize_batch(const ConvertBatchArgs& batch, Worker& worker) {
+    for (int64_t i; (i = worker.take(1)) < batch.count;) {
+        const ConvertArgs& args = batch.parts[i];
+        const InputLayout layout{args.cols, args.form.group_size, args.form.int8_terms};
+        for (int64_t r = 0; r < args.rows; ++r) {
+            quantize_row(args.row(r), layout, input_tile(args.out, layout, r, args.rows));
+        }
+    }
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -44,15 +44,15 @@ LLMD_INLINE void split_line(const float* x, int64_t count, __m512i (&terms)[kBf1
     });
 }
 
-// A line of the rows of a tile, the first of which is at x.
-LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t line, int64_t width,
+// A line of `rows` rows, beginning with row `first`.
+LLMD_INLINE void split_tile(const ConvertArgs& args, int64_t first, int64_t rows, int64_t line, int64_t width,
                             uint16_t* out) {
-    const int64_t left = cols - line * kBf16Inputs;
+    const int64_t left = args.cols - line * kBf16Inputs;
     const int64_t count = left < kBf16Inputs ? left : kBf16Inputs;
     __m512i pairs[kBf16Terms][kInputRows] = {};  // zeros for unused rows
     for (int64_t r = 0; r < rows; ++r) {
         __m512i terms[kBf16Terms];
-        split_line(x + r * cols + line * kBf16Inputs, count, terms);
+        split_line(args.row(first + r) + line * kBf16Inputs, count, terms);
         for (int64_t t = 0; t < kBf16Terms; ++t) pairs[t][r] = terms[t];
     }
     for (int64_t t = 0; t < kBf16Terms; ++t) {
@@ -68,15 +68,28 @@ LLMD_INLINE void split_tile(const float* x, int64_t rows, int64_t cols, int64_t 
     }
 }
 
+// Item i of the lines of all tiles.
+LLMD_INLINE void split_item(const ConvertArgs& args, const TermLayout& layout, int64_t i) {
+    const int64_t first = i / layout.lines() * kInputRows;
+    const int64_t rows = args.rows - first < layout.width() ? args.rows - first : layout.width();
+    split_tile(args, first, rows, i % layout.lines(), layout.width(),
+               args.out.bf16_terms + i * kBf16Terms * layout.term());
+}
+
 void split(const ConvertArgs& args, Worker& worker) {
     constexpr int64_t kGrain = 8;
     const TermLayout layout{args.rows, args.cols};
-    each_near(worker, layout.tiles() * layout.lines(), kGrain, [&](int64_t i) LLMD_LAMBDA {
-        const int64_t first = i / layout.lines() * kInputRows;
-        const int64_t rows = args.rows - first < layout.width() ? args.rows - first : layout.width();
-        split_tile(args.x + first * args.cols, rows, args.cols, i % layout.lines(), layout.width(),
-                   args.out.bf16_terms + i * kBf16Terms * layout.term());
-    });
+    each_near(worker, layout.tiles() * layout.lines(), kGrain,
+              [&](int64_t i) LLMD_LAMBDA { split_item(args, layout, i); });
+}
+
+// A thread converts whole parts.
+void split_batch(const ConvertBatchArgs& batch, Worker& worker) {
+    for (int64_t i; (i = worker.take(1)) < batch.count;) {
+        const ConvertArgs& args = batch.parts[i];
+        const TermLayout layout{args.rows, args.cols};
+        for (int64_t k = 0; k < layout.tiles() * layout.lines(); ++k) split_item(args, layout, k);
+    }
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -9,6 +9,8 @@
 #include "ops/add.hpp"
 #include "ops/attention.hpp"
 #include "ops/embed.hpp"
+#include "ops/experts.hpp"
+#include "ops/gate.hpp"
 #include "ops/glu.hpp"
 #include "ops/head.hpp"
 #include "ops/linear.hpp"
@@ -16,6 +18,7 @@
 #include "ops/pack.hpp"
 #include "ops/read.hpp"
 #include "ops/rope.hpp"
+#include "ops/router.hpp"
 #include "ops/write_kv.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -26,12 +29,18 @@ constexpr Kernels table(const char* isa) {
             norm,
             quantize,
             linear,
+            quantize_batch,
+            linear_batch,
             rope,
             write_kv,
             attention,
             glu,
             activate,
             add,
+            gate,
+            router,
+            expert_gate,
+            weighted_sum,
             gather,
             candidates,
             mask,

@@ -81,6 +81,61 @@ IntegerMatrix read_integers(const CaseFile& file, const std::string& under) {
     return matrix;
 }
 
+// Rows [first, first + count).
+GroupScales rows_of(const GroupScales& scales, int64_t first) {
+    if (scales.coarse == nullptr) return scales;
+    GroupScales rows = scales;
+    const int64_t bytes = scales.wide ? 4 : 2;
+    rows.coarse = static_cast<const uint8_t*>(scales.coarse) + first * scales.coarse_columns * bytes;
+    if (scales.fine != nullptr) rows.fine = scales.fine + first * scales.fine_columns;
+    return rows;
+}
+
+IntegerMatrix rows_of(const IntegerMatrix& matrix, int64_t first, int64_t count) {
+    IntegerMatrix rows = matrix;
+    rows.rows = count;
+    rows.codes = matrix.codes + first * matrix.cols;
+    rows.scales = rows_of(matrix.scales, first);
+    rows.minimums = rows_of(matrix.minimums, first);
+    const int64_t outliers = pieces(matrix.cols, matrix.format.group_size) * matrix.format.outliers;
+    if (matrix.outlier_columns != nullptr) rows.outlier_columns = matrix.outlier_columns + first * outliers;
+    if (matrix.outlier_residuals != nullptr)
+        rows.outlier_residuals = matrix.outlier_residuals + first * outliers;
+    return rows;
+}
+
+// The number of matrices, one below the other, in a weight.
+int64_t members_of(const CaseFile& file, const std::string& under) {
+    return file.has(under + "members") ? file.at(under + "members").int64s().at(0) : 1;
+}
+
+void add_plain(Weights& weights, Format format, const Array& data, int64_t members) {
+    if (data.shape.size() == 1) return weights.add_vector(format, data.count(), data.data);
+    const int64_t rows = data.shape[0] / members;
+    const int64_t bytes = rows * data.shape[1] * (format == Format::kF32 ? 4 : 2);
+    for (int64_t m = 0; m < members; ++m) {
+        weights.add_matrix(format, rows, data.shape[1], data.data + m * bytes, m > 0);
+    }
+}
+
+// Packs the matrices of a weight, from the blocks of a GGUF file if there are any.
+void pack_weight(const CaseFile& file, Weights& weights, int64_t index, const IntegerMatrix& matrix) {
+    const std::string under = "weights/" + std::to_string(index) + "/";
+    const int64_t members = members_of(file, under);
+    const int64_t rows = matrix.rows / members;
+    for (int64_t m = 0; m < members; ++m) {
+        if (!file.has(under + "blocks")) {
+            weights.pack(index, rows_of(matrix, m * rows, rows), m);
+            continue;
+        }
+        const Array& name = file.at(under + "block_format");
+        const BlockLayout& layout = block_layout({name.as<char>(), static_cast<size_t>(name.count())});
+        const uint8_t* blocks = file.at(under + "blocks").data + m * rows * layout.row_bytes(matrix.cols);
+        const bool finite = weights.pack_blocks(index, {layout, rows, matrix.cols, blocks}, m);
+        require(finite, "blocks with scales that are not finite");
+    }
+}
+
 void add_weights(const CaseFile& file, Weights& weights) {
     const std::pair<const char*, Format> formats[] = {
         {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
@@ -91,28 +146,18 @@ void add_weights(const CaseFile& file, Weights& weights) {
                                          [&](const auto& format) { return file.has(under + format.first); });
         if (found == std::end(formats)) break;
         const Array& data = file.at(under + found->first);
-        if (found->second == Format::kInteger) {
-            const IntegerMatrix& matrix = integers[i] = read_integers(file, under);
-            weights.add_integers(matrix.rows, matrix.cols, matrix.format);
-        } else if (data.shape.size() == 1) {
-            weights.add_vector(found->second, data.count(), data.data);
-        } else {
-            weights.add_matrix(found->second, data.shape[0], data.shape[1], data.data);
+        const int64_t members = members_of(file, under);
+        if (found->second != Format::kInteger) {
+            add_plain(weights, found->second, data, members);
+            continue;
+        }
+        const IntegerMatrix& matrix = integers[i] = read_integers(file, under);
+        for (int64_t m = 0; m < members; ++m) {
+            weights.add_integers(matrix.rows / members, matrix.cols, matrix.format, m > 0);
         }
     }
     weights.allocate_panels();
-    for (const auto& [index, matrix] : integers) {
-        const std::string under = "weights/" + std::to_string(index) + "/";
-        if (!file.has(under + "blocks")) {
-            weights.pack(index, matrix);
-            continue;
-        }
-        const Array& name = file.at(under + "block_format");
-        const BlockLayout& layout = block_layout({name.as<char>(), static_cast<size_t>(name.count())});
-        const bool finite =
-            weights.pack_blocks(index, {layout, matrix.rows, matrix.cols, file.at(under + "blocks").data});
-        require(finite, "blocks with scales that are not finite");
-    }
+    for (const auto& [index, matrix] : integers) pack_weight(file, weights, index, matrix);
 }
 
 StageLimits read_limits(const Array& array) {

@@ -32,15 +32,17 @@ class Weights:
         ``groups`` are (layers, kv_heads, head_dim, window or 0), ``ropes`` (inv_freq, factor); a missing slot is -1.
         """
 
-    def add_matrix(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
-        """Add a plain matrix, which is used in place."""
+    def add_matrix(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16], joins: bool = False) -> None:
+        """
+        Add a plain matrix, which is used in place. If it ``joins``, it is the next of the stack that the weight before it begins.
+        """
 
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Add a vector, widened to float32."""
 
-    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int) -> None:
+    def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int, joins: bool = False) -> None:
         """
-        Add a matrix of integer codes, to be packed or read from a file once all weights are added.
+        Add a matrix of integer codes, to be packed or read from a file once all weights are added. For ``joins`` see `add_matrix`.
         """
 
     def packed_bytes(self) -> int:
@@ -54,10 +56,12 @@ class Weights:
     def allocate_panels(self) -> None:
         """Allocate the panels of all integer matrices."""
 
-    def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] | None) -> None:
-        """Pack a matrix of integer codes into its panels."""
+    def pack(self, index: int, codes: NDArray[numpy.uint8], coarse: NDArray[numpy.uint16] | NDArray[numpy.float32], fine: NDArray[numpy.int8] | None, coarse_minimums: NDArray[numpy.uint16] | NDArray[numpy.float32] | None, fine_minimums: NDArray[numpy.int8] | None, outlier_columns: NDArray[numpy.uint8] | None, outlier_residuals: NDArray[numpy.int8] | None, member: int = 0) -> None:
+        """
+        Pack a matrix of integer codes into its panels; ``member`` is its number in a stack.
+        """
 
-    def pack_blocks(self, index: int, format: str, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> bool:
+    def pack_blocks(self, index: int, format: str, blocks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], member: int = 0) -> bool:
         """
         Pack a matrix from the blocks of a GGUF file, row after row; return whether all scales are finite.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +20,7 @@ from llmd.api import (
     Weight,
     WeightData,
     encode,
+    step_buffer_bytes,
 )
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
@@ -76,6 +78,16 @@ def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
     return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
+class _Member(msgspec.Struct, frozen=True):
+    """A matrix to be packed: a weight, or a member of one that is a stack."""
+
+    index: int
+    """Of the weight in the program."""
+    number: int
+    """In the stack; 0 if the weight is none."""
+    weight: Weight
+
+
 class _Loading:
     """Copies weights from a source to native weights, in the order of the program."""
 
@@ -87,40 +99,55 @@ class _Loading:
         self._native = native
         self._progress = progress
         self._done = 0
-        self._sizes = [weight.num_bytes for weight in self._weights]
-        self._total = sum(self._sizes)
+        self._total = sum(weight.num_bytes for weight in self._weights)
 
     def add(self) -> None:
         """Declare every weight, and add the data of plain ones."""
-        for size, weight in zip(self._sizes, self._weights, strict=True):
-            if weight.format in INTEGER_FORMATS:
-                _add_integers(self._native, weight)
-            else:
-                _add_plain(self._native, self._tensors.read(weight))
-                self._advance(size)
+        for weight in self._weights:
+            for number, matrix in enumerate(_matrices(weight)):
+                if weight.format in INTEGER_FORMATS:
+                    _add_integers(self._native, matrix, joins=number > 0)
+                else:
+                    _add_plain(self._native, matrix, self._tensors.read(matrix), joins=number > 0)
+                    self._advance(matrix)
 
     def pack(self) -> None:
         """Read and pack the quantised weights."""
-        indices = list(self._integers())
-        with self._tensors.reading_ahead([self._weights[index] for index in indices]) as order:
+        members = list(self._quantized())
+        with self._tensors.reading_ahead([member.weight for member in members]) as order:
             for place in order:
-                self._pack(indices[place])
-                self._advance(self._sizes[indices[place]])
+                self._pack(members[place])
+                self._advance(members[place].weight)
 
-    def _pack(self, index: int) -> None:
-        """Pack a quantised weight: from the blocks of its file if it has any, else from its integers."""
-        weight = self._weights[index]
+    def _pack(self, member: _Member) -> None:
+        """Pack a quantised matrix: from the blocks of its file if it has any, else from its integers."""
+        weight = member.weight
         blocks = self._tensors.stored_blocks(weight)
-        if blocks is None or not self._native.pack_blocks(index, weight.format, blocks):
+        if blocks is None or not self._native.pack_blocks(
+            member.index, weight.format, blocks, member=member.number
+        ):
             # If scales are not finite, `read` raises an error that names the weight.
-            _pack_integers(self._native, index, self._tensors.read(weight))
+            _pack_integers(self._native, member, self._tensors.read(weight))
 
-    def _advance(self, size: int) -> None:
-        self._done += size
+    def _advance(self, weight: Weight) -> None:
+        self._done += weight.num_bytes
         self._progress(self._done, self._total)
 
-    def _integers(self) -> Iterator[int]:
-        return (index for index, weight in enumerate(self._weights) if weight.format in INTEGER_FORMATS)
+    def _quantized(self) -> Iterator[_Member]:
+        for index, weight in enumerate(self._weights):
+            if weight.format in INTEGER_FORMATS:
+                for number, matrix in enumerate(_matrices(weight)):
+                    yield _Member(index, number, matrix)
+
+
+def _matrices(weight: Weight) -> Iterator[Weight]:
+    """Yield the matrices of a stack, or else the weight itself."""
+    ref = weight.ref
+    if not (ref.is_stack and ref.is_matrix):
+        yield weight
+        return
+    for number in range(*(ref.members or (0, ref.shape[0]))):
+        yield Weight(ref.member(number), weight.format)
 
 
 class CpuWeights:
@@ -146,8 +173,8 @@ class CpuWeights:
         return self._loaded().kv_block_bytes(group, kv_dtype)
 
     def step_bytes(self, limits: StageLimits) -> int:
-        slots = 4 * limits.max_rows * sum(self._program.slot_widths)
-        return slots + limits.tickets * TicketArrays.allocate(self._program, limits).num_bytes
+        shared = step_buffer_bytes(self._program, msgspec.structs.replace(limits, tickets=0))
+        return shared + limits.tickets * TicketArrays.allocate(self._program, limits).num_bytes
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CpuStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
@@ -201,19 +228,20 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
     )
 
 
-def _add_plain(native: _ext.Weights, data: WeightData) -> None:
-    """Add a plain weight: a vector is widened, a matrix used in place."""
-    add = native.add_vector if data.data.ndim == 1 else native.add_matrix
-    if data.format == "f32":
-        add(data.format, data.data.view(np.float32))
+def _add_plain(native: _ext.Weights, weight: Weight, data: WeightData, *, joins: bool) -> None:
+    """Add a plain weight: a vector, or a stack of vectors, is widened; a matrix is used in place."""
+    elements: NDArray[np.float32] | NDArray[np.uint16]
+    elements = data.data.view(np.float32) if data.format == "f32" else data.data.view(np.uint16)
+    if weight.ref.is_matrix:
+        native.add_matrix(data.format, elements, joins=joins)
     else:
-        add(data.format, data.data.view(np.uint16))
+        native.add_vector(data.format, elements.reshape(-1))
 
 
-def _add_integers(native: _ext.Weights, weight: Weight) -> None:
+def _add_integers(native: _ext.Weights, weight: Weight, *, joins: bool) -> None:
     """Declare the shape and format of a quantised weight."""
     integers = INTEGER_FORMATS[weight.format]
-    rows, cols = weight.ref.view_shape
+    rows, cols = weight.ref.data_shape
     native.add_integers(
         rows,
         cols,
@@ -227,15 +255,16 @@ def _add_integers(native: _ext.Weights, weight: Weight) -> None:
         book=list(integers.book),
         in_int8=integers.in_int8,
         outliers=integers.outliers,
+        joins=joins,
     )
 
 
-def _pack_integers(native: _ext.Weights, index: int, data: WeightData) -> None:
+def _pack_integers(native: _ext.Weights, member: _Member, data: WeightData) -> None:
     """Pack the integers of a quantised weight."""
     assert data.scales is not None, "integer weights have scales"
     minimums, outliers = data.minimums, data.outliers
     native.pack(
-        index,
+        member.index,
         data.data.view(np.uint8),
         _bits(data.scales.coarse),
         _fine(data.scales),
@@ -243,6 +272,7 @@ def _pack_integers(native: _ext.Weights, index: int, data: WeightData) -> None:
         None if minimums is None else _fine(minimums),
         None if outliers is None else outliers.columns,
         None if outliers is None else outliers.residuals,
+        member=member.number,
     )
 
 

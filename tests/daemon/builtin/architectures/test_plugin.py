@@ -24,6 +24,12 @@ FAMILIES = (
     "gemma3-linear-rope",
     "granite",
     "olmo2",
+    "mixtral",
+    "qwen2-moe",
+    "qwen3-moe",
+    "olmoe",
+    "granite-moe-shared",
+    "glm4-moe-groups",
 )
 CONFIGS: dict[str, Mapping[str, Any]] = {
     "gemma3 that sees": {

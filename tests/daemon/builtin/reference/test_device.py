@@ -78,7 +78,7 @@ def test_a_matrix_for_other_rows_is_not_shared() -> None:
     mixed = device.load(programs[1], RandomSource(), lambda _d, _t: None, loaded[:1])
 
     def kinds(weights: ReferenceWeights) -> set[str]:
-        return {type(matrix).__name__ for matrix in weights._weights.matrices.values()}
+        return {type(one).__name__ for stack in weights._weights.matrices.values() for one in stack}
 
     assert kinds(loaded[0]) == {"IntegerMatrix"}
     assert kinds(mixed) == kinds(loaded[1]) == {"PlainMatrix"}

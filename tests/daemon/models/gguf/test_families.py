@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import FAMILIES, head_dim
+from llmd.models.gguf.families import FAMILIES, family_of, head_dim
 from llmd.models.gguf.fields import GgufFields
 from llmd.models.gguf.gguf_file import GgufFile
 from tests.golden.gguf_layout import write_gguf
@@ -22,6 +22,36 @@ def fields(tmp_path: Path, name: str, changes: Mapping[str, Any]) -> GgufFields:
 def read(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     found = fields(tmp_path, name, changes or {})
     return FAMILIES[found.architecture].read(found)
+
+
+def test_a_llama_with_experts_is_a_mixtral(tmp_path: Path) -> None:
+    assert family_of(fields(tmp_path, "llama2-mha", {})).name == "Llama"
+    mixtral = fields(tmp_path, "mixtral", {})
+    assert family_of(mixtral).name == "Mixtral"
+    assert family_of(mixtral).read(mixtral) == {
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+    }
+
+
+def test_widths_of_experts_that_no_file_states_follow_from_others(tmp_path: Path) -> None:
+    assert read(tmp_path, "qwen2-moe")["moe_intermediate_size"] == 48
+    unstated = {
+        "qwen2moe.expert_feed_forward_length": None,
+        "qwen2moe.expert_shared_feed_forward_length": None,
+    }
+    found = read(tmp_path, "qwen2-moe", unstated)
+    assert found["moe_intermediate_size"] == 96 // 2
+    assert found["shared_expert_intermediate_size"] == 96
+
+
+def test_the_routers_of_glm_are_described_by_keys(tmp_path: Path) -> None:
+    found = read(tmp_path, "glm4-moe-groups", {"glm4moe.nextn_predict_layers": 1})
+    assert (found["n_group"], found["topk_group"], found["norm_topk_prob"]) == (4, 2, False)
+    assert found["num_hidden_layers"] == 2, "the last block is a draft head"
+    with pytest.raises(UnsupportedModelError, match=r"glm4moe.expert_gating_func is 1"):
+        read(tmp_path, "glm4-moe", {"glm4moe.expert_gating_func": 1})
 
 
 def test_biases_are_told_by_their_tensors(tmp_path: Path) -> None:

@@ -11,12 +11,9 @@ from tests.golden.models.encoders import bert
 from tests.golden.models.tiny import TinyModel
 
 ROPE = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-FAMILIES = [
-    case
-    for case in CASES
-    if case.name
-    in ("llama-mqa-biases", "qwen2-tied", "qwen3-tied", "phi4", "gemma2", "gemma3", "granite", "olmo2")
-]
+NAMES = ("llama-mqa-biases", "qwen2-tied", "qwen3-tied", "phi4", "gemma2", "gemma3", "granite", "olmo2")
+MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe")
+FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES)]
 ENCODER = TinyModel("bert", bert())
 
 

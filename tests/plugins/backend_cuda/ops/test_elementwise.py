@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api.encoding import ACTIVATIONS
-from llmd.api.ops import Activate, Activation, Add, Glu
+from llmd.api.activations import ACTIVATIONS, Activation
+from llmd.api.ops import Activate, Add, Glu
 from llmd.api.step import Float32
 from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_glu
 from tests.cuda.one_instruction import OnDevice, OneInstruction, make_step, nmse, one_op, random_rows

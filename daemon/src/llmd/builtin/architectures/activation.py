@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from llmd.api.ops import Activation
+from llmd.api.activations import Activation
 from llmd.builtin.architectures.config_fields import ConfigFields
 
 ACTIVATIONS: Mapping[str, Activation] = {

@@ -100,6 +100,13 @@ class ConfigFields:
                 self.refuse_unsupported(name, item, ", ".join(known))
         return value
 
+    def indices(self, name: str, stop: int) -> list[int]:
+        """Return a list of integers in ``0 .. stop - 1``; an empty one if the field is missing."""
+        value = self._get(name, [])
+        if not isinstance(value, list) or any(type(one) is not int or not 0 <= one < stop for one in value):
+            self._refuse(name, value, f"a list of integers in 0..{stop - 1}")
+        return value
+
     def inside(self, name: str) -> ConfigFields:
         """Return the fields of an object; no fields if it is missing."""
         value = self._get(name, {})

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Part, RopeTable, TensorRef
+from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, RopeTable, TensorRef
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
+from llmd.builtin.architectures.mixture import Mixture, mixture_ops
 from llmd.builtin.architectures.rope import RopeConfig, read_rope, rope_table
 from llmd.builtin.architectures.shape import Shape
 from llmd.builtin.architectures.windows import Windows
@@ -32,6 +33,8 @@ class Family(msgspec.Struct, frozen=True):
     style: LayerStyle
     ends: Ends
     windows: Windows
+    mixtures: tuple[Mixture | None, ...] = ()
+    """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
 
 
 def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
@@ -51,7 +54,7 @@ def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, c
     for layer, table in enumerate(ropes):
         mixer = mixer_ops(shape, style, layer, group_of[layer], table)
         parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
-        parts.append(Part(f"layer {layer} ffn", "ffn", layer, feed_forward_ops(shape, style, layer)))
+        parts.append(Part(f"layer {layer} ffn", "ffn", layer, _feed_forward(family, layer)))
     parts.append(_head_part(shape, style, ends))
     return ModelPlan(
         architecture=family.architecture,
@@ -62,6 +65,13 @@ def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, c
         groups=groups,
         parts=tuple(parts),
     )
+
+
+def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
+    mixture = family.mixtures[layer] if family.mixtures else None
+    if mixture is None:
+        return feed_forward_ops(family.shape, family.style, layer)
+    return mixture_ops(mixture, family.shape, family.style, layer)
 
 
 def _groups(shape: Shape, windows: Windows) -> tuple[KVGroup, ...]:

@@ -19,7 +19,7 @@ from llmd.api import (
     Part,
     TensorRef,
 )
-from llmd.api.ops import Activation
+from llmd.api.activations import Activation
 from llmd.builtin.architectures.activation import read_activation
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.shape import Shape, read_shape

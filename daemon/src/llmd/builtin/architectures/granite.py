@@ -14,6 +14,11 @@ from llmd.builtin.architectures.shape import read_shape
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Granite Team 2024, "Granite 3.0 Language Models"."""
     fields = ConfigFields(config)
+    return plan_with_one_rope(granite_family(fields), fields, context_len)
+
+
+def granite_family(fields: ConfigFields) -> Family:
+    """Return the family of a Granite without experts."""
     shape = read_shape(fields)
     attention_bias = fields.flag("attention_bias", default=False)
     style = LayerStyle(
@@ -31,5 +36,4 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         embed_scale=fields.positive("embedding_multiplier", 1.0),
         head_scale=1.0 / fields.positive("logits_scaling", 1.0),
     )
-    family = Family("granite", shape, style, ends, (None,) * shape.num_layers)
-    return plan_with_one_rope(family, fields, context_len)
+    return Family("granite", shape, style, ends, (None,) * shape.num_layers)

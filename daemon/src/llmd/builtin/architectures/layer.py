@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from llmd.api import HIDDEN, Add, Attention, Glu, Linear, Norm, Op, Rope, RopeTable, TensorRef
-from llmd.api.ops import Activation
+from llmd.api.activations import Activation
 from llmd.builtin.architectures.shape import Shape
 
 
@@ -44,7 +44,7 @@ class LayerStyle(msgspec.Struct, frozen=True):
 
 def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
     """Return the ops of attention over the KV group ``group`` with RoPE ``rope``."""
-    build = _Builder(shape, style, layer)
+    build = LayerBuilder(shape, style, layer)
     dim = shape.head_dim
     return (
         *build.pre_norm(0),
@@ -63,7 +63,7 @@ def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: Rop
 
 def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, ...]:
     """``down(activation(gate(x)) * up(x))``. Source: Shazeer 2020, "GLU Variants Improve Transformer"."""
-    build = _Builder(shape, style, layer)
+    build = LayerBuilder(shape, style, layer)
     inner = shape.intermediate_size
     return (
         *build.pre_norm(1),
@@ -75,7 +75,7 @@ def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, .
     )
 
 
-class _Builder(msgspec.Struct, frozen=True):
+class LayerBuilder(msgspec.Struct, frozen=True):
     """Builds the ops of one layer; each part reads ``x`` (or the hidden state itself) and writes ``y``."""
 
     shape: Shape
@@ -97,16 +97,16 @@ class _Builder(msgspec.Struct, frozen=True):
         q, kv = self.shape.q_width, self.shape.kv_width
         widths = {"q": q, "k": kv, "v": kv}
         if self.style.fused:
-            return self._fused("self_attn.qkv_proj", widths)
+            return self.fused("self_attn.qkv_proj", widths)
         outs = {out: (f"self_attn.{out}_proj", width) for out, width in widths.items()}
-        return self.linear(self._input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
+        return self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
 
     def gate_up(self) -> Op:
         inner = self.shape.intermediate_size
         if self.style.fused:
-            return self._fused("mlp.gate_up_proj", {"gate": inner, "up": inner})
+            return self.fused("mlp.gate_up_proj", {"gate": inner, "up": inner})
         outs = {out: (f"mlp.{out}_proj", inner) for out in ("gate", "up")}
-        return self.linear(self._input, outs, self.shape.hidden_size, bias=self.style.mlp_bias)
+        return self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.mlp_bias)
 
     def qk_norms(self) -> Iterator[Op]:
         """Yield the norms of queries and keys, with a weight per element of a head or of the whole width."""
@@ -119,28 +119,31 @@ class _Builder(msgspec.Struct, frozen=True):
 
     def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Op:
         """Return a linear op. ``outs`` maps each output to its module and width; ``width`` is that of x."""
-        weights = [TensorRef(self._name(f"{module}.weight"), (out, width)) for module, out in outs.values()]
+        weights = [TensorRef(self.name(f"{module}.weight"), (out, width)) for module, out in outs.values()]
         biases = [
-            TensorRef(self._name(f"{module}.bias"), (out,)) if bias else None for module, out in outs.values()
+            TensorRef(self.name(f"{module}.bias"), (out,)) if bias else None for module, out in outs.values()
         ]
         return Linear(x, tuple(outs), tuple(weights), tuple(biases))
 
     @property
-    def _input(self) -> str:
+    def input(self) -> str:
+        """The value that a part reads after its norm."""
         return HIDDEN if self.style.pre_norms is None else "x"
 
-    def _fused(self, module: str, widths: dict[str, int]) -> Op:
+    def fused(self, module: str, widths: dict[str, int]) -> Op:
+        """Return a linear op whose weights are consecutive rows of one tensor."""
         shape = (sum(widths.values()), self.shape.hidden_size)
         weights = []
         first = 0
         for width in widths.values():
-            weights.append(TensorRef(self._name(f"{module}.weight"), shape, (first, first + width)))
+            weights.append(TensorRef(self.name(f"{module}.weight"), shape, (first, first + width)))
             first += width
-        return Linear(self._input, tuple(widths), tuple(weights), (None,) * len(widths))
+        return Linear(self.input, tuple(widths), tuple(weights), (None,) * len(widths))
 
     def _norm(self, x: str, out: str, module: str, width: int, heads: int = 1) -> Op:
-        weight = TensorRef(self._name(f"{module}.weight"), (width,))
+        weight = TensorRef(self.name(f"{module}.weight"), (width,))
         return Norm(x, out, weight, self.style.eps, offset=self.style.norm_offset, heads=heads)
 
-    def _name(self, tensor: str) -> str:
+    def name(self, tensor: str) -> str:
+        """Return the full name of a tensor of the layer."""
         return f"model.layers.{self.layer}.{tensor}"

@@ -15,6 +15,11 @@ from llmd.builtin.architectures.windows import layer_windows, read_window
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Jiang et al. 2023, "Mistral 7B"."""
     fields = ConfigFields(config)
+    return plan_with_one_rope(mistral_family(fields), fields, context_len)
+
+
+def mistral_family(fields: ConfigFields) -> Family:
+    """Return the family of a Mistral without experts."""
     shape = read_shape(fields)
     window = read_window(fields)
     style = LayerStyle(
@@ -25,4 +30,4 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     windows = layer_windows(fields, shape.num_layers, window, [window is not None] * shape.num_layers)
-    return plan_with_one_rope(Family("mistral", shape, style, ends, windows), fields, context_len)
+    return Family("mistral", shape, style, ends, windows)

@@ -17,6 +17,11 @@ DEFAULT_HEAD_DIM = 128
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Yang et al. 2025, "Qwen3 Technical Report"."""
     fields = ConfigFields(config)
+    return plan_with_one_rope(qwen3_family(fields), fields, context_len)
+
+
+def qwen3_family(fields: ConfigFields) -> Family:
+    """Return the family of a Qwen3 without experts."""
     shape = read_shape(fields, default_head_dim=DEFAULT_HEAD_DIM)
     bias = fields.flag("attention_bias", default=False)
     style = LayerStyle(
@@ -28,5 +33,4 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         out_bias=bias,
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
-    family = Family("qwen3", shape, style, ends, qwen_windows(fields, shape.num_layers))
-    return plan_with_one_rope(family, fields, context_len)
+    return Family("qwen3", shape, style, ends, qwen_windows(fields, shape.num_layers))

@@ -21,7 +21,7 @@ from llmd.api.step_buffers import step_buffer_bytes
 from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, Weight, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
-from llmd.builtin.reference.weights import Float64, Matrix, make_matrix, to_float64
+from llmd.builtin.reference.weights import Float64, Matrix, make_matrices, to_float64
 
 
 def probe() -> list[DeviceInfo]:
@@ -117,7 +117,7 @@ class ReferenceWeights:
 class _Known(msgspec.Struct):
     """Prepared weights. Matrices depend on how the rows that they multiply are rounded."""
 
-    matrices: dict[tuple[Weight, ActivationDtype, Precision], Matrix]
+    matrices: dict[tuple[Weight, ActivationDtype, Precision], tuple[Matrix, ...]]
     arrays: dict[Weight, Float64]
 
 
@@ -132,9 +132,7 @@ def _known(have: Sequence[LoadedWeights]) -> _Known:
 
 
 def _read_weights(program: Program, tensors: TensorSource, progress: Progress, known: _Known) -> Weights:
-    """Read every weight that is not known. Factors of linear and head ops become matrices; other uses get
-    arrays.
-    """
+    """Read every weight that is not known. Factors of products become matrices; other uses get arrays."""
     uses, arithmetic = _uses(program), (program.activations, program.precision)
     done, total = 0, sum(weight.num_bytes for weight in program.weights)
     for index, weight in enumerate(program.weights):
@@ -144,7 +142,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress, k
         if lacks_matrix or lacks_array:
             data = tensors.read(weight)
             if lacks_matrix:
-                known.matrices[key] = make_matrix(data, *arithmetic)
+                known.matrices[key] = make_matrices(data, weight.ref, *arithmetic)
             if lacks_array:
                 known.arrays[weight] = to_float64(data)
         done += weight.num_bytes

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from llmd.api.expert_ops import Experts, Router
 from llmd.api.ops import (
     Activate,
     Add,
@@ -16,6 +17,7 @@ from llmd.api.ops import (
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
+    Gate,
     Glu,
     Head,
     Linear,
@@ -27,6 +29,7 @@ from llmd.api.ops import (
 from llmd.api.program import Program, SlottedOp
 from llmd.api.step import Float32, Int32, Step
 from llmd.builtin.reference import numerics
+from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
 from llmd.builtin.reference.kv import KVPool
 from llmd.builtin.reference.states import StatePool
 from llmd.builtin.reference.weights import Float64, Matrix
@@ -36,15 +39,23 @@ Pool = KVPool | StatePool
 
 
 class Weights:
-    """Weights of a program by index: matrices for linear and head ops, float64 arrays for other ops."""
+    """Weights of a program by index: matrices if they are multiplied by rows, else float64 arrays."""
 
-    def __init__(self, matrices: Mapping[int, Matrix], arrays: Mapping[int, Float64]) -> None:
-        self.matrices = matrices
+    def __init__(self, matrices: Mapping[int, tuple[Matrix, ...]], arrays: Mapping[int, Float64]) -> None:
         self.arrays = arrays
-        self.nbytes = sum(m.nbytes for m in matrices.values()) + sum(a.nbytes for a in arrays.values())
+        self.matrices = matrices
+        self.nbytes = sum(one.nbytes for stack in matrices.values() for one in stack)
+        self.nbytes += sum(array.nbytes for array in arrays.values())
 
     def array(self, index: int | None) -> Float64 | None:
         return None if index is None else self.arrays[index]
+
+    def matrix(self, index: int | None) -> Matrix:
+        (matrix,) = self.stack(index) or ()
+        return matrix
+
+    def stack(self, index: int | None) -> tuple[Matrix, ...] | None:
+        return None if index is None else self.matrices[index]
 
 
 class Execution:
@@ -86,12 +97,8 @@ class Execution:
 
     def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
         match slotted.op:
-            case Embed(scale=scale):
-                out = self._look_up(slotted, self._tokens, scale)
-            case EmbedPosition():
-                out = self._look_up(slotted, self._step.positions)
-            case EmbedTokenType():
-                out = self._look_up(slotted, self._token_types)
+            case Embed() | EmbedPosition() | EmbedTokenType() as op:
+                out = self._look_up(slotted, op)
             case Norm() as op:
                 out = self._norm(slotted, op, inputs[0])
             case Linear():
@@ -104,17 +111,25 @@ class Execution:
                 out = self._recurrence(slotted, op, inputs[0])
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
+            case Router() as op:
+                out = expert_weights(op, self._router(slotted), inputs[0])
+            case Experts() as op:
+                out = mix(op, self._experts(slotted), *inputs)
             case _:
                 out = _elementwise(slotted.op, *(x.astype(np.float64) for x in inputs)).astype(np.float32)
         return [out]
 
-    @property
-    def _token_types(self) -> Int32:
-        types = self._step.token_types
-        return np.zeros(self._step.num_rows, np.int32) if types is None else types
-
-    def _look_up(self, slotted: SlottedOp, rows: Int32, scale: float = 1.0) -> Float32:
-        found: Float32 = (self._weights.arrays[slotted.weights[0] or 0][rows] * scale).astype(np.float32)
+    def _look_up(self, slotted: SlottedOp, op: Embed | EmbedPosition | EmbedTokenType) -> Float32:
+        step, scale = self._step, 1.0
+        match op:
+            case Embed():
+                rows, scale = self._tokens, op.scale
+            case EmbedPosition():
+                rows = step.positions
+            case EmbedTokenType():
+                rows = np.zeros_like(step.positions) if step.token_types is None else step.token_types
+        table = self._weights.arrays[slotted.weights[0] or 0]
+        found: Float32 = (table[rows] * scale).astype(np.float32)
         return found
 
     def _norm(self, slotted: SlottedOp, op: Norm, x: Float32) -> Float32:
@@ -136,7 +151,7 @@ class Execution:
         return [self._project(x, weight, bias).astype(np.float32) for weight, bias in pairs]
 
     def _project(self, x: Float32, weight: int | None, bias: int | None) -> Float64:
-        matrix = self._weights.matrices[weight or 0]
+        matrix = self._weights.matrix(weight)
         out = np.stack([matrix.multiply(row) for row in x])
         added = self._weights.array(bias)
         return out if added is None else out + added
@@ -149,6 +164,22 @@ class Execution:
         added = self._weights.array(bias)
         return numerics.soft_cap(projected if added is None else projected + added, op.softcap).astype(
             np.float32
+        )
+
+    def _router(self, slotted: SlottedOp) -> RouterTensors:
+        weight, *others = slotted.weights
+        return RouterTensors(self._weights.arrays[weight or 0], *map(self._weights.array, others))
+
+    def _experts(self, slotted: SlottedOp) -> ExpertTensors:
+        gate, gate_bias, up, up_bias, down, down_bias = slotted.weights
+        stack, array = self._weights.stack, self._weights.array
+        return ExpertTensors(
+            stack(gate),
+            array(gate_bias),
+            stack(up) or (),
+            array(up_bias),
+            stack(down) or (),
+            array(down_bias),
         )
 
     def _attention(self, slotted: SlottedOp, op: Attention, q: Float32, k: Float32, v: Float32) -> Float32:
@@ -208,6 +239,8 @@ def _elementwise(op: Op, *x: Float64) -> Float64:
             return numerics.ACTIVATIONS[activation](x[0])
         case Add(scale=scale):
             return x[0] + x[1] * scale
+        case Gate():
+            return x[0] * np.repeat(numerics.sigmoid(x[1]), x[0].shape[1] // x[1].shape[1], axis=1)
         case _:
             raise AssertionError(f"{op.kind} has no rule here")
 

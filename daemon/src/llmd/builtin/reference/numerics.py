@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.ops import Activation, RopeTable
+from llmd.api.activations import Activation
+from llmd.api.ops import RopeTable
 from llmd.api.program import Precision
 from llmd.builtin.reference.rounding import round_to
 
@@ -118,6 +119,11 @@ def tanh(x: Float64) -> Float64:
     return out
 
 
+def quick_gelu(x: Float64) -> Float64:
+    """``x * sigmoid(1.702 x)``. Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units"."""
+    return x * sigmoid(1.702 * x)
+
+
 ACTIVATIONS: dict[Activation, Callable[[Float64], Float64]] = {
     "silu": silu,
     "gelu": gelu,
@@ -125,4 +131,5 @@ ACTIVATIONS: dict[Activation, Callable[[Float64], Float64]] = {
     "relu2": relu2,
     "relu": relu,
     "tanh": tanh,
+    "quick_gelu": quick_gelu,
 }

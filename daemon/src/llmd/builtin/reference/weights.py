@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import ActivationDtype, Precision
-from llmd.api.tensors import WeightData
+from llmd.api.tensors import TensorRef, WeightData
 from llmd.builtin.reference.rounding import round_to
 from llmd.models.formats.dequantization import dequantize
 
@@ -110,3 +110,12 @@ def make_matrix(
     if data.format not in INTEGER_FORMATS:
         return PlainMatrix(to_float64(data), precision)
     return IntegerMatrix(data) if activations == "int8" else PlainMatrix(to_float64(data), activations)
+
+
+def make_matrices(
+    data: WeightData, ref: TensorRef, activations: ActivationDtype = "int8", precision: Precision = "f32"
+) -> tuple[Matrix, ...]:
+    """Return the matrices of a stack, or the one matrix of a weight that is none: see `make_matrix`."""
+    rows = ref.view_shape[-2]
+    pieces = (data.rows(slice(first, first + rows)) for first in range(0, ref.data_shape[0], rows))
+    return tuple(make_matrix(piece, activations, precision) for piece in pieces)

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import FAMILIES, Family, head_dim
+from llmd.models.gguf.families import EXPERTS, FAMILIES, MIXTURES, Family, family_of, head_dim
 from llmd.models.gguf.fields import GgufFields, MetadataFields, token_ids
 from llmd.models.gguf.gguf_model import GgufModel
 from llmd.models.gguf.metadata import Metadata
@@ -36,7 +36,7 @@ def read_config(model: GgufModel) -> dict[str, Any]:
     _refuse_others(fields, model)
     if fields.architecture == ENCODER:
         return _encoder(fields, model)
-    return _decoder(FAMILIES[fields.architecture], fields, model)
+    return _decoder(family_of(fields), fields, model)
 
 
 def pooling(metadata: Metadata) -> Pooling | None:
@@ -52,9 +52,10 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
             hint="give the file of the model itself",
         )
     architecture, known = fields.architecture, (*FAMILIES, ENCODER)
-    is_mixture = "moe" in architecture or fields.integer("expert_count", 0)
-    if is_mixture or architecture not in known:
-        what = f"{architecture}, a mixture of experts," if is_mixture else architecture
+    mixes = "moe" in architecture or architecture in MIXTURES
+    has_experts = fields.integer(EXPERTS, 0) > 0
+    if architecture not in known or (has_experts and not mixes):
+        what = f"{architecture}, a mixture of experts," if has_experts or mixes else architecture
         raise UnsupportedModelError(
             f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs "
             f"{', '.join(known)}",

@@ -11,6 +11,10 @@ from llmd.models.gguf.fields import GgufFields
 
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
 
+EXPERTS = "expert_count"
+SIGMOID = 2
+"""The number of sigmoid routers in ``expert_gating_func``."""
+
 MAX_LAYERS = 4096
 
 PERIODS: Mapping[str, int] = {"gemma2": 2, "gemma3": 6}
@@ -57,6 +61,74 @@ def _olmo2(fields: GgufFields) -> dict[str, Any]:
     if window := fields.integer(WINDOW, 0):
         raise fields.refuse(WINDOW, window, "no window, as in OLMo 2")
     return _biases(fields)
+
+
+def _experts(fields: GgufFields, count: str) -> dict[str, Any]:
+    """Return the number of experts as the field ``count``, and how many a row uses."""
+    return {count: fields.integer(EXPERTS), "num_experts_per_tok": fields.integer("expert_used_count")}
+
+
+def _inner(fields: GgufFields) -> int:
+    """Return the width between the matrices of an expert; some files state only that of all of a row's."""
+    whole = fields.integer("feed_forward_length")
+    stated: int = fields.integer("expert_feed_forward_length", 0)
+    return stated or whole // max(1, fields.integer("expert_used_count"))
+
+
+def _mixtral(fields: GgufFields) -> dict[str, Any]:
+    return _experts(fields, "num_local_experts") | {"sliding_window": None}
+
+
+def _qwen2_moe(fields: GgufFields) -> dict[str, Any]:
+    shared = fields.integer("expert_shared_feed_forward_length", 0)
+    return _experts(fields, "num_experts") | {
+        "moe_intermediate_size": _inner(fields),
+        "shared_expert_intermediate_size": shared or fields.integer("feed_forward_length"),
+        "norm_topk_prob": False,
+    }
+
+
+def _qwen3_moe(fields: GgufFields) -> dict[str, Any]:
+    return (
+        _biases(fields)
+        | _experts(fields, "num_experts")
+        | {"moe_intermediate_size": _inner(fields), "norm_topk_prob": True}
+    )
+
+
+def _olmoe(fields: GgufFields) -> dict[str, Any]:
+    return _experts(fields, "num_experts") | {"norm_topk_prob": False}
+
+
+def _granite_moe(fields: GgufFields) -> dict[str, Any]:
+    return (
+        _granite(fields)
+        | _experts(fields, "num_local_experts")
+        | {
+            "fused_experts": False,
+            "shared_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0),
+        }
+    )
+
+
+def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
+    if (gating := fields.integer("expert_gating_func", SIGMOID)) != SIGMOID:
+        raise fields.refuse("expert_gating_func", gating, f"{SIGMOID} sigmoid")
+    return (
+        _biases(fields)
+        | _experts(fields, "n_routed_experts")
+        | {
+            "num_hidden_layers": fields.integer("block_count") - fields.integer("nextn_predict_layers", 0),
+            "use_qk_norm": fields.has_tensor("blk.0.attn_q_norm.weight"),
+            "moe_intermediate_size": _inner(fields),
+            "n_shared_experts": fields.integer("expert_shared_count", 1),
+            "first_k_dense_replace": fields.integer("leading_dense_block_count", 0),
+            "norm_topk_prob": bool(fields.flags("expert_weights_norm")),
+            "routed_scaling_factor": fields.real("expert_weights_scale", 1.0),
+            "n_group": fields.integer("expert_group_count", 1),
+            "topk_group": fields.integer("expert_group_used_count", 1),
+        }
+    )
 
 
 def _gemma2(fields: GgufFields) -> dict[str, Any]:
@@ -120,5 +192,21 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3": Family("Gemma3", "gemma3_text", _gemma3, bare="TextModel"),
     "granite": Family("Granite", "granite", _granite, interleaved=True),
     "olmo2": Family("Olmo2", "olmo2", _olmo2),
+    "qwen2moe": Family("Qwen2Moe", "qwen2_moe", _qwen2_moe),
+    "qwen3moe": Family("Qwen3Moe", "qwen3_moe", _qwen3_moe),
+    "olmoe": Family("Olmoe", "olmoe", _olmoe),
+    "granitemoe": Family("GraniteMoe", "granitemoe", _granite_moe, interleaved=True),
+    "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe),
 }
 """Decoders by ``general.architecture``."""
+
+MIXTURES: Mapping[str, Family] = {
+    "llama": Family("Mixtral", "mixtral", _mixtral, interleaved=True),
+}
+"""Those that also name mixtures of experts: the family of a file with experts."""
+
+
+def family_of(fields: GgufFields) -> Family:
+    """Return the family of a decoder, whose architecture is one of `FAMILIES`."""
+    mixture = MIXTURES.get(fields.architecture) if fields.integer(EXPERTS, 0) else None
+    return mixture or FAMILIES[fields.architecture]

@@ -45,16 +45,34 @@ LAYER: Mapping[str, str] = {
     "intermediate.dense": "ffn_up",
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.experts.*.gate_proj": "ffn_gate_exps",
+    "mlp.experts.*.up_proj": "ffn_up_exps",
+    "mlp.experts.*.down_proj": "ffn_down_exps",
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    **{
+        f"mlp.{module}.{name}_proj": f"ffn_{name}_shexp"
+        for module in ("shared_expert", "shared_experts")
+        for name in ("gate", "up", "down")
+    },
+    "block_sparse_moe.gate": "ffn_gate_inp",
+    "block_sparse_moe.experts.*.w1": "ffn_gate_exps",
+    "block_sparse_moe.experts.*.w2": "ffn_down_exps",
+    "block_sparse_moe.experts.*.w3": "ffn_up_exps",
 }
 AFTER_ATTENTION = "post_attention_layernorm"
-NORM_AFTER = ("gemma2", "gemma3", "olmo2")
-"""Architectures with this norm after attention; in others it precedes the feed-forward network."""
+NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe")
+"""Architectures that name this norm after attention, which it follows in all but the last; others name it
+after the feed-forward network, which it precedes."""
+CORRECTION = re.compile(r"(?P<layer>\d+)\.mlp\.gate\.e_score_correction_bias$")
 
 IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
 
 
 def stored_name(name: str, architecture: str) -> str:
     """Return the name of a plan's tensor in a GGUF file of ``architecture``; unknown names stay."""
+    if (found := CORRECTION.search(name)) is not None:
+        return f"blk.{found['layer']}.exp_probs_b.bias"
     module, _, kind = name.rpartition(".")
     if module in ENDS:
         return f"{ENDS[module]}.{kind}"

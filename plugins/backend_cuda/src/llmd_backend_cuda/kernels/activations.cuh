@@ -1,9 +1,9 @@
-// Elementwise activations, by their index in llmd.api.encoding.ACTIVATIONS.
+// Elementwise activations, by their index in llmd.api.activations.ACTIVATIONS.
 #pragma once
 
 #include "gpu.cuh"
 
-enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH };
+enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH, QUICK_GELU };
 
 // `threshold` is that of llmd.api.Glu: lower values of RELU become 0.
 DEVICE float activate(int activation, float z, float threshold) {
@@ -18,6 +18,8 @@ DEVICE float activate(int activation, float z, float threshold) {
             return z > 0.0f ? z * z : 0.0f;
         case RELU:
             return z > 0.0f && z >= threshold ? z : 0.0f;
+        case QUICK_GELU:
+            return z / (1.0f + expf(-1.702f * z));
         default:
             return tanhf(z);
     }

@@ -4,7 +4,7 @@
 //   work       a thread makes four neighbouring elements
 //   speed      bound by the launch for few rows, else by memory: each element is read and written once
 //
-// Macro: ACTIVATION, an index in llmd.api.encoding.ACTIVATIONS.
+// Macro: ACTIVATION, an index in llmd.api.activations.ACTIVATIONS.
 
 #include "activations.cuh"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from llmd.api.encoding import ACTIVATIONS
+from llmd.api.activations import ACTIVATIONS
 from llmd.api.ops import Activate, Add, Glu
 from llmd.api.program import SlottedOp
 from llmd_backend_cuda.context import Context

@@ -9,7 +9,7 @@ from itertools import groupby
 import msgspec
 
 from llmd.api import Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
-from llmd.api.encoding import ACTIVATIONS
+from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixArgs, MatrixForm
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, ProductShape, row_class

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llmd.api.encoding import ACTIVATIONS
-from llmd.api.ops import Activate, Activation, Add, Glu
+from llmd.api.activations import ACTIVATIONS, Activation
+from llmd.api.ops import Activate, Add, Glu
 from llmd.api.program import SlottedOp
 from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word

@@ -18,7 +18,7 @@ float erf_of(float x) {
     return sign(x) * (1.0 - sum * exp(-a * a));
 }
 
-// In the order of llmd.api.encoding.ACTIVATIONS: silu, gelu, gelu_tanh, relu2, relu, tanh.
+// In the order of llmd.api.activations.ACTIVATIONS: silu, gelu, gelu_tanh, relu2, relu, tanh, quick_gelu.
 float activated(uint kind, float z, float threshold) {
     switch (kind) {
     case 0: return z / (1.0 + exp(-z));
@@ -26,6 +26,7 @@ float activated(uint kind, float z, float threshold) {
     case 2: return 0.5 * z * (1.0 + tanh_of(0.79788456080286536 * (z + 0.044715 * z * z * z)));
     case 3: return max(z, 0.0) * max(z, 0.0);
     case 4: return z < threshold ? 0.0 : max(z, 0.0);
+    case 6: return z / (1.0 + exp(-1.702 * z));
     default: return tanh_of(z);
     }
 }

@@ -1,0 +1,141 @@
+"""The ops of a mixture of experts, which takes the place of a feed-forward network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from llmd.api import Add, Experts, Gate, Glu, Op, Router, TensorRef
+from llmd.api.expert_ops import GroupScore, Score
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
+from llmd.builtin.architectures.shape import Shape
+
+MAX_EXPERTS = 4096
+
+
+class ExpertNames(msgspec.Struct, frozen=True):
+    """Names of the tensors of a mixture, below the layer; ``*`` stands for the number of an expert."""
+
+    router: str = "mlp.gate.weight"
+    gate: str = "mlp.experts.*.gate_proj.weight"
+    up: str = "mlp.experts.*.up_proj.weight"
+    """Equal to ``gate`` if one tensor has the rows of both, those of the gate first."""
+    down: str = "mlp.experts.*.down_proj.weight"
+    correction: str | None = None
+    """Of `Router.correction`; None: there is none."""
+
+
+class SharedExpert(msgspec.Struct, frozen=True):
+    """A feed-forward network that all rows use, and whose output is added to that of the experts."""
+
+    inner: int
+    """Elements between its matrices."""
+    gate_up: tuple[str, str]
+    """Modules of its gate and of its up matrix; equal if one tensor has the rows of both."""
+    down: str
+    opening: str | None = None
+    """Module that computes a number for each row, whose sigmoid multiplies the output; None: 1."""
+
+
+def shared_expert(module: str, inner: int, opening: str | None = None) -> SharedExpert:
+    """Return a shared expert with the usual names below ``module``."""
+    return SharedExpert(inner, (f"{module}.gate_proj", f"{module}.up_proj"), f"{module}.down_proj", opening)
+
+
+class Mixture(msgspec.Struct, frozen=True):
+    """How the mixtures of a family differ from those of other families."""
+
+    num_experts: int
+    inner: int
+    """Elements between the matrices of an expert."""
+    top_k: int
+    names: ExpertNames = ExpertNames()
+    score: Score = "softmax"
+    normalized: bool = True
+    factor: float = 1.0
+    groups: int = 1
+    top_groups: int = 1
+    group_score: GroupScore = "sum_of_two"
+    shared: SharedExpert | None = None
+
+
+def read_top_k(fields: ConfigFields, num_experts: int) -> int:
+    """Return ``num_experts_per_tok``.
+
+    Raises:
+        CheckpointError: it is missing, or larger than the number of experts.
+    """
+    top_k = fields.size("num_experts_per_tok")
+    if top_k > num_experts:
+        fields.contradict(f"num_experts_per_tok is {top_k}, but there are {num_experts} experts")
+    return top_k
+
+
+def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, ...]:
+    """Return the ops of the second part of a layer."""
+    build = LayerBuilder(shape, style, layer)
+    return (
+        *build.pre_norm(1),
+        _router(mixture, build),
+        _experts(mixture, build),
+        *(() if mixture.shared is None else _shared_expert(mixture.shared, build)),
+        *build.post_norm(1),
+        build.residual(),
+    )
+
+
+def _router(mixture: Mixture, build: LayerBuilder) -> Op:
+    count, names = mixture.num_experts, mixture.names
+    weight = TensorRef(build.name(names.router), (count, build.shape.hidden_size))
+    return Router(
+        build.input,
+        "routes",
+        weight,
+        mixture.top_k,
+        mixture.score,
+        mixture.normalized,
+        mixture.factor,
+        groups=mixture.groups,
+        top_groups=mixture.top_groups,
+        group_score=mixture.group_score,
+        correction=None if names.correction is None else TensorRef(build.name(names.correction), (count,)),
+    )
+
+
+def _experts(mixture: Mixture, build: LayerBuilder) -> Op:
+    names, inner, hidden = mixture.names, mixture.inner, build.shape.hidden_size
+    is_fused = names.gate == names.up
+
+    def stack(name: str, rows: int, cols: int, part: tuple[int, int] | None = None) -> TensorRef:
+        shape = (mixture.num_experts, rows, cols)
+        return TensorRef(build.name(name), shape, rows=part, is_stack=True)
+
+    rows = 2 * inner if is_fused else inner
+    return Experts(
+        build.input,
+        "routes",
+        "y",
+        gate=stack(names.gate, rows, hidden, (0, inner) if is_fused else None),
+        up=stack(names.up, rows, hidden, (inner, rows) if is_fused else None),
+        down=stack(names.down, hidden, inner),
+        activation=build.style.activation,
+        top_k=mixture.top_k,
+    )
+
+
+def _shared_expert(shared: SharedExpert, build: LayerBuilder) -> Iterator[Op]:
+    """Yield the ops that add the output of the shared expert to ``y``."""
+    (gate, up), hidden = shared.gate_up, build.shape.hidden_size
+    if gate == up:
+        yield build.fused(gate, {"gate": shared.inner, "up": shared.inner})
+    else:
+        outs = {"gate": (gate, shared.inner), "up": (up, shared.inner)}
+        yield build.linear(build.input, outs, hidden, bias=False)
+    yield Glu("gate", "up", "inner", build.style.activation)
+    yield build.linear("inner", {"shared": (shared.down, hidden)}, shared.inner, bias=False)
+    if shared.opening is not None:
+        yield build.linear(build.input, {"opening": (shared.opening, 1)}, hidden, bias=False)
+        yield Gate("shared", "opening", "shared")
+    yield Add("y", "shared", "y")

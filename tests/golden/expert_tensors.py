@@ -1,0 +1,73 @@
+"""Names and shapes of the tensors of mixtures of experts, as published checkpoints have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Shape = tuple[int, ...]
+
+MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "granitemoeshared", "glm4_moe")
+"""The model types that have them."""
+
+GAINS = {
+    "gate": 2.0,
+    "layer": 2.0,
+    "w2": 0.9,
+    "output_linear": 0.9,
+    "e_score_correction_bias": 0.3,
+}
+"""As `tests.golden.tensors.GAINS`; large for routers, so that the experts of a row have different weights."""
+
+
+def has_experts(config: Mapping[str, Any], layer: int) -> bool:
+    """Whether a layer has experts in place of a feed-forward network."""
+    family = config["model_type"]
+    if family not in MIXTURES:
+        return False
+    if family == "glm4_moe":
+        return layer >= int(config["first_k_dense_replace"])
+    sparse = (layer + 1) % config.get("decoder_sparse_step", 1) == 0
+    return sparse and layer not in config.get("mlp_only_layers", [])
+
+
+def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    """Name and shape of each tensor of the experts of a layer, in file order."""
+    hidden, family = config["hidden_size"], config["model_type"]
+    if family.startswith("granite"):
+        yield from _granite(config)
+        return
+    count = next(
+        config[name] for name in ("num_experts", "num_local_experts", "n_routed_experts") if name in config
+    )
+    inner = config.get("moe_intermediate_size", config["intermediate_size"])
+    block = "block_sparse_moe" if family == "mixtral" else "mlp"
+    names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
+    yield f"{block}.gate.weight", (count, hidden)
+    if family == "glm4_moe":
+        yield f"{block}.gate.e_score_correction_bias", (count,)
+    for expert in range(count):
+        for name, shape in zip(names, ((inner, hidden), (hidden, inner), (inner, hidden)), strict=True):
+            yield f"{block}.experts.{expert}.{name}.weight", shape
+    if family == "qwen2_moe":
+        yield from _shared("mlp.shared_expert", hidden, config["shared_expert_intermediate_size"])
+        yield "mlp.shared_expert_gate.weight", (1, hidden)
+    if family == "glm4_moe":
+        yield from _shared("mlp.shared_experts", hidden, inner * config["n_shared_experts"])
+
+
+def _granite(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    """Experts that are stored together, gates and up matrices in one tensor."""
+    hidden, inner, count = config["hidden_size"], config["intermediate_size"], config["num_local_experts"]
+    yield "block_sparse_moe.router.layer.weight", (count, hidden)
+    yield "block_sparse_moe.input_linear.weight", (count, 2 * inner, hidden)
+    yield "block_sparse_moe.output_linear.weight", (count, hidden, inner)
+    if shared := config.get("shared_intermediate_size"):
+        yield "shared_mlp.input_linear.weight", (2 * shared, hidden)
+        yield "shared_mlp.output_linear.weight", (hidden, shared)
+
+
+def _shared(module: str, hidden: int, inner: int) -> Iterator[tuple[str, Shape]]:
+    yield f"{module}.gate_proj.weight", (inner, hidden)
+    yield f"{module}.up_proj.weight", (inner, hidden)
+    yield f"{module}.down_proj.weight", (hidden, inner)
