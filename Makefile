@@ -77,14 +77,14 @@ pictures: setup  ## make the pictures of docs/tui.md, in a real terminal over a 
 	@$(PYTHON) -m tools.system_packages exhaustive
 	@LLMD_UPDATE_PICTURES=1 $(RUN) -m pytest --quiet -m "" tests/terminal
 
-oracle: .venv-oracle/.made  ## recompute the goldens with torch and transformers, and compare
+oracle: .venv-oracle/.made .venv-tokenizers/.made  ## recompute the goldens with torch and transformers, and compare
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_oracle
 	@.venv-oracle/bin/python -m tests.golden.oracle.check_multimodal
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_beams
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_sentences
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_ranking
 	@.venv-oracle/bin/python -m tests.golden.templates.generate
-	@.venv-oracle/bin/python -m tests.golden.tokenizers.generate
+	@.venv-tokenizers/bin/python -m tests.golden.tokenizers.generate
 
 guide: .venv-guide/.made  ## train the built-in model from scratch
 	@.venv-guide/bin/python -m guide.train
@@ -99,12 +99,13 @@ guide-eval: setup  ## score the built-in model on held-out questions
 # the
 # machine's find-links.
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
+.venv-tokenizers/.made: tests/golden/tokenizers/requirements.txt
 .venv-guide/.made: guide/requirements.txt
 .venv-bench/.made: bench/requirements.txt
 .venv-release/.made: tools/release/requirements.txt
 # Only the Python part of llama-cpp-python: its library is built below, as each measurement needs it.
 .venv-bench/.made: export CMAKE_ARGS = -DLLAMA_BUILD=OFF
-.venv-oracle/.made .venv-guide/.made .venv-bench/.made .venv-release/.made:
+.venv-oracle/.made .venv-tokenizers/.made .venv-guide/.made .venv-bench/.made .venv-release/.made:
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/pip install -qq --requirement $<
 	@touch $@

@@ -210,7 +210,10 @@ Call bind_router(const Operands& of, const Bindings& to) {
     RouterCall call{
         {of.input(0), weight.cols, to.router_products, weight, bind_convert(of.input(0), weight, to)}, {}};
     RouterArgs& args = call.args;
-    args = {to.router_products, of.output(0), 0, experts, of.integer(0)};
+    args.products = to.router_products;
+    args.out = of.output(0);
+    args.experts = experts;
+    args.top_k = of.integer(0);
     args.sigmoid = of.integer(1) == 1;
     args.normalized = of.integer(2) != 0;
     args.groups = of.integer(3);

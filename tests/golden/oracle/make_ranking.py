@@ -49,7 +49,9 @@ def judged_by_answers(directory: Path) -> Iterator[Judged]:
             {"role": "query", "content": QUERY},
             {"role": "document", "content": document},
         ]
-        ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, mark="<think>")
+        ids = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False, mark="<think>"
+        )
         row = transformers_model.logits(model, ids)[-1].astype(np.float64)
         yield row[TRUE_ID] - row[FALSE_ID], len(ids)
 

@@ -3,8 +3,8 @@
     python -m tests.golden.tokenizers.generate            recompute and compare with the committed files
     python -m tests.golden.tokenizers.generate --write    write them
 
-Runs in the oracle environment: transformers 4.57.6, tokenizers 0.22.2, sentencepiece 0.2.3, tiktoken 0.14.0,
-mistral-common 1.8.5. Training is deterministic; the corpus below is all it sees.
+Runs in an environment of its own, whose versions are in requirements.txt. Training is deterministic; the
+corpus below is all it sees.
 """
 
 from __future__ import annotations

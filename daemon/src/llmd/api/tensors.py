@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -20,8 +20,6 @@ Format = str
 
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
 """The formats that are not quantised."""
-
-Element = TypeVar("Element", bound=np.generic)
 
 MEMBER = "*"
 """In the name of a stack whose members are tensors of their own: the number of a member."""
@@ -70,7 +68,7 @@ class TensorRef(msgspec.Struct, frozen=True):
         shape = self.view_shape
         return (math.prod(shape[:-1]), shape[-1]) if self.is_matrix else shape
 
-    def part_of(self, whole: NDArray[Element]) -> NDArray[Element]:
+    def part_of(self, whole: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return this part of the whole tensor, in its `data_shape`: a view if it is contiguous there.
 
         ``whole`` has the axes of the tensor; instead of elements, the last one may be bytes of blocks.

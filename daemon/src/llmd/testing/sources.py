@@ -78,4 +78,4 @@ def _whole_shape(ref: TensorRef) -> tuple[int, int]:
 def _rows(ref: TensorRef) -> NDArray[np.intp]:
     """Return the rows of the whole that the reference means."""
     numbers = np.arange(_whole_shape(ref)[0]).reshape(*ref.shape[:-1], 1)
-    return ref.part_of(numbers)[:, 0]
+    return ref.part_of(numbers)[:, 0].astype(np.intp)
