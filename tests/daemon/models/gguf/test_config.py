@@ -94,8 +94,11 @@ def test_a_model_that_pools_has_no_head(tmp_path: Path, kind: str | None, expect
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"general__architecture": "qwen3moe"}, "the architecture qwen3moe, a mixture of experts, yet"),
-        ({"llama__expert_count": 8}, "the architecture llama, a mixture of experts, yet"),
+        ({"general__architecture": "jetmoe"}, "the architecture jetmoe, a mixture of experts, yet"),
+        (
+            {"general__architecture": "qwen2", "qwen2__expert_count": 8},
+            "the architecture qwen2, a mixture of experts, yet",
+        ),
         ({"general__architecture": "mamba"}, "the architecture mamba yet; of GGUF files it runs llama, "),
         ({"general__type": "adapter"}, "holds 'adapter', not a model"),
         ({"llama__pooling_type": 4}, "llama.pooling_type is 4"),
