@@ -48,7 +48,9 @@ def test_nothing_waits_for_it_while_it_takes_in_the_vocabulary(process: GrammarP
     process.tell(Forget(2))
     assert process.compiled() == []
     os.kill(process.pid, signal.SIGCONT)
-    assert {one.sequence_id for one in compiled(process, 3)} >= {0, 1, 3}
+    found: set[int] = set()
+    while not found >= {0, 1, 3}:  # 2 comes too if it was compiled before it was forgotten
+        found |= {one.sequence_id for one in compiled(process, 1)}
 
 
 def test_masks_that_nobody_took_are_not_taken_for_the_next(process: GrammarProcess) -> None:
