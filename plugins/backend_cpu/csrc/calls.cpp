@@ -12,6 +12,11 @@ ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& t
     return {x, 0, weight.cols, form, to.converted};
 }
 
+Activation activation_of(const Operands& of) {
+    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
+    return static_cast<Activation>(of.integer(0));
+}
+
 namespace {
 
 EmbedArgs bind_look_up(const Operands& of, float scale) {
@@ -154,11 +159,6 @@ Call bind_encoder_attention(const Operands& of, const Bindings& to) {
     args.scratch = to.attention_scratch;
     args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     return call;
-}
-
-Activation activation_of(const Operands& of) {
-    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
-    return static_cast<Activation>(of.integer(0));
 }
 
 Call bind_glu(const Operands& of) {

@@ -33,7 +33,6 @@ ExpertsCall::ExpertsCall(const Operands& of, const Bindings& to)
       top_k_(of.integer(1)),
       gated_(of.has_weight(0)),
       rows_(to.expert_rows),
-      weights_(to.weights),
       converted_(to.converted),
       unpacked_(to.unpacked),
       firsts_(static_cast<size_t>(num_experts_) + 1),
@@ -42,22 +41,21 @@ ExpertsCall::ExpertsCall(const Operands& of, const Bindings& to)
     require_consistent(of.input_width(0) == hidden_,
                        "the input and output of experts must have the same width");
     require_consistent(top_k_ > 0 && top_k_ <= num_experts_, "a row must use some of the experts");
-    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
     const float limit = of.number(0);
     gate_ = {gated_ ? rows_.gate : rows_.up,
              rows_.up,
              rows_.up,
              0,
-             static_cast<Activation>(of.integer(0)),
+             activation_of(of),
              limit > 0.0F ? limit : std::numeric_limits<float>::infinity(),
              of.number(1)};
-    if (gated_) add_product(inputs_, of, 0, of.input(0), true, rows_.gate, hidden_);
-    add_product(inputs_, of, 2, of.input(0), true, rows_.up, hidden_);
-    add_product(down_, of, 4, rows_.up, false, rows_.outputs, inner_);
+    if (gated_) add_product(inputs_, of, to, 0, of.input(0), true, rows_.gate, hidden_);
+    add_product(inputs_, of, to, 2, of.input(0), true, rows_.up, hidden_);
+    add_product(down_, of, to, 4, rows_.up, false, rows_.outputs, inner_);
 }
 
-void ExpertsCall::add_product(std::vector<Pass>& passes, const Operands& of, size_t weight, const float* x,
-                              bool gathers, float* out, int64_t cols) {
+void ExpertsCall::add_product(std::vector<Pass>& passes, const Operands& of, const Bindings& to,
+                              size_t weight, const float* x, bool gathers, float* out, int64_t cols) {
     const Matrix& first = of.matrix(weight);
     require_consistent(of.members(weight) == num_experts_, "each expert must have all matrices");
     Product product;
@@ -70,8 +68,7 @@ void ExpertsCall::add_product(std::vector<Pass>& passes, const Operands& of, siz
     }
     product.biases = of.vector(weight + 1, num_experts_ * rows);
     product.out = out;
-    const bool stays = first.format == Format::kInteger && !weights_.program.rounds;
-    const InputForm form = stays ? InputForm{} : input_form(weights_.kernels, first);
+    const InputForm form = bind_convert(x, first, to).form;
     const auto same = [&](const Pass& pass) { return pass.form == form; };
     auto pass = std::find_if(passes.begin(), passes.end(), same);
     if (pass == passes.end()) pass = passes.insert(passes.end(), {{}, x, gathers, cols, form, {}, {}, {}});

@@ -65,8 +65,8 @@ class ExpertsCall {
         std::vector<LinearTarget> targets;
     };
 
-    void add_product(std::vector<Pass>& passes, const Operands& of, size_t weight, const float* x,
-                     bool gathers, float* out, int64_t cols);
+    void add_product(std::vector<Pass>& passes, const Operands& of, const Bindings& to, size_t weight,
+                     const float* x, bool gathers, float* out, int64_t cols);
     void assign(int64_t rows);
     void arrange(Pass& pass);
     ConvertedRows converted_from(const Pass& pass, int64_t first, int64_t terms) const;
@@ -82,7 +82,6 @@ class ExpertsCall {
     bool gated_;
     ExpertGateArgs gate_;
     ExpertRows rows_;
-    const Weights& weights_;
     ConvertedRows converted_;
     float* unpacked_;
     std::vector<Pass> inputs_;

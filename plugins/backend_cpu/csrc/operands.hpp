@@ -44,6 +44,9 @@ class Operands {
     const Bindings& to_;
 };
 
+// The activation of an op, which is its first integer.
+Activation activation_of(const Operands& of);
+
 // Converts activations to the form that a weight needs.
 ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to);
 

@@ -17,6 +17,11 @@ DEFAULT_FIRST_WINDOWED = 28
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Yang et al. 2024, "Qwen2 Technical Report"."""
     fields = ConfigFields(config)
+    return plan_with_one_rope(qwen2_family(fields), fields, context_len)
+
+
+def qwen2_family(fields: ConfigFields) -> Family:
+    """Return the family of a Qwen2 without experts."""
     shape = read_shape(fields)
     style = LayerStyle(
         eps=fields.positive("rms_norm_eps"),
@@ -25,8 +30,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         qkv_bias=True,
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
-    family = Family("qwen2", shape, style, ends, qwen_windows(fields, shape.num_layers))
-    return plan_with_one_rope(family, fields, context_len)
+    return Family("qwen2", shape, style, ends, qwen_windows(fields, shape.num_layers))
 
 
 def qwen_windows(fields: ConfigFields, num_layers: int) -> Windows:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from llmd.api import ModelPlan
 from llmd.api.plugins import Config
-from llmd.builtin.architectures.activation import read_activation
 from llmd.builtin.architectures.config_fields import ConfigFields
-from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
-from llmd.builtin.architectures.layer import LayerStyle
+from llmd.builtin.architectures.decoder import plan_with_one_rope
 from llmd.builtin.architectures.mixture import (
     MAX_EXPERTS,
     Mixture,
@@ -15,26 +15,19 @@ from llmd.builtin.architectures.mixture import (
     read_top_k,
     shared_expert,
 )
-from llmd.builtin.architectures.qwen2 import qwen_windows
-from llmd.builtin.architectures.shape import read_shape
+from llmd.builtin.architectures.qwen2 import qwen2_family
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Qwen Team 2024, "Qwen1.5-MoE"; Yang et al. 2024, "Qwen2 Technical Report"."""
     fields = ConfigFields(config)
-    shape = read_shape(fields)
-    style = LayerStyle(
-        eps=fields.positive("rms_norm_eps"),
-        activation=read_activation(fields),
-        scale=shape.head_dim**-0.5,
-        qkv_bias=fields.flag("qkv_bias", default=True),
-    )
-    ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
-    windows = qwen_windows(fields, shape.num_layers)
+    family = qwen2_family(fields)
+    style = msgspec.structs.replace(family.style, qkv_bias=fields.flag("qkv_bias", default=True))
     width = fields.size("shared_expert_intermediate_size")
     shared = shared_expert("mlp.shared_expert", width, "mlp.shared_expert_gate")
-    mixtures = qwen_mixtures(fields, shape.num_layers, shared)
-    return plan_with_one_rope(Family("qwen2_moe", shape, style, ends, windows, mixtures), fields, context_len)
+    mixtures = qwen_mixtures(fields, family.shape.num_layers, shared)
+    mixed = msgspec.structs.replace(family, architecture="qwen2_moe", style=style, mixtures=mixtures)
+    return plan_with_one_rope(mixed, fields, context_len)
 
 
 def qwen_mixtures(
