@@ -35,12 +35,14 @@ SPECIALS = frozenset({"<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|eot_id|>",
 
 
 def conversations() -> dict[str, dict[str, Any]]:
-    """By name; the arguments of calls are objects, as templates want them."""
+    """By name; the arguments of calls are objects, and reasoning has both names, as templates want them."""
     found: dict[str, dict[str, Any]] = {}
     for name in ("conversations.json", "real_conversations.json"):
         found |= json.loads((CONVERSATIONS_OF / name).read_text())
     for conversation in found.values():
         for message in conversation["messages"]:
+            if "reasoning_content" in message:
+                message["thinking"] = message["reasoning_content"]
             for call in message.get("tool_calls", []):
                 if isinstance(call["function"]["arguments"], str):
                     call["function"]["arguments"] = json.loads(call["function"]["arguments"])

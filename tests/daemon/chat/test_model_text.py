@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from llmd.api.errors import CheckpointError, RequestError, TemplateError, TokenizerError
+from llmd.api.messages import Grammar
 from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.chat.answers.answer_formats import AnswerFormats, ParserChoice, choose_formats
@@ -179,6 +180,31 @@ def test_answers_are_bound_to_the_tools_that_they_may_call(text: ModelText) -> N
     assert "now" in grammar.text
     assert "today" not in grammar.text
     assert "</think>" in grammar.text
+
+
+HARMONY = "<|start|>assistant{# <|channel|>analysis<|message|> #}"
+FINAL = "<|channel|>final<|message|>"
+
+
+def test_headers_of_texts_are_read_without_tools_too(text: ModelText) -> None:
+    model = written(text, HARMONY)
+    answer = f"<|channel|>analysis<|message|>a<|end|><|start|>assistant{FINAL}b"
+    assert parts_of(model, ChatPrompt(ASKED), answer) == [Reasoning("a"), Text("b")]
+    whole = ChatPrompt(ASKED, splits_reasoning=False)
+    assert parts_of(model, whole, f"{FINAL}b") == [Text("b")]
+
+
+def test_grammars_demand_the_header_of_a_text(text: ModelText) -> None:
+    model = written(text, HARMONY)
+    ids = (1,)
+    assert model.answer_grammar(None, ChatPrompt(ASKED), ids) is None
+    chosen = model.answer_grammar(Grammar("choice", '["x"]'), ChatPrompt(ASKED), ids)
+    assert chosen is not None
+    assert FINAL in chosen.text
+    assert "<|start|>assistant" in chosen.text
+    begun = ChatPrompt(ASKED, add_generation_prompt=False, continue_final_message=True)
+    continued = model.answer_grammar(Grammar("choice", '["x"]'), begun, ids)
+    assert continued == Grammar("choice", '["x"]')
 
 
 def test_required_call_needs_a_parser(text: ModelText) -> None:

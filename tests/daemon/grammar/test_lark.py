@@ -5,7 +5,15 @@ import pytest
 from llmd.api.errors import GrammarError
 from llmd.api.messages import Grammar
 from llmd.grammar.json_schema import schema_grammar
-from llmd.grammar.lark import after_reasoning, any_text, control_token, embedded, json_value, literal
+from llmd.grammar.lark import (
+    after_reasoning,
+    any_text,
+    behind_text,
+    control_token,
+    embedded,
+    json_value,
+    literal,
+)
 from tests.daemon.grammar.conftest import CLOSE, OPEN, Follow
 
 OBJECT = schema_grammar({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
@@ -93,7 +101,7 @@ def test_a_call_is_written_with_its_schema(follow: Follow) -> None:
 
 @pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
 def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Grammar) -> None:
-    by_token = after_reasoning(inner, begin=OPEN, end=CLOSE)
+    by_token = after_reasoning(inner, begin=control_token(OPEN), end=CLOSE)
     assert follow(by_token, [OPEN, *b"let me {see", CLOSE, *b'\n\n"x"'])
     assert follow(by_token, [OPEN, CLOSE, *b'"x"'])
     assert follow(by_token, b'"x"')
@@ -102,6 +110,18 @@ def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Gram
     assert follow(by_text, 'let <b>me</b> {see</think>\n\n"x"')
     assert not follow(by_text, 'let me see</think>\n\n"y"')
     assert not follow(by_text, 'let me see "x"')
+
+
+def test_text_may_be_demanded_between_reasoning_and_answer(follow: Follow) -> None:
+    begin, after = f"{control_token(OPEN)} {literal('analysis')}", literal("next ")
+    grammar = after_reasoning(
+        behind_text(literal("final "), INNER[0]), begin=begin, end=CLOSE, after=after, budget=5
+    )
+    assert follow(grammar, [OPEN, *b"analysis", *b"hm", CLOSE, *b'next final "x"'])
+    assert follow(grammar, 'final "x"')
+    assert not follow(grammar, [OPEN, *b"analysis", *b"hm", CLOSE, *b'final "x"'])
+    assert not follow(grammar, [OPEN, *b"hm", CLOSE, *b'next final "x"'])
+    assert not follow(grammar, '"x"')
 
 
 @pytest.mark.parametrize("budget", [0, 3])

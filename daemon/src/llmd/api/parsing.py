@@ -24,13 +24,16 @@ class ReasoningMarks(msgspec.Struct, frozen=True):
 
     begin: str
     end: str
+    after: str = ""
+    """Text between ``end`` and the answer, as grammars must allow it. A `CallReader` drops it."""
 
 
 class CallReader(Protocol):
     """Streaming parser of one answer; used by one thread at a time.
 
     How the input is split only affects how texts and arguments are split in the output. No text is lost: text
-    that is not a call is returned as `Text`, and so is the unreported rest of a malformed call.
+    that is not a call is returned as `Text`, and so is the unreported rest of a malformed call. Only headers
+    of texts are dropped (`CallFormat.text_begin`).
     """
 
     @property
@@ -106,3 +109,8 @@ class CallFormat(msgspec.Struct, frozen=True):
     marks: tuple[str, ...] = ()
     """Texts that some tokenizers have as special tokens: the reader gets them although users do not see
     them."""
+    ends: tuple[str, ...] = ()
+    """Tokens that end an answer, beside those that the model's files name."""
+    text_begin: str = ""
+    """Text that the model writes before the text of an answer, and that the reader drops. If it is set, the
+    reader also reads answers that cannot call tools."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from llmd.api.parsing import Tool
 from llmd.chat.answers.answer_formats import AnswerFormats, ParserChoice, choose_formats
 from llmd.chat.answers.answer_reader import AnswerReader
 from llmd.chat.answers.reasoning import ReasoningSplitter
-from llmd.chat.answers.stop_tokens import end_of_turn_ids, stop_token_ids
+from llmd.chat.answers.stop_tokens import end_of_turn_ids, ids_of, stop_token_ids
 from llmd.chat.generation_defaults import GenerationDefaults, read_generation_defaults
 from llmd.chat.grammars.answer_grammar import ModelGrammars
 from llmd.chat.grammars.grammar_checker import GrammarChecker
@@ -28,9 +28,11 @@ from llmd.chat.templates.literals import RenderedPrompt
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate, load_chat_template
 from llmd.chat.templates.template_messages import prepare_messages
+from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tools.binding import ToolBinding
 from llmd.chat.tools.choice import ToolChoice
+from llmd.grammar.lark import any_text, behind_text
 from llmd.models.config_file import read_config
 
 NO_PARSERS = ParserChoice()
@@ -157,7 +159,7 @@ class ModelText(Struct, frozen=True):
         """
         calls, marks = self.formats.calls, self.formats.reasoning
         tools = prompt.callable_tools
-        reader = calls.open(tools) if calls is not None and tools else None
+        reader = calls.open(tools) if calls is not None and (tools or calls.text_begin) else None
         splitter = None
         if marks is not None and prompt.splits_reasoning:
             splitter = ReasoningSplitter(marks, is_open=self._opens_reasoning(prompt, ids))
@@ -167,7 +169,13 @@ class ModelText(Struct, frozen=True):
             *(calls.marks if calls and reader else ()),
             *((marks.begin, marks.end) if splitter and marks else ()),
         )
-        return AnswerReader(reasoning=splitter, calls=reader, marks=frozenset(seen))
+        return AnswerReader(reasoning=splitter, calls=reader, marks=self._special_tokens_in(seen))
+
+    def _special_tokens_in(self, texts: Iterable[str]) -> frozenset[str]:
+        """Return the texts and the special tokens that they contain."""
+        splitter = SpecialTokenSplitter(self.tokenizer.vocabulary.specials)
+        pieces = (piece for text in texts for piece in splitter.split(text))
+        return frozenset([*texts, *(piece.text for piece in pieces if piece.token is not None)])
 
     def answer_grammar(
         self, grammar: Grammar | None, prompt: ChatPrompt, ids: Sequence[int]
@@ -196,10 +204,17 @@ class ModelText(Struct, frozen=True):
                 hint="set tool_parser to auto or to the name of a parser",
             )
         if form is None or not tools:
-            return grammar
+            return self._behind_text_begin(grammar, prompt)
         marks = self.formats.reasoning
         binding = ToolBinding(form, self.grammars)
         return binding.bind(tools, choice, grammar, marks.begin if marks is not None else None) or grammar
+
+    def _behind_text_begin(self, grammar: Grammar | None, prompt: ChatPrompt) -> Grammar | None:
+        form = self.formats.calls
+        is_free = grammar is None and prompt.reasoning_budget is None
+        if form is None or not form.text_begin or is_free or prompt.continue_final_message:
+            return grammar
+        return behind_text(self.grammars.expression(form.text_begin), grammar or any_text())
 
     def _ends_with(self, ids: Sequence[int], mark: str) -> bool:
         return self.tokenizer.decode(ids[-PROMPT_END_LEN:]).rstrip().endswith(mark)
@@ -240,9 +255,10 @@ def load_model_text(
     stops = stop_token_ids(directory, tokenizer)
     if isinstance(template, ChatTemplate):
         stops += end_of_turn_ids(renderer, template, tokenizer)
-    stop_ids = tuple(sorted(set(stops)))
     sources = template.sources.values() if isinstance(template, ChatTemplate) else ()
     formats = choose_formats(parsers, sources)
+    stops += ids_of(formats.calls.ends if formats.calls else (), tokenizer)
+    stop_ids = tuple(sorted(set(stops)))
     return ModelText(
         tokenizer=tokenizer,
         renderer=renderer,

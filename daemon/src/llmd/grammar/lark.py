@@ -74,14 +74,16 @@ def embedded(grammar: Grammar) -> str:
 
 
 def after_reasoning(
-    grammar: Grammar, *, begin: str | int | None, end: str | int, budget: int | None = None
+    grammar: Grammar, *, begin: str | None, end: str | int, after: str = "", budget: int | None = None
 ) -> Grammar:
     """Return a grammar that applies after the model's reasoning, which stays unconstrained.
 
-    ``begin`` and ``end`` are the marks around the reasoning: texts or control token ids. An answer may omit
+    ``begin`` is an expression for the mark before the reasoning, ``end`` the mark behind it, a text or a
+    control token id, and ``after`` an expression for what then precedes the answer. An answer may omit
     reasoning, unless ``begin`` is None: then the prompt has already opened it. After ``budget`` tokens of
     reasoning only ``end`` may follow, if it is a control token; a text can be tokenized in many ways.
     """
+    follows = after or _SPACE
     if isinstance(end, int) and budget is not None:
         thought = f"thought {control_token(end)}" if budget else control_token(end)
         reasoning = f"reasoning: {thought}\nthought[max_tokens={max(budget, 1)}]: /(.|\\n)*/"
@@ -90,11 +92,15 @@ def after_reasoning(
     else:
         reasoning = f"reasoning[suffix={literal(end)}]: /(.|\\n)*/"
     if begin is None:
-        start = f"start: reasoning {_SPACE} answer"
+        start = f"start: reasoning {follows} answer"
     else:
-        mark = control_token(begin) if isinstance(begin, int) else literal(begin)
-        start = f"start: ({mark} reasoning {_SPACE})? answer"
+        start = f"start: ({begin} reasoning {follows})? answer"
     return Grammar("lark", f"{start}\n{reasoning}\nanswer: {embedded(grammar)}\n")
+
+
+def behind_text(begin: str, grammar: Grammar) -> Grammar:
+    """Return a grammar for what the expression ``begin`` matches, and then ``grammar``."""
+    return Grammar("lark", f"start: {begin} answer\nanswer: {embedded(grammar)}\n")
 
 
 def any_text() -> Grammar:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llmd.api.errors import ModelError
-from llmd.chat.answers.stop_tokens import end_of_turn_ids, stop_token_ids
+from llmd.chat.answers.stop_tokens import end_of_turn_ids, ids_of, stop_token_ids
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
 from llmd.chat.tokenizers.tokenizer import Tokenizer
@@ -51,3 +51,8 @@ def test_template_that_tells_nothing_adds_nothing(
     source: str, load: Load, renderer: TemplateRenderer
 ) -> None:
     assert end_of_turn_ids(renderer, ChatTemplate({"default": source}), load("byte_level_json")) == ()
+
+
+def test_texts_that_are_tokens_have_ids(load: Load) -> None:
+    tokenizer = load("byte_level_json")
+    assert ids_of(["<|im_end|>", "no token"], tokenizer) == (tokenizer.token_id("<|im_end|>"),)

@@ -69,7 +69,8 @@ def test_tool_message_gets_the_name_of_what_was_called() -> None:
 @pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "thinking"])
 def test_reasoning_is_found_under_each_of_its_names(key: str) -> None:
     message = prepare(role="assistant", content="4", **{key: "two and two"})
-    assert message == {"role": "assistant", "content": "4", "reasoning_content": "two and two"}
+    reasoning = dict.fromkeys(("reasoning_content", "thinking"), "two and two")
+    assert message == {"role": "assistant", "content": "4", **reasoning}
 
 
 @pytest.mark.parametrize(
@@ -147,3 +148,23 @@ def test_system_message_alone_becomes_a_user_message() -> None:
 def test_conversation_without_system_messages_has_one_form() -> None:
     messages = [{"role": "user", "content": "u"}]
     assert list(foldings(messages)) == [messages]
+
+
+def test_text_beside_calls_may_become_reasoning() -> None:
+    call = {"id": "1", "function": {"name": "now", "arguments": {}}}
+    messages = prepare_messages(
+        [
+            {"role": "user", "content": "u"},
+            {"role": "assistant", "content": "I look.", "thinking": "Hm.", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "1", "content": "12:00"},
+            {"role": "assistant", "content": "Noon.", "thinking": "So."},
+        ]
+    )
+    plain, folded = foldings(messages)
+    assert plain == messages
+    assert [(message["content"], message.get("thinking")) for message in folded] == [
+        ("u", None),
+        ("", "Hm.\n\nI look."),
+        ("12:00", None),
+        ("Noon.", "So."),
+    ]

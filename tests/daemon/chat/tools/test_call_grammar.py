@@ -179,11 +179,13 @@ def test_text_is_free_until_the_model_begins_a_call_which_is_bound(name: str, co
     form = form_of(name)
     model = model_of(form.marks if control else ())
     grammar = form.grammar(TOOLS[1:])
-    lark = lark_of_calls(grammar, AUTO, model.control_ids)
-    assert model.draw(lark, lambda _: END, "Just text, {a} [b] <c>.") == "Just text, {a} [b] <c>."
+    lark = lark_of_calls(grammar, AUTO, model.control_ids, text_begin=form.text_begin)
+    text = f"{form.text_begin}Just text, {{a}} [b] <c>."
+    assert model.draw(lark, lambda _: END, text) == text
     (first, *_) = grammar.calls[0]
     assert isinstance(first, str)
-    begin = ("" if grammar.at_start else "Well. ") + grammar.trigger + grammar.opening + first
+    is_first = grammar.at_start or form.text_begin
+    begin = ("" if is_first else "Well. ") + grammar.trigger + grammar.opening + first
     answer = model.draw(lark, chooser(1), begin)
     assert answer is not None
     (call,) = joined(run(form.open(TOOLS), [answer.removeprefix("Well. ")]))[:1]

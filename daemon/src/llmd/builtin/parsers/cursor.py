@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
-from llmd.api.parts import AnswerPart, CallArguments, CallStart, Text
+from llmd.api.parts import AnswerPart, CallArguments, CallStart, Reasoning, Text
 
 T = TypeVar("T")
 Script = Generator[None, None, T]
@@ -58,11 +58,13 @@ class Cursor:
         parts, self._parts = self._parts, []
         return parts
 
-    def _emit(self, part: Text | CallArguments) -> None:
-        """Add a part; merge it with the last part if both are text or arguments of the same call."""
+    def _emit(self, part: Text | Reasoning | CallArguments) -> None:
+        """Add a part; merge it with the last part if both are of one kind, and of the same call."""
         match part, self._parts[-1:]:
             case Text(text), [Text(before)]:
                 self._parts[-1] = Text(before + text)
+            case Reasoning(text), [Reasoning(before)]:
+                self._parts[-1] = Reasoning(before + text)
             case CallArguments(index, json), [CallArguments(_, before)]:
                 self._parts[-1] = CallArguments(index, before + json)
             case _:
@@ -134,15 +136,18 @@ class Cursor:
                 raise MalformedError
             yield
 
-    def text_until(self, marks: Sequence[str]) -> Script[str]:
-        """Emit text up to the first of ``marks``, read and return the mark; "" if the answer ended."""
+    def text_until(self, marks: Sequence[str], kind: type[Text | Reasoning] = Text) -> Script[str]:
+        """Emit text up to the first of ``marks``, read and return the mark; "" if the answer ended.
+
+        ``kind`` says as which part.
+        """
         while True:
             ahead = self._text[self.place - self._start :]
             place, mark = _first_of(marks, ahead)
             if not mark and self._ended:
-                self._emit_rest()
+                self._emit_rest(kind)
                 return mark
-            self._emit_text(self.place + place)
+            self._emit_text(self.place + place, kind)
             self.place += place + len(mark)
             if mark:
                 return mark
@@ -185,19 +190,19 @@ class Cursor:
     def _emit_arguments(self) -> None:
         self.arguments(self.text(self._emitted, self.place))
 
-    def _emit_text(self, end: int) -> None:
+    def _emit_text(self, end: int, kind: type[Text | Reasoning]) -> None:
         """Emit text before ``end`` without trailing whitespace, which may precede a call."""
         text = self.text(self._emitted, end).rstrip()
         if text:
-            self._emit(Text(text))
+            self._emit(kind(text))
             self._emitted += len(text)
             self._after_call = False
 
-    def _emit_rest(self) -> None:
+    def _emit_rest(self, kind: type[Text | Reasoning]) -> None:
         rest = self.text(self._emitted, self._end)
         self.place = self._emitted = self._end
         if rest and not (self._after_call and rest.isspace()):
-            self._emit(Text(rest))
+            self._emit(kind(rest))
 
 
 def _first_of(literals: Sequence[str], text: str) -> tuple[int, str]:

@@ -26,6 +26,7 @@ CALLS = (
     ("deepseek_v3", "deepseek.load_v3", ("<｜tool▁calls▁begin｜>", "```json"), (), 2),
     ("deepseek_v31", "deepseek.load_v31", ("<｜tool▁calls▁begin｜>",), (), 1),
     ("granite", "granite.load", ("<|tool_call|>",), (), 2),
+    ("harmony", "harmony.load", ("<|channel|>", "<|message|>"), (), 2),
 )
 REASONING = (
     ("think", "</think>", ReasoningMarks("<think>", "</think>"), 1),
@@ -38,6 +39,12 @@ REASONING = (
     ),
     ("seed_think", "<seed:think>", ReasoningMarks("<seed:think>", "</seed:think>"), 2),
     ("gemma4_thought", "<|channel>", ReasoningMarks("<|channel>thought", "<channel|>"), 2),
+    (
+        "harmony_analysis",
+        "<|channel|>analysis",
+        ReasoningMarks("<|channel|>analysis<|message|>", "<|end|>", after="<|start|>assistant"),
+        2,
+    ),
 )
 
 

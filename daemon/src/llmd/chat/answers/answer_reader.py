@@ -43,7 +43,7 @@ class AnswerReader:
     def finish(self) -> list[AnswerPart]:
         """Return the parts of the text held back; call it at the end of the answer."""
         parts = self._read_calls(self._reasoning.finish() if self._reasoning is not None else [])
-        return [*parts, *(self._calls.finish() if self._calls is not None else ())]
+        return [*parts, *(self._shown(self._calls.finish()) if self._calls is not None else ())]
 
     def _split(self, text: str) -> list[Reasoning | Text]:
         if self._reasoning is not None:
@@ -55,5 +55,11 @@ class AnswerReader:
             return list(split)
         parts: list[AnswerPart] = []
         for part in split:
-            parts += self._calls.feed(part.text) if isinstance(part, Text) else [part]
+            parts += self._shown(self._calls.feed(part.text)) if isinstance(part, Text) else [part]
         return parts
+
+    def _shown(self, parts: Sequence[AnswerPart]) -> Sequence[AnswerPart]:
+        """Return the parts of a reader of calls: its reasoning stays text, if the answer's does."""
+        if self._reasoning is not None:
+            return parts
+        return [Text(part.text) if isinstance(part, Reasoning) else part for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from llmd.api.errors import RequestError, TemplateError
@@ -43,3 +44,9 @@ def end_of_turn_ids(
     after = text.rpartition(_ANSWER)[2].lstrip()
     pieces = SpecialTokenSplitter(tokenizer.vocabulary.specials).split(after)
     return (pieces[0].token.token_id,) if pieces and pieces[0].token else ()
+
+
+def ids_of(texts: Sequence[str], tokenizer: Tokenizer) -> tuple[int, ...]:
+    """Return the ids of those texts that are tokens."""
+    ids = (tokenizer.token_id(text) for text in texts)
+    return tuple(one for one in ids if one is not None)

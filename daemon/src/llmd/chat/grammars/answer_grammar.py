@@ -12,8 +12,9 @@ from llmd.api.messages import Grammar, Vocabulary
 from llmd.api.parsing import ReasoningMarks
 from llmd.chat.grammars.check_messages import CheckJob
 from llmd.chat.grammars.grammar_checker import GrammarChecker
+from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.grammar.lark import after_reasoning, any_text
+from llmd.grammar.lark import after_reasoning, any_text, control_token, literal
 
 
 class ModelGrammars:
@@ -34,6 +35,7 @@ class ModelGrammars:
         self._checker = checker
         marks = () if reasoning is None else (reasoning.begin, reasoning.end)
         single = {tokenizer.token_id(mark) for mark in marks} - {None}
+        self._specials = SpecialTokenSplitter(tokenizer.vocabulary.specials)
         specials = {token.token_id for token in tokenizer.vocabulary.specials}
         # A reasoning mark that is a single token is a control token,
         # even if the tokenizer's files call it text.
@@ -73,16 +75,25 @@ class ModelGrammars:
         ``grammar`` constrains the text after the reasoning. ``is_open``: the prompt already opens the
         reasoning.
         """
-        end = self._mark(marks.end)
+        end = self.control_ids([marks.end]).get(marks.end, marks.end)
         if grammar is None and (budget is None or isinstance(end, str)):
             return None
-        begin = None if is_open else self._mark(marks.begin)
-        return after_reasoning(grammar or any_text(), begin=begin, end=end, budget=budget)
+        begin = None if is_open else self.expression(marks.begin)
+        after = self.expression(marks.after)
+        return after_reasoning(grammar or any_text(), begin=begin, end=end, after=after, budget=budget)
+
+    def expression(self, text: str) -> str:
+        """Return a Lark expression for exactly this text, in which control tokens are tokens."""
+        single = self.control_ids([text]).get(text)
+        if single is not None:
+            return control_token(single)
+        pieces = self._specials.split(text)
+        return " ".join(
+            literal(piece.text) if piece.token is None else control_token(piece.token.token_id)
+            for piece in pieces
+        )
 
     def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
         """Return the token ids of the marks that are control tokens, which no text matches."""
         found = {text: self._tokenizer.token_id(text) for text in marks}
         return {text: one for text, one in found.items() if one is not None and one in self._control_ids}
-
-    def _mark(self, text: str) -> str | int:
-        return self.control_ids([text]).get(text, text)

@@ -27,7 +27,8 @@ def prepare_messages(
     Content becomes a string: text parts are joined with the ``separator`` of the role, null becomes empty.
     The role ``developer`` becomes ``system`` unless ``keep_developer``, ``function`` becomes ``tool``, and a
     ``function_call`` becomes one of ``tool_calls``. Arguments of tool calls become objects, a tool message
-    gets the name of the called tool, and reasoning moves to ``reasoning_content``.
+    gets the name of the called tool, and reasoning moves to ``reasoning_content`` and ``thinking``, of which
+    templates read one.
 
     Raises:
         RequestError: a message has no role, no content, content that is not text, or arguments that are not a
@@ -58,7 +59,25 @@ def _name_answers(messages: list[Message]) -> None:
 
 
 def foldings(messages: list[Message]) -> Iterator[list[Message]]:
-    """Yield the conversation, then fallbacks for templates that reject it: one system message, or none."""
+    """Yield the conversation, then fallbacks for templates that reject it.
+
+    They have one system message or none, then no text beside calls that have reasoning.
+    """
+    yield from _system_foldings(messages)
+    bare = [_with_text_as_reasoning(message) for message in messages]
+    if bare != messages:
+        yield from _system_foldings(bare)
+
+
+def _with_text_as_reasoning(message: Message) -> Message:
+    reasoning = message.get("thinking")
+    if not (reasoning and message["content"] and message.get("tool_calls")):
+        return message
+    joined = f"{reasoning}\n\n{message['content']}"
+    return {**message, "reasoning_content": joined, "thinking": joined, "content": ""}
+
+
+def _system_foldings(messages: list[Message]) -> Iterator[list[Message]]:
     yield messages
     systems = [place for place, message in enumerate(messages) if message["role"] == "system"]
     if not systems:
@@ -101,7 +120,7 @@ def _prepare(message: Any, param: str, keep_developer: bool, separator: Separato
     }
     reasoning = next((message[key] for key in REASONING_KEYS if isinstance(message.get(key), str)), None)
     if reasoning is not None:
-        prepared["reasoning_content"] = reasoning
+        prepared["reasoning_content"] = prepared["thinking"] = reasoning
     if "tool_calls" in kept:
         prepared["tool_calls"] = _tool_calls(kept["tool_calls"], f"{param}.tool_calls")
     elif "function_call" in kept:

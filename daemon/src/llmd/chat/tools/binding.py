@@ -48,6 +48,7 @@ class ToolBinding:
                 self._grammars.control_ids(marks),
                 answer=answer,
                 reasoning_begin=reasoning_begin,
+                text_begin=self._form.text_begin,
             )
             self._grammars.check(grammar)
         except GrammarError as error:

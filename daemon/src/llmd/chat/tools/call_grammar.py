@@ -21,13 +21,14 @@ def lark_of_calls(
     *,
     answer: Grammar | None = None,
     reasoning_begin: str | None = None,
+    text_begin: str = "",
 ) -> Grammar:
     """Return the grammar of an answer that must or may call tools.
 
     ``control_ids`` are the marks that are control tokens. A required call comes at once. An optional call is
     constrained from its trigger on; any text may precede or replace it. With ``answer`` the answer is either
     calls or text that matches ``answer``. Free text never begins with ``reasoning_begin``: this grammar does
-    not cover reasoning.
+    not cover reasoning. With ``text_begin``, text comes after it and without calls.
 
     Raises:
         GrammarError: a schema has a feature that cannot be enforced.
@@ -35,10 +36,13 @@ def lark_of_calls(
     writer = _Writer(control_ids)
     more = writer.more(form, parallel=choice.parallel)
     calls = f"{writer.text(form.trigger + form.opening)} {more}"
+    before_text = writer.text(text_begin)
     if choice.mode == "required":
         start = [f"start: {calls}"]
     elif answer is not None:
-        start = [f"start: {calls} | answer", f"answer: {embedded(answer)}"]
+        start = [f"start: {calls} | {before_text} answer", f"answer: {embedded(answer)}"]
+    elif text_begin:
+        start = [f"start: {calls} | {before_text} CALL_FREE", _free_text([])]
     else:
         kept_out = [reasoning_begin] if reasoning_begin and reasoning_begin not in control_ids else []
         start = _free_start(form, writer, more, kept_out)
