@@ -128,7 +128,13 @@ class _Execution(Execution):
         return super()._attention(slotted, op, q, k, v)
 
     def _attend(
-        self, query: Float64, keys: Float64, values: Float64, scale: float, softcap: float | None
+        self,
+        query: Float64,
+        keys: Float64,
+        values: Float64,
+        scale: float,
+        softcap: float | None = None,
+        sinks: Float64 | None = None,
     ) -> Float64:
         """Attend with weights relative to the largest score so far, which are never divided by their sum."""
         precision = self._program.precision
@@ -148,4 +154,6 @@ class _Execution(Execution):
             rounded = round_to(precision, weights)
             mixed = mixed * shrunk + np.einsum("ght,tgd->ghd", rounded, values[first : first + _SPAN])
             top = highest
+        if sinks is not None:
+            total += np.exp(sinks.reshape(*top.shape) - top)
         return (mixed / total).reshape(-1)

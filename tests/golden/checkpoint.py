@@ -20,6 +20,7 @@ FILE_DTYPES: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "F16",
     np.dtype(np.uint16): "BF16",
     np.dtype(np.int32): "I32",
+    np.dtype(np.uint8): "U8",
 }
 
 Tensors = Mapping[str, NDArray[np.generic]]

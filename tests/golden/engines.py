@@ -31,10 +31,14 @@ def engine(
     stages: tuple[StageSpec, ...] = (),
     kv_dtype: KVDtype = "f32",
     quant: Format | None = None,
-    activations: ActivationDtype = "int8",
+    activations: ActivationDtype | None = None,
     slots: int = 2,
 ) -> Iterator[EngineCore]:
-    """An engine of a checkpoint that was written to ``directory``, on one device or split."""
+    """An engine of a checkpoint that was written to ``directory``, on one device or split.
+
+    Models that are stored in integers compute in f32 unless ``activations`` says otherwise: their
+    expectations do too.
+    """
     load = Load(
         str(directory),
         device=device,
@@ -43,7 +47,7 @@ def engine(
         slots=slots,
         kv_dtype=kv_dtype,
         quant=quant,
-        activations=activations,
+        activations=activations or ("f32" if case.is_quantised else "int8"),
     )
     model = load_model(load, architectures, open_device, lambda _: None)
     try:

@@ -7,7 +7,16 @@ from typing import Any
 
 Shape = tuple[int, ...]
 
-MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "granitemoeshared", "glm4_moe")
+MIXTURES = (
+    "mixtral",
+    "qwen2_moe",
+    "qwen3_moe",
+    "olmoe",
+    "granitemoe",
+    "granitemoeshared",
+    "glm4_moe",
+    "gpt_oss",
+)
 """The model types that have them."""
 
 GAINS = {
@@ -16,6 +25,12 @@ GAINS = {
     "w2": 0.9,
     "output_linear": 0.9,
     "e_score_correction_bias": 0.3,
+    "router": 2.0,
+    "experts.gate_up_proj": 1.2,
+    "experts.down_proj": 0.6,
+    "gate_up_proj_bias": 0.3,
+    "down_proj_bias": 0.2,
+    "sinks": 1.0,
 }
 """As `tests.golden.tensors.GAINS`; large for routers, so that the experts of a row have different weights."""
 
@@ -36,6 +51,9 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     hidden, family = config["hidden_size"], config["model_type"]
     if family.startswith("granite"):
         yield from _granite(config)
+        return
+    if family == "gpt_oss":
+        yield from _gpt_oss(config)
         return
     count = next(
         config[name] for name in ("num_experts", "num_local_experts", "n_routed_experts") if name in config
@@ -65,6 +83,20 @@ def _granite(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     if shared := config.get("shared_intermediate_size"):
         yield "shared_mlp.input_linear.weight", (2 * shared, hidden)
         yield "shared_mlp.output_linear.weight", (hidden, shared)
+
+
+def _gpt_oss(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    """Experts with biases, in MXFP4 or as transposed numbers; rows of gates and of up matrices alternate."""
+    hidden, inner, count = config["hidden_size"], config["intermediate_size"], config["num_local_experts"]
+    yield "mlp.router.weight", (count, hidden)
+    yield "mlp.router.bias", (count,)
+    for name, rows, cols in (("gate_up_proj", 2 * inner, hidden), ("down_proj", hidden, inner)):
+        if "quantization_config" in config:
+            yield f"mlp.experts.{name}_blocks", (count, rows, cols // 32, 16)
+            yield f"mlp.experts.{name}_scales", (count, rows, cols // 32)
+        else:
+            yield f"mlp.experts.{name}", (count, cols, rows)
+        yield f"mlp.experts.{name}_bias", (count, rows)
 
 
 def _shared(module: str, hidden: int, inner: int) -> Iterator[tuple[str, Shape]]:

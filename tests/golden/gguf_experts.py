@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
+FUSED = re.compile(r"\.experts\.(gate_up|down)_proj(_bias)?$")
 
 
 def with_joined_experts(tensors: Mapping[str, Array]) -> dict[str, Array]:
@@ -23,7 +24,9 @@ def with_joined_experts(tensors: Mapping[str, Array]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     stacks: dict[str, list[Array]] = {}
     for name, tensor in tensors.items():
-        if EXPERT.search(name):
+        if FUSED.search(name):
+            found |= _of_gpt_oss(name, tensor)
+        elif EXPERT.search(name):
             stacks.setdefault(EXPERT.sub(".experts.", name), []).append(tensor)
         elif name.endswith("input_linear.weight"):
             found |= _split(name, tensor)
@@ -48,6 +51,18 @@ def _split(name: str, tensor: Array) -> dict[str, Array]:
     return {f"{layer}.{new}.weight": half for new, half in zip(names, halves, strict=True)}
 
 
+def _of_gpt_oss(name: str, tensor: Array) -> dict[str, Array]:
+    """Experts of gpt-oss: matrices ``[out, in]``, gates and up matrices apart."""
+    module = name.removesuffix("_bias")
+    kind = "weight" if module == name else "bias"
+    rows = tensor.swapaxes(1, 2) if kind == "weight" else tensor
+    if module.endswith("down_proj"):
+        return {f"{module}.{kind}": np.ascontiguousarray(rows)}
+    halves = {"gate_proj": rows[:, 0::2], "up_proj": rows[:, 1::2]}
+    base = module.removesuffix("gate_up_proj")
+    return {f"{base}{half}.{kind}": np.ascontiguousarray(part) for half, part in halves.items()}
+
+
 def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     """Write the keys of a mixture; none for other models."""
     fields = ("num_experts", "num_local_experts", "n_routed_experts")
@@ -58,6 +73,8 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     writer.add_expert_used_count(config["num_experts_per_tok"])
     if "moe_intermediate_size" in config:
         writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
+    if config["model_type"] == "gpt_oss":
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
     shared = config.get("shared_expert_intermediate_size", config.get("shared_intermediate_size"))
     if shared is not None:
         writer.add_expert_shared_feed_forward_length(shared)

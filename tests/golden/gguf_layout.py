@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.models.tiny import TinyModel
+from tests.golden.mxfp4 import with_mxfp4_as_numbers
 from tests.golden.tensors import as_float32, draw_tensors
 
 ARCHITECTURES = {
@@ -29,6 +30,7 @@ ARCHITECTURES = {
     "qwen3_moe": "qwen3moe",
     "granitemoeshared": "granitemoe",
     "glm4_moe": "glm4moe",
+    "gpt_oss": "gpt-oss",
     "xlm-roberta": "bert",
     "roberta": "bert",
 }
@@ -73,13 +75,20 @@ def write_gguf(
         writer.add_pooling_type(POOLINGS[pooling])
     change_keys(writer, changes or {})
     for name, tensor in tensors.items():
-        wanted = (kind or STORED_TYPES[case.dtype]) if tensor.ndim > 1 else Type.F32
+        wanted = _stored_type(case, name, tensor, kind)
         writer.add_tensor(name, gguf.quants.quantize(tensor, wanted), raw_dtype=wanted)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path if not num_parts else min(path.parent.glob(f"{path.stem}-*.gguf"))
+
+
+def _stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
+    if tensor.ndim == 1 or name.endswith(".bias"):
+        return Type.F32
+    is_mxfp4 = case.is_quantised and "_exps" in name
+    return kind or (Type.MXFP4 if is_mxfp4 else STORED_TYPES[case.dtype])
 
 
 def change_keys(writer: gguf.GGUFWriter, changes: Mapping[str, Any]) -> None:
@@ -100,11 +109,14 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     arch = next(number for number, name in known if name == architecture_of(config))
     names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
     tensors = dict(_rope_tensors(config))
-    drawn = {name: as_float32(stored) for name, stored in draw_tensors(case)}
-    for name, tensor in with_joined_experts(drawn).items():
+    drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
+    numbers = {name: as_float32(stored) for name, stored in drawn.items()}
+    for name, tensor in with_joined_experts(numbers).items():
         if "pooler" in name:
             continue
         kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
+        if name.endswith(".sinks"):
+            kept = f"{kept}.weight"
         assert kept is not None, name
         tensors[kept] = _as_converted(name, tensor, config)
     return tensors
@@ -196,7 +208,7 @@ def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> Non
 
 def _add_special(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
     """What only some architectures have."""
-    if architecture.startswith(("gemma", "phi3")):
+    if architecture.startswith(("gemma", "phi3", "gpt-oss")):
         writer.add_sliding_window(config["sliding_window"] or 0)
     if architecture.startswith("gemma"):
         writer.add_attention_scale(config["query_pre_attn_scalar"] ** -0.5)

@@ -11,6 +11,7 @@ import msgspec
 from llmd.api import (
     Add,
     Architecture,
+    Attention,
     Embed,
     Experts,
     Gate,
@@ -127,3 +128,36 @@ def score_groups_by_largest(op: Op) -> Iterator[Op]:
 
 def score_by_softmax(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, score="softmax") if isinstance(op, Router) else op
+
+
+def drop_sinks(op: Op) -> Iterator[Op]:
+    """Attend without sinks, and once with them in vain, as above."""
+    if isinstance(op, Attention):
+        yield msgspec.structs.replace(op, out="unused")
+        yield msgspec.structs.replace(op, sinks=None)
+    else:
+        yield op
+
+
+def drop_router_bias(op: Op) -> Iterator[Op]:
+    if isinstance(op, Router):
+        yield msgspec.structs.replace(op, out="unused")
+        yield msgspec.structs.replace(op, bias=None)
+    else:
+        yield op
+
+
+def drop_biases_of_experts(op: Op) -> Iterator[Op]:
+    if isinstance(op, Experts):
+        yield msgspec.structs.replace(op, out="unused")
+        yield msgspec.structs.replace(op, gate_bias=None, up_bias=None, down_bias=None)
+    else:
+        yield op
+
+
+def drop_offset(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, offset=0.0) if isinstance(op, Experts) else op
+
+
+def drop_limit(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, limit=None) if isinstance(op, Experts) else op

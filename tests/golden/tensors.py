@@ -16,6 +16,7 @@ from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
 from tests.golden.expert_tensors import expert_shapes, has_experts
 from tests.golden.models.tiny import TinyModel
+from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
 from tests.golden.weights import draw, from_bf16, to_bf16
 
 GEMMA = ("gemma2", "gemma3_text")
@@ -58,8 +59,11 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
 
 
 def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Every tensor as stored: float32, float16, or uint16 holding bf16 bits."""
+    """Every tensor as stored: float32, float16, uint16 holding bf16 bits, or bytes of MXFP4 weights."""
     for name, shape in tensor_shapes(case.config).items():
+        if name.endswith(MXFP4_PARTS):
+            yield name, mxfp4_bytes(case.seed, name, shape)
+            continue
         is_encoder = case.config["model_type"] in ENCODERS
         mean, std = encoder_spread(name, shape) if is_encoder else _spread(case, name, shape)
         values = draw(case.seed, name, shape, mean, std)
@@ -95,6 +99,8 @@ def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
             yield from _linear(f"self_attn.{name}", (width, hidden), biased=biased)
     out_biased = config.get("attention_bias", False) and family != "glm4_moe"
     yield from _linear("self_attn.o_proj", (hidden, q), biased=out_biased)
+    if family == "gpt_oss":
+        yield "self_attn.sinks", (config["num_attention_heads"],)
     if family in ("qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmoe") or config.get("use_qk_norm"):
         widths = (q, kv) if family in ("olmo2", "olmoe") else (head_dim, head_dim)
         yield "self_attn.q_norm.weight", (widths[0],)
@@ -150,6 +156,8 @@ def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
     owner, kind = name.split(".")[-2:]
     gains = {**_gains(case.config), **EXPERT_GAINS, **case.gains}
     gain = gains.get(owner if kind == "weight" else kind, 1.0)
+    if kind in ("gate_up_proj", "down_proj"):  # matrices [in, out] of experts
+        return 0.0, gains[f"experts.{kind}"] / math.sqrt(shape[-2])
     if kind != "weight" or owner == "embed_tokens":
         return 0.0, gain
     if owner.endswith("norm"):

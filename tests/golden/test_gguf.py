@@ -40,6 +40,7 @@ WITHOUT_GGUF = {
     "qwen2-moe-every-other-layer": "experts",
     "qwen3-moe-tied": "experts",
     "qwen3-moe-one-expert": "normalized",
+    "gpt-oss-floats": "experts",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -14,9 +14,9 @@ from llmd.engine import loading
 from llmd.engine.loading import OpenDevice
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.weight_source import CheckpointSource
-from tests.golden.engines import Architectures, engine
-from tests.golden.expected import nmse
-from tests.golden.models.catalog import CASES
+from tests.golden.engines import Architectures, engine, logits_error
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 
 BOUND = 1e-3
@@ -45,7 +45,24 @@ class Dequantized:
         return WeightData("f32", dequantize(data)) if data.format == "q8" else data
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+PLAIN = [case for case in CASES if not case.is_quantised]
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_rounded_rows_of_a_stored_format_stay_near_transformers(
+    device: str,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case = tiny_model("gpt-oss")
+    with engine(
+        case, checkpoint(case), architectures, open_device, device=device, activations="int8"
+    ) as core:
+        assert 1e-9 < logits_error(core, case, read_expected(case.name)) <= BOUND
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=[case.name for case in PLAIN])
 def test_logits_are_near_those_of_the_dequantised_model(
     case: TinyModel,
     checkpoint: Callable[[TinyModel], Path],

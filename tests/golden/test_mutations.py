@@ -12,16 +12,22 @@ from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
+from tests.golden.models.mixtures import GPT_OSS_ROPE
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mutations import (
     Mutation,
     drop_biases,
+    drop_biases_of_experts,
     drop_correction,
     drop_embedding_scale,
     drop_gates,
+    drop_limit,
     drop_logit_scale,
     drop_norm_offset,
+    drop_offset,
     drop_qk_norms,
+    drop_router_bias,
+    drop_sinks,
     interleave_rope,
     score_by_softmax,
     score_groups_by_largest,
@@ -130,6 +136,21 @@ MIXTURES = [
     Mutation("glm4-moe-groups", "one group less", {"topk_group": 1}),
     Mutation("glm4-moe-groups", "largest in a group", change=score_groups_by_largest),
     Mutation("glm4-moe-groups", "softmax", change=score_by_softmax),
+    *(
+        Mutation(name, what, change=change)
+        for name in ("gpt-oss", "gpt-oss-floats")
+        for what, change in (
+            ("no sinks", drop_sinks),
+            ("router without a bias", drop_router_bias),
+            ("experts without biases", drop_biases_of_experts),
+            ("gate and up swapped", swap_gates_of_experts),
+            ("nothing added to up", drop_offset),
+        )
+    ),
+    Mutation("gpt-oss-floats", "limit of gates", {"swiglu_limit": 0.91}),
+    Mutation("gpt-oss-floats", "no limit of gates", change=drop_limit),
+    Mutation("gpt-oss", "truncated YaRN", {"rope_scaling": GPT_OSS_ROPE | {"truncate": True}}),
+    Mutation("gpt-oss", "window", {"sliding_window": 11}),
 ]
 MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES
 

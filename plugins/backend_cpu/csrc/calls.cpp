@@ -134,6 +134,7 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     args.dtype = to.limits.kv_dtype;
     args.scale = of.number(0);
     args.softcap = of.number(1);
+    args.sinks = of.vector(0, args.heads);
     args.scratch = to.attention_scratch;
     args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
     args.partials = to.attention_partials;

@@ -170,7 +170,8 @@ struct AttentionArgs {
     int64_t window;  // 0: none
     bool causal;     // false: a row attends to every row of its sequence in the step
     float scale;
-    float softcap;  // 0: none
+    float softcap;       // 0: none
+    const float* sinks;  // [heads]; null: none
     float* scratch;
     int64_t scratch_per_thread;  // floats, `attention_scratch`
     float* partials;  // shared by all threads, `attention_partials` floats; null: no sequence is split

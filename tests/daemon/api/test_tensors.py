@@ -32,6 +32,14 @@ def test_the_matrices_of_a_stack_are_one_below_the_other() -> None:
     assert np.shares_memory(stack.member(3).part_of(whole), whole)
 
 
+def test_transposed_matrices_are_turned_before_rows_are_cut() -> None:
+    whole = np.arange(24).reshape(2, 3, 4)
+    ref = TensorRef("up", (2, 3, 4), rows=(1, 2), period=2, is_stack=True, is_transposed=True)
+    assert (ref.whole_shape, ref.view_shape, ref.data_shape) == ((2, 4, 3), (2, 2, 3), (4, 3))
+    assert ref.part_of(whole).tolist() == [[1, 5, 9], [3, 7, 11], [13, 17, 21], [15, 19, 23]]
+    assert ref.member(1).part_of(whole).tolist() == [[13, 17, 21], [15, 19, 23]]
+
+
 def test_the_vectors_of_a_stack_are_rows() -> None:
     whole = np.arange(12).reshape(3, 4)
     biases = TensorRef("bias", (3, 4), rows=(0, 1), period=2, is_stack=True)

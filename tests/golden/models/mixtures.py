@@ -1,4 +1,4 @@
-"""Mixtures of experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, Granite MoE and GLM-4.5.
+"""Mixtures of experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE, Granite MoE, GLM-4.5 and gpt-oss.
 
 Top-k is one, some or all of the experts; layers without experts come first, in between or last.
 """
@@ -109,6 +109,34 @@ def glm4_moe(**fields: Any) -> dict[str, Any]:
     return config("Glm4MoeForCausalLM", "glm4_moe", **(shape | fields))
 
 
+GPT_OSS_ROPE = {
+    "rope_type": "yarn",
+    "factor": 8.0,
+    "original_max_position_embeddings": 16,
+    "beta_fast": 4.0,
+    "beta_slow": 1.0,
+    "truncate": False,
+}
+
+
+def gpt_oss(**fields: Any) -> dict[str, Any]:
+    shape = {
+        **_SHAPE,
+        "num_hidden_layers": 3,
+        "head_dim": 24,
+        "num_local_experts": 6,
+        "num_experts_per_tok": 2,
+        "sliding_window": 12,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        "attention_bias": True,
+        "swiglu_limit": 7.0,
+        "rope_scaling": GPT_OSS_ROPE,
+        "quantization_config": {"quant_method": "mxfp4"},
+    }
+    whole = config("GptOssForCausalLM", "gpt_oss", **(shape | fields))
+    return {name: value for name, value in whole.items() if name != "quantization_config" or value}
+
+
 CASES = (
     TinyModel("mixtral", mixtral(), dtype="bf16", seed=2),
     TinyModel(
@@ -161,5 +189,25 @@ CASES = (
             norm_topk_prob=False,
         ),
         seed=2,
+    ),
+    TinyModel("gpt-oss", gpt_oss(), dtype="bf16", seed=4),
+    TinyModel(
+        "gpt-oss-floats",
+        gpt_oss(
+            quantization_config=None,
+            hidden_size=60,
+            intermediate_size=37,
+            num_hidden_layers=2,
+            layer_types=["sliding_attention", "full_attention"],
+            num_key_value_heads=4,
+            num_local_experts=5,
+            num_experts_per_tok=5,
+            attention_bias=False,
+            swiglu_limit=0.9,
+            sliding_window=16,
+            rope_scaling={"rope_type": "default"},
+        ),
+        num_shards=2,
+        seed=4,
     ),
 )

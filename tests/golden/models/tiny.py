@@ -31,6 +31,11 @@ class TinyModel:
     gains: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def is_quantised(self) -> bool:
+        """Whether some matrices are stored in an integer format."""
+        return "quantization_config" in self.config
+
+    @property
     def prompt(self) -> list[int]:
         """Token ids, longer than every sliding window here."""
         return draw_tokens(self.seed, PROMPT_LEN, self.config["vocab_size"])

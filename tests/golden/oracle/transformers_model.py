@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, Mxfp4Config, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
@@ -25,6 +25,8 @@ def build(case: TinyModel) -> PreTrainedModel:
     if case.config["hidden_act"] == "fatrelu":  # transformers leaves it to the code of models
         threshold = {"threshold": case.config["hidden_act_param"], "value": 0.0}
         ACT2FN["fatrelu"] = (torch.nn.Threshold, threshold)
+    # Without a GPU, transformers multiplies by MXFP4 weights as numbers only.
+    numbers = {"quantization_config": Mxfp4Config(dequantize=True)}
     with tempfile.TemporaryDirectory() as folder:
         directory = write_checkpoint(case, Path(folder) / "model")
         model, info = AutoModelForCausalLM.from_pretrained(
@@ -33,6 +35,7 @@ def build(case: TinyModel) -> PreTrainedModel:
             attn_implementation="eager",
             experts_implementation="eager",
             output_loading_info=True,
+            **(numbers if "quantization_config" in case.config else {}),
         )
     misplaced = {what: names for what, names in info.items() if names}
     assert not misplaced, f"{case.name}: {misplaced}"

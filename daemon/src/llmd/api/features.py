@@ -21,6 +21,9 @@ STATE = "state"
 LATENT = "latent"
 """KV groups of kind ``latent``: one compressed vector for each token in place of keys and values."""
 
+SINKS = "sinks"
+"""Attention can have sinks (`Attention.sinks`)."""
+
 TAPS = "taps"
 """Hidden states inside the program can be read (`Program.taps`)."""
 

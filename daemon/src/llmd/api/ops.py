@@ -113,14 +113,17 @@ class Attention(BaseOp, frozen=True, tag="attention"):
 
     Query head ``h`` uses key-value head ``h // (heads / kv_heads)``. A row at position ``p`` sees positions
     ``max(0, p - window + 1) .. p`` if the group has a window, else ``0 .. p``. Scores are ``q.k * scale``,
-    then ``softcap * tanh(score / softcap)`` if there is a ``softcap``, then a softmax.
+    then ``softcap * tanh(score / softcap)`` if there is a ``softcap``, then a softmax. With ``sinks``, the
+    softmax has one more score for each query head, which has no value: weights add up to less than 1.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
-    PagedAttention"; Ainslie et al. 2023, "GQA".
+    PagedAttention"; Ainslie et al. 2023, "GQA"; OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card" (sinks,
+    after Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
     """
 
     kind: ClassVar[str] = "attention"
     read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v")
+    tensor_fields: ClassVar[tuple[str, ...]] = ("sinks",)
     q: str
     k: str
     v: str
@@ -138,6 +141,8 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     scale: float
     softcap: float | None = None
     """None: no cap."""
+    sinks: TensorRef | None = None
+    """``[heads]``: neither scaled nor capped. A device that reads them states `llmd.api.features.SINKS`."""
 
 
 class Glu(BaseOp, frozen=True, tag="glu"):

@@ -46,6 +46,8 @@ class TensorRef(msgspec.Struct, frozen=True):
     """Whether the first axis of ``shape`` counts members."""
     members: tuple[int, int] | None = None
     """Half-open range of the members of a stack."""
+    is_transposed: bool = False
+    """Whether the checkpoint stores matrices as ``[in, out]``; `rows` are those of ``[out, in]``."""
 
     @property
     def is_matrix(self) -> bool:
@@ -53,9 +55,17 @@ class TensorRef(msgspec.Struct, frozen=True):
         return len(self.shape) - self.is_stack == 2
 
     @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """Shape of the whole tensor with matrices as ``[out, in]``."""
+        if not self.is_transposed:
+            return self.shape
+        return (*self.shape[:-2], self.shape[-1], self.shape[-2])
+
+    @property
     def view_shape(self) -> tuple[int, ...]:
         """Shape of the ranges of members and rows."""
-        stack, (rows, *others) = self.shape[: self.is_stack], self.shape[self.is_stack :]
+        whole = self.whole_shape
+        stack, (rows, *others) = whole[: self.is_stack], whole[self.is_stack :]
         if self.members is not None:
             stack = (self.members[1] - self.members[0],)
         if self.rows is not None:
@@ -74,6 +84,8 @@ class TensorRef(msgspec.Struct, frozen=True):
         ``whole`` has the axes of the tensor; instead of elements, the last one may be bytes of blocks.
         """
         part = whole if self.members is None else whole[slice(*self.members)]
+        if self.is_transposed:
+            part = part.swapaxes(-1, -2)
         if self.rows is not None:
             axes = part.shape[: self.is_stack], part.shape[self.is_stack + 1 :]
             runs = part.reshape(*axes[0], -1, self.period or part.shape[self.is_stack], *axes[1])
@@ -230,11 +242,12 @@ class TensorSource(Protocol):
         ...
 
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
-        """Return the blocks of a GGUF weight: read-only uint8 ``[out, bytes of a row]``, without a copy.
+        """Return the blocks of a weight as GGUF files have them: read-only uint8 ``[out, bytes of a row]``.
 
-        Return None if the file does not store it in ``weight.format``, or if that is not a block format. A
-        device that repacks blocks itself avoids the one-byte codes of `read`. docs/formats.md describes the
-        blocks. Scales that are not finite are not checked here; `read` refuses them.
+        They are not copied if the file has them so. Return None if the file does not store it in
+        ``weight.format``, or if that is not a block format. A device that repacks blocks itself avoids the
+        one-byte codes of `read`. docs/formats.md describes the blocks. Scales that are not finite are not
+        checked here; `read` refuses them.
 
         Raises:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``.

@@ -18,6 +18,7 @@ from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.safetensors import SafetensorsFile
 from llmd.models.shards import Shards
+from llmd.models.split_formats import joined
 from llmd.models.stacks import stacked
 
 STORED_FORMATS: Mapping[str, Format] = {
@@ -41,11 +42,19 @@ class TensorInfo(msgspec.Struct, frozen=True):
     """Stored size."""
     members: tuple[TensorInfo, ...] = ()
     """The tensors of a stack that is stored as several; its place is that of the first."""
+    pieces: tuple[TensorInfo, ...] = ()
+    """The tensors of a weight whose codes and scales are stored apart (`llmd.models.split_formats`)."""
 
     @property
     def format(self) -> Format | None:
         """The weight format; None for integers and other dtypes that weights do not use."""
         return STORED_FORMATS.get(self.dtype)
+
+    @property
+    def stored(self) -> tuple[TensorInfo, ...]:
+        """The tensors of the files that hold it."""
+        within = (*self.members, *self.pieces)
+        return tuple(one for inner in within for one in inner.stored) or (self,)
 
 
 class Entry(Protocol):
@@ -91,15 +100,16 @@ class WeightFile(Protocol):
 class Checkpoint:
     """All tensors of a model. Opening reads headers only; `view` maps the data. Thread-safe.
 
-    Experts that are stored one by one are joined to stacks. ``file`` is the path shown in errors: the single
-    file, or the index. ``notices`` are sentences about harmless oddities.
+    Codes and scales that are stored apart are joined, then experts that are stored one by one. ``file`` is
+    the path shown in errors: the single file, or the index. ``notices`` are sentences about harmless
+    oddities.
     """
 
     def __init__(self, shards: Shards, files: Mapping[str, WeightFile]) -> None:
         owners = _owners(shards, files)
         self.file = shards.main
         stored = {name: _info(name, owners[name]) for name in owners}
-        self.tensors: Mapping[str, TensorInfo] = stacked(stored)
+        self.tensors: Mapping[str, TensorInfo] = stacked(joined(stored))
         self.notices = _notices(shards, files, stored)
         self._files = files
         self._owners = owners
@@ -129,14 +139,11 @@ class Checkpoint:
         return sum(tensor.size_bytes for tensor in self.tensors.values())
 
     def view(self, name: str) -> NDArray[np.generic]:
-        """Return a tensor as stored in its file: mapped if it is contiguous there. A stack is copied.
+        """Return a tensor as stored in its file: mapped if it is contiguous there.
 
         Raises:
             CheckpointError: there is no such tensor, or its file has shrunk.
         """
-        tensor = self.tensors.get(name)
-        if tensor is not None and tensor.members:
-            return np.stack([self.view(member.name) for member in tensor.members])
         if name not in self._owners:
             raise CheckpointError("there is no such tensor", file=str(self.file), tensor=name, hint=DAMAGED)
         return self._owners[name].view(name)
@@ -147,10 +154,7 @@ class Checkpoint:
         Raises:
             OSError: it cannot be read.
         """
-        tensor = self.tensors.get(name)
-        members = () if tensor is None else tensor.members
-        for stored in [member.name for member in members] or [name]:
-            self._owners[stored].fetch(stored)
+        self._owners[name].fetch(name)
 
     def release(self) -> None:
         """Drop the mapped pages of the files from this process; views stay valid."""

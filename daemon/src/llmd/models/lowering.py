@@ -12,7 +12,7 @@ import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import LATENT, STATE, STREAMS, TAPS
+from llmd.api.features import LATENT, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -108,7 +108,12 @@ def lower(
         hidden_out=None if bound.hidden_out is None else slots[bound.hidden_out],
         activations=activations,
         precision=precision,
-        needs=(*_needs(plan, groups), *((TAPS,) if tapped else ()), *((STREAMS,) if in_memory else ())),
+        needs=(
+            *_needs(plan, groups),
+            *((SINKS,) if any(isinstance(b.op, Attention) and b.op.sinks for b in bound.ops) else ()),
+            *((TAPS,) if tapped else ()),
+            *((STREAMS,) if in_memory else ()),
+        ),
         taps=tuple(tapped),
         tap_slots=tuple(slots[value] for value in tapped.values()),
         streamed=in_memory,

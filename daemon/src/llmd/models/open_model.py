@@ -22,6 +22,9 @@ from llmd.models.model_source import ModelSource, find_source
 from llmd.models.plan_check import check_plan
 from llmd.models.scoring_config import read_scoring
 
+READ_METHODS = ("mxfp4",)
+"""Kinds of quantised weights that llmd reads (`llmd.models.split_formats`)."""
+
 
 class OpenModel(msgspec.Struct, frozen=True):
     """A model whose checkpoint was checked against its plan. The owner closes the checkpoint."""
@@ -136,6 +139,8 @@ def _refuse_quantized(config: Config, path: Path) -> None:
     if quantization is None:
         return
     method = quantization.get("quant_method")
+    if method in READ_METHODS:
+        return
     raise UnsupportedModelError(
         f"{path}: the weights are quantised ({method or 'unnamed method'}), which is not supported yet",
         hint="use the unquantised model; `--quant q8` quantises it while it loads",

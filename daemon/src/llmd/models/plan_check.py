@@ -62,7 +62,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
             f"has dtype {tensor.dtype}, a weight must have {', '.join(STORED_FORMATS)}",
             "use the model in one of these dtypes, or convert it",
         )
-    rows = ref.shape[ref.is_stack]
+    rows = ref.whole_shape[ref.is_stack]
     if ref.rows is not None and not 0 <= ref.rows[0] < ref.rows[1] <= rows:
         raise _contradiction(
             tensor, f"has {rows} rows, the configuration asks for rows {ref.rows}", OF_ONE_MODEL

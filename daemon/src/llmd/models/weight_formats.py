@@ -47,7 +47,7 @@ def format_policy(
         if not ref.is_matrix:
             return nearest[stored]
         if quant is not None and op_kind in QUANTIZED_OPS:
-            return quantized_format(quant, device.formats, ref.shape[-1]) or nearest[stored]
+            return quantized_format(quant, device.formats, ref.view_shape[-1]) or nearest[stored]
         return stored if stored in device.formats and op_kind in device.integer_ops else nearest[stored]
 
     return format_of

@@ -22,6 +22,7 @@ from llmd.models.plain_formats import STORED_DTYPES, convert
 from llmd.models.plan_check import find_tensor
 from llmd.models.read_ahead import ReadAhead
 from llmd.models.source_recipe import SourceRecipe
+from llmd.models.split_formats import mxfp4_blocks
 
 SMALL_BYTES = 1 << 18
 """Tensors up to this many bytes are read explicitly. A page fault reads megabytes around the page, and the
@@ -109,23 +110,27 @@ class CheckpointSource:
 
     def _view(self, ref: TensorRef) -> NDArray[np.generic]:
         """Return the requested part of a tensor as stored, in the shape `TensorRef.data_shape`."""
-        stored = self._stored(ref)
-        for tensor in stored:
-            if self._ahead is not None:
-                self._ahead.use(tensor.name)
-            elif tensor.size_bytes <= SMALL_BYTES:
-                self._fetch(tensor)
-        views = [self._checkpoint.view(tensor.name) for tensor in stored]
-        if not self._checkpoint.tensors[ref.name].members:
-            return ref.part_of(views[0].reshape(*ref.shape[:-1], -1))
-        whole = views[0][None] if len(views) == 1 else np.stack(views)
-        return msgspec.structs.replace(ref, members=None).part_of(whole)
+        return self._part(find_tensor(ref, self._checkpoint), ref)
+
+    def _part(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
+        if tensor.members:
+            of_member = msgspec.structs.replace(ref, shape=ref.shape[1:], is_stack=False, members=None)
+            parts = [self._part(member, of_member) for member in _members(tensor, ref)]
+            rows = [part if ref.is_matrix else part[None] for part in parts]
+            return rows[0] if len(rows) == 1 else np.concatenate(rows)
+        if tensor.pieces:
+            codes, scales = (self._part(piece, ref).view(np.uint8) for piece in tensor.pieces)
+            return mxfp4_blocks(codes, scales)
+        if self._ahead is not None:
+            self._ahead.use(tensor.name)
+        elif tensor.size_bytes <= SMALL_BYTES:
+            self._fetch(tensor)
+        return ref.part_of(self._checkpoint.view(tensor.name).reshape(*ref.shape[:-1], -1))
 
     def _stored(self, ref: TensorRef) -> Sequence[TensorInfo]:
-        """Return the tensors of the files that hold a part: several for a stack that is stored as several."""
+        """Return the tensors of the files that hold a part."""
         tensor = find_tensor(ref, self._checkpoint)
-        members = tensor.members if ref.members is None else tensor.members[slice(*ref.members)]
-        return members or (tensor,)
+        return [stored for one in _members(tensor, ref) or (tensor,) for stored in one.stored]
 
     def _fetch(self, tensor: TensorInfo) -> None:
         try:
@@ -141,8 +146,13 @@ class CheckpointSource:
     def _of_plain(self, data: NDArray[np.generic], stored: Format, wanted: Format) -> WeightData:
         if wanted in PLAIN_FORMATS:
             # A header of odd length leaves the data unaligned; only then does the stored format need a copy.
-            return WeightData(wanted, np.require(convert(data, stored, wanted), requirements="A"))
+            return WeightData(wanted, np.require(convert(data, stored, wanted), requirements=("A", "C")))
         return quantize(data, wanted, stored, self._quantizer)
+
+
+def _members(tensor: TensorInfo, ref: TensorRef) -> Sequence[TensorInfo]:
+    """Return the members of a stack that a reference means; none if it is stored as one tensor."""
+    return tensor.members if ref.members is None else tensor.members[slice(*ref.members)]
 
 
 def open_source(directory: str, packed: str, quantizer: Quantizer | None) -> CheckpointSource:

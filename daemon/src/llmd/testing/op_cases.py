@@ -121,13 +121,16 @@ def _rope_and_glu() -> Iterator[Workload]:
 
 
 def _attention() -> Iterator[Workload]:
-    for name, kv_heads, head_dim, window, softcap in (
-        ("mha", 4, 12, None, None),
-        ("gqa", 2, 12, None, None),
-        ("mqa", 1, 12, None, 20.0),
-        ("window", 2, 12, 17, None),
-        ("window-1", 2, 12, 1, 5.0),
-        ("wide-head", 2, 40, None, None),
+    sinks = TensorRef("sinks", (4,))
+    for name, kv_heads, head_dim, window, softcap, of_sinks in (
+        ("mha", 4, 12, None, None, None),
+        ("gqa", 2, 12, None, None, None),
+        ("mqa", 1, 12, None, 20.0, None),
+        ("window", 2, 12, 17, None, None),
+        ("window-1", 2, 12, 1, 5.0, None),
+        ("wide-head", 2, 40, None, None, None),
+        ("sinks", 2, 12, None, None, sinks),
+        ("sinks-window", 2, 12, 3, 5.0, sinks),
     ):
         for kv_dtype, bounds in MAX_NMSE["f32"].items():
             group = KVGroup(0, window, kv_heads, head_dim, (0,))
@@ -135,15 +138,16 @@ def _attention() -> Iterator[Workload]:
             kv = tuple(TensorRef(n, (kv_heads * head_dim, width)) for n in ("k", "v"))
             ops = (
                 Linear(HIDDEN, ("k", "v"), kv, (None, None)),
-                Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 4, kv_heads, head_dim, 0.4, softcap),
+                Attention(HIDDEN, "k", "v", HIDDEN, 0, 0, 4, kv_heads, head_dim, 0.4, softcap, of_sinks),
             )
             case = part_case(
                 f"attention/{name}-{kv_dtype}", ops, groups=(group,), max_nmse=bounds.part, width=width
             )
             case = msgspec.structs.replace(case, kv_dtype=kv_dtype, kv_is_tested=True)
             yield case
-            if name == "gqa":
-                yield _long(msgspec.structs.replace(case, name=f"attention/long-{kv_dtype}"))
+            if name in {"gqa", "sinks"}:
+                long = "long" if name == "gqa" else f"long-{name}"
+                yield _long(msgspec.structs.replace(case, name=f"attention/{long}-{kv_dtype}"))
 
 
 def _recurrence() -> Iterator[Workload]:

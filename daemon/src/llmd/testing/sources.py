@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,7 +47,7 @@ class RandomSource:
     def read(self, weight: Weight) -> WeightData:
         ref, name = weight.ref, weight.format
         if name in BLOCK_FORMATS:
-            return decode(name, self._draw_blocks(ref, name), ref.shape[-1]).rows(_rows(ref))
+            return decode(name, self._draw_blocks(ref, name), ref.whole_shape[-1]).rows(_rows(ref))
         draw = self._generator(ref)
         if name in INTEGER_FORMATS:
             return random_integers(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
@@ -67,15 +68,17 @@ def random_source(seed: str, _quantizer: Quantizer | None) -> RandomSource:
 
 
 def _spread(ref: TensorRef) -> float:
-    return float(2.0 * ref.shape[-1] ** -0.5)
+    return float(2.0 * ref.whole_shape[-1] ** -0.5)
 
 
 def _whole_shape(ref: TensorRef) -> tuple[int, int]:
     """Return the shape of a whole matrix, or of the matrices of a stack one below the other."""
-    return math.prod(ref.shape[:-1]), ref.shape[-1]
+    shape = ref.whole_shape
+    return math.prod(shape[:-1]), shape[-1]
 
 
 def _rows(ref: TensorRef) -> NDArray[np.intp]:
     """Return the rows of the whole that the reference means."""
-    numbers = np.arange(_whole_shape(ref)[0]).reshape(*ref.shape[:-1], 1)
-    return ref.part_of(numbers)[:, 0].astype(np.intp)
+    numbers = np.arange(_whole_shape(ref)[0]).reshape(*ref.whole_shape[:-1], 1)
+    upright = msgspec.structs.replace(ref, is_transposed=False)
+    return upright.part_of(numbers)[:, 0].astype(np.intp)

@@ -25,7 +25,7 @@ from llmd.api import (
     Precision,
     TensorRef,
 )
-from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -80,8 +80,10 @@ class Workload(msgspec.Struct, frozen=True):
     def features(self) -> set[str]:
         """The features of devices that the case tries."""
         has_states = any(group.kind == "state" for group in self.plan.groups)
+        has_sinks = any(isinstance(op, Attention) and op.sinks is not None for op in self.ops)
         tried = (
             (DRAWS, self.draws),
+            (SINKS, has_sinks),
             (STATE, has_states),
             (STREAMS, bool(self.streamed)),
             (TAPS, bool(self.taps)),

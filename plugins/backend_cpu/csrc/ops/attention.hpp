@@ -1,6 +1,7 @@
 // attention: out = softmax(softcap(q . k * scale)) v over the positions that a row attends to
 //
 //   q, out  [rows, heads, head_dim]  f32
+//   sinks   [heads]  one more score of each head, without a value
 //   pool    f32, f16, bf16, int8, int4, see kv_layout.hpp
 //   work    ops/attention_plan.hpp
 //   order   partitions of 512 positions counted from 0, each with its own largest score, merged in order.

@@ -146,7 +146,7 @@ class TileRun {
     void write(int first, int count, Partial partial) const {
         for (int m = 0; m < count; ++m) {
             const Query& query = queries_[first + m];
-            const Vec inverse = set1(1.0F / partial.totals[m]);
+            const Vec inverse = set1(share_of_values(partial.tops[m], partial.totals[m], query.head));
             float* result = partial.outputs + m * dim_;
             for (int64_t d = 0; d < dim_; d += Vec::kLanes) store(result + d, load(result + d) * inverse);
             if constexpr (kRotated<Element>) rotate(result, args_.head_dim);
@@ -172,6 +172,18 @@ class TileRun {
     }
 
   private:
+    // What the outputs of a head are multiplied by: 1 / the sum of exponentials, with that of its sink.
+    float share_of_values(float top, float total, int64_t head) const {
+        if (args_.sinks == nullptr) return 1.0F / total;
+        const float sink = args_.sinks[head];
+        const Vec most = set1(top > sink ? top : sink);  // no exponential overflows
+        float of_values[Vec::kLanes];
+        float of_sink[Vec::kLanes];
+        store(of_values, exp(set1(top) - most));
+        store(of_sink, exp(set1(sink) - most));
+        return of_values[0] / (total * of_values[0] + of_sink[0]);
+    }
+
     int piece_queries(int piece) const {
         return tile_.queries - piece < kPieceQueries ? tile_.queries - piece : kPieceQueries;
     }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from llmd.api import HIDDEN, Add, Experts, Gate, Glu, Linear, Norm, Op, Router, TensorRef
 from llmd.api.errors import CheckpointError
@@ -10,6 +11,7 @@ from llmd.builtin.architectures.mixture import (
     ExpertNames,
     Mixture,
     SharedExpert,
+    StackLayout,
     mixture_ops,
     read_top_k,
     shared_expert,
@@ -47,6 +49,22 @@ def test_gates_and_up_matrices_may_be_rows_of_one_stack() -> None:
     )
     assert experts.gate == TensorRef("model.layers.1.both", (6, 10, 8), rows=(0, 5), is_stack=True)
     assert experts.up == TensorRef("model.layers.1.both", (6, 10, 8), rows=(5, 10), is_stack=True)
+
+
+def test_rows_of_both_may_alternate_and_biases_are_stored_alike() -> None:
+    names = ExpertNames(gate="both", up="both", router_bias="r", biases=("b", "b", "d"))
+    layout = StackLayout(alternate=True, transposed=True)
+    _, router, experts, _ = ops(Mixture(6, 5, 2, names, limit=7.0, offset=1.0, layout=layout))
+    assert isinstance(router, Router)
+    assert router.bias == TensorRef("model.layers.1.r", (6,))
+    assert isinstance(experts, Experts)
+    rows = TensorRef("model.layers.1.b", (6, 10), rows=(1, 2), period=2, is_stack=True)
+    assert experts.up_bias == rows
+    assert experts.up == structs.replace(
+        rows, name="model.layers.1.both", shape=(6, 8, 10), is_transposed=True
+    )
+    assert experts.down_bias == TensorRef("model.layers.1.d", (6, 8), is_stack=True)
+    assert (experts.limit, experts.offset) == (7.0, 1.0)
 
 
 def test_a_shared_expert_is_added_and_may_be_opened_by_each_row() -> None:

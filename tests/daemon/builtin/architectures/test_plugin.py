@@ -30,6 +30,7 @@ FAMILIES = (
     "olmoe",
     "granite-moe-shared",
     "glm4-moe-groups",
+    "gpt-oss",
 )
 CONFIGS: dict[str, Mapping[str, Any]] = {
     "gemma3 that sees": {

@@ -54,6 +54,19 @@ def test_the_routers_of_glm_are_described_by_keys(tmp_path: Path) -> None:
         read(tmp_path, "glm4-moe", {"glm4moe.expert_gating_func": 1})
 
 
+def test_gpt_oss_has_a_window_and_separate_matrices(tmp_path: Path) -> None:
+    found = read(tmp_path, "gpt-oss")
+    assert found == {
+        "attention_bias": True,
+        "mlp_bias": False,
+        "num_local_experts": 6,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 96,
+        "fused_experts": False,
+        "sliding_window": 12,
+    }
+
+
 def test_biases_are_told_by_their_tensors(tmp_path: Path) -> None:
     assert read(tmp_path, "llama-mqa-biases") == {"attention_bias": True, "mlp_bias": True}
     assert read(tmp_path, "llama-f16") == {"attention_bias": False, "mlp_bias": False}

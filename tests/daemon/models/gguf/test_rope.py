@@ -47,6 +47,11 @@ def test_a_factor_of_the_file_multiplies_yarns_own(tmp_path: Path) -> None:
     assert twice["attention_factor"] == pytest.approx(2 * found["attention_factor"])
 
 
+def test_only_the_yarn_of_gpt_oss_is_not_truncated(tmp_path: Path) -> None:
+    assert read(tmp_path, "gpt-oss")["rope_scaling"]["truncate"] is False
+    assert read(tmp_path, "llama-yarn-rope")["rope_scaling"]["truncate"] is True
+
+
 @pytest.mark.parametrize("num_rotated", range(2, 97, 2))
 def test_the_share_that_is_rotated_gives_its_number_back(tmp_path: Path, num_rotated: int) -> None:
     changes = {"phi3__rope__dimension_count": num_rotated}

@@ -94,8 +94,7 @@ def test_rows_share_long_spans(device: VulkanDevice, monkeypatch: pytest.MonkeyP
 
 def test_as_many_rows_share_keys_as_fit_in_shared_memory() -> None:
     def shared(heads: int, kv_heads: int, head_dim: int) -> int:
-        sizes = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
-        return shared_rows(Attention("q", "k", "v", "out", group=0, layer=0, scale=1.0, **sizes))
+        return shared_rows(Attention("q", "k", "v", "out", 0, 0, heads, kv_heads, head_dim, scale=1.0))
 
     assert [shared(8, 8, 64), shared(8, 4, 128), shared(32, 8, 128), shared(8, 1, 64)] == [16, 8, 4, 4]
     assert [shared(8, 8, 256), shared(32, 8, 160)] == [8, 2]

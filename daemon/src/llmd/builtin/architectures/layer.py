@@ -36,6 +36,8 @@ class LayerStyle(msgspec.Struct, frozen=True):
     """The checkpoint has q, k and v in one tensor, and gate and up in another."""
     softcap: float | None = None
     """Of attention scores."""
+    sinks: bool = False
+    """Attention has sinks."""
     rope_interleave: bool = False
     """RoPE rotates neighbouring elements of a head instead of elements half a head apart."""
     residual_scale: float = 1.0
@@ -46,15 +48,15 @@ def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: Rop
     """Return the ops of attention over the KV group ``group`` with RoPE ``rope``."""
     build = LayerBuilder(shape, style, layer)
     dim = shape.head_dim
+    sinks = TensorRef(build.name("self_attn.sinks"), (shape.heads,)) if style.sinks else None
+    heads = (shape.heads, shape.kv_heads, dim)
     return (
         *build.pre_norm(0),
         build.qkv(),
         *build.qk_norms(),
         Rope("q", "q", shape.heads, dim, rope, style.rope_interleave),
         Rope("k", "k", shape.kv_heads, dim, rope, style.rope_interleave),
-        Attention(
-            "q", "k", "v", "y", group, layer, shape.heads, shape.kv_heads, dim, style.scale, style.softcap
-        ),
+        Attention("q", "k", "v", "y", group, layer, *heads, style.scale, style.softcap, sinks),
         build.linear("y", {"y": ("self_attn.o_proj", shape.hidden_size)}, shape.q_width, bias=style.out_bias),
         *build.post_norm(0),
         build.residual(),

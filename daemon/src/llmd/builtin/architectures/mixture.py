@@ -21,10 +21,23 @@ class ExpertNames(msgspec.Struct, frozen=True):
     router: str = "mlp.gate.weight"
     gate: str = "mlp.experts.*.gate_proj.weight"
     up: str = "mlp.experts.*.up_proj.weight"
-    """Equal to ``gate`` if one tensor has the rows of both, those of the gate first."""
+    """Equal to ``gate`` if one tensor has the rows of both: see `Mixture.layout`."""
     down: str = "mlp.experts.*.down_proj.weight"
     correction: str | None = None
     """Of `Router.correction`; None: there is none."""
+    router_bias: str | None = None
+    """None: the router has no bias."""
+    biases: tuple[str, str, str] | None = None
+    """Of gate, up and down, the first two equal as above; None: there are none."""
+
+
+class StackLayout(msgspec.Struct, frozen=True):
+    """How a checkpoint stores the matrices of experts."""
+
+    alternate: bool = False
+    """In a tensor that has the rows of gate and up, they alternate; else those of the gate come first."""
+    transposed: bool = False
+    """Matrices are ``[in, out]``."""
 
 
 class SharedExpert(msgspec.Struct, frozen=True):
@@ -58,6 +71,11 @@ class Mixture(msgspec.Struct, frozen=True):
     groups: int = 1
     top_groups: int = 1
     group_score: GroupScore = "sum_of_two"
+    limit: float | None = None
+    """Of `Experts`."""
+    offset: float = 0.0
+    """Of `Experts`."""
+    layout: StackLayout = StackLayout()
     shared: SharedExpert | None = None
 
 
@@ -89,6 +107,10 @@ def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -
 def _router(mixture: Mixture, build: LayerBuilder) -> Op:
     count, names = mixture.num_experts, mixture.names
     weight = TensorRef(build.name(names.router), (count, build.shape.hidden_size))
+
+    def vector(name: str | None) -> TensorRef | None:
+        return None if name is None else TensorRef(build.name(name), (count,))
+
     return Router(
         build.input,
         "routes",
@@ -100,29 +122,58 @@ def _router(mixture: Mixture, build: LayerBuilder) -> Op:
         groups=mixture.groups,
         top_groups=mixture.top_groups,
         group_score=mixture.group_score,
-        correction=None if names.correction is None else TensorRef(build.name(names.correction), (count,)),
+        bias=vector(names.router_bias),
+        correction=vector(names.correction),
     )
 
 
 def _experts(mixture: Mixture, build: LayerBuilder) -> Op:
     names, inner, hidden = mixture.names, mixture.inner, build.shape.hidden_size
-    is_fused = names.gate == names.up
-
-    def stack(name: str, rows: int, cols: int, part: tuple[int, int] | None = None) -> TensorRef:
-        shape = (mixture.num_experts, rows, cols)
-        return TensorRef(build.name(name), shape, rows=part, is_stack=True)
-
-    rows = 2 * inner if is_fused else inner
+    stacks = _Stacks(mixture, build, is_fused=names.gate == names.up)
+    gate_bias, up_bias, down_bias = names.biases or (None, None, None)
     return Experts(
         build.input,
         "routes",
         "y",
-        gate=stack(names.gate, rows, hidden, (0, inner) if is_fused else None),
-        up=stack(names.up, rows, hidden, (inner, rows) if is_fused else None),
-        down=stack(names.down, hidden, inner),
+        gate=stacks.matrix(names.gate, inner, hidden, half=0),
+        up=stacks.matrix(names.up, inner, hidden, half=1),
+        down=stacks.matrix(names.down, hidden, inner),
         activation=build.style.activation,
         top_k=mixture.top_k,
+        limit=mixture.limit,
+        offset=mixture.offset,
+        gate_bias=stacks.vector(gate_bias, inner, half=0),
+        up_bias=stacks.vector(up_bias, inner, half=1),
+        down_bias=stacks.vector(down_bias, hidden),
     )
+
+
+class _Stacks(msgspec.Struct, frozen=True):
+    """Refers to the tensors of the experts of a layer; ``half`` 0 is that of the gate, 1 that of up."""
+
+    mixture: Mixture
+    build: LayerBuilder
+    is_fused: bool
+    """One tensor has the rows of gate and up."""
+
+    def matrix(self, name: str, rows: int, cols: int, half: int | None = None) -> TensorRef:
+        whole = self._vectors(name, rows, half)
+        transposed = self.mixture.layout.transposed
+        count, all_rows = whole.shape
+        shape = (count, cols, all_rows) if transposed else (count, all_rows, cols)
+        return msgspec.structs.replace(whole, shape=shape, is_transposed=transposed)
+
+    def vector(self, name: str | None, rows: int, half: int | None = None) -> TensorRef | None:
+        return None if name is None else self._vectors(name, rows, half)
+
+    def _vectors(self, name: str, rows: int, half: int | None) -> TensorRef:
+        count, full = self.mixture.num_experts, self.build.name(name)
+        if half is None or not self.is_fused:
+            return TensorRef(full, (count, rows), is_stack=True)
+        if self.mixture.layout.alternate:
+            return TensorRef(full, (count, 2 * rows), rows=(half, half + 1), period=2, is_stack=True)
+        part = (half * rows, (half + 1) * rows)
+        return TensorRef(full, (count, 2 * rows), rows=part, is_stack=True)
 
 
 def _shared_expert(shared: SharedExpert, build: LayerBuilder) -> Iterator[Op]:

@@ -33,6 +33,7 @@ FAMILIES = {
         "granitemoeshared",
     ),
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeModel", "glm4_moe"),
+    "gpt_oss": ("GptOssForCausalLM", "GptOssModel", "gpt_oss"),
     "phi3": ("Phi3ForCausalLM", "Phi3Model", "phi3"),
     "phi4_multimodal": (
         "Phi4MMForCausalLM",

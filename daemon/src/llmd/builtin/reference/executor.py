@@ -185,6 +185,7 @@ class Execution:
     def _attention(self, slotted: SlottedOp, op: Attention, q: Float32, k: Float32, v: Float32) -> Float32:
         group, layer = self._program.groups[op.group], slotted.kv_layer or 0
         pool, step = self._pools[op.group], self._step
+        sinks = self._weights.array(slotted.weights[0])
         assert isinstance(pool, KVPool), "attention has a paged group"
         out = np.empty((len(q), op.heads * op.head_dim), np.float32)
         for sequence in range(step.num_sequences):
@@ -198,7 +199,7 @@ class Execution:
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
                 seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
-                out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap)
+                out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap, sinks)
         return out
 
     def _recurrence(self, slotted: SlottedOp, op: Recurrence, x: Float32) -> Float32:
@@ -222,13 +223,20 @@ class Execution:
         out = np.empty_like(q)
         for first, last in itertools.pairwise(self._step.row_offsets.tolist()):
             for row in range(first, last):
-                out[row] = self._attend(queries[row], keys[first:last], values[first:last], op.scale, None)
+                out[row] = self._attend(queries[row], keys[first:last], values[first:last], op.scale)
         return out
 
     def _attend(
-        self, query: Float64, keys: Float64, values: Float64, scale: float, softcap: float | None
+        self,
+        query: Float64,
+        keys: Float64,
+        values: Float64,
+        scale: float,
+        softcap: float | None = None,
+        sinks: Float64 | None = None,
     ) -> Float64:
-        return numerics.attend(query, keys, values, scale, softcap, self._program.precision).reshape(-1)
+        precision = self._program.precision
+        return numerics.attend(query, keys, values, scale, softcap, precision, sinks).reshape(-1)
 
 
 def _elementwise(op: Op, *x: Float64) -> Float64:

@@ -61,9 +61,17 @@ def soft_cap(z: Float64, cap: float | None) -> Float64:
 
 
 def attend(
-    q: Float64, k: Float64, v: Float64, scale: float, cap: float | None, precision: Precision = "f32"
+    q: Float64,
+    k: Float64,
+    v: Float64,
+    scale: float,
+    cap: float | None,
+    precision: Precision = "f32",
+    sinks: Float64 | None = None,
 ) -> Float64:
     """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]``.
+
+    ``sinks`` ``[heads]`` are scores that count for the sum of each head's softmax only.
 
     ``precision`` rounds ``q``, and the weights of the values before they are divided by their sum: the
     largest is 1 then, however long the context is.
@@ -71,8 +79,11 @@ def attend(
     kv_heads = k.shape[1]
     grouped = round_to(precision, q).reshape(kv_heads, -1, q.shape[1])
     scores = soft_cap(np.einsum("ghd,tgd->ght", grouped, k) * scale, cap)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    top = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - top)
     total = weights.sum(axis=-1, keepdims=True)
+    if sinks is not None:
+        total += np.exp(sinks.reshape(kv_heads, -1, 1) - top)
     out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v).reshape(q.shape)
     return out
 

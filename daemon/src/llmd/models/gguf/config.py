@@ -52,10 +52,11 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
             hint="give the file of the model itself",
         )
     architecture, known = fields.architecture, (*FAMILIES, ENCODER)
-    mixes = "moe" in architecture or architecture in MIXTURES
     has_experts = fields.integer(EXPERTS, 0) > 0
+    mixes = architecture in MIXTURES or (architecture in FAMILIES and FAMILIES[architecture].mixes)
     if architecture not in known or (has_experts and not mixes):
-        what = f"{architecture}, a mixture of experts," if has_experts or mixes else architecture
+        is_mixture = has_experts or "moe" in architecture
+        what = f"{architecture}, a mixture of experts," if is_mixture else architecture
         raise UnsupportedModelError(
             f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs "
             f"{', '.join(known)}",

@@ -35,6 +35,8 @@ class Family(msgspec.Struct, frozen=True):
     """RoPE rotates neighbouring elements of a head; queries and keys are stored in that order."""
     bare: str = "Model"
     """Suffix of the class without a head."""
+    mixes: bool = False
+    """Its models may have experts."""
 
 
 def _biases(fields: GgufFields) -> dict[str, Any]:
@@ -131,6 +133,18 @@ def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
     )
 
 
+def _gpt_oss(fields: GgufFields) -> dict[str, Any]:
+    return (
+        _biases(fields)
+        | _experts(fields, "num_local_experts")
+        | {
+            "intermediate_size": _inner(fields),
+            "fused_experts": False,
+            "sliding_window": fields.integer(WINDOW, 128) or None,
+        }
+    )
+
+
 def _gemma2(fields: GgufFields) -> dict[str, Any]:
     return _gemma(fields, largest=46, period=PERIODS["gemma2"]) | {
         "attn_logit_softcapping": fields.real("attn_logit_softcapping", 50.0),
@@ -192,11 +206,12 @@ FAMILIES: Mapping[str, Family] = {
     "gemma3": Family("Gemma3", "gemma3_text", _gemma3, bare="TextModel"),
     "granite": Family("Granite", "granite", _granite, interleaved=True),
     "olmo2": Family("Olmo2", "olmo2", _olmo2),
-    "qwen2moe": Family("Qwen2Moe", "qwen2_moe", _qwen2_moe),
-    "qwen3moe": Family("Qwen3Moe", "qwen3_moe", _qwen3_moe),
-    "olmoe": Family("Olmoe", "olmoe", _olmoe),
-    "granitemoe": Family("GraniteMoe", "granitemoe", _granite_moe, interleaved=True),
-    "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe),
+    "qwen2moe": Family("Qwen2Moe", "qwen2_moe", _qwen2_moe, mixes=True),
+    "qwen3moe": Family("Qwen3Moe", "qwen3_moe", _qwen3_moe, mixes=True),
+    "olmoe": Family("Olmoe", "olmoe", _olmoe, mixes=True),
+    "granitemoe": Family("GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True),
+    "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
+    "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True),
 }
 """Decoders by ``general.architecture``."""
 

@@ -15,6 +15,8 @@ DIVISORS, LONG_DIVISORS, SHORT_DIVISORS = (
 
 ORIGINAL_LEN = "rope.scaling.original_context_length"
 SCALING_TYPES = ("none", "linear", "yarn", "longrope")
+UNTRUNCATED = ("gpt-oss",)
+"""Architectures whose YaRN keeps fractions of the pairs between which frequencies change; no key says so."""
 
 
 def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str, Any]:
@@ -84,6 +86,7 @@ def _yarn(fields: GgufFields) -> dict[str, Any]:
         "attention_factor": yarn_attention_factor(factor) * fields.real("rope.scaling.attn_factor", 1.0),
         "beta_fast": fields.real("rope.scaling.yarn_beta_fast", 32.0),
         "beta_slow": fields.real("rope.scaling.yarn_beta_slow", 1.0),
+        "truncate": fields.architecture not in UNTRUNCATED,
     }
 
 

@@ -46,6 +46,7 @@ LAYER: Mapping[str, str] = {
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
     "mlp.gate": "ffn_gate_inp",
+    "mlp.router": "ffn_gate_inp",
     "mlp.experts.*.gate_proj": "ffn_gate_exps",
     "mlp.experts.*.up_proj": "ffn_up_exps",
     "mlp.experts.*.down_proj": "ffn_down_exps",
@@ -61,18 +62,23 @@ LAYER: Mapping[str, str] = {
     "block_sparse_moe.experts.*.w3": "ffn_up_exps",
 }
 AFTER_ATTENTION = "post_attention_layernorm"
-NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe")
-"""Architectures that name this norm after attention, which it follows in all but the last; others name it
+NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe", "gpt-oss")
+"""Architectures that name this norm after attention, which it follows in all but the last two; others name it
 after the feed-forward network, which it precedes."""
-CORRECTION = re.compile(r"(?P<layer>\d+)\.mlp\.gate\.e_score_correction_bias$")
+BARE: Mapping[str, str] = {
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+    "self_attn.sinks": "attn_sinks.weight",
+}
+"""Tensors of a layer that transformers names without ``weight`` or ``bias``."""
 
 IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
 
 
 def stored_name(name: str, architecture: str) -> str:
     """Return the name of a plan's tensor in a GGUF file of ``architecture``; unknown names stay."""
-    if (found := CORRECTION.search(name)) is not None:
-        return f"blk.{found['layer']}.exp_probs_b.bias"
+    whole = IN_LAYER.fullmatch(name)
+    if whole is not None and whole["module"] in BARE:
+        return f"blk.{whole['layer']}.{BARE[whole['module']]}"
     module, _, kind = name.rpartition(".")
     if module in ENDS:
         return f"{ENDS[module]}.{kind}"

@@ -1,0 +1,91 @@
+"""Join the tensors of weights whose codes and scales are stored apart: each pair becomes one tensor.
+
+The rest of llmd sees the format as GGUF files have it (docs/formats.md). Published checkpoints of gpt-oss
+store MXFP4 this way, without a specification: the reader of transformers (``integrations/mxfp4.py``) was the
+source of names and order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import CheckpointError
+from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.stacks import INCOMPLETE
+
+if TYPE_CHECKING:
+    from llmd.models.checkpoint import TensorInfo
+
+CODES, SCALES = "_blocks", "_scales"
+"""Ends of the names of the two tensors of an MXFP4 weight."""
+BYTES = "U8"
+BLOCK_LEN = 32
+"""Weights that share a scale; their codes are half as many bytes."""
+
+Bytes = NDArray[np.uint8]
+
+
+def joined(tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
+    """Return the tensors with MXFP4 weights as one each, named without `CODES`; others as they are.
+
+    Raises:
+        CheckpointError: the scales of a weight are missing, or do not fit its codes.
+    """
+    found = dict(tensors)
+    for name, codes in tensors.items():
+        if name.endswith(CODES) and codes.dtype == BYTES:
+            whole = name.removesuffix(CODES)
+            scales = _scales(codes, tensors.get(whole + SCALES))
+            del found[name], found[scales.name]
+            found[whole] = msgspec.structs.replace(
+                codes,
+                name=whole,
+                dtype="MXFP4",
+                shape=(*scales.shape[:-1], BLOCK_LEN * scales.shape[-1]),
+                size_bytes=codes.size_bytes + scales.size_bytes,
+                pieces=(codes, scales),
+            )
+    return found
+
+
+def _scales(codes: TensorInfo, scales: TensorInfo | None) -> TensorInfo:
+    if scales is None:
+        raise CheckpointError(
+            f"the scales {codes.name.removesuffix(CODES)}{SCALES} of these codes are missing",
+            file=str(codes.file),
+            tensor=codes.name,
+            hint=INCOMPLETE,
+        )
+    if scales.dtype != BYTES or codes.shape != (*scales.shape, BLOCK_LEN // 2):
+        raise CheckpointError(
+            f"has {scales.dtype} {list(scales.shape)}, which do not fit the codes: {list(codes.shape)}",
+            file=str(scales.file),
+            tensor=scales.name,
+            hint=INCOMPLETE,
+        )
+    return scales
+
+
+def mxfp4_blocks(codes: Bytes, scales: Bytes) -> Bytes:
+    """Return rows of MXFP4 blocks, uint8 ``[rows, 17 * groups]``.
+
+    ``codes`` are ``[rows, 16 * groups]``, each byte with two weights next to each other, the first in its low
+    half; ``scales`` are ``[rows, groups]``. In a block, the low halves are the first 16 weights.
+    """
+    num_rows, groups = scales.shape
+    pairs = codes.reshape(num_rows, groups, 2, BLOCK_LEN // 4)
+    blocks = np.empty((num_rows, groups, 1 + BLOCK_LEN // 2), np.uint8)
+
+    def of_rows(rows: slice) -> None:
+        first, second = pairs[rows, :, 0], pairs[rows, :, 1]
+        blocks[rows, :, 0] = scales[rows]
+        blocks[rows, :, 1::2] = (first & 0x0F) | (second << 4)
+        blocks[rows, :, 2::2] = (first >> 4) | (second & 0xF0)
+
+    for_row_chunks(num_rows, BLOCK_LEN * groups, of_rows)
+    return blocks.reshape(num_rows, -1)
