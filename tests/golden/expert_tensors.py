@@ -16,6 +16,8 @@ MIXTURES = (
     "granitemoeshared",
     "glm4_moe",
     "gpt_oss",
+    "qwen3_next",
+    "qwen3_5_moe_text",
 )
 """The model types that have them."""
 
@@ -58,16 +60,20 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     count = next(
         config[name] for name in ("num_experts", "num_local_experts", "n_routed_experts") if name in config
     )
-    inner = config.get("moe_intermediate_size", config["intermediate_size"])
+    inner = config.get("moe_intermediate_size") or config["intermediate_size"]
     block = "block_sparse_moe" if family == "mixtral" else "mlp"
     names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
     yield f"{block}.gate.weight", (count, hidden)
     if family == "glm4_moe":
         yield f"{block}.gate.e_score_correction_bias", (count,)
+    if family == "qwen3_5_moe_text":
+        yield f"{block}.experts.gate_up_proj", (count, 2 * inner, hidden)
+        yield f"{block}.experts.down_proj", (count, hidden, inner)
+        count = 0
     for expert in range(count):
         for name, shape in zip(names, ((inner, hidden), (hidden, inner), (inner, hidden)), strict=True):
             yield f"{block}.experts.{expert}.{name}.weight", shape
-    if family == "qwen2_moe":
+    if "shared_expert_intermediate_size" in config:
         yield from _shared("mlp.shared_expert", hidden, config["shared_expert_intermediate_size"])
         yield "mlp.shared_expert_gate.weight", (1, hidden)
     if family == "glm4_moe":

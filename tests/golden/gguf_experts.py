@@ -19,13 +19,14 @@ EXPERT = re.compile(r"\.experts\.(\d+)\.")
 FUSED = re.compile(r"\.experts\.(gate_up|down)_proj(_bias)?$")
 
 
-def with_joined_experts(tensors: Mapping[str, Array]) -> dict[str, Array]:
+def with_joined_experts(tensors: Mapping[str, Array], config: Mapping[str, Any]) -> dict[str, Array]:
     """Stack the matrices of experts under the names that the ``gguf`` package knows, and split fused ones."""
     found: dict[str, Array] = {}
     stacks: dict[str, list[Array]] = {}
+    is_gpt_oss = config["model_type"] == "gpt_oss"
     for name, tensor in tensors.items():
         if FUSED.search(name):
-            found |= _of_gpt_oss(name, tensor)
+            found |= _of_all(name, tensor, is_gpt_oss=is_gpt_oss)
         elif EXPERT.search(name):
             stacks.setdefault(EXPERT.sub(".experts.", name), []).append(tensor)
         elif name.endswith("input_linear.weight"):
@@ -51,14 +52,18 @@ def _split(name: str, tensor: Array) -> dict[str, Array]:
     return {f"{layer}.{new}.weight": half for new, half in zip(names, halves, strict=True)}
 
 
-def _of_gpt_oss(name: str, tensor: Array) -> dict[str, Array]:
-    """Experts of gpt-oss: matrices ``[out, in]``, gates and up matrices apart."""
+def _of_all(name: str, tensor: Array, *, is_gpt_oss: bool) -> dict[str, Array]:
+    """Return matrices ``[out, in]``, gates and up matrices apart.
+
+    Those of gpt-oss are transposed, and their rows alternate.
+    """
     module = name.removesuffix("_bias")
     kind = "weight" if module == name else "bias"
-    rows = tensor.swapaxes(1, 2) if kind == "weight" else tensor
+    rows = tensor.swapaxes(1, 2) if is_gpt_oss and kind == "weight" else tensor
     if module.endswith("down_proj"):
         return {f"{module}.{kind}": np.ascontiguousarray(rows)}
-    halves = {"gate_proj": rows[:, 0::2], "up_proj": rows[:, 1::2]}
+    gates, ups = (rows[:, 0::2], rows[:, 1::2]) if is_gpt_oss else np.split(rows, 2, axis=1)
+    halves = {"gate_proj": gates, "up_proj": ups}
     base = module.removesuffix("gate_up_proj")
     return {f"{base}{half}.{kind}": np.ascontiguousarray(part) for half, part in halves.items()}
 

@@ -17,10 +17,12 @@ import numpy as np
 from gguf import GGMLQuantizationType as Type
 from numpy.typing import NDArray
 
+from tests.golden.delta_tensors import STATE_NORM
+from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_mxfp4_as_numbers
-from tests.golden.tensors import as_float32, draw_tensors
+from tests.golden.tensors import OFFSET, as_float32, draw_tensors
 
 ARCHITECTURES = {
     "mistral": "llama",
@@ -31,6 +33,9 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe",
     "glm4_moe": "glm4moe",
     "gpt_oss": "gpt-oss",
+    "qwen3_next": "qwen3next",
+    "qwen3_5_text": "qwen35",
+    "qwen3_5_moe_text": "qwen35moe",
     "xlm-roberta": "bert",
     "roberta": "bert",
 }
@@ -85,7 +90,7 @@ def write_gguf(
 
 
 def _stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
-    if tensor.ndim == 1 or name.endswith(".bias"):
+    if tensor.ndim == 1 or name.endswith((".bias", "ssm_conv1d.weight")):
         return Type.F32
     is_mxfp4 = case.is_quantised and "_exps" in name
     return kind or (Type.MXFP4 if is_mxfp4 else STORED_TYPES[case.dtype])
@@ -111,7 +116,7 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     tensors = dict(_rope_tensors(config))
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
-    for name, tensor in with_joined_experts(numbers).items():
+    for name, tensor in with_joined_experts(with_converted_deltas(numbers, config), config).items():
         if "pooler" in name:
             continue
         kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
@@ -128,7 +133,7 @@ def _as_converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Array:
     if heads and architecture in ROTATES_NEIGHBOURS:
         pairs = tensor.reshape(config[heads], 2, len(tensor) // config[heads] // 2, *tensor.shape[1:])
         return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(tensor.shape)
-    if architecture.startswith("gemma") and module.endswith("norm"):
+    if config["model_type"] in OFFSET and module.endswith("norm") and not name.endswith(STATE_NORM):
         return tensor + np.float32(1)
     if module == "position_embeddings" and config["model_type"] != "bert":
         return tensor[config["pad_token_id"] + 1 :]
@@ -172,7 +177,8 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
+    if "intermediate_size" in config:
+        writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
     if architecture == "bert":
         writer.add_layer_norm_eps(config["layer_norm_eps"])
@@ -187,6 +193,7 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     _add_rope_scaling(writer, config)
     _add_special(writer, config, architecture)
     add_expert_keys(writer, config)
+    add_delta_keys(writer, config)
 
 
 def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from llmd.api import (
     Router,
 )
 from llmd.api.plugins import Config
+from llmd.api.state_ops import GatedDelta
 
 Change = Callable[[Op], Iterator[Op]]
 
@@ -161,3 +162,17 @@ def drop_offset(op: Op) -> Iterator[Op]:
 
 def drop_limit(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, limit=None) if isinstance(op, Experts) else op
+
+
+def _changed_delta(change: Callable[[GatedDelta], GatedDelta]) -> Change:
+    def changed(op: Op) -> Iterator[Op]:
+        yield change(op) if isinstance(op, GatedDelta) else op
+
+    return changed
+
+
+swap_decay_and_beta = _changed_delta(lambda op: msgspec.structs.replace(op, decay=op.beta, beta=op.decay))
+swap_queries_and_keys = _changed_delta(lambda op: msgspec.structs.replace(op, q=op.k, k=op.q))
+swap_filters = _changed_delta(lambda op: msgspec.structs.replace(op, q_taps=op.k_taps, k_taps=op.q_taps))
+swap_rates_and_bias = _changed_delta(lambda op: msgspec.structs.replace(op, rates=op.bias, bias=op.rates))
+tile_heads = _changed_delta(lambda op: msgspec.structs.replace(op, tiled=True))

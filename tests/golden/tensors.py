@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.golden.delta_tensors import HYBRIDS, STATE_NORM, delta_shapes, keeps_state
 from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
@@ -20,6 +21,8 @@ from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
 from tests.golden.weights import draw, from_bf16, to_bf16
 
 GEMMA = ("gemma2", "gemma3_text")
+OFFSET = (*GEMMA, *HYBRIDS)
+"""Model types whose norms add 1 to their weights."""
 GAINS = {
     "embed_tokens": 1.0,
     "lm_head": 2.0,
@@ -48,7 +51,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     for layer in range(config["num_hidden_layers"]):
         feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
-        for name, shape in (*_attention(config), *feed_forward, *_norms(config)):
+        mixer = delta_shapes(config) if keeps_state(config, layer) else _attention(config)
+        for name, shape in (*mixer, *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)
     if config["architectures"][0].endswith("Model"):  # saved by itself, without a head above it
@@ -95,13 +99,15 @@ def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
         yield "self_attn.qkv_proj.weight", (q + 2 * kv, hidden)
     else:
         biased = family in ("qwen2", "qwen2_moe") or config.get("attention_bias", False)
-        for name, width in (("q_proj", q), ("k_proj", kv), ("v_proj", kv)):
+        gates = q if family in HYBRIDS else 0
+        for name, width in (("q_proj", q + gates), ("k_proj", kv), ("v_proj", kv)):
             yield from _linear(f"self_attn.{name}", (width, hidden), biased=biased)
     out_biased = config.get("attention_bias", False) and family != "glm4_moe"
     yield from _linear("self_attn.o_proj", (hidden, q), biased=out_biased)
     if family == "gpt_oss":
         yield "self_attn.sinks", (config["num_attention_heads"],)
-    if family in ("qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmoe") or config.get("use_qk_norm"):
+    normalised = ("qwen3", "qwen3_moe", "gemma3_text", "olmo2", "olmoe", *HYBRIDS)
+    if family in normalised or config.get("use_qk_norm"):
         widths = (q, kv) if family in ("olmo2", "olmoe") else (head_dim, head_dim)
         yield "self_attn.q_norm.weight", (widths[0],)
         yield "self_attn.k_norm.weight", (widths[1],)
@@ -156,10 +162,11 @@ def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
     owner, kind = name.split(".")[-2:]
     gains = {**_gains(case.config), **EXPERT_GAINS, **case.gains}
     gain = gains.get(owner if kind == "weight" else kind, 1.0)
-    if kind in ("gate_up_proj", "down_proj"):  # matrices [in, out] of experts
-        return 0.0, gains[f"experts.{kind}"] / math.sqrt(shape[-2])
+    if kind in ("gate_up_proj", "down_proj"):  # matrices of all experts
+        inputs = shape[-2] if case.config["model_type"] == "gpt_oss" else shape[-1]
+        return 0.0, gains[f"experts.{kind}"] / math.sqrt(inputs)
     if kind != "weight" or owner == "embed_tokens":
         return 0.0, gain
     if owner.endswith("norm"):
-        return gain - (case.config["model_type"] in GEMMA), 0.2
+        return gain - (case.config["model_type"] in OFFSET and not name.endswith(STATE_NORM)), 0.2
     return 0.0, gain / math.sqrt(shape[-1])

@@ -41,6 +41,7 @@ WITHOUT_GGUF = {
     "qwen3-moe-tied": "experts",
     "qwen3-moe-one-expert": "normalized",
     "gpt-oss-floats": "experts",
+    "qwen3-next-odd": "experts",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -20,8 +20,9 @@ from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 
 BOUND = 1e-3
-OTHER_EXPERTS = {"granite-moe": 3e-2}
-"""Models in which rounding changes the choice between two experts with nearly the same score."""
+LARGER_BOUNDS = {"granite-moe": 3e-2, "qwen3-5-tied": 1e-2, "qwen3-5-moe": 2e-3}
+"""Of models in which rounding changes the choice between two experts with nearly the same score, or grows in
+a small residual stream and in the states of five layers."""
 
 
 class Dequantized:
@@ -82,5 +83,5 @@ def test_logits_are_near_those_of_the_dequantised_model(
         ) as core:
             exact = core.forward(ids)
     errors = {device: nmse(logits, exact) for device, logits in quantised.items()}
-    assert max(errors.values()) < OTHER_EXPERTS.get(case.name, BOUND), errors
+    assert max(errors.values()) < LARGER_BOUNDS.get(case.name, BOUND), errors
     assert min(errors.values()) > 0, "activations were quantised"

@@ -31,8 +31,13 @@ from tests.golden.mutations import (
     interleave_rope,
     score_by_softmax,
     score_groups_by_largest,
+    swap_decay_and_beta,
+    swap_filters,
     swap_gate_and_up,
     swap_gates_of_experts,
+    swap_queries_and_keys,
+    swap_rates_and_bias,
+    tile_heads,
 )
 
 BOUND = 1e-9
@@ -152,7 +157,26 @@ MIXTURES = [
     Mutation("gpt-oss", "truncated YaRN", {"rope_scaling": GPT_OSS_ROPE | {"truncate": True}}),
     Mutation("gpt-oss", "window", {"sliding_window": 11}),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES
+HYBRIDS = [
+    Mutation(name, what, change=change)
+    for name in ("qwen3-next", "qwen3-5")
+    for what, change in (
+        ("decay and share swapped", swap_decay_and_beta),
+        ("queries and keys swapped", swap_queries_and_keys),
+        ("filters swapped", swap_filters),
+        ("rates and biases swapped", swap_rates_and_bias),
+        ("heads in another order", tile_heads),
+        ("no gates", drop_gates),
+        ("norm offset", drop_norm_offset),
+        ("no q/k norm", drop_qk_norms),
+    )
+] + [
+    Mutation("qwen3-next", "half a head rotated", {"partial_rotary_factor": 0.5}),
+    Mutation("qwen3-next", "not normalized", {"norm_topk_prob": False}),
+    Mutation("qwen3-next-odd", "normalized", {"norm_topk_prob": True}),
+    Mutation("qwen3-5-tied", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
+]
+MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

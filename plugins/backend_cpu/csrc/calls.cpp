@@ -271,6 +271,15 @@ struct Execution {
         args.rows = step.rows;
         crew.run_small(kernels.gate, args);
     }
+    void operator()(const std::shared_ptr<DeltaCall>& call) const {
+        DeltaArgs args = call->args;
+        args.rows = step.rows;
+        args.sequences = step.sequences;
+        args.row_offsets = step.row_offsets;
+        args.slots = step.tables[call->group].blocks;
+        crew.run_small(kernels.delta_rows, args);
+        crew.share(kernels.delta_states, args);
+    }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;
         args.rows = step.rows;
@@ -371,6 +380,8 @@ Call bind(const Op& op, const Bindings& to) {
             return std::make_shared<ExpertsCall>(of, to);
         case OpKind::kGate:
             return bind_gate(of);
+        case OpKind::kGatedDelta:
+            return std::make_shared<DeltaCall>(of, to);
         case OpKind::kRecurrence:
             break;
     }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "delta_args.hpp"
 #include "integer_layout.hpp"
 #include "kv_layout.hpp"
 #include "thread_pool.hpp"
@@ -335,6 +336,8 @@ struct Kernels {
     void (*router)(const RouterArgs&, Worker&);
     void (*expert_gate)(const ExpertGateArgs&, Worker&);
     void (*weighted_sum)(const WeightedSumArgs&, Worker&);
+    void (*delta_rows)(const DeltaArgs&, Worker&);
+    void (*delta_states)(const DeltaArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);

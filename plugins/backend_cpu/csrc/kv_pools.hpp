@@ -1,4 +1,4 @@
-// Blocks of keys and values: one pool for each KV group that has layers in the program.
+// Blocks of keys and values, or slots of states: one pool for each KV group that has layers in the program.
 
 #pragma once
 

@@ -25,6 +25,7 @@ enum class OpKind : int64_t {
     kRouter,
     kExperts,
     kGate,
+    kGatedDelta,
 };
 
 struct Op {
@@ -40,7 +41,10 @@ struct KvGroup {
     int64_t layers;  // in this program
     int64_t kv_heads;
     int64_t head_dim;
-    int64_t window;  // 0: none
+    int64_t window;           // 0: none
+    int64_t state_bytes = 0;  // of a sequence in a layer; 0: the group has blocks of keys and values
+
+    bool keeps_states() const { return state_bytes > 0; }
 };
 
 struct RopeTable {

@@ -80,6 +80,7 @@ int64_t attention_scratch(const Weights& weights) {
         most = std::max(most, weights.kernels.attention_scratch(op.ints.at(1)));
     }
     for (const KvGroup& group : weights.program.groups) {
+        if (group.keeps_states()) continue;
         most = std::max(most, weights.kernels.attention_scratch(group.head_dim));
     }
     return most;
@@ -90,6 +91,7 @@ int64_t attention_partials(const Weights& weights, const std::vector<int64_t>& b
     int64_t most = 0;
     for (size_t g = 0; g < blocks.size(); ++g) {
         const KvGroup& group = weights.program.groups[g];
+        if (group.keeps_states()) continue;
         const int64_t positions = std::min(weights.program.context_len, blocks[g] * kBlockLen);
         const int64_t floats =
             weights.kernels.attention_partials(group.head_dim, positions, weights.pool.size());
@@ -137,9 +139,12 @@ void Stage::make_buffers() {
                     allocate<float>(experts.inner),  allocate<float>(experts.hidden),
                     allocate<int32_t>(experts.rows), allocate<int32_t>(limits_.max_rows),
                     allocate<int32_t>(experts.rows), allocate<float>(experts.rows)};
+    const DeltaSizes delta = delta_sizes(program, limits_);
+    const DeltaRows delta_rows{allocate<float>(delta.mixed), allocate<float>(delta.decays),
+                               allocate<float>(delta.shares)};
     const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_, first_types,
                             converted, unpacked, linear,       linear_bytes, scratch,  partials,
-                            gathered,  products, expert_rows_, limits_};
+                            gathered,  products, expert_rows_, delta_rows,   limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

@@ -47,6 +47,15 @@ void check_table(const Step& step, int64_t sequence, const BlockTable& table, in
     }
 }
 
+// Checks the slots that a sequence reads, perhaps none, and writes.
+void check_slots(int64_t sequence, const BlockTable& table, int64_t slots) {
+    require(table.width == 2, "block_tables of states must have two slots for each sequence", sequence,
+            table.width);
+    const int32_t* named = table.blocks + 2 * sequence;
+    require(named[0] >= -1 && named[0] < slots && named[1] >= 0 && named[1] < slots,
+            "block_tables name a slot outside of the pool", 2 * sequence, named[1]);
+}
+
 }  // namespace
 
 void check_rows(const Step& step, const StageLimits& limits, int64_t context_len) {
@@ -72,7 +81,10 @@ void check_blocks(const Step& step, const Program& program, const std::vector<in
     for (size_t g = 0; g < blocks.size(); ++g) {
         if (program.groups[g].layers == 0) continue;
         for (int64_t s = 0; s < step.sequences; ++s) {
-            check_table(step, s, step.tables[g], program.groups[g].window, blocks[g]);
+            if (program.groups[g].keeps_states())
+                check_slots(s, step.tables[g], blocks[g]);
+            else
+                check_table(step, s, step.tables[g], program.groups[g].window, blocks[g]);
         }
     }
     for (int64_t i = 0; i < 3 * step.num_copies; i += 3) {

@@ -15,8 +15,10 @@ from llmd.api import (
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
+    GatedDelta,
     Glu,
     Head,
+    KVGroup,
     ModelPlan,
     Norm,
     Op,
@@ -129,6 +131,21 @@ def test_a_recurrence_has_its_group_and_its_layer_there() -> None:
     reader = Reader(encode(program))
     found = [op for _ in program.instructions for op in reader.ops()]
     assert [integers for kind, *_, integers, _ in found if kind == "recurrence"] == [[2, 0], [2, 1]]
+
+
+def test_the_gated_delta_rule_has_its_sizes_there() -> None:
+    taps = TensorRef("taps", (6, 1, 4))
+    op = GatedDelta(
+        *(HIDDEN,) * 6, taps, taps, taps, TensorRef("rates", (4,)), TensorRef("bias", (12,)),
+        group=0, layer=0, heads=4, key_heads=2, key_dim=3, value_dim=2, rates_as="negative", tiled=True,
+    )  # fmt: skip
+    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * op.state_elements)
+    part = Part("tested", "mixer", 0, (op,))
+    plan = ModelPlan("t", 8, 5, 16, 16, (group,), (Part("before", "ffn", 0, ()), part))
+    program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    reader = Reader(encode(program))
+    (found,) = [op for _ in program.instructions for op in reader.ops()]
+    assert (found[0], found[4], found[5]) == ("gated_delta", [0, 0, 4, 2, 3, 2, 4, 1, 1, 1], [])
 
 
 def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:

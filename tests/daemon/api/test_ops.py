@@ -31,7 +31,8 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     encoders = ("embed_position", "embed_token_type", "encoder_attention", "activate")
     hybrids = ("recurrence",)
     mixtures = ("router", "experts", "gate")
-    assert decoders + encoders + hybrids + mixtures == OP_KINDS
+    states = ("gated_delta",)
+    assert decoders + encoders + hybrids + mixtures + states == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from llmd.api import (
     INTEGER_FORMATS,
+    KV_DTYPES,
     OP_KINDS,
     PLAIN_FORMATS,
     GroupScales,
@@ -157,11 +158,20 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
     assert [result.problem for result in results] == ["", "", ""]
 
 
+DELTAS = {f"gated_delta/{name}" for name in ("grouped", "tiled", "elements", "one-tap")}
+SINKS = {
+    f"attention/{name}-{kv_dtype}"
+    for name in ("sinks", "sinks-window", "long-sinks")
+    for kv_dtype in KV_DTYPES
+}
+
+
 @pytest.mark.parametrize(
     ("feature", "names"),
     [
+        ("sinks", SINKS),
         ("draws", {"head/draws", "program/draws"}),
-        ("state", {"recurrence", "program/hybrid"}),
+        ("state", {"recurrence", "program/hybrid", *DELTAS}),
         ("taps", {"program/taps"}),
     ],
 )

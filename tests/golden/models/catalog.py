@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.models import gemma, granite, llama, mistral, mixtures, olmo2, phi3, qwen
+from tests.golden.models import gemma, granite, hybrids, llama, mistral, mixtures, olmo2, phi3, qwen
 from tests.golden.models.tiny import TinyModel
 
 CASES: tuple[TinyModel, ...] = (
@@ -14,6 +14,7 @@ CASES: tuple[TinyModel, ...] = (
     *granite.CASES,
     *olmo2.CASES,
     *mixtures.CASES,
+    *hybrids.CASES,
 )
 
 

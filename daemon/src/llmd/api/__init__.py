@@ -155,6 +155,9 @@ if TYPE_CHECKING:
         Span,
         SpanKind,
     )
+    from llmd.api.state_ops import (
+        GatedDelta,
+    )
     from llmd.api.step import (
         BLOCK_LEN,
         MAX_RAW_TOP,
@@ -237,6 +240,7 @@ __all__ = [
     "Format",
     "Frame",
     "Gate",
+    "GatedDelta",
     "Glu",
     "GrammarError",
     "GroupScales",

@@ -28,6 +28,9 @@ Integers and floats of each op, in order::
                     `GROUP_SCORES`)                               floats factor, scale
     experts    ints activation (index in `ACTIVATIONS`), top_k    floats limit (0 none), offset
     gate       ints -                                             floats -
+    gated_delta  ints group, kv_layer, heads, key_heads, key_dim,
+                    value_dim, taps, decay for each element, tiled,
+                    rates (index in `RATES`)                      floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -63,6 +66,7 @@ from llmd.api.ops import (
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
+from llmd.api.state_ops import GatedDelta, Rates
 
 NORM_METHODS = ("rms", "layer")
 """Norm methods by code."""
@@ -70,6 +74,8 @@ SCORES: tuple[Score, ...] = get_args(Score)
 """Scores of routers by code."""
 GROUP_SCORES: tuple[GroupScore, ...] = get_args(GroupScore)
 """Scores of groups of experts by code."""
+RATES: tuple[Rates, ...] = get_args(Rates)
+"""Forms of rates by code."""
 
 
 class EncodedProgram(msgspec.Struct, frozen=True):
@@ -123,8 +129,8 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             values = [NORM_METHODS.index(method), heads]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
             values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case Attention() | Recurrence() as op:
-            values = [op.group, _known(slotted.kv_layer), *_attention_integers(program, op)]
+        case Attention() | Recurrence() | GatedDelta() as op:
+            values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
         case Glu(activation=activation) | Activate(activation=activation):
@@ -137,10 +143,15 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
     return values
 
 
-def _attention_integers(program: Program, op: KVOp) -> list[int]:
-    if not isinstance(op, Attention):
-        return []
-    return [op.heads, op.kv_heads, op.head_dim, program.groups[op.group].window or 0]
+def _kv_integers(program: Program, op: KVOp) -> list[int]:
+    match op:
+        case Attention():
+            return [op.heads, op.kv_heads, op.head_dim, program.groups[op.group].window or 0]
+        case GatedDelta():
+            sizes = [op.heads, op.key_heads, op.key_dim, op.value_dim, op.taps]
+            return [*sizes, int(op.decays_elements), int(op.tiled), RATES.index(op.rates_as)]
+        case _:
+            return []
 
 
 def _floats(op: Op) -> list[float]:

@@ -14,6 +14,7 @@ import msgspec
 from llmd.api.activations import Activation
 from llmd.api.base_op import BaseOp
 from llmd.api.expert_ops import Experts, Router
+from llmd.api.state_ops import GatedDelta
 from llmd.api.tensors import TensorRef
 
 
@@ -295,6 +296,7 @@ Op = (
     | Router
     | Experts
     | Gate
+    | GatedDelta
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -303,7 +305,7 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
-KVOp = Attention | Recurrence
+KVOp = Attention | Recurrence | GatedDelta
 """Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)

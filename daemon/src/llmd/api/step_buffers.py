@@ -5,18 +5,21 @@ from __future__ import annotations
 from llmd.api.device import StageLimits
 from llmd.api.expert_ops import Experts
 from llmd.api.program import Program
+from llmd.api.state_ops import GatedDelta
 
 FLOAT_BYTES = 4
 
 
 def step_buffer_bytes(program: Program, limits: StageLimits) -> int:
-    """Return the bytes of float32 buffers for the slots of one step, the rows of experts, and the results of
-    every ticket.
+    """Return the bytes of float32 buffers for the slots of one step, what experts and states make of rows,
+    and the results of every ticket.
 
     Results are hidden states, or the raw and the edited logits of output rows. Padding, other scratch and the
     few bytes of candidates are left out.
     """
-    slots = limits.max_rows * (sum(program.slot_widths) + _expert_elements(program))
+    slots = limits.max_rows * (
+        sum(program.slot_widths) + _expert_elements(program) + _delta_elements(program)
+    )
     if program.has_head:
         results = limits.max_outputs * 2 * program.vocab_size
     else:
@@ -31,3 +34,9 @@ def _expert_elements(program: Program) -> int:
     ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
     mixtures = (op for op in ops if isinstance(op, Experts))
     return max((op.top_k * 2 * sum(op.down.view_shape[1:]) for op in mixtures), default=0)
+
+
+def _delta_elements(program: Program) -> int:
+    """Return the elements that a row takes in the layer with the gated delta rule that takes the most."""
+    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    return max((op.row_elements for op in ops if isinstance(op, GatedDelta)), default=0)

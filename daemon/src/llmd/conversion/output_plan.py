@@ -87,21 +87,29 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, or is a mixture of experts; files describe this in
-            ways that llmd does not convert.
+        UnsupportedModelError: it embeds or ranks texts, is a mixture of experts, or keeps states; files
+            describe this in ways that llmd does not convert.
     """
     form = find_source(path)
     config = form.read_config()
     architecture = find_architecture(config, architectures, file=str(form.config_file))
     model = open_model(path, architectures)
-    mixes = any(isinstance(op, Experts) for part in model.plan.parts for op in part.ops)
-    if model.embedding is not None or mixes:
+    if what := _unconverted(model):
         model.checkpoint.close()
-        what = "mixtures of experts" if mixes else "models that embed or rank texts"
         raise UnsupportedModelError(
             f"{path}: {what} are not converted yet", hint="llmd can serve it in its current form"
         )
     return Source(path, form, model, architecture.plan(config, None))
+
+
+def _unconverted(model: OpenModel) -> str:
+    """Return what the model is, if such models are not converted; else an empty string."""
+    if model.embedding is not None:
+        return "models that embed or rank texts"
+    if any(isinstance(op, Experts) for part in model.plan.parts for op in part.ops):
+        return "mixtures of experts"
+    keeps_states = any(group.kind == "state" for group in model.plan.groups)
+    return "models that keep states" if keeps_states else ""
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:

@@ -27,6 +27,7 @@ from llmd.api.ops import (
 )
 from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
 from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
+from llmd.api.state_ops import GatedDelta
 from llmd.api.tensors import Format, TensorRef, Weight
 
 _FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
@@ -161,8 +162,8 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             return [table.shape[1]]
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]
-        case Attention(heads=heads, head_dim=head_dim):
-            return [heads * head_dim]
+        case Attention(heads=heads, head_dim=width) | GatedDelta(heads=heads, value_dim=width):
+            return [heads * width]
         case Glu():
             return [widths[inputs[1]]]
         case Router(weight=weight) | Experts(down=TensorRef() as weight):

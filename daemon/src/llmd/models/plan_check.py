@@ -50,7 +50,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     tensor = checkpoint.tensors.get(ref.name)
     if tensor is None:
         raise _missing([ref.name], checkpoint)
-    if tensor.shape not in {ref.shape, _without_single_row(ref.shape)}:
+    if _without_ones(tensor.shape) != _without_ones(ref.shape):
         raise _contradiction(
             tensor,
             f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
@@ -70,9 +70,9 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     return tensor
 
 
-def _without_single_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape as GGUF files have it: a matrix of one row is a vector there."""
-    return shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that matter: in GGUF files, one row is a vector, and filters are a matrix."""
+    return tuple(size for size in shape if size != 1)
 
 
 def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointError:

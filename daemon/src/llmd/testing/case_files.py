@@ -109,7 +109,9 @@ def _program_arrays(program: Program) -> Arrays:
         "program/floats": encoded.floats,
     }
     for group in program.groups:
-        numbers = (len(group.layers), group.kv_heads, group.head_dim, group.window or 0)
+        numbers = (
+            len(group.layers), group.kv_heads, group.head_dim, group.window or 0, group.state_bytes
+        )  # fmt: skip
         arrays[f"program/groups/{group.id}"] = _int64(numbers)
     for i, table in enumerate(program.ropes):
         arrays[f"program/ropes/{i}"] = np.array([table.factor, *table.inv_freq])

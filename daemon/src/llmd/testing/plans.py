@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from llmd.api import (
@@ -11,6 +13,7 @@ from llmd.api import (
     Embed,
     Experts,
     Gate,
+    GatedDelta,
     Glu,
     Head,
     KVGroup,
@@ -30,8 +33,8 @@ from llmd.api import (
 class TinyModel(msgspec.Struct, frozen=True):
     """The sizes of the small model. Odd layers have windowed attention, even layers full attention.
 
-    If it is ``hybrid``, every third and fourth layer of four has a recurrence in place of attention. If it
-    has ``experts``, they replace the feed-forward networks; in odd layers all rows share a gated one as well.
+    If it is ``hybrid``, every third and fourth layer of four keeps a state in place of attention. If it has
+    ``experts``, they replace the feed-forward networks; in odd layers all rows share a gated one as well.
 
     The sizes are unusual on purpose: grouped heads, ``heads * head_dim != hidden``, a vocabulary that is not
     a multiple of a vector length, a partial rotation.
@@ -52,6 +55,8 @@ class TinyModel(msgspec.Struct, frozen=True):
     tied: bool = False
     """Whether the head shares the embedding table."""
     hybrid: bool = False
+    state_op: Literal["recurrence", "gated_delta"] = "recurrence"
+    """What layers with a state compute."""
     state: int = 28
     """Elements of the state of a recurrence."""
     experts: int = 0
@@ -80,7 +85,8 @@ class TinyModel(msgspec.Struct, frozen=True):
         if self.hybrid:
             states = len(groups)
             layers = self._layers_of(states)
-            groups.append(KVGroup(states, None, 0, 0, layers, kind="state", state_bytes=4 * self.state))
+            elements = self.state if self.state_op == "recurrence" else self._delta(0).state_elements
+            groups.append(KVGroup(states, None, 0, 0, layers, kind="state", state_bytes=4 * elements))
         return tuple(groups)
 
     def _layers_of(self, group: int) -> tuple[int, ...]:
@@ -102,8 +108,9 @@ class TinyModel(msgspec.Struct, frozen=True):
         return Part("head", "head", None, ops)
 
     def _layer(self, number: int) -> tuple[Part, Part]:
-        recurs = self.hybrid and number % 4 >= 2
-        ops = self._recurrence(number) if recurs else self._attention(number)
+        keeps_state = self.hybrid and number % 4 >= 2
+        with_state = self._recurrence if self.state_op == "recurrence" else self._linear_attention
+        ops = with_state(number) if keeps_state else self._attention(number)
         mixer = Part(f"layers.{number}.mixer", "mixer", number, ops)
         feed_forward = self._mixture(number) if self.experts else self._ffn(number)
         ffn = Part(f"layers.{number}.ffn", "ffn", number, feed_forward)
@@ -119,6 +126,37 @@ class TinyModel(msgspec.Struct, frozen=True):
             Linear("s", ("o",), (TensorRef(at + "o", back),), (None,)),
             Add(HIDDEN, "o", HIDDEN, scale=0.75),
         )
+
+    def _linear_attention(self, number: int) -> tuple[Op, ...]:
+        at, delta = f"layers.{number}.", self._delta(number)
+        widths = (delta.key_heads * delta.key_dim,) * 2
+        widths += (delta.heads * delta.value_dim, delta.heads, delta.heads)
+        into = tuple(
+            TensorRef(at + name, (width, self.hidden))
+            for name, width in zip(delta.reads, widths, strict=True)
+        )
+        back = TensorRef(at + "o", (self.hidden, delta.heads * delta.value_dim))
+        return (
+            Norm(HIDDEN, "x", TensorRef(at + "norm1", (self.hidden,)), eps=1e-5),
+            Linear("x", delta.reads, into, (None,) * len(into)),
+            delta,
+            Linear("s", ("o",), (back,), (None,)),
+            Add(HIDDEN, "o", HIDDEN, scale=0.75),
+        )
+
+    def _delta(self, number: int) -> GatedDelta:
+        at, heads, key_heads, key_dim, value_dim, taps = f"layers.{number}.", 4, 2, 8, 12, 3
+
+        def filters(name: str, width: int) -> TensorRef:
+            return TensorRef(f"{at}{name}_taps", (width, 1, taps))
+
+        return GatedDelta(
+            "q", "k", "v", "decay", "beta", "s",
+            filters("q", key_heads * key_dim), filters("k", key_heads * key_dim),
+            filters("v", heads * value_dim),
+            TensorRef(at + "rates", (heads,)), TensorRef(at + "decay_bias", (heads,)),
+            self._group_of(number), number, heads, key_heads, key_dim, value_dim,
+        )  # fmt: skip
 
     def _attention(self, number: int) -> tuple[Op, ...]:
         at = f"layers.{number}."

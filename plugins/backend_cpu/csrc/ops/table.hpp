@@ -11,6 +11,7 @@
 #include "ops/embed.hpp"
 #include "ops/experts.hpp"
 #include "ops/gate.hpp"
+#include "ops/gated_delta.hpp"
 #include "ops/glu.hpp"
 #include "ops/head.hpp"
 #include "ops/linear.hpp"
@@ -41,6 +42,8 @@ constexpr Kernels table(const char* isa) {
             router,
             expert_gate,
             weighted_sum,
+            delta_rows,
+            delta_states,
             gather,
             candidates,
             mask,

@@ -31,6 +31,8 @@ FAMILIES = (
     "granite-moe-shared",
     "glm4-moe-groups",
     "gpt-oss",
+    "qwen3-next-odd",
+    "qwen3-5-moe",
 )
 CONFIGS: dict[str, Mapping[str, Any]] = {
     "gemma3 that sees": {
@@ -73,9 +75,12 @@ def test_a_class_named_model_is_the_family_without_its_head() -> None:
     known = {one: architecture for architecture in llmd_architectures() for one in architecture.names}
     for case in CASES:
         (name,) = case.config["architectures"]
-        bare = {"gemma3_text": "Gemma3TextModel"}.get(
-            case.config["model_type"], name.replace("ForCausalLM", "Model")
-        )
+        text_models = {
+            "gemma3_text": "Gemma3TextModel",
+            "qwen3_5_text": "Qwen3_5TextModel",
+            "qwen3_5_moe_text": "Qwen3_5MoeTextModel",
+        }
+        bare = text_models.get(case.config["model_type"], name.replace("ForCausalLM", "Model"))
         plan = known[bare].plan({**case.config, "architectures": [bare]}, None)
         assert not plan.has_head
         assert plan.num_layers == known[name].plan(case.config, None).num_layers

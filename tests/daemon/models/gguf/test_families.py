@@ -67,6 +67,17 @@ def test_gpt_oss_has_a_window_and_separate_matrices(tmp_path: Path) -> None:
     }
 
 
+def test_layers_with_states_are_told_by_their_tensors(tmp_path: Path) -> None:
+    found = read(tmp_path, "qwen3-5-tied")
+    assert found["layer_types"] == list(tiny_model("qwen3-5-tied").config["layer_types"])
+    assert (found["linear_num_value_heads"], found["linear_value_head_dim"]) == (6, 16)
+    assert (found["tiled_heads"], found["negative_rates"]) == (True, True)
+    mixture = read(tmp_path, "qwen3-next")
+    assert (mixture["fused_qkvz"], mixture["moe_intermediate_size"]) == (False, 32)
+    assert mixture["shared_expert_intermediate_size"] == 40
+    assert read(tmp_path, "qwen3-5-moe")["fused_experts"] is False
+
+
 def test_biases_are_told_by_their_tensors(tmp_path: Path) -> None:
     assert read(tmp_path, "llama-mqa-biases") == {"attention_bias": True, "mlp_bias": True}
     assert read(tmp_path, "llama-f16") == {"attention_bias": False, "mlp_bias": False}

@@ -12,7 +12,7 @@ from tests.golden.models.tiny import TinyModel
 
 ROPE = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 NAMES = ("llama-mqa-biases", "qwen2-tied", "qwen3-tied", "phi4", "gemma2", "gemma3", "granite", "olmo2")
-MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe", "gpt-oss")
+MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe", "gpt-oss", "qwen3-5", "qwen3-5-moe")
 FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES)]
 ENCODER = TinyModel("bert", bert())
 

@@ -8,6 +8,7 @@ import msgspec
 
 from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, RopeTable, TensorRef
 from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.delta_net import DeltaNet, delta_ops
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
 from llmd.builtin.architectures.mixture import Mixture, mixture_ops
 from llmd.builtin.architectures.rope import RopeConfig, read_rope, rope_table
@@ -35,6 +36,8 @@ class Family(msgspec.Struct, frozen=True):
     windows: Windows
     mixtures: tuple[Mixture | None, ...] = ()
     """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
+    deltas: tuple[DeltaNet | None, ...] = ()
+    """The linear attention of each layer, None for full attention; empty: no layer has one."""
 
 
 def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
@@ -48,11 +51,11 @@ def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | 
 def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, context_len: int) -> ModelPlan:
     """Build a plan; ``ropes`` has a table for each layer, ``rope`` determines the longest context."""
     shape, style, ends = family.shape, family.style, family.ends
-    groups = _groups(shape, family.windows)
+    groups = _groups(family)
     group_of = {layer: group.id for group in groups for layer in group.layers}
     parts = [_embed_part(shape, ends)]
     for layer, table in enumerate(ropes):
-        mixer = mixer_ops(shape, style, layer, group_of[layer], table)
+        mixer = _mixer(family, layer, group_of[layer], table)
         parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
         parts.append(Part(f"layer {layer} ffn", "ffn", layer, _feed_forward(family, layer)))
     parts.append(_head_part(shape, style, ends))
@@ -67,6 +70,13 @@ def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, c
     )
 
 
+def _mixer(family: Family, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
+    delta = family.deltas[layer] if family.deltas else None
+    if delta is None:
+        return mixer_ops(family.shape, family.style, layer, group, rope)
+    return delta_ops(delta, family.shape, family.style, layer, group)
+
+
 def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
     mixture = family.mixtures[layer] if family.mixtures else None
     if mixture is None:
@@ -74,18 +84,24 @@ def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
     return mixture_ops(mixture, family.shape, family.style, layer)
 
 
-def _groups(shape: Shape, windows: Windows) -> tuple[KVGroup, ...]:
-    """Return one group for each distinct window, in the order of their first layers."""
-    return tuple(
-        KVGroup(
-            id=index,
-            window=window,
-            kv_heads=shape.kv_heads,
-            head_dim=shape.head_dim,
-            layers=tuple(layer for layer, w in enumerate(windows) if w == window),
+def _groups(family: Family) -> tuple[KVGroup, ...]:
+    """Return a group for each distinct window and each kind of state, in the order of their first layers."""
+    kept = [
+        net or window
+        for net, window in zip(
+            family.deltas or (None,) * family.shape.num_layers, family.windows, strict=True
         )
-        for index, window in enumerate(dict.fromkeys(windows))
+    ]
+    return tuple(
+        _group(index, what, tuple(layer for layer, other in enumerate(kept) if other == what), family.shape)
+        for index, what in enumerate(dict.fromkeys(kept))
     )
+
+
+def _group(index: int, what: DeltaNet | int | None, layers: tuple[int, ...], shape: Shape) -> KVGroup:
+    if isinstance(what, DeltaNet):
+        return KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
+    return KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
 
 
 def _embedding(shape: Shape) -> TensorRef:

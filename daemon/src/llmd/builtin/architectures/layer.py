@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from llmd.api import HIDDEN, Add, Attention, Glu, Linear, Norm, Op, Rope, RopeTable, TensorRef
+from llmd.api import HIDDEN, Add, Attention, Gate, Glu, Linear, Norm, Op, Rope, RopeTable, TensorRef
 from llmd.api.activations import Activation
 from llmd.builtin.architectures.shape import Shape
 
@@ -38,6 +38,9 @@ class LayerStyle(msgspec.Struct, frozen=True):
     """Of attention scores."""
     sinks: bool = False
     """Attention has sinks."""
+    out_gate: bool = False
+    """Elements of attention's output are gated. The matrix of queries has the rows of queries and of gates of
+    each head in turn."""
     rope_interleave: bool = False
     """RoPE rotates neighbouring elements of a head instead of elements half a head apart."""
     residual_scale: float = 1.0
@@ -57,6 +60,7 @@ def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: Rop
         Rope("q", "q", shape.heads, dim, rope, style.rope_interleave),
         Rope("k", "k", shape.kv_heads, dim, rope, style.rope_interleave),
         Attention("q", "k", "v", "y", group, layer, *heads, style.scale, style.softcap, sinks),
+        *((Gate("y", "gate", "y"),) if style.out_gate else ()),
         build.linear("y", {"y": ("self_attn.o_proj", shape.hidden_size)}, shape.q_width, bias=style.out_bias),
         *build.post_norm(0),
         build.residual(),
@@ -101,7 +105,28 @@ class LayerBuilder(msgspec.Struct, frozen=True):
         if self.style.fused:
             return self.fused("self_attn.qkv_proj", widths)
         outs = {out: (f"self_attn.{out}_proj", width) for out, width in widths.items()}
-        return self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
+        plain = self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
+        return self._with_gates(plain) if self.style.out_gate else plain
+
+    def _with_gates(self, qkv: Linear) -> Op:
+        """Return the op with an output ``gate``, whose rows alternate with those of ``q``."""
+
+        def half(ref: TensorRef | None, number: int) -> TensorRef | None:
+            if ref is None:
+                return None
+            dim, shape = self.shape.head_dim, (2 * ref.shape[0], *ref.shape[1:])
+            return TensorRef(ref.name, shape, rows=(number * dim, (number + 1) * dim), period=2 * dim)
+
+        (weight, *weights), (bias, *biases) = qkv.weights, qkv.biases
+        q, gate = (half(weight, number) for number in (0, 1))
+        assert q is not None
+        assert gate is not None
+        return Linear(
+            qkv.x,
+            (*qkv.outs, "gate"),
+            (q, *weights, gate),
+            (half(bias, 0), *biases, half(bias, 1)),
+        )
 
     def gate_up(self) -> Op:
         inner = self.shape.intermediate_size
@@ -119,7 +144,7 @@ class LayerBuilder(msgspec.Struct, frozen=True):
             elif self.style.qk_norm == "width":
                 yield self._norm(value, value, name, heads * self.shape.head_dim)
 
-    def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Op:
+    def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Linear:
         """Return a linear op. ``outs`` maps each output to its module and width; ``width`` is that of x."""
         weights = [TensorRef(self.name(f"{module}.weight"), (out, width)) for module, out in outs.values()]
         biases = [

@@ -31,9 +31,12 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
 
 
 def qwen_mixtures(
-    fields: ConfigFields, num_layers: int, shared: SharedExpert | None = None
+    fields: ConfigFields, num_layers: int, shared: SharedExpert | None = None, *, normalized: bool = False
 ) -> tuple[Mixture | None, ...]:
-    """Return the mixture of each layer: of every ``decoder_sparse_step``-th, but not ``mlp_only_layers``."""
+    """Return the mixture of each layer: of every ``decoder_sparse_step``-th, but not ``mlp_only_layers``.
+
+    ``normalized`` is the default of ``norm_topk_prob``.
+    """
     count = fields.size("num_experts", at_most=MAX_EXPERTS)
     step = fields.size("decoder_sparse_step", 1)
     dense = fields.indices("mlp_only_layers", num_layers)
@@ -41,7 +44,7 @@ def qwen_mixtures(
         count,
         fields.size("moe_intermediate_size"),
         read_top_k(fields, count),
-        normalized=fields.flag("norm_topk_prob", default=False),
+        normalized=fields.flag("norm_topk_prob", default=normalized),
         shared=shared,
     )
     return tuple(

@@ -27,9 +27,11 @@ from llmd.api.ops import (
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
+from llmd.api.state_ops import GatedDelta
 from llmd.api.step import Float32, Int32, Step
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
+from llmd.builtin.reference.gated_delta import DeltaTensors, run_delta
 from llmd.builtin.reference.kv import KVPool
 from llmd.builtin.reference.states import StatePool
 from llmd.builtin.reference.weights import Float64, Matrix
@@ -107,8 +109,8 @@ class Execution:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
                 out = self._attention(slotted, op, *inputs)
-            case Recurrence() as op:
-                out = self._recurrence(slotted, op, inputs[0])
+            case Recurrence() | GatedDelta() as op:
+                out = self._with_states(slotted, op, inputs)
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
             case Router() as op:
@@ -202,19 +204,26 @@ class Execution:
                 out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap, sinks)
         return out
 
-    def _recurrence(self, slotted: SlottedOp, op: Recurrence, x: Float32) -> Float32:
+    def _with_states(
+        self, slotted: SlottedOp, op: Recurrence | GatedDelta, inputs: Sequence[Float32]
+    ) -> Float32:
+        """Run the rows of each sequence on the state that it has, and keep the state after them."""
         pool, layer = self._pools[op.group], slotted.kv_layer or 0
-        assert isinstance(pool, StatePool), "a recurrence has a state group"
-        decay = numerics.sigmoid(self._weights.arrays[slotted.weights[0] or 0])
-        out = np.empty_like(x)
+        assert isinstance(pool, StatePool), "an op with states has a state group"
+        tensors = [self._weights.arrays[index or 0] for index in slotted.weights]
+        outs = []
         ranges = itertools.pairwise(self._step.row_offsets.tolist())
         slots = self._step.block_tables[op.group].tolist()
         for (first, last), (read, written) in zip(ranges, slots, strict=True):
+            values = tuple(value[first:last] for value in inputs)
             state = pool.read(layer, read)
-            for row in range(first, last):
-                state = out[row] = (decay * state + x[row]).astype(np.float32)
+            if isinstance(op, GatedDelta):
+                out, state = run_delta(op, DeltaTensors(*tensors), values, state)
+            else:
+                out, state = _run_recurrence(tensors[0], values[0], state)
+            outs.append(out)
             pool.write(layer, written, state)
-        return out
+        return np.concatenate(outs)
 
     def _encoder_attention(self, op: EncoderAttention, q: Float32, k: Float32, v: Float32) -> Float32:
         queries, keys, values = (
@@ -251,6 +260,14 @@ def _elementwise(op: Op, *x: Float64) -> Float64:
             return x[0] * np.repeat(numerics.sigmoid(x[1]), x[0].shape[1] // x[1].shape[1], axis=1)
         case _:
             raise AssertionError(f"{op.kind} has no rule here")
+
+
+def _run_recurrence(decay: Float64, rows: Float32, state: Float32) -> tuple[Float32, Float32]:
+    kept = numerics.sigmoid(decay)
+    out = np.empty_like(rows)
+    for number, row in enumerate(rows):
+        state = out[number] = (kept * state + row).astype(np.float32)
+    return out, state
 
 
 def _first_visible(position: int, window: int | None) -> int:

@@ -102,10 +102,14 @@ def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 
 
 def _sizes(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
-    """Return the fields of any model. The vocabulary size is the embedding's: stated ones can be wrong."""
+    """Return the fields of any model. The vocabulary size is the embedding's: stated ones can be wrong.
+
+    Mixtures may state the width of experts alone.
+    """
+    experts = [width] if (width := fields.integer("expert_feed_forward_length", None)) else []
     return {
         "hidden_size": fields.integer("embedding_length"),
-        "intermediate_size": fields.integer("feed_forward_length"),
+        "intermediate_size": fields.integer("feed_forward_length", *experts),
         "num_hidden_layers": fields.integer("block_count"),
         "num_attention_heads": fields.integer("attention.head_count"),
         "vocab_size": _rows(model, EMBEDDINGS),

@@ -72,9 +72,8 @@ def _experts(fields: GgufFields, count: str) -> dict[str, Any]:
 
 def _inner(fields: GgufFields) -> int:
     """Return the width between the matrices of an expert; some files state only that of all of a row's."""
-    whole = fields.integer("feed_forward_length")
     stated: int = fields.integer("expert_feed_forward_length", 0)
-    return stated or whole // max(1, fields.integer("expert_used_count"))
+    return stated or fields.integer("feed_forward_length") // max(1, fields.integer("expert_used_count"))
 
 
 def _mixtral(fields: GgufFields) -> dict[str, Any]:
@@ -131,6 +130,48 @@ def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
             "topk_group": fields.integer("expert_group_used_count", 1),
         }
     )
+
+
+def _qwen3_next(fields: GgufFields) -> dict[str, Any]:
+    return (
+        _hybrid(fields)
+        | _hybrid_experts(fields)
+        | {"fused_qkvz": fields.has_tensor("blk.0.ssm_in.weight"), "norm_topk_prob": True}
+    )
+
+
+def _qwen3_5(fields: GgufFields) -> dict[str, Any]:
+    return _hybrid(fields) | {"tiled_heads": True}
+
+
+def _qwen3_5_moe(fields: GgufFields) -> dict[str, Any]:
+    fused = fields.has_tensor("blk.0.ffn_gate_up_exps.weight")
+    return _qwen3_5(fields) | _hybrid_experts(fields) | {"fused_experts": fused}
+
+
+def _hybrid(fields: GgufFields) -> dict[str, Any]:
+    """Return the sizes of layers with states; such layers are told by their tensors."""
+    heads = fields.integer("ssm.time_step_rank")
+    layers = fields.integer("block_count") - fields.integer("nextn_predict_layers", 0)
+    linear = [fields.has_tensor(f"blk.{layer}.ssm_a") for layer in range(min(layers, MAX_LAYERS))]
+    return _biases(fields) | {
+        "num_hidden_layers": layers,
+        "layer_types": ["linear_attention" if one else "full_attention" for one in linear],
+        "linear_conv_kernel_dim": fields.integer("ssm.conv_kernel"),
+        "linear_key_head_dim": fields.integer("ssm.state_size"),
+        "linear_num_key_heads": fields.integer("ssm.group_count"),
+        "linear_num_value_heads": heads,
+        "linear_value_head_dim": fields.integer("ssm.inner_size") // max(1, heads),
+        "negative_rates": True,
+    }
+
+
+def _hybrid_experts(fields: GgufFields) -> dict[str, Any]:
+    return _experts(fields, "num_experts") | {
+        "moe_intermediate_size": _inner(fields),
+        "shared_expert_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0)
+        or _inner(fields),
+    }
 
 
 def _gpt_oss(fields: GgufFields) -> dict[str, Any]:
@@ -211,6 +252,9 @@ FAMILIES: Mapping[str, Family] = {
     "olmoe": Family("Olmoe", "olmoe", _olmoe, mixes=True),
     "granitemoe": Family("GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True),
     "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
+    "qwen3next": Family("Qwen3Next", "qwen3_next", _qwen3_next, mixes=True),
+    "qwen35": Family("Qwen3_5", "qwen3_5_text", _qwen3_5, bare="TextModel"),
+    "qwen35moe": Family("Qwen3_5Moe", "qwen3_5_moe_text", _qwen3_5_moe, bare="TextModel", mixes=True),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True),
 }
 """Decoders by ``general.architecture``."""

@@ -56,18 +56,31 @@ LAYER: Mapping[str, str] = {
         for module in ("shared_expert", "shared_experts")
         for name in ("gate", "up", "down")
     },
+    "linear_attn.in_proj_qkvz": "ssm_in",
+    "linear_attn.in_proj_ba": "ssm_ba",
+    "linear_attn.in_proj_qkv": "attn_qkv",
+    "linear_attn.in_proj_z": "attn_gate",
+    "linear_attn.in_proj_b": "ssm_beta",
+    "linear_attn.in_proj_a": "ssm_alpha",
+    "linear_attn.conv1d": "ssm_conv1d",
+    "linear_attn.norm": "ssm_norm",
+    "linear_attn.out_proj": "ssm_out",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "block_sparse_moe.experts.*.w1": "ffn_gate_exps",
     "block_sparse_moe.experts.*.w2": "ffn_down_exps",
     "block_sparse_moe.experts.*.w3": "ffn_up_exps",
 }
 AFTER_ATTENTION = "post_attention_layernorm"
-NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe", "gpt-oss")
-"""Architectures that name this norm after attention, which it follows in all but the last two; others name it
+NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe", "gpt-oss", "qwen3next", "qwen35", "qwen35moe")
+"""Architectures that name this norm after attention, which it follows in the first three; others name it
 after the feed-forward network, which it precedes."""
 BARE: Mapping[str, str] = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.sinks": "attn_sinks.weight",
+    "linear_attn.A_log": "ssm_a",
+    "linear_attn.dt_bias": "ssm_dt.bias",
+    "mlp.experts.gate_up_proj": "ffn_gate_up_exps.weight",
+    "mlp.experts.down_proj": "ffn_down_exps.weight",
 }
 """Tensors of a layer that transformers names without ``weight`` or ``bias``."""
 

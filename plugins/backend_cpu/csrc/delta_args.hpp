@@ -1,0 +1,56 @@
+// The arguments of the kernels of a layer with the gated delta rule; see
+// llmd.api.state_ops.GatedDelta.
+
+#pragma once
+
+#include <cstdint>
+
+namespace llmd {
+
+constexpr int64_t kStateCols = 16;  // columns of a state that lie next to each other
+
+// A state in its slot, all float32: the `taps` - 1 rows before the next one, [row][q, k and v], then for each
+// head the matrix [columns / 16][key_dim][16], with fewer columns in the last block.
+struct DeltaShape {
+    int64_t heads;
+    int64_t key_heads;
+    int64_t key_dim;
+    int64_t value_dim;
+    int64_t taps;
+    bool per_element;  // a decay for each element of a key; else one for each head
+    bool tiled;        // head h uses key head h % key_heads
+
+    int64_t key_width() const { return key_heads * key_dim; }
+    int64_t value_width() const { return heads * value_dim; }
+    int64_t width() const { return 2 * key_width() + value_width(); }
+    int64_t decay_width() const { return per_element ? heads * key_dim : heads; }
+    int64_t kept() const { return (taps - 1) * width(); }
+    int64_t state() const { return kept() + heads * key_dim * value_dim; }
+    int64_t key_head(int64_t head) const { return tiled ? head % key_heads : head / (heads / key_heads); }
+};
+
+// What rows are turned into before they change the state; memory for the rows of a step.
+struct DeltaRows {
+    float* mixed;   // [rows, width]: convolved queries, keys and values; queries and keys are normalised
+    float* decays;  // [rows, decay_width]: factors of the state
+    float* shares;  // [rows, heads]: how much of a value is written
+};
+
+struct DeltaArgs {
+    const float* inputs[3];  // q, k, v
+    const float* decay;
+    const float* beta;
+    float* out;          // [rows, value_width]
+    const float* taps;   // [taps, width]
+    const float* rates;  // [heads]: a decay is exp(-rate * softplus(decay + bias))
+    const float* bias;   // [decay_width]
+    DeltaShape shape;
+    DeltaRows rows_of;
+    float* pool;           // the states of this layer, one after the other
+    const int32_t* slots;  // [sequences, 2]: the slot to read, -1 for none, and that to write
+    const int32_t* row_offsets;
+    int64_t rows;
+    int64_t sequences;
+};
+
+}  // namespace llmd
