@@ -80,7 +80,7 @@ def test_family_is_told_by_its_template(family: str, calls: str | None, reasonin
     ("template", "calls"),
     [
         ("<tool_call>\n<function=' + name", "qwen3_coder"),
-        ("<tool_call>' + name + '<arg_key>", None),
+        ("<tool_call>' + name + '<arg_key>", "glm45"),
         ("[TOOL_CALLS]' + name + '[ARGS]", "mistral_v11"),
         ("<｜tool▁calls▁begin｜>…```json", "deepseek_v3"),
         ("<｜tool▁calls▁begin｜>…", "deepseek_v31"),

@@ -26,6 +26,7 @@ CALLS = (
     ("deepseek_v3", "deepseek.load_v3", ("<｜tool▁calls▁begin｜>", "```json"), (), 2),
     ("deepseek_v31", "deepseek.load_v31", ("<｜tool▁calls▁begin｜>",), (), 1),
     ("granite", "granite.load", ("<|tool_call|>",), (), 2),
+    ("glm45", "glm.load", ("<tool_call>", "<arg_key>"), (), 2),
     ("harmony", "harmony.load", ("<|channel|>", "<|message|>"), (), 2),
 )
 REASONING = (

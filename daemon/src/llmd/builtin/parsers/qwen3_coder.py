@@ -7,20 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from llmd.api.parsing import (
-    CallFormat,
-    CallGrammar,
-    CallReader,
-    ChoiceTerm,
-    SchemaTerm,
-    Term,
-    TextTerm,
-    Tool,
-)
+from llmd.api.parsing import CallFormat, CallGrammar, CallReader, Term, Tool
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 from llmd.builtin.parsers.json_calls import follows
 from llmd.builtin.parsers.json_text import skip_space
-from llmd.builtin.parsers.parameters import is_text, joined, pattern_of, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import joined, required_of, schemas_of
+from llmd.builtin.parsers.plain_values import plain_terms, read_plain
 from llmd.builtin.parsers.script_reader import ScriptReader
 
 BEGIN, END = "<tool_call>", "</tool_call>"
@@ -61,21 +53,8 @@ def _parameters(cursor: Cursor, schemas: Mapping[str, Mapping[str, Any]]) -> Scr
         key = yield from cursor.until(">")
         yield from cursor.accept("\n")
         cursor.arguments(f"{lead}{json.dumps(key, ensure_ascii=False)}: ")
-        yield from _value(cursor, schemas.get(key, {}))
+        yield from read_plain(cursor, schemas.get(key, {}), (f"\n{PARAMETER_END}", PARAMETER_END))
         lead = ", "
-
-
-def _value(cursor: Cursor, schema: Mapping[str, Any]) -> Script[None]:
-    ends = (f"\n{PARAMETER_END}", PARAMETER_END)
-    if is_text(schema):
-        cursor.arguments('"')
-        yield from cursor.until(
-            *ends, tell=lambda text: cursor.arguments(json.dumps(text, ensure_ascii=False)[1:-1])
-        )
-        cursor.arguments('"')
-    else:
-        text = yield from cursor.until(*ends)
-        cursor.arguments(value_of(text, schema))
 
 
 def _grammar(tools: Sequence[Tool]) -> CallGrammar:
@@ -89,13 +68,5 @@ def _grammar(tools: Sequence[Tool]) -> CallGrammar:
 def _members(tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
     required, end = required_of(tool.parameters), f"\n{PARAMETER_END}\n"
     for name, schema in schemas_of(tool).items():
-        free = is_text(schema) and "enum" not in schema and "const" not in schema
-        value: tuple[Term, ...] = (TextTerm(end, pattern_of(schema)),) if free else (*_one_of(schema), end)
+        value = plain_terms(schema, end)
         yield name in required, (f"{PARAMETER}{name}>\n", *value)
-
-
-def _one_of(schema: Mapping[str, Any]) -> tuple[Term, ...]:
-    if not is_text(schema):
-        return (SchemaTerm(schema),)
-    words = schema.get("enum", [schema.get("const")])
-    return (ChoiceTerm(tuple((str(word),) for word in words)),)
