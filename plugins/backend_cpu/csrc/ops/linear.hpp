@@ -62,16 +62,8 @@ LLMD_INLINE int64_t tile_grain(int64_t tiles, int64_t most, int threads) {
     return quarter < 1 ? 1 : quarter < most ? quarter : most;
 }
 
-// Calls f(target, first panel, last, memory for unpacked numbers) for all panels. A thread takes up to
-// `most` tiles of panels at a time.
-template <class F>
-LLMD_INLINE void share_panels(const LinearArgs& args, Worker& worker, int64_t most, F&& f) {
-    const int64_t tiles = tiles_of(args);
-    const int64_t grain = tile_grain(tiles, most, worker.count);
-    for (Run run; worker.take_near(tiles, grain, run);) each_target(args, run.first, run.last, worker.id, f);
-}
-
-// The same for all parts of a batch; also passes the part to f and to most(part).
+// Calls f(part, target, first panel, last, memory for unpacked numbers) for all panels of all parts. A thread
+// takes up to `most(part)` tiles of panels at a time.
 template <class Most, class F>
 LLMD_INLINE void share_parts(const LinearBatchArgs& batch, Worker& worker, const Most& most, const F& f) {
     if (batch.count == 0) return;
@@ -106,18 +98,16 @@ LLMD_INLINE int64_t most_tiles(const LinearArgs& args) {
     return args.rows <= kScaledRows ? stream_tiles(args.targets[0].weight) : 1;
 }
 
-void linear(const LinearArgs& args, Worker& worker) {
-    if (skip_zeros(args, worker)) return;
-    share_panels(args, worker, most_tiles(args),
-                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
-                     LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });
-}
-
 void linear_batch(const LinearBatchArgs& batch, Worker& worker) {
     share_parts(
         batch, worker, most_tiles,
         [](const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last, float* numbers)
             LLMD_LAMBDA { linear_panels(args, target, first, last, numbers, integer_panels); });
+}
+
+// A batch of one: the kernels above take minutes to compile, so there is one copy of them.
+void linear(const LinearArgs& args, Worker& worker) {
+    if (!skip_zeros(args, worker)) linear_batch({&args, 1}, worker);
 }
 
 }  // namespace llmd::LLMD_ISA

@@ -188,15 +188,12 @@ LLMD_INLINE void any_panels_amx(const LinearArgs& args, const LinearTarget& targ
     linear_panels(args, target, first, last, numbers, amx_panels);
 }
 
-void linear_amx(const LinearArgs& args, Worker& worker) {
-    if (skip_zeros(args, worker)) return;
-    share_panels(args, worker, amx_tiles(args),
-                 [&](const LinearTarget& target, int64_t first, int64_t last, float* numbers)
-                     LLMD_LAMBDA { any_panels_amx(args, target, first, last, numbers); });
-}
-
 void linear_batch_amx(const LinearBatchArgs& batch, Worker& worker) {
     share_parts(batch, worker, amx_tiles, any_panels_amx);
+}
+
+void linear_amx(const LinearArgs& args, Worker& worker) {
+    if (!skip_zeros(args, worker)) linear_batch_amx({&args, 1}, worker);
 }
 
 }  // namespace llmd::LLMD_ISA
