@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from llmd.pager.states import SNAPSHOT_LEN
 from llmd.registry.spools import Spools
+from tests.golden.models.hybrids import qwen3_5_moe
+from tests.golden.models.llama import llama
 from tests.serving.http import chat
 from tests.serving.model import write_model
 from tests.serving.running import RunningDaemon, directories_below, running_daemon
 
 LIMIT_S = 20.0
 WORDS = {
-    "messages": [{"role": "user", "content": "Why is the sky blue, and the sea? " * 3}],
+    "messages": [{"role": "user", "content": "Why is the sky blue, and the sea? " * 9}],
     "max_tokens": 12,
 }
 
@@ -35,17 +38,19 @@ def answer(daemon: RunningDaemon) -> tuple[int, Any]:
     return reply.json["usage"]["prompt_tokens_details"]["cached_tokens"], reply.json["choices"]
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_an_answer_after_an_idle_unload_is_the_same_with_cached_tokens(tmp_path: Path, device: str) -> None:
+@pytest.mark.parametrize(("family", "device"), [(llama, "reference"), (llama, "cpu"), (qwen3_5_moe, "cpu")])
+def test_an_answer_after_an_idle_unload_is_the_same_with_cached_tokens(
+    tmp_path: Path, family: Callable[..., dict[str, Any]], device: str
+) -> None:
     directories = directories_below(tmp_path)
-    model = write_model(directories.models / "one")
+    model = write_model(directories.models / "one", family=family)
     spool = Spools(directories.cache).path(model)
     with running_daemon(directories, models=(), keep_alive=0.0, device=device, kv_dtype="int8") as daemon:
         cached, first = answer(daemon)
         assert cached == 0
         until(spool.exists)
         cached, second = answer(daemon)
-        assert cached >= 96
+        assert cached >= SNAPSHOT_LEN
         assert second == first
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from llmd.cli.doctor.daemon import loaded_models
 from llmd.client import Answer, Client
+from tests.chaos.conftest import SLOTS
+from tests.golden.models.hybrids import qwen3_5_moe
 from tests.serving.http import chat, send
 from tests.serving.model import write_model
 from tests.serving.processes import children
@@ -102,6 +104,16 @@ def grammar_pid(daemon: RunningDaemon) -> int:
     """The process that the engine has started."""
     (child,) = children(engine_pid(daemon))
     return child
+
+
+def test_streams_of_a_hybrid_mixture_go_on_with_the_same_tokens(tmp_path: Path, probes: Path) -> None:
+    directories = directories_below(tmp_path, cache=probes)
+    write_model(directories.models / MODEL, family=qwen3_5_moe)
+    with running_daemon(directories, slots=SLOTS) as daemon:
+        undisturbed = read_all(daemon, lambda: None)
+        killer = KillAt(daemon, 40)
+        assert read_all(daemon, killer) == undisturbed
+        assert len(killer.killed) == 1
 
 
 def test_streams_go_on_with_exactly_the_same_tokens(daemon: RunningDaemon) -> None:

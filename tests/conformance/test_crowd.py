@@ -18,6 +18,7 @@ from llmd.engine.core import EngineCore
 from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel
 from llmd_backend_cpu.device import CpuDevice
+from tests.serving import cores
 from tests.serving.cores import make_core
 
 STREAMS = 64
@@ -133,7 +134,11 @@ def cpu() -> CpuDevice:
 @pytest.fixture(scope="module")
 def alone(cpu: CpuDevice) -> Tokens:
     """What each stream gives in an engine that has nothing else to do."""
-    core = make_core(cpu, depth=1, slots=WIDTH)
+    return all_alone(cpu, cores.SMALL)
+
+
+def all_alone(cpu: CpuDevice, model: TinyModel) -> Tokens:
+    core = make_core(cpu, depth=1, slots=WIDTH, model=model)
     return {
         request.request_id: crowd(core, [request])[0][request.request_id] for request in streams(cached=False)
     }
@@ -147,6 +152,20 @@ def test_each_stream_gives_what_it_gives_alone(
     cpu: CpuDevice, alone: Tokens, chunk_len: int, *, cached: bool, depth: int
 ) -> None:
     core = make_core(cpu, depth=depth, slots=32, budget_bytes=250_000, chunk_len=chunk_len)
+    check(core, alone, cached=cached)
+    assert core.report().cached_tokens > 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(300)
+def test_streams_of_a_hybrid_mixture_give_what_they_give_alone(cpu: CpuDevice) -> None:
+    """States are forked, preempted and snapshot; each row uses experts of its own."""
+    model = cores.HYBRID_MIXTURE
+    core = make_core(cpu, depth=2, slots=32, budget_bytes=1_000_000, chunk_len=64, model=model)
+    check(core, all_alone(cpu, model), cached=True)
+
+
+def check(core: EngineCore, alone: Tokens, *, cached: bool) -> None:
     together, begun = crowd(core, streams(cached=cached), cancelled())
     searches = [n for n, tokens in alone.items() if isinstance(tokens[0], Hypothesis)]
     assert len(searches) >= 16
@@ -158,4 +177,3 @@ def test_each_stream_gives_what_it_gives_alone(
     assert report.preemptions >= 16
     assert any(begun[n] > 1 for n in searches)
     assert report.kv_blocks_used == 0
-    assert report.cached_tokens > 0

@@ -1,19 +1,19 @@
-"""An engine with a hybrid model gives the tokens of each sequence computed alone and in one step, on the
-reference: in chunks, from snapshots, after preemptions, as forks and beams, and after failed steps.
+"""An engine with a hybrid model gives the tokens of each sequence computed alone and in one step: in chunks,
+from snapshots, after preemptions, as forks and beams, and after failed steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import DeviceError
+from llmd.api import Device, DeviceError
 from llmd.api.messages import BeamParams, StopParams, Submit
 from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
@@ -27,6 +27,7 @@ from llmd.sampling.beam_search import BeamSearch, Proposals
 from llmd.testing.plans import TinyModel
 from llmd.testing.runs import run
 from llmd.testing.workload import Workload, all_at_once
+from llmd_backend_cpu.device import CpuDevice
 from tests.serving import cores
 from tests.serving.cores import choices, finish, ids, prompt, submit
 
@@ -34,31 +35,56 @@ MakeCore = Callable[..., EngineCore]
 CONTEXT = 512
 
 
+class Hybrid(NamedTuple):
+    """A model with states, and the device that runs it."""
+
+    device: Device
+    model: TinyModel
+    tight_bytes: int
+    """Memory of keys and values in which longer requests are preempted."""
+    tight_for_beams: int
+    """The same for searches."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the states of a sequence in all layers."""
+        return sum(len(group.layers) * group.state_bytes for group in self.model.plan().groups)
+
+    def logits(self, tokens: tuple[int, ...]) -> NDArray[np.float32]:
+        """Return the logits ``[tokens, vocab]`` of a sequence that runs alone, in one step."""
+        plan = msgspec.structs.replace(self.model, context_len=CONTEXT).plan()
+        alone = Workload("alone", plan, 0, len(plan.parts), (tokens,))
+        rows = run(self.device, alone, all_at_once(alone)).rows
+        return np.array([rows[0, place] for place in range(len(tokens))])
+
+    def check(self, request: Submit, outputs: list[TokenOutput]) -> None:
+        """Check that greedy tokens are the best ones of the sequence computed alone."""
+        tokens = ids(outputs)
+        assert len(tokens) == request.stop.max_tokens
+        rows = self.logits((*request.prompt, *tokens[:-1]))[len(request.prompt) - 1 :]
+        assert tokens == rows.argmax(axis=1).tolist()
+
+
+@pytest.fixture(params=["recurrences", "gated delta rule and experts"], scope="module")
+def hybrid(request: pytest.FixtureRequest) -> Hybrid:
+    """The reference with the simplest recurrence, and the CPU with a model as people run it."""
+    if request.param == "recurrences":
+        return Hybrid(ReferenceDevice(), TinyModel(hybrid=True), 218_000, 238_000)
+    return Hybrid(CpuDevice(threads=1), cores.HYBRID_MIXTURE, 343_000, 421_000)
+
+
 @pytest.fixture(params=cores.STEPS_IN_FLIGHT)
-def make_core(request: pytest.FixtureRequest) -> MakeCore:
+def make_core(request: pytest.FixtureRequest, hybrid: Hybrid) -> MakeCore:
     """Return a function that builds a core of the hybrid model, in each of `STEPS_IN_FLIGHT`."""
     depth, draws = request.param
 
-    def make(**options: Any) -> EngineCore:
-        return cores.make_core(ReferenceDevice(), depth=depth, draws=draws, hybrid=True, **options)
+    def make(kv_bytes: int | None = None, **options: Any) -> EngineCore:
+        """``kv_bytes`` is memory beside that of states, of which each step in flight has some."""
+        if kv_bytes is not None:
+            options["budget_bytes"] = kv_bytes + depth * options["slots"] * hybrid.state_bytes
+        return cores.make_core(hybrid.device, depth=depth, draws=draws, model=hybrid.model, **options)
 
     return make
-
-
-def logits(tokens: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return the logits ``[tokens, vocab]`` of a sequence that runs alone, in one step."""
-    plan = TinyModel(context_len=CONTEXT, hybrid=True).plan()
-    alone = Workload("alone", plan, 0, len(plan.parts), (tokens,))
-    rows = run(ReferenceDevice(), alone, all_at_once(alone)).rows
-    return np.array([rows[0, place] for place in range(len(tokens))])
-
-
-def check(request: Submit, outputs: list[TokenOutput]) -> None:
-    """Check that greedy tokens are the best ones of the sequence computed alone."""
-    tokens = ids(outputs)
-    assert len(tokens) == request.stop.max_tokens
-    rows = logits((*request.prompt, *tokens[:-1]))[len(request.prompt) - 1 :]
-    assert tokens == rows.argmax(axis=1).tolist()
 
 
 def answers(core: EngineCore, *requests: Submit) -> dict[int, list[TokenOutput]]:
@@ -78,22 +104,26 @@ REQUESTS = (submit(1, 5), submit(2, 300), submit(3, 40), submit(4, 1), submit(5,
 
 @pytest.mark.parametrize("cuts", [(), (3, 6)], ids=["one stage", "three stages"])
 @pytest.mark.parametrize("chunk_len", [48, 256])
-def test_requests_run_together_in_chunks(make_core: MakeCore, chunk_len: int, cuts: tuple[int, ...]) -> None:
+def test_requests_run_together_in_chunks(
+    make_core: MakeCore, hybrid: Hybrid, chunk_len: int, cuts: tuple[int, ...]
+) -> None:
     found = answers(make_core(slots=3, chunk_len=chunk_len, cuts=cuts), *REQUESTS)
     for request in REQUESTS:
-        check(request, found[request.request_id])
+        hybrid.check(request, found[request.request_id])
 
 
-def test_a_recurrence_changes_the_tokens() -> None:
+def test_states_change_the_tokens(hybrid: Hybrid) -> None:
     """Without its states the model would say something else: the oracle is no empty one."""
-    whole = logits(prompt(2, 60))
-    assert not np.allclose(whole[30:], logits(prompt(2, 60)[30:]), atol=0.1)
-    plan = TinyModel(context_len=CONTEXT, hybrid=True).plan()
+    whole = hybrid.logits(prompt(2, 60))
+    assert not np.allclose(whole[30:], hybrid.logits(prompt(2, 60)[30:]), atol=0.1)
+    plan = hybrid.model.plan()
     assert [group.kind for group in plan.groups] == ["paged", "paged", "state"]
 
 
 @pytest.mark.parametrize("chunk_len", [100, 256])
-def test_a_shared_prefix_is_found_up_to_its_snapshot(make_core: MakeCore, chunk_len: int) -> None:
+def test_a_shared_prefix_is_found_up_to_its_snapshot(
+    make_core: MakeCore, hybrid: Hybrid, chunk_len: int
+) -> None:
     core, shared = make_core(chunk_len=chunk_len), prompt(9, 290)
     tails = [prompt(n, 20) for n in range(3)]
     requests = [
@@ -103,33 +133,35 @@ def test_a_shared_prefix_is_found_up_to_its_snapshot(make_core: MakeCore, chunk_
     cached = []
     for request in requests:
         before = core.report().cached_tokens
-        check(request, answers(core, request)[request.request_id])
+        hybrid.check(request, answers(core, request)[request.request_id])
         cached.append(core.report().cached_tokens - before)
     assert cached == [0, SNAPSHOT_LEN, SNAPSHOT_LEN, 0]
 
 
-def test_an_answer_is_found_by_the_next_turn(make_core: MakeCore) -> None:
+def test_an_answer_is_found_by_the_next_turn(make_core: MakeCore, hybrid: Hybrid) -> None:
     core, request = make_core(), submit(1, SNAPSHOT_LEN - 10, max_tokens=20)
     tokens = ids(answers(core, request)[1])
     turn = msgspec.structs.replace(submit(2, 1), prompt=(*request.prompt, *tokens, 5, 6, 7))
-    check(turn, answers(core, turn)[2])
+    hybrid.check(turn, answers(core, turn)[2])
     assert core.report().cached_tokens == SNAPSHOT_LEN
 
 
 @pytest.mark.parametrize("cuts", [(), (5,)], ids=["one stage", "two stages"])
-def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, cuts: tuple[int, ...]) -> None:
+def test_tokens_do_not_depend_on_preemption(
+    make_core: MakeCore, hybrid: Hybrid, cuts: tuple[int, ...]
+) -> None:
     """The pools hold little more than one of the requests."""
     requests = [submit(n, 240, max_tokens=40) for n in range(1, 5)]
-    core = make_core(slots=4, budget_bytes=220_000, cuts=cuts)
+    core = make_core(slots=4, kv_bytes=hybrid.tight_bytes, cuts=cuts)
     found = answers(core, *requests)
     assert core.report().preemptions >= 2
     assert core.report().cached_tokens > 0, "a preempted sequence found a snapshot"
     for request in requests:
-        check(request, found[request.request_id])
+        hybrid.check(request, found[request.request_id])
 
 
 @pytest.mark.parametrize("length", [60, 300], ids=["one chunk", "two chunks"])
-def test_answers_to_one_prompt_share_its_prefill(make_core: MakeCore, length: int) -> None:
+def test_answers_to_one_prompt_share_its_prefill(make_core: MakeCore, hybrid: Hybrid, length: int) -> None:
     requests = choices(submit(1, length, temperature=1.3), 4)
     alone = {n: answers(make_core(), request)[n] for n, request in enumerate(requests)}
     core = make_core()
@@ -138,7 +170,7 @@ def test_answers_to_one_prompt_share_its_prefill(make_core: MakeCore, length: in
     assert len({tuple(ids(tokens)) for tokens in alone.values()}) > 1
     greedy = choices(submit(1, length), 3)
     for request, tokens in zip(greedy, answers(core, *greedy).values(), strict=True):
-        check(request, tokens)
+        hybrid.check(request, tokens)
 
 
 def search(request_id: int, length: int, max_tokens: int) -> Submit:
@@ -146,17 +178,17 @@ def search(request_id: int, length: int, max_tokens: int) -> Submit:
     return Submit(request_id, prompt(request_id, length), sampling, stop, beams=BeamParams(3, 3))
 
 
-def best_beams(request: Submit) -> list[tuple[int, ...]]:
+def best_beams(hybrid: Hybrid, request: Submit) -> list[tuple[int, ...]]:
     """Search with each beam computed alone, in one step."""
     assert request.beams is not None
     beams = BeamSearch(request.beams, request.stop)
     while beams.live:
-        beams.advance([proposals(request, beam.tokens, beams.num_proposals) for beam in beams.live])
+        beams.advance([proposals(hybrid, request, beam.tokens, beams.num_proposals) for beam in beams.live])
     return [one.tokens for one in beams.best]
 
 
-def proposals(request: Submit, output: tuple[int, ...], count: int) -> Proposals:
-    last = logits((*request.prompt, *output))[-1].astype(np.float64)
+def proposals(hybrid: Hybrid, request: Submit, output: tuple[int, ...], count: int) -> Proposals:
+    last = hybrid.logits((*request.prompt, *output))[-1].astype(np.float64)
     scores = last - np.log(np.exp(last).sum())
     best = np.argsort(-scores, kind="stable")[:count].tolist()
     return Proposals(best, scores[best].tolist())
@@ -172,20 +204,20 @@ def searched(core: EngineCore, *requests: Submit) -> dict[int, list[tuple[int, .
     return found
 
 
-def test_beams_are_those_of_each_beam_computed_alone(make_core: MakeCore) -> None:
+def test_beams_are_those_of_each_beam_computed_alone(make_core: MakeCore, hybrid: Hybrid) -> None:
     request = search(1, 20, max_tokens=8)
-    assert searched(make_core(), request)[1] == best_beams(request)
+    assert searched(make_core(), request)[1] == best_beams(hybrid, request)
 
 
-def test_beams_do_not_depend_on_preemption(make_core: MakeCore) -> None:
+def test_beams_do_not_depend_on_preemption(make_core: MakeCore, hybrid: Hybrid) -> None:
     requests = [search(n, 240, max_tokens=40) for n in range(1, 4)]
-    small, large = make_core(slots=9, budget_bytes=240_000), make_core(slots=9)
+    small, large = make_core(slots=9, kv_bytes=hybrid.tight_for_beams), make_core(slots=9)
     assert searched(small, *requests) == searched(large, *requests)
     assert small.report().preemptions >= 2
     assert large.report().preemptions == 0
 
 
-def test_cancelling_frees_slots_in_every_phase(make_core: MakeCore) -> None:
+def test_cancelling_frees_slots_in_every_phase(make_core: MakeCore, hybrid: Hybrid) -> None:
     core = make_core(slots=3)
     core.submit(submit(1, 4))
     core.submit(submit(2, 400))
@@ -197,14 +229,19 @@ def test_cancelling_frees_slots_in_every_phase(make_core: MakeCore) -> None:
         core.pager.check_integrity()
     assert not finish(core)
     check_freed(core)
-    check(REQUESTS[2], answers(core, REQUESTS[2])[3])
+    hybrid.check(REQUESTS[2], answers(core, REQUESTS[2])[3])
 
 
 @pytest.mark.parametrize("cuts", [(), (4,)], ids=["one stage", "two stages"])
 @pytest.mark.parametrize("call", ["submit", "wait"])
 @pytest.mark.parametrize("after", [0, 2, 7])
 def test_a_failed_step_is_repeated_from_the_state_before_it(
-    make_core: MakeCore, monkeypatch: pytest.MonkeyPatch, after: int, call: str, cuts: tuple[int, ...]
+    make_core: MakeCore,
+    hybrid: Hybrid,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+    call: str,
+    cuts: tuple[int, ...],
 ) -> None:
     requests = [*choices(submit(3, 70), 2), submit(2, 20), submit(3, 90)]
     core = make_core(cuts=cuts, chunk_len=40)
@@ -234,7 +271,7 @@ def test_a_failed_step_is_repeated_from_the_state_before_it(
         step()
     check_freed(core)
     for request in requests:
-        check(request, found[request.request_id])
+        hybrid.check(request, found[request.request_id])
 
 
 def step_for_ever(step: Callable[[], None]) -> None:
@@ -249,18 +286,20 @@ class LastToken:
         return (tokens[-1],) * count
 
 
-def test_a_model_with_states_has_no_drafts_that_could_be_rejected(make_core: MakeCore) -> None:
+def test_a_model_with_states_has_no_drafts_that_could_be_rejected(
+    make_core: MakeCore, hybrid: Hybrid
+) -> None:
     request = submit(1, 40)
-    check(request, answers(make_core(proposer=LastToken(), max_drafts=3), request)[1])
+    hybrid.check(request, answers(make_core(proposer=LastToken(), max_drafts=3), request)[1])
 
 
-def test_forward_gives_the_logits_of_the_sequence_alone(make_core: MakeCore) -> None:
+def test_forward_gives_the_logits_of_the_sequence_alone(make_core: MakeCore, hybrid: Hybrid) -> None:
     core, tokens = make_core(), prompt(1, 90)
-    assert np.array_equal(core.forward(np.array(tokens)), logits(tokens))
+    assert np.array_equal(core.forward(np.array(tokens)), hybrid.logits(tokens))
     check_freed(core)
 
 
-def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, tmp_path: Path) -> None:
+def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, hybrid: Hybrid, tmp_path: Path) -> None:
     request, header = submit(1, 300), SpoolHeader("model", "fingerprint")
 
     def spool(core: EngineCore) -> KVSpool:
@@ -272,4 +311,4 @@ def test_snapshots_are_spooled_with_the_blocks(make_core: MakeCore, tmp_path: Pa
     spool(after).load()
     assert answers(after, request) == expected
     assert after.report().cached_tokens == SNAPSHOT_LEN
-    check(request, expected[1])
+    hybrid.check(request, expected[1])

@@ -28,6 +28,10 @@ from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
+SMALL = TinyModel()
+HYBRID_MIXTURE = TinyModel(hybrid=True, state_op="gated_delta", experts=9)
+"""A model as those that people run: states in half of the layers, and experts in all."""
+
 STEPS_IN_FLIGHT = (
     pytest.param((1, False), id="one step", marks=pytest.mark.exhaustive),
     pytest.param((2, False), id="two steps"),
@@ -65,14 +69,14 @@ def make_parts(
     chunk_len: int = CHUNK_LEN,
     draws: bool = True,
     max_drafts: int = 0,
-    hybrid: bool = False,
+    model: TinyModel = SMALL,
     spans: bool = False,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
 
     ``depth`` is the most steps in flight.
     """
-    plan = TinyModel(context_len=context_len, hybrid=hybrid).plan()
+    plan = msgspec.structs.replace(model, context_len=context_len).plan()
     outputs = slots * (1 + max_drafts) + SCORED_ROWS
     limits = EngineLimits(
         plan.vocab_size,

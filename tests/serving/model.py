@@ -7,7 +7,9 @@ out.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.embedding import write_pooling
@@ -45,13 +47,15 @@ def write_model(
     extra_specials: tuple[str, ...] = (),
     template: str = TEMPLATE,
     eos_id: int | None = TURN_END,
+    family: Callable[..., dict[str, Any]] = llama,
 ) -> Path:
     """Write the model; returns its directory. Extra special tokens follow the others in the vocabulary.
+    ``family`` makes a configuration of some fields.
 
     Without ``eos_id`` and with `ENDLESS_TEMPLATE`, only a limit ends an answer.
     """
     specials = (*SPECIALS, *extra_specials)
-    config = llama(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=eos_id)
+    config = family(vocab_size=256 + len(specials), max_position_embeddings=context_len, eos_token_id=eos_id)
     write_checkpoint(TinyModel("served", config, seed=seed), directory)
     (directory / "tokenizer.json").write_text(json.dumps(byte_tokenizer(specials)))
     tokenizer_config = {

@@ -119,7 +119,7 @@ def test_settings_that_the_page_names_exist() -> None:
     )
     assert "--write" in (ROOT / "tests/golden/oracle/make_oracle.py").read_text()
     assert "OLMo" in (ROOT / "README.md").read_text()
-    assert "OLMo" in (ROOT / "docs/commands.md").read_text()
+    assert "OLMo" in (ROOT / "docs/models.md").read_text()
 
 
 def test_each_path_exists() -> None:

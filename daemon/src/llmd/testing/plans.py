@@ -129,8 +129,8 @@ class TinyModel(msgspec.Struct, frozen=True):
 
     def _linear_attention(self, number: int) -> tuple[Op, ...]:
         at, delta = f"layers.{number}.", self._delta(number)
-        widths = (delta.key_heads * delta.key_dim,) * 2
-        widths += (delta.heads * delta.value_dim, delta.heads, delta.heads)
+        keys = delta.key_heads * delta.key_dim
+        widths = (keys, keys, delta.heads * delta.value_dim, delta.heads, delta.heads)
         into = tuple(
             TensorRef(at + name, (width, self.hidden))
             for name, width in zip(delta.reads, widths, strict=True)
