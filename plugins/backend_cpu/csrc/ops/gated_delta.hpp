@@ -2,7 +2,7 @@
 //
 //   S      [key_dim, value_dim] of a head, f32, in the slot of its sequence (delta_args.hpp)
 //   q, k   of the key head, convolved, with length 1 (q: key_dim^-1/2)     v  convolved
-//   work   delta_rows: one row at a time. delta_states: 16 columns of a head's state at a time, which stay in
+//   work   delta_rows: one row at a time. delta_states: 32 columns of a head's state at a time, which stay in
 //          the first cache while all rows of the sequence change them
 //   order  a row is computed in the same order whatever rows share its step: sums over key_dim have four
 //          partial sums
@@ -118,11 +118,18 @@ void delta_rows(const DeltaArgs& args, Worker& worker) {
     });
 }
 
-// Some adjacent columns of a head's state, [key_dim][cols].
-struct StateColumns {
+constexpr int kTogether = 2;  // vectors of columns that are changed together: they share what they multiply
+constexpr int kPartialSums = 4;
+constexpr int64_t kTileCols = kTogether * kStateCols;
+
+// Adjacent columns of a head's state, at most kTileCols, in blocks [key_dim][16].
+struct StateTile {
     float* at;
     int64_t cols;
     int64_t key_dim;
+
+    float* column(int64_t c) const { return at + c / kStateCols * kStateCols * key_dim + c % kStateCols; }
+    int64_t whole() const { return cols / kStateCols * kStateCols; }
 };
 
 // What a row does to a head.
@@ -134,9 +141,6 @@ struct DeltaStep {
     const float* v;
     float* out;
 };
-
-constexpr int kStateVecs = static_cast<int>(kStateCols) / Vec::kLanes;
-constexpr int kPartialSums = 4;
 
 // A whole vector, or its first `n` elements.
 template <bool kWhole>
@@ -150,50 +154,74 @@ LLMD_INLINE void store_some(float* p, Vec a, int n) {
     store_n(p, a, n);
 }
 
-// Changes one vector of columns, of which `n` exist; `kWhole`: all do.
-template <bool kPerElement, bool kWhole>
-LLMD_INLINE void update_columns(const StateColumns& state, const DeltaStep& step, int64_t first, int n) {
-    float* at = state.at + first;
-    const auto decay = [&](int64_t i) LLMD_LAMBDA { return set1(step.decays[kPerElement ? i : 0]); };
-    Vec sums[kPartialSums];
-    unroll<kPartialSums>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
-    const auto each = [&](auto&& f) LLMD_LAMBDA {
-        int64_t i = 0;
-        for (; i + kPartialSums <= state.key_dim; i += kPartialSums)
-            unroll<kPartialSums>([&](auto part) LLMD_LAMBDA { f(i + part, sums[part]); });
-        for (; i < state.key_dim; ++i) f(i, sums[0]);
+// Calls f(i, Index<partial sum>) for all elements of a key.
+template <class F>
+LLMD_INLINE void each_element(int64_t key_dim, F&& f) {
+    int64_t i = 0;
+    for (; i + kPartialSums <= key_dim; i += kPartialSums)
+        unroll<kPartialSums>([&](auto part) LLMD_LAMBDA { f(i + part, part); });
+    for (; i < key_dim; ++i) f(i, Index<0>{});
+}
+
+// Changes kVecs vectors of columns, the first at `first`; of the last one, `n` columns exist.
+template <bool kPerElement, bool kWhole, int kVecs>
+LLMD_INLINE void update_columns(const StateTile& tile, const DeltaStep& step, int64_t first, int n) {
+    const int64_t stride = kWhole ? kStateCols : tile.cols - tile.whole();
+    float* at[kVecs];
+    Vec sums[kVecs * kPartialSums];
+    const auto clear = [&]() LLMD_LAMBDA {
+        unroll<kVecs * kPartialSums>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
     };
-    each([&](int64_t i, Vec& sum) LLMD_LAMBDA {
+    const auto added = [&](auto v) LLMD_LAMBDA {
+        const Vec* of = sums + v * kPartialSums;
+        return (of[0] + of[1]) + (of[2] + of[3]);
+    };
+    unroll<kVecs>([&](auto v) LLMD_LAMBDA { at[v] = tile.column(first + v * Vec::kLanes); });
+    const auto decay = [&](int64_t i) LLMD_LAMBDA { return set1(step.decays[kPerElement ? i : 0]); };
+    clear();
+    each_element(tile.key_dim, [&](int64_t i, auto part) LLMD_LAMBDA {
         Vec factor = set1(step.k[i]);
         if constexpr (kPerElement) factor = factor * decay(i);
-        sum = fma(factor, load_some<kWhole>(at + i * state.cols, n), sum);
+        unroll<kVecs>([&](auto v) LLMD_LAMBDA {
+            Vec& sum = sums[v * kPartialSums + part];
+            sum = fma(factor, load_some<kWhole>(at[v] + i * stride, n), sum);
+        });
     });
-    Vec found = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    if constexpr (!kPerElement) found = found * decay(0);
-    const Vec change = (load_some<kWhole>(step.v + first, n) - found) * set1(step.share);
-    unroll<kPartialSums>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
-    each([&](int64_t i, Vec& sum) LLMD_LAMBDA {
-        const Vec kept = load_some<kWhole>(at + i * state.cols, n) * decay(i);
-        const Vec next = fma(set1(step.k[i]), change, kept);
-        store_some<kWhole>(at + i * state.cols, next, n);
-        sum = fma(set1(step.q[i]), next, sum);
+    Vec change[kVecs];
+    unroll<kVecs>([&](auto v) LLMD_LAMBDA {
+        Vec found = added(v);
+        if constexpr (!kPerElement) found = found * decay(0);
+        const Vec value = load_some<kWhole>(step.v + first + v * Vec::kLanes, n);
+        change[v] = (value - found) * set1(step.share);
     });
-    store_some<kWhole>(step.out + first, (sums[0] + sums[1]) + (sums[2] + sums[3]), n);
+    clear();
+    each_element(tile.key_dim, [&](int64_t i, auto part) LLMD_LAMBDA {
+        const Vec kept = decay(i);
+        const Vec key = set1(step.k[i]);
+        const Vec query = set1(step.q[i]);
+        unroll<kVecs>([&](auto v) LLMD_LAMBDA {
+            float* state = at[v] + i * stride;
+            const Vec next = fma(key, change[v], load_some<kWhole>(state, n) * kept);
+            store_some<kWhole>(state, next, n);
+            Vec& sum = sums[v * kPartialSums + part];
+            sum = fma(query, next, sum);
+        });
+    });
+    unroll<kVecs>([&](auto v)
+                      LLMD_LAMBDA { store_some<kWhole>(step.out + first + v * Vec::kLanes, added(v), n); });
 }
 
 template <bool kPerElement>
-LLMD_INLINE void update_state(const StateColumns& state, const DeltaStep& step) {
-    if (state.cols == kStateCols) {
-        const StateColumns whole{state.at, kStateCols, state.key_dim};  // with a stride that is known
-        unroll<kStateVecs>([&](auto j) LLMD_LAMBDA {
-            update_columns<kPerElement, true>(whole, step, j * Vec::kLanes, Vec::kLanes);
-        });
-        return;
-    }
-    for (int64_t first = 0; first < state.cols; first += Vec::kLanes) {
-        const int64_t left = state.cols - first;
+LLMD_INLINE void update_tile(const StateTile& tile, const DeltaStep& step) {
+    int64_t first = 0;
+    for (; first + kTogether * Vec::kLanes <= tile.whole(); first += kTogether * Vec::kLanes)
+        update_columns<kPerElement, true, kTogether>(tile, step, first, Vec::kLanes);
+    for (; first + Vec::kLanes <= tile.whole(); first += Vec::kLanes)
+        update_columns<kPerElement, true, 1>(tile, step, first, Vec::kLanes);
+    for (; first < tile.cols; first += Vec::kLanes) {
+        const int64_t left = tile.cols - first;
         const int n = left < Vec::kLanes ? static_cast<int>(left) : Vec::kLanes;
-        update_columns<kPerElement, false>(state, step, first, n);
+        update_columns<kPerElement, false, 1>(tile, step, first, n);
     }
 }
 
@@ -210,15 +238,14 @@ LLMD_INLINE void begin_state(const DeltaArgs& args, int64_t sequence, int64_t at
         std::memcpy(to, args.pool + read * size + at, bytes);
 }
 
-// Runs the rows of a sequence over 16 columns of a head.
+// Runs the rows of a sequence over a tile of columns of a head.
 LLMD_INLINE void run_columns(const DeltaArgs& args, int64_t sequence, int64_t head, int64_t first) {
     const DeltaShape& shape = args.shape;
     const int64_t left = shape.value_dim - first;
-    const int64_t cols = left < kStateCols ? left : kStateCols;
+    const int64_t cols = left < kTileCols ? left : kTileCols;
     const int64_t at = shape.kept() + head * shape.key_dim * shape.value_dim + first * shape.key_dim;
     begin_state(args, sequence, at, cols * shape.key_dim);
-    const StateColumns state{args.pool + args.slots[2 * sequence + 1] * shape.state() + at, cols,
-                             shape.key_dim};
+    const StateTile tile{args.pool + args.slots[2 * sequence + 1] * shape.state() + at, cols, shape.key_dim};
     const int64_t keys = shape.key_width();
     const int64_t key = shape.key_head(head) * shape.key_dim;
     const int64_t value = head * shape.value_dim + first;
@@ -232,9 +259,9 @@ LLMD_INLINE void run_columns(const DeltaArgs& args, int64_t sequence, int64_t he
                              mixed + 2 * keys + value,
                              args.out + r * shape.value_width() + value};
         if (shape.per_element)
-            update_state<true>(state, step);
+            update_tile<true>(tile, step);
         else
-            update_state<false>(state, step);
+            update_tile<false>(tile, step);
     }
 }
 
@@ -264,13 +291,13 @@ LLMD_INLINE void keep_rows(const DeltaArgs& args, int64_t sequence) {
 
 void delta_states(const DeltaArgs& args, Worker& worker) {
     const DeltaShape& shape = args.shape;
-    const int64_t blocks = (shape.value_dim + kStateCols - 1) / kStateCols;
-    const int64_t each = shape.heads * blocks + 1;  // the last item keeps rows
+    const int64_t tiles = (shape.value_dim + kTileCols - 1) / kTileCols;
+    const int64_t each = shape.heads * tiles + 1;  // the last item keeps rows
     each_near(worker, args.sequences * each, 1, [&](int64_t item) LLMD_LAMBDA {
         const int64_t sequence = item / each;
         const int64_t number = item % each;
         if (number == each - 1) return keep_rows(args, sequence);
-        run_columns(args, sequence, number / blocks, number % blocks * kStateCols);
+        run_columns(args, sequence, number / tiles, number % tiles * kTileCols);
     });
 }
 
