@@ -11,10 +11,11 @@ from functools import cached_property
 from llmd.api.messages import Grammar, Vocabulary
 from llmd.api.parsing import ReasoningMarks
 from llmd.chat.grammars.check_messages import CheckJob
+from llmd.chat.grammars.exact_text import exact_text
 from llmd.chat.grammars.grammar_checker import GrammarChecker
 from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
-from llmd.grammar.lark import after_reasoning, any_text, control_token, literal
+from llmd.grammar.lark import after_reasoning, any_text, control_token
 
 
 class ModelGrammars:
@@ -87,11 +88,7 @@ class ModelGrammars:
         single = self.control_ids([text]).get(text)
         if single is not None:
             return control_token(single)
-        pieces = self._specials.split(text)
-        return " ".join(
-            literal(piece.text) if piece.token is None else control_token(piece.token.token_id)
-            for piece in pieces
-        )
+        return exact_text(text, self._specials)
 
     def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
         """Return the token ids of the marks that are control tokens, which no text matches."""

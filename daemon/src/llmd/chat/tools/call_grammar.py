@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from llmd.api.messages import Grammar
 from llmd.api.parsing import CallGrammar, ChoiceTerm, ListTerm, SchemaTerm, Term, TextTerm
+from llmd.chat.grammars.exact_text import exact_text
 from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitter
 from llmd.chat.tools.choice import ToolChoice
 from llmd.grammar.lark import control_token, embedded, json_value, literal, regular_expression
@@ -107,11 +108,7 @@ class _Writer:
 
     def text(self, text: str) -> str:
         """Return an expression for exactly this text, in which control tokens are tokens."""
-        pieces = self._splitter.split(text)
-        return " ".join(
-            literal(piece.text) if piece.token is None else control_token(piece.token.token_id)
-            for piece in pieces
-        )
+        return exact_text(text, self._splitter)
 
     def sequence(self, terms: Sequence[Term]) -> str:
         return " ".join(filter(None, map(self._term, terms)))
