@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from llmd.api import Glu, Linear, Norm, Op, TensorRef
@@ -126,43 +124,30 @@ def _delta(net: DeltaNet, build: LayerBuilder, group: int) -> Op:
 def _projections(net: DeltaNet, build: LayerBuilder) -> Op:
     qkvz = _fused_qkvz(net, build) if net.fused_qkvz else _qkvz(net, build)
     ba = _fused_ba(net, build) if net.fused_ba else _ba(net, build)
-    parts = dict([*qkvz, *ba])
+    parts = qkvz | ba
     return Linear(build.input, tuple(parts), tuple(parts.values()), (None,) * len(parts))
 
 
-def _fused_qkvz(net: DeltaNet, build: LayerBuilder) -> Iterator[tuple[str, TensorRef]]:
+def _fused_qkvz(net: DeltaNet, build: LayerBuilder) -> dict[str, TensorRef]:
     values = net.heads // net.key_heads * net.value_dim
     widths = {"q": net.key_dim, "k": net.key_dim, "v": values, "z": values}
-    return _alternating(build, "linear_attn.in_proj_qkvz.weight", widths, net.key_heads)
+    return build.parts("linear_attn.in_proj_qkvz", widths, net.key_heads)
 
 
-def _fused_ba(net: DeltaNet, build: LayerBuilder) -> Iterator[tuple[str, TensorRef]]:
+def _fused_ba(net: DeltaNet, build: LayerBuilder) -> dict[str, TensorRef]:
     widths = dict.fromkeys(("beta", "decay"), net.heads // net.key_heads)
-    return _alternating(build, "linear_attn.in_proj_ba.weight", widths, net.key_heads)
+    return build.parts("linear_attn.in_proj_ba", widths, net.key_heads)
 
 
-def _alternating(
-    build: LayerBuilder, name: str, widths: dict[str, int], runs: int
-) -> Iterator[tuple[str, TensorRef]]:
-    """Yield parts of a tensor that has the rows of each part in every run."""
-    period, first = sum(widths.values()), 0
-    for out, width in widths.items():
-        shape = (runs * period, build.shape.hidden_size)
-        yield out, TensorRef(build.name(name), shape, rows=(first, first + width), period=period)
-        first += width
+def _qkvz(net: DeltaNet, build: LayerBuilder) -> dict[str, TensorRef]:
+    widths = {"q": net.key_width, "k": net.key_width, "v": net.value_width}
+    gate = TensorRef(build.name("linear_attn.in_proj_z.weight"), (net.value_width, build.shape.hidden_size))
+    return {**build.parts("linear_attn.in_proj_qkv", widths), "z": gate}
 
 
-def _qkvz(net: DeltaNet, build: LayerBuilder) -> Iterator[tuple[str, TensorRef]]:
-    hidden, keys, values = build.shape.hidden_size, net.key_width, net.value_width
-    shape, first = (2 * keys + values, hidden), 0
-    for out, width in (("q", keys), ("k", keys), ("v", values)):
-        name = build.name("linear_attn.in_proj_qkv.weight")
-        yield out, TensorRef(name, shape, rows=(first, first + width))
-        first += width
-    yield "z", TensorRef(build.name("linear_attn.in_proj_z.weight"), (values, hidden))
-
-
-def _ba(net: DeltaNet, build: LayerBuilder) -> Iterator[tuple[str, TensorRef]]:
+def _ba(net: DeltaNet, build: LayerBuilder) -> dict[str, TensorRef]:
     shape = (net.heads, build.shape.hidden_size)
-    yield "beta", TensorRef(build.name("linear_attn.in_proj_b.weight"), shape)
-    yield "decay", TensorRef(build.name("linear_attn.in_proj_a.weight"), shape)
+    return {
+        "beta": TensorRef(build.name("linear_attn.in_proj_b.weight"), shape),
+        "decay": TensorRef(build.name("linear_attn.in_proj_a.weight"), shape),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Literal
 
@@ -159,13 +160,20 @@ class LayerBuilder(msgspec.Struct, frozen=True):
 
     def fused(self, module: str, widths: dict[str, int]) -> Op:
         """Return a linear op whose weights are consecutive rows of one tensor."""
-        shape = (sum(widths.values()), self.shape.hidden_size)
-        weights = []
-        first = 0
-        for width in widths.values():
-            weights.append(TensorRef(self.name(f"{module}.weight"), shape, (first, first + width)))
-            first += width
-        return Linear(self.input, tuple(widths), tuple(weights), (None,) * len(widths))
+        parts = self.parts(module, widths)
+        return Linear(self.input, tuple(parts), tuple(parts.values()), (None,) * len(parts))
+
+    def parts(self, module: str, widths: dict[str, int], runs: int = 1) -> dict[str, TensorRef]:
+        """Return the parts of one tensor, which has ``widths`` rows of each, one after the other, in each of
+        ``runs`` runs.
+        """
+        rows = sum(widths.values())
+        shape, period = (runs * rows, self.shape.hidden_size), None if runs == 1 else rows
+        ends = itertools.accumulate(widths.values())
+        return {
+            out: TensorRef(self.name(f"{module}.weight"), shape, (end - width, end), period)
+            for (out, width), end in zip(widths.items(), ends, strict=True)
+        }
 
     def _norm(self, x: str, out: str, module: str, width: int, heads: int = 1) -> Op:
         weight = TensorRef(self.name(f"{module}.weight"), (width,))
