@@ -33,9 +33,7 @@ DeltaSizes delta_sizes(const Program& program, const StageLimits& limits) {
 DeltaCall::DeltaCall(const Operands& of, const Bindings& to)
     : group(static_cast<size_t>(of.integer(0))), args{} {
     const KvGroup& group_of = to.weights.program.groups.at(group);
-    DeltaShape& shape = args.shape;
-    shape = {of.integer(2), of.integer(3),      of.integer(4),     of.integer(5),
-             of.integer(6), of.integer(7) != 0, of.integer(8) != 0};
+    const DeltaShape& shape = args.shape = shape_of(of.integers());
     require_consistent(shape.key_heads > 0 && shape.heads > 0 && shape.heads % shape.key_heads == 0,
                        "the heads of keys must divide those of states");
     require_consistent(shape.key_dim > 0 && shape.value_dim > 0 && shape.taps > 0,

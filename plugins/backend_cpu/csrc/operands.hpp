@@ -32,6 +32,7 @@ class Operands {
         return to_.weights.vector(op_.weights.at(i), count);
     }
     int64_t integer(size_t i) const { return op_.ints.at(i); }
+    const std::vector<int64_t>& integers() const { return op_.ints; }
     float number(size_t i) const { return static_cast<float>(op_.floats.at(i)); }
 
   private:
