@@ -28,7 +28,6 @@ from llmd.chat.templates.literals import RenderedPrompt
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate, load_chat_template
 from llmd.chat.templates.template_messages import prepare_messages
-from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tools.binding import ToolBinding
 from llmd.chat.tools.choice import ToolChoice
@@ -173,8 +172,7 @@ class ModelText(Struct, frozen=True):
 
     def _special_tokens_in(self, texts: Iterable[str]) -> frozenset[str]:
         """Return the texts and the special tokens that they contain."""
-        splitter = SpecialTokenSplitter(self.tokenizer.vocabulary.specials)
-        pieces = (piece for text in texts for piece in splitter.split(text))
+        pieces = (piece for text in texts for piece in self.tokenizer.specials.split(text))
         return frozenset([*texts, *(piece.text for piece in pieces if piece.token is not None)])
 
     def answer_grammar(

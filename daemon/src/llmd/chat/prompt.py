@@ -8,7 +8,6 @@ from itertools import groupby
 import msgspec
 
 from llmd.chat.templates.literals import RenderedPrompt
-from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 
@@ -44,9 +43,9 @@ def _spans(tokenizer: Tokenizer, prompt: RenderedPrompt) -> Iterator[tuple[str, 
 
 
 def _parts(tokenizer: Tokenizer, prompt: RenderedPrompt) -> Iterator[_Part]:
-    splitter = SpecialTokenSplitter(tokenizer.vocabulary.specials)
     for segment in prompt.segments:
         if segment.literal:
             yield _Part(segment.text, literal=True)
         else:
-            yield from (_Part(piece.text, piece.token is not None) for piece in splitter.split(segment.text))
+            pieces = tokenizer.specials.split(segment.text)
+            yield from (_Part(piece.text, piece.token is not None) for piece in pieces)

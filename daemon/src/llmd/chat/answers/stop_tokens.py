@@ -9,7 +9,6 @@ from llmd.api.errors import RequestError, TemplateError
 from llmd.chat.generation_defaults import listed_ids, read_generation_defaults
 from llmd.chat.templates.renderer import TemplateRenderer
 from llmd.chat.templates.template_files import ChatTemplate
-from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.models.config_file import read_config
 
@@ -42,7 +41,7 @@ def end_of_turn_ids(
     except (RequestError, TemplateError):
         return ()
     after = text.rpartition(_ANSWER)[2].lstrip()
-    pieces = SpecialTokenSplitter(tokenizer.vocabulary.specials).split(after)
+    pieces = tokenizer.specials.split(after)
     return (pieces[0].token.token_id,) if pieces and pieces[0].token else ()
 
 

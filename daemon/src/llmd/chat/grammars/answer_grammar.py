@@ -13,7 +13,6 @@ from llmd.api.parsing import ReasoningMarks
 from llmd.chat.grammars.check_messages import CheckJob
 from llmd.chat.grammars.exact_text import exact_text
 from llmd.chat.grammars.grammar_checker import GrammarChecker
-from llmd.chat.tokenizers.special_tokens import SpecialTokenSplitter
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.grammar.lark import after_reasoning, any_text, control_token
 
@@ -36,7 +35,6 @@ class ModelGrammars:
         self._checker = checker
         marks = () if reasoning is None else (reasoning.begin, reasoning.end)
         single = {tokenizer.token_id(mark) for mark in marks} - {None}
-        self._specials = SpecialTokenSplitter(tokenizer.vocabulary.specials)
         specials = {token.token_id for token in tokenizer.vocabulary.specials}
         # A reasoning mark that is a single token is a control token,
         # even if the tokenizer's files call it text.
@@ -88,7 +86,7 @@ class ModelGrammars:
         single = self.control_ids([text]).get(text)
         if single is not None:
             return control_token(single)
-        return exact_text(text, self._specials)
+        return exact_text(text, self._tokenizer.specials)
 
     def control_ids(self, marks: Sequence[str]) -> dict[str, int]:
         """Return the token ids of the marks that are control tokens, which no text matches."""

@@ -10,7 +10,7 @@ import msgspec
 from llmd.api.errors import RequestError, TokenizerError
 from llmd.chat.tokenizers.pairs import PairFrame, TokenPair, join
 from llmd.chat.tokenizers.panics import panics_refused
-from llmd.chat.tokenizers.special_tokens import SpecialToken
+from llmd.chat.tokenizers.special_tokens import SpecialToken, SpecialTokenSplitter
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
@@ -37,6 +37,8 @@ class Tokenizer(ABC):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+        self.specials = SpecialTokenSplitter(vocabulary.specials)
+        """Splits text at control tokens."""
         self._special_ids = frozenset(token.token_id for token in vocabulary.specials)
 
     @property
