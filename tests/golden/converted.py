@@ -33,10 +33,8 @@ def converted(
 def stored_tensors(path: Path) -> Stored:
     """The tensors of a model as its files have them: the type of each, and its elements or blocks."""
     with find_source(path).open_checkpoint() as checkpoint:
-        return {
-            name: (tensor.dtype, np.array(checkpoint.view(name)))
-            for name, tensor in checkpoint.tensors.items()
-        }
+        stored = [one for tensor in checkpoint.tensors.values() for one in tensor.stored]
+        return {one.name: (one.dtype, np.array(checkpoint.view(one.name))) for one in stored}
 
 
 def different(first: Stored, second: Stored) -> list[str]:

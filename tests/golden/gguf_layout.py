@@ -80,7 +80,7 @@ def write_gguf(
         writer.add_pooling_type(POOLINGS[pooling])
     change_keys(writer, changes or {})
     for name, tensor in tensors.items():
-        wanted = _stored_type(case, name, tensor, kind)
+        wanted = stored_type(case, name, tensor, kind)
         writer.add_tensor(name, gguf.quants.quantize(tensor, wanted), raw_dtype=wanted)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -89,8 +89,9 @@ def write_gguf(
     return path if not num_parts else min(path.parent.glob(f"{path.stem}-*.gguf"))
 
 
-def _stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
-    if tensor.ndim == 1 or name.endswith((".bias", "ssm_conv1d.weight")):
+def stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
+    """The type of a tensor in a file whose matrices are of ``kind``."""
+    if tensor.ndim == 1 or name.endswith((".bias", "ssm_conv1d.weight", "ffn_gate_inp.weight")):
         return Type.F32
     is_mxfp4 = case.is_quantised and "_exps" in name
     return kind or (Type.MXFP4 if is_mxfp4 else STORED_TYPES[case.dtype])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-import numpy as np
 import pytest
 
 from llmd.api import ModelPlan
+from llmd.conversion.orders import HeadOrder
 from llmd.conversion.output_plan import rotating
-from llmd.conversion.tensor_map import Reorder, map_tensors
+from llmd.conversion.tensor_map import MappedPart, MappedTensor, map_tensors
 from llmd.models.gguf.tensor_names import as_stored
 from tests.daemon.models.gguf.test_config_keys import plan_of
 from tests.golden.models.catalog import tiny_model
@@ -20,18 +20,12 @@ def plan(name: str, **fields: Any) -> ModelPlan:
     return plan_of({**tiny_model(name).config, **fields})
 
 
-def test_halves_of_a_head_become_neighbours_and_come_apart_again() -> None:
-    to_pairs = Reorder(heads=2, head_dim=7, rotary_dim=6, interleaves=True)
-    assert to_pairs.order().tolist() == [0, 3, 1, 4, 2, 5, 6, 7, 10, 8, 11, 9, 12, 13]
-    to_halves = msgspec.structs.replace(to_pairs, interleaves=False)
-    rows = np.arange(14)
-    assert np.array_equal(rows[to_pairs.order()][to_halves.order()], rows)
-
-
 def test_queries_and_keys_are_reordered_with_their_biases_and_nothing_else() -> None:
     source = plan("llama-mqa-biases")
     tensor_map = map_tensors(source, as_stored(rotating(source, interleaved=True), "llama"))
-    reordered = {name: move.reorder.heads for name, move in tensor_map.items() if move.reorder is not None}
+    reordered = {
+        name: part.rows.heads for name, part in single_parts(tensor_map).items() if part.rows is not None
+    }
     layers = range(source.num_layers)
     assert reordered == {
         f"blk.{layer}.{module}.{kind}": heads
@@ -44,9 +38,10 @@ def test_queries_and_keys_are_reordered_with_their_biases_and_nothing_else() -> 
 def test_every_tensor_moves_once_under_the_name_of_the_target() -> None:
     source = plan("phi3-window")
     tensor_map = map_tensors(source, as_stored(source, "phi3"))
-    assert tensor_map["blk.0.attn_qkv.weight"].ref.name == "model.layers.0.self_attn.qkv_proj.weight"
-    assert tensor_map["blk.0.attn_qkv.weight"].ref.rows is None
-    assert {move.ref.name for move in tensor_map.values()} == {ref.name for ref in source.tensor_refs()}
+    parts = single_parts(tensor_map)
+    assert parts["blk.0.attn_qkv.weight"].source.name == "model.layers.0.self_attn.qkv_proj.weight"
+    assert parts["blk.0.attn_qkv.weight"].source.rows is None
+    assert {part.source.name for part in parts.values()} == {ref.name for ref in source.tensor_refs()}
 
 
 @pytest.mark.parametrize(("tied", "ops"), [(True, {"embed", "head"}), (False, {"embed"})])
@@ -58,6 +53,49 @@ def test_a_tensor_knows_every_op_that_uses_it(tied: bool, ops: set[str]) -> None
 def test_norms_of_gemma_are_shifted_by_what_is_added_to_them() -> None:
     source = plan("gemma2")
     there = as_stored(source, "gemma2")
-    assert {move.shift for name, move in map_tensors(source, there).items() if "norm" in name} == {1.0}
-    assert {move.shift for name, move in map_tensors(there, source).items() if "norm" in name} == {-1.0}
-    assert map_tensors(source, there)["blk.0.attn_q.weight"].shift == 0
+    forth, back = (single_parts(map_tensors(*plans)) for plans in ((source, there), (there, source)))
+    assert {part.shift for name, part in forth.items() if "norm" in name} == {1.0}
+    assert {part.shift for name, part in back.items() if "norm" in name} == {-1.0}
+    assert forth["blk.0.attn_q.weight"].shift == 0
+
+
+def test_experts_become_a_stack_and_come_apart_again() -> None:
+    source = plan("qwen3-moe")
+    stored = as_stored(source, "qwen3moe")
+    (part,) = map_tensors(source, stored)["blk.0.ffn_up_exps.weight"].parts
+    assert part.source.name == "model.layers.0.mlp.experts.*.up_proj.weight"
+    assert part.target.shape == (8, 32, 64)
+    single = map_tensors(stored, source)["model.layers.0.mlp.experts.3.up_proj.weight"]
+    assert single.ref.shape == (32, 64)
+    assert [one.source.members for one in single.parts] == [(3, 4)]
+    assert not single.parts[0].target.is_stack
+
+
+def test_fused_gates_are_two_parts_of_one_tensor() -> None:
+    source, separate = plan("gpt-oss-floats"), plan("gpt-oss-floats", fused_experts=False)
+    split = map_tensors(source, as_stored(separate, "gpt-oss"))
+    (up,) = split["blk.0.ffn_up_exps.weight"].parts
+    assert (up.source.rows, up.source.period, up.source.is_transposed) == ((1, 2), 2, True)
+    joined = map_tensors(as_stored(separate, "gpt-oss"), source)
+    gate, up = joined["model.layers.0.mlp.experts.gate_up_proj"].parts
+    assert (gate.target.rows, up.target.rows) == ((0, 1), (1, 2))
+    assert gate.source.name == "blk.0.ffn_gate_exps.weight"
+
+
+def test_heads_of_values_and_rates_take_on_the_other_form() -> None:
+    source = plan("qwen3-5")
+    form = plan("qwen3-5", tiled_heads=True, negative_rates=True)
+    tensor_map = map_tensors(source, as_stored(form, "qwen35"))
+    rates = tensor_map["blk.0.ssm_a"].parts[0]
+    assert (rates.rates, rates.rows) == ("negative", HeadOrder(4, 2, 1, tiles=True))
+    q, k, v = tensor_map["blk.0.attn_qkv.weight"].parts
+    assert (q.rows, k.rows, v.rows) == (None, None, HeadOrder(4, 2, 24, tiles=True))
+    assert v.target.rows == (64, 160)
+    out = tensor_map["blk.0.ssm_out.weight"].parts[0]
+    assert (out.rows, out.columns) == (None, HeadOrder(4, 2, 24, tiles=True))
+    assert tensor_map["blk.0.ssm_norm.weight"].parts[0].stays
+
+
+def single_parts(tensor_map: Mapping[str, MappedTensor]) -> dict[str, MappedPart]:
+    """Return the only part of each tensor."""
+    return {name: part for name, tensor in tensor_map.items() for (part,) in [tensor.parts]}

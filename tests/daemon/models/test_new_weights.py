@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from llmd.models.new_weights import Layout, NewTensor, write_header, write_tensors
 
@@ -18,6 +19,7 @@ from llmd.models.new_weights import Layout, NewTensor, write_header, write_tenso
         (NewTensor("a", "q8_0", (3, 64)), 3 * 2 * 34),
         (NewTensor("a", "q4_0", (2, 3, 32)), 6 * 18),
         (NewTensor("a", "f16", (0, 4)), 0),
+        (NewTensor("a", "u8", (3, 2, 16)), 96),
     ],
 )
 def test_a_tensor_takes_the_bytes_of_its_format(tensor: NewTensor, num_bytes: int) -> None:
@@ -28,12 +30,15 @@ def test_tensors_are_written_to_their_places_one_after_the_other(tmp_path: Path)
     contents = {"a": np.arange(3, dtype="<f4"), "b": np.arange(8, dtype="<u2").reshape(4, 2)[:, ::-1]}
     tensors = (NewTensor("a", "f32", (3,)), NewTensor("b", "bf16", (4, 2)))
     path = tmp_path / "weights"
+
+    def read(name: str) -> list[NDArray[np.generic]]:
+        """Return the first row of a tensor, then the others."""
+        return [contents[name][:1], contents[name][1:]]
+
     write_header(path, Layout(b"head", (8, 32), 48))
     assert path.read_bytes() == b"head" + bytes(44)
     with path.open("r+b") as file:
-        assert list(write_tensors(file, Layout(b"head", (8, 32), 48), tensors, contents.__getitem__)) == [
-            *tensors
-        ]
+        assert list(write_tensors(file, Layout(b"head", (8, 32), 48), tensors, read)) == [*tensors]
     content = path.read_bytes()
     assert content[:4] == b"head"
     assert content[8:20] == contents["a"].tobytes()

@@ -9,6 +9,7 @@ from llmd.api import TensorRef, Weight
 from llmd.api.errors import CheckpointError
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.shards import find_shards
+from llmd.models.split_formats import mxfp4_blocks, split_blocks
 from llmd.models.weight_source import CheckpointSource
 from tests.corrupt.small_model import SINGLE
 from tests.golden.checkpoint import Tensors, write_safetensors
@@ -55,6 +56,13 @@ def test_every_second_row_of_one_expert_is_read_alone(tmp_path: Path) -> None:
         assert blocks is not None
         assert blocks.shape == (5, 34)
         assert blocks[:, 0].tolist() == STORED[SCALES][2, 1::2, 0].tolist()
+
+
+def test_blocks_are_split_into_the_codes_and_scales_that_they_were_made_of() -> None:
+    codes, scales = STORED[CODES].reshape(30, 2, 16), STORED[SCALES].reshape(30, 2)
+    found = split_blocks(mxfp4_blocks(codes, scales))
+    assert np.array_equal(found[0], codes)
+    assert np.array_equal(found[1], scales)
 
 
 def test_both_are_read_ahead(tmp_path: Path) -> None:

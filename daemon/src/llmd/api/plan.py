@@ -86,6 +86,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     """What the tensors are for."""
     marks: tuple[str, ...]
     """A tensor is left out if its name contains one of these."""
+    is_draft: bool = False
+    """Whether they belong to the text model: a head that predicts further tokens."""
 
 
 class ModelPlan(msgspec.Struct, frozen=True):

@@ -28,8 +28,9 @@ from llmd.conversion.tensor_map import map_tensors
 from llmd.conversion.tensor_reader import TensorReader
 from llmd.conversion.text_files import has_tokenizer
 from llmd.conversion.verify import check_same_plan, check_same_text
+from llmd.models.model_source import find_source
 from llmd.models.new_weights import write_header, write_tensors
-from llmd.models.open_model import open_model
+from llmd.models.open_model import find_architecture, open_model
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ def convert(
     check_place(source, target, force=force)
     opened = open_source(source, architectures)
     with opened.model.checkpoint as checkpoint:
-        plan = kind.plan(opened)
+        plan = kind.plan(opened, quant)
         tensor_map = map_tensors(opened.model.plan, plan)
         formats = kind.formats(opened, tensor_map, quant)
         output = kind.output(opened, plan, tensor_map, formats)
@@ -109,7 +110,7 @@ def _write(
             file,
             output.layout,
             output.tensors,
-            lambda name: output.given[name] if name in output.given else reader(name),
+            lambda name: [output.given[name]] if name in output.given else reader(name),
         )
         for _, tensor in zip(output.given, steps, strict=False):
             completed += tensor.num_bytes
@@ -136,11 +137,18 @@ def _check(path: Path, source: Source, plan: ModelPlan, architectures: Mapping[s
         ModelError: it does not.
     """
     what = "a GGUF file" if path.is_file() else "a directory"
-    written = open_model(path, architectures)
-    written.checkpoint.close()
-    check_same_plan(plan, written.plan, what)
+    check_same_plan(plan, _planned(path, plan, architectures), what)
+    open_model(path, architectures).checkpoint.close()
     if has_tokenizer(source.path):
         check_same_text(load_tokenizer(source.path), load_tokenizer(path), what)
+
+
+def _planned(path: Path, plan: ModelPlan, architectures: Mapping[str, Architecture]) -> ModelPlan:
+    """Plan the written model, whose tensors are those of ``plan``, without a look at them."""
+    form = find_source(path)
+    config = form.read_config()
+    written = find_architecture(config, architectures, file=str(form.config_file)).plan(config, None)
+    return form.with_stored_names(written, {ref.name for ref in plan.tensor_refs()})
 
 
 def _report(target: Path, output: OutputPlan, notices: tuple[str, ...]) -> Report:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from llmd.api.errors import ConfigError
-from llmd.api.tensors import PLAIN_FORMATS, Format
+from llmd.api.expert_ops import Router
+from llmd.api.tensors import PLAIN_FORMATS, Format, Weight
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.tensor_reader import TensorReader
 from llmd.models.checkpoint import Checkpoint
@@ -30,46 +31,60 @@ class Formats(msgspec.Struct, frozen=True):
     """Sentences about changes that the user did not request."""
 
 
+def is_small(tensor: MappedTensor) -> bool:
+    """Whether a tensor is no matrix, or only that of a router: GGUF files have it as f32."""
+    return not tensor.ref.is_matrix or tensor.ref.whole_shape[-2] == 1 or tensor.ops == {Router.kind}
+
+
+def stored_formats(checkpoint: Checkpoint, tensor: MappedTensor) -> list[Format]:
+    """Return the format of each part of a tensor in the source."""
+    return [checkpoint.tensors[part.source.name].format or "" for part in tensor.parts]
+
+
 def main_format(checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor]) -> Format:
     """Return the format of most bytes of the matrices."""
     counts: Counter[Format] = Counter()
-    for move in tensor_map.values():
-        tensor = checkpoint.tensors[move.ref.name]
-        counts[tensor.format or ""] += tensor.size_bytes * (len(tensor.shape) > 1)
+    for tensor in tensor_map.values():
+        for part, stored in zip(tensor.parts, stored_formats(checkpoint, tensor), strict=True):
+            counts[stored] += 0 if is_small(tensor) else Weight(part.source, stored).num_bytes
     return counts.most_common(1)[0][0]
 
 
 def formats_of_directory(
-    checkpoint: Checkpoint, tensor_map: Mapping[str, MappedTensor], quant: Format | None, *, narrows: bool
+    checkpoint: Checkpoint,
+    tensor_map: Mapping[str, MappedTensor],
+    quant: Format | None,
+    *,
+    narrows: bool,
+    kept: Format | None = None,
 ) -> Formats:
-    """Choose formats for safetensors, which must be plain. Blocks become f16 unless ``quant`` says otherwise.
+    """Choose formats for safetensors: plain ones, and ``kept`` where the source has it.
 
-    With ``narrows``, vectors get the format of the matrices if this loses nothing. GGUF files store vectors
-    as f32, whatever they were before.
+    Other blocks become f16 unless ``quant`` says otherwise.
+
+    With ``narrows``, vectors and routers get the format of the matrices if this loses nothing. GGUF files
+    store them as f32, whatever they were before.
 
     Raises:
         ConfigError: ``quant`` is not a plain format.
     """
     if quant is not None:
-        if quant not in PLAIN_FORMATS:
-            raise ConfigError(
-                f"--quant {quant}: a directory holds only plain weights, {', '.join(PLAIN_FORMATS)}",
-                hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: "
-                "`llmd serve MODEL --quant q4`",
-            )
+        _check_plain(quant)
         return Formats(dict.fromkeys(tensor_map, quant))
-    main = main_format(checkpoint, tensor_map)
+    stored = {name: stored_formats(checkpoint, tensor) for name, tensor in tensor_map.items()}
+    stays = {name: kept for name, formats in stored.items() if kept is not None and {*formats} == {kept}}
+    others = {name: tensor for name, tensor in tensor_map.items() if name not in stays}
+    main = main_format(checkpoint, others)
     plain = main if main in PLAIN_FORMATS else NEAREST[main][0]
-    reader = TensorReader(checkpoint, tensor_map, dict.fromkeys(tensor_map, "f32"))
+    reader = TensorReader(checkpoint, tensor_map, {})
 
-    def format_of(name: str, move: MappedTensor) -> Format:
-        stored = checkpoint.tensors[move.ref.name].format or ""
-        if stored not in PLAIN_FORMATS:
+    def format_of(name: str, tensor: MappedTensor) -> Format:
+        formats = {*stored[name]}
+        if len(formats) > 1 or not formats <= {*PLAIN_FORMATS}:
             return plain
-        is_vector = len(move.ref.shape) < 2
-        return plain if narrows and is_vector and reader.fits(name, plain) else stored
+        return plain if narrows and is_small(tensor) and reader.fits(name, plain) else formats.pop()
 
-    by_name = {name: format_of(name, move) for name, move in tensor_map.items()}
+    by_name = {name: stays.get(name) or format_of(name, tensor) for name, tensor in tensor_map.items()}
     if plain == main:
         return Formats(by_name)
     notice = (
@@ -77,6 +92,15 @@ def formats_of_directory(
         "which takes more space"
     )
     return Formats(by_name, (notice,))
+
+
+def _check_plain(quant: Format) -> None:
+    if quant not in PLAIN_FORMATS:
+        raise ConfigError(
+            f"--quant {quant}: a directory holds only plain weights, {', '.join(PLAIN_FORMATS)}",
+            hint="for a quantised file give a TARGET that ends in .gguf; llmd also quantises while it loads: "
+            "`llmd serve MODEL --quant q4`",
+        )
 
 
 def formats_of_gguf(
@@ -101,19 +125,20 @@ def formats_of_gguf(
         )
     unfit: list[str] = []
 
-    def format_of(name: str, move: MappedTensor) -> Format:
-        if len(move.ref.shape) < 2:
+    def format_of(name: str, tensor: MappedTensor) -> Format:
+        if is_small(tensor):
             return "f32"
         if quant is None:
-            return checkpoint.tensors[move.ref.name].format or ""
+            stored = {*stored_formats(checkpoint, tensor)}
+            return stored.pop() if len(stored) == 1 else UNFIT
         if quant in PLAIN_FORMATS:
             return quant
-        if move.ref.shape[-1] % BLOCK_LEN:
+        if tensor.ref.whole_shape[-1] % BLOCK_LEN:
             unfit.append(name)
             return UNFIT
-        return quant if move.ops <= QUANTIZED_OPS - {"head"} else READ_BY_ROW
+        return quant if tensor.ops <= QUANTIZED_OPS - {"head"} else READ_BY_ROW
 
-    by_name = {name: format_of(name, move) for name, move in tensor_map.items()}
+    by_name = {name: format_of(name, tensor) for name, tensor in tensor_map.items()}
     if not unfit:
         return Formats(by_name)
     notice = (

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from llmd.api.plan import ModelPlan
-from llmd.api.tensors import PLAIN_FORMATS, Format
+from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef
 from llmd.conversion.formats import Formats, formats_of_gguf
-from llmd.conversion.output_plan import OutputPlan, Source, new_tensors, rotating
+from llmd.conversion.output_plan import OutputPlan, Source, rotating
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_keys import text_keys
 from llmd.models.gguf.config import TYPE
@@ -24,7 +24,7 @@ from llmd.models.model_path import path_name
 from llmd.models.new_weights import NewTensor
 
 FILE_TYPES: Mapping[Format, int] = {
-    "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "bf16": 32,
+    "f32": 0, "f16": 1, "q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "bf16": 32, "mxfp4": 38,
 }  # fmt: skip
 """``general.file_type`` for the main format. Source: ``llama_ftype`` of
 github.com/ggml-org/llama.cpp.
@@ -35,9 +35,10 @@ QUANTIZATION_VERSION = 2
 class GgufTarget:
     """The `llmd.conversion.output_plan.Target` of GGUF files."""
 
-    def plan(self, source: Source) -> ModelPlan:
+    def plan(self, source: Source, quant: Format | None) -> ModelPlan:
         architecture = stored_architecture(source.plan)
-        rotated = rotating(source.plan, interleaved=FAMILIES[architecture].interleaved)
+        family = FAMILIES[architecture]
+        rotated = rotating(source.plan_with(family.form), interleaved=family.interleaved)
         return as_stored(rotated, architecture)
 
     def formats(
@@ -51,8 +52,11 @@ class GgufTarget:
         architecture = stored_architecture(plan)
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
-        stated = config_keys(source.plan) | dict(rope.keys)
-        tensors = new_tensors(tensor_map, formats.by_name)
+        stated = config_keys(source.plan, source.text_config) | dict(rope.keys)
+        tensors = tuple(
+            NewTensor(name, formats.by_name[name], _stored_shape(tensor.ref))
+            for name, tensor in tensor_map.items()
+        )
         keys = {
             **_general(source, architecture, tensors),
             **{f"{architecture}.{key}": value for key, value in stated.items()},
@@ -64,6 +68,12 @@ class GgufTarget:
 
     def weights(self, path: Path) -> Path:
         return path
+
+
+def _stored_shape(ref: TensorRef) -> tuple[int, ...]:
+    """Return the shape without axes of one element; a stack keeps the axis of its members."""
+    members, axes = ref.shape[: ref.is_stack], ref.shape[ref.is_stack :]
+    return (*members, *(size for size in axes if size != 1)) or (1,)
 
 
 def _general(source: Source, architecture: str, tensors: tuple[NewTensor, ...]) -> dict[str, Any]:

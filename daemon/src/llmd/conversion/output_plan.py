@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.api.expert_ops import Experts
 from llmd.api.ops import Op, Rope
 from llmd.api.plan import ModelPlan
-from llmd.api.plugins import Architecture
+from llmd.api.plugins import Architecture, Config
 from llmd.api.tensors import Format
 from llmd.conversion.formats import Formats
 from llmd.conversion.tensor_map import MappedTensor
@@ -30,8 +29,25 @@ class Source(msgspec.Struct, frozen=True):
     form: ModelSource
     model: OpenModel
     """Its plan has the tensor names of the files."""
-    plan: ModelPlan
-    """The plan with the tensor names of transformers."""
+    plan_of: Callable[[Config], ModelPlan]
+    """Plans such a model from another configuration."""
+
+    @property
+    def text_config(self) -> Config:
+        """The configuration, or the part of it that describes the text model."""
+        config: Config = self.model.config.get("text_config") or self.model.config
+        return config
+
+    @property
+    def plan(self) -> ModelPlan:
+        """The plan with the tensor names of transformers."""
+        return self.plan_of(self.model.config)
+
+    def plan_with(self, fields: Mapping[str, Any]) -> ModelPlan:
+        """Return this plan with other fields of the configuration."""
+        config = self.model.config
+        text = {"text_config": {**self.text_config, **fields}} if config.get("text_config") else fields
+        return self.plan_of({**config, **text})
 
 
 class OutputPlan(msgspec.Struct, frozen=True):
@@ -49,8 +65,8 @@ class OutputPlan(msgspec.Struct, frozen=True):
 class Target(Protocol):
     """A form in which models can be written."""
 
-    def plan(self, source: Source) -> ModelPlan:
-        """Return the plan that the written model must have.
+    def plan(self, source: Source, quant: Format | None) -> ModelPlan:
+        """Return the plan that the written model must have if its matrices become ``quant``.
 
         Raises:
             UnsupportedModelError: this form cannot hold such a model.
@@ -87,29 +103,20 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, is a mixture of experts, or keeps states; files
-            describe this in ways that llmd does not convert.
+        UnsupportedModelError: it embeds or ranks texts; files describe this in ways that llmd does not
+            convert.
     """
     form = find_source(path)
     config = form.read_config()
     architecture = find_architecture(config, architectures, file=str(form.config_file))
     model = open_model(path, architectures)
-    if what := _unconverted(model):
+    if model.embedding is not None:
         model.checkpoint.close()
         raise UnsupportedModelError(
-            f"{path}: {what} are not converted yet", hint="llmd can serve it in its current form"
+            f"{path}: models that embed or rank texts are not converted yet",
+            hint="llmd can serve it in its current form",
         )
-    return Source(path, form, model, architecture.plan(config, None))
-
-
-def _unconverted(model: OpenModel) -> str:
-    """Return what the model is, if such models are not converted; else an empty string."""
-    if model.embedding is not None:
-        return "models that embed or rank texts"
-    if any(isinstance(op, Experts) for part in model.plan.parts for op in part.ops):
-        return "mixtures of experts"
-    keeps_states = any(group.kind == "state" for group in model.plan.groups)
-    return "models that keep states" if keeps_states else ""
+    return Source(path, form, model, lambda config: architecture.plan(config, None))
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:
@@ -120,10 +127,3 @@ def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:
 
     parts = (msgspec.structs.replace(part, ops=tuple(map(changed, part.ops))) for part in plan.parts)
     return msgspec.structs.replace(plan, parts=tuple(parts))
-
-
-def new_tensors(
-    tensor_map: Mapping[str, MappedTensor], formats: Mapping[str, Format]
-) -> tuple[NewTensor, ...]:
-    """Return the tensors of a target in the order of ``tensor_map``."""
-    return tuple(NewTensor(name, formats[name], move.ref.shape) for name, move in tensor_map.items())

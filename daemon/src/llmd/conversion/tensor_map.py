@@ -1,86 +1,117 @@
-"""Map the tensors of one form of a model to those of another by comparing the plans of both."""
+"""Map the tensors of one form of a model to those of another by comparing the plans of both.
+
+The forms may divide the weights of an op among tensors in different ways: a matrix of the target can be a
+part of a larger tensor, have experts that the source stores one by one, or be transposed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from llmd.api.ops import Linear, Norm, Op, Rope
+from llmd.api.ops import Norm, Op
 from llmd.api.plan import ModelPlan, Part
-from llmd.api.tensors import TensorRef
+from llmd.api.state_ops import GatedDelta, Rates
+from llmd.api.tensors import MEMBER, TensorRef
+from llmd.conversion.orders import Order, find_orders
 
 
-class Reorder(msgspec.Struct, frozen=True):
-    """A permutation of the rows of queries or keys for the other order of RoPE pairs."""
+class MappedPart(msgspec.Struct, frozen=True):
+    """A part of a tensor of the target, and where its weights are in the source."""
 
-    heads: int
-    head_dim: int
-    rotary_dim: int
-    interleaves: bool
-    """True: elements half of ``rotary_dim`` apart become neighbours. False: the reverse."""
+    source: TensorRef
+    target: TensorRef
+    shift: float = 0.0
+    """Added to each element."""
+    rates: Rates | None = None
+    """The form of rates that the target has; None: the elements are not rates, or have that form."""
+    rows: Order | None = None
+    """The order of rows that the target has; None: that of the source."""
+    columns: Order | None = None
 
-    def order(self) -> NDArray[np.intp]:
-        """Return the old row for each new row."""
-        pairs = np.arange(self.rotary_dim).reshape(2, -1).T.reshape(-1)
-        rotated = pairs if self.interleaves else np.argsort(pairs)
-        head = np.concatenate([rotated, np.arange(self.rotary_dim, self.head_dim)])
-        rows: NDArray[np.intp] = np.arange(self.heads)[:, None] * self.head_dim + head
-        return rows.reshape(-1)
+    @property
+    def stays(self) -> bool:
+        """Whether each row has the same place in both tensors."""
+        same_place = msgspec.structs.replace(self.source, name=self.target.name) == self.target
+        return same_place and self.rows is None and self.columns is None
+
+    @property
+    def whole(self) -> MappedPart:
+        """The whole tensors, whose other rows have the same place too."""
+        refs = (msgspec.structs.replace(ref, rows=None, period=None) for ref in (self.source, self.target))
+        source, target = refs
+        return msgspec.structs.replace(self, source=source, target=target)
+
+    def member(self, number: int, name: str) -> MappedPart:
+        """Return the part of one expert; in the target, its tensor has no others."""
+        target = msgspec.structs.replace(
+            self.target, name=name, shape=self.target.shape[1:], is_stack=False, members=None
+        )
+        return msgspec.structs.replace(self, source=self.source.member(number), target=target)
 
 
 class MappedTensor(msgspec.Struct, frozen=True):
-    """A tensor of the source and its place in the target."""
+    """A tensor of the target, and the parts that it consists of."""
 
-    name: str
-    """Name in the target."""
     ref: TensorRef
-    """The tensor of the source."""
+    """The whole tensor."""
     ops: frozenset[str]
     """Kinds of the ops that use it."""
-    shift: float = 0.0
-    """Added to each element."""
-    reorder: Reorder | None = None
+    parts: tuple[MappedPart, ...]
+
+    @property
+    def members(self) -> Iterator[MappedTensor]:
+        """The tensors of the members of a stack."""
+        for number in range(self.ref.shape[0]):
+            name = self.ref.name.replace(MEMBER, str(number))
+            parts = tuple(part.member(number, name) for part in self.parts)
+            whole = msgspec.structs.replace(self.ref, name=name, shape=self.ref.shape[1:], is_stack=False)
+            yield msgspec.structs.replace(self, ref=whole, parts=parts)
 
 
 def map_tensors(source: ModelPlan, target: ModelPlan) -> Mapping[str, MappedTensor]:
     """Return the tensors of the target by name, in order of first use.
 
-    The plans may differ only in tensor names, offsets of norm weights, and the order of RoPE pairs.
+    The plans may differ only in tensor names, in how tensors hold weights, in offsets of norm weights, in the
+    form of rates, and in the order of RoPE pairs and of heads of values.
     """
-    found: dict[str, MappedTensor] = {}
+    parts: dict[str, list[MappedPart]] = {}
+    ops: dict[str, set[str]] = {}
     for part, new_part in zip(source.parts, target.parts, strict=True):
-        for move in _of_part(part, new_part):
-            seen = found.get(move.name)
-            ops = move.ops if seen is None else move.ops | seen.ops
-            found[move.name] = msgspec.structs.replace(move, ops=ops)
-    return found
+        for kind, found in _of_part(part, new_part):
+            parts.setdefault(found.target.name, []).append(found)
+            ops.setdefault(found.target.name, set()).add(kind)
+    tensors = (_tensor(found, frozenset(ops[name])) for name, found in parts.items())
+    return {one.ref.name: one for tensor in tensors for one in _stored(tensor)}
 
 
-def _of_part(part: Part, new_part: Part) -> Iterator[MappedTensor]:
+def _stored(tensor: MappedTensor) -> Iterable[MappedTensor]:
+    """Return the tensors of the target's files."""
+    return tensor.members if MEMBER in tensor.ref.name else (tensor,)
+
+
+def _tensor(parts: Sequence[MappedPart], ops: frozenset[str]) -> MappedTensor:
+    first = parts[0].whole
+    stays = all(part.stays and part.source.name == first.source.name for part in parts)
+    distinct = (first,) if stays else tuple(dict.fromkeys(parts))
+    return MappedTensor(first.target, ops, distinct)
+
+
+def _of_part(part: Part, new_part: Part) -> Iterator[tuple[str, MappedPart]]:
+    """Yield the kind of op and the mapped part of each tensor of its ops."""
     pairs = list(zip(part.ops, new_part.ops, strict=True))
-    reorders = {
-        op.x: _reorder(op, new) for op, new in pairs if isinstance(op, Rope) and isinstance(new, Rope)
-    }
+    orders = find_orders(pairs)
     for op, new in pairs:
-        values = _values(op)
         shift = op.offset - new.offset if isinstance(op, Norm) and isinstance(new, Norm) else 0.0
-        for value, ref, new_ref in zip(values, op.tensors, new.tensors, strict=True):
+        ordered = zip(op.tensors, new.tensors, _rates(op, new), orders.of_tensors(op), strict=True)
+        for ref, new_ref, rates, (rows, columns) in ordered:
             if ref is not None and new_ref is not None:
-                whole = TensorRef(ref.name, ref.shape)
-                yield MappedTensor(new_ref.name, whole, frozenset({op.kind}), shift, reorders.get(value))
+                yield op.kind, MappedPart(ref, new_ref, shift, rates, rows, columns)
 
 
-def _values(op: Op) -> tuple[str, ...]:
-    """Return the output value of each tensor of a linear op; empty strings for other ops."""
-    if isinstance(op, Linear):
-        return tuple(out for out in op.outs for _ in ("weight", "bias"))
-    return ("",) * len(op.tensors)
-
-
-def _reorder(op: Rope, new: Rope) -> Reorder | None:
-    if op.interleaved == new.interleaved:
-        return None
-    return Reorder(op.heads, op.head_dim, op.table.rotary_dim, new.interleaved)
+def _rates(op: Op, new: Op) -> Sequence[Rates | None]:
+    """Return the form that each tensor of an op takes on, if it holds rates in another."""
+    if not isinstance(op, GatedDelta) or not isinstance(new, GatedDelta) or op.rates_as == new.rates_as:
+        return [None] * len(op.tensors)
+    return [new.rates_as if field == "rates" else None for field in op.tensor_fields]

@@ -73,6 +73,8 @@ def _place_of(item: Any, place: str) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and all(isinstance(item, BaseOp) for item in value):
+        return ", ".join(op.kind for op in value)
     return type(value).__name__ if isinstance(value, msgspec.Struct | tuple) else repr(value)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,8 +15,11 @@ from llmd.api.tensors import PLAIN_FORMATS, Format
 from llmd.models.formats.gguf_blocks import block_bytes
 from llmd.models.plain_formats import STORED_DTYPES
 
-Read = Callable[[str], NDArray[np.generic]]
-"""Returns the content of a tensor by name: its elements, or the bytes of its blocks."""
+Read = Callable[[str], Iterable[NDArray[np.generic]]]
+"""Returns the content of a tensor by name, in one array or several: elements, or bytes of blocks."""
+
+BYTES: Format = "u8"
+"""Of tensors that hold only codes or only scales."""
 
 
 class NewTensor(msgspec.Struct, frozen=True):
@@ -33,6 +36,8 @@ class NewTensor(msgspec.Struct, frozen=True):
 
     @property
     def num_bytes(self) -> int:
+        if self.format == BYTES:
+            return math.prod(self.shape)
         if self.format in PLAIN_FORMATS:
             return math.prod(self.shape) * STORED_DTYPES[self.format].itemsize
         return math.prod(self.shape[:-1]) * block_bytes(self.format, self.shape[-1])
@@ -61,8 +66,11 @@ def write_tensors(
 ) -> Iterator[NewTensor]:
     """Write the tensors one at a time; yield each after it was written."""
     for tensor, begin in zip(tensors, layout.begins, strict=True):
-        content = np.ascontiguousarray(read(tensor.name))
-        assert content.nbytes == tensor.num_bytes, tensor.name
         file.seek(begin)
-        file.write(content.reshape(-1).view(np.uint8).data)
+        written = sum(_write(file, content) for content in read(tensor.name))
+        assert written == tensor.num_bytes, tensor.name
         yield tensor
+
+
+def _write(file: BinaryIO, content: NDArray[np.generic]) -> int:
+    return file.write(np.ascontiguousarray(content).reshape(-1).view(np.uint8).data)

@@ -89,3 +89,15 @@ def mxfp4_blocks(codes: Bytes, scales: Bytes) -> Bytes:
 
     for_row_chunks(num_rows, BLOCK_LEN * groups, of_rows)
     return blocks.reshape(num_rows, -1)
+
+
+def split_blocks(blocks: Bytes) -> tuple[Bytes, Bytes]:
+    """Return codes and scales of MXFP4 blocks: the reverse of `mxfp4_blocks`, with an axis of groups.
+
+    Codes are uint8 ``[rows, groups, 16]``, scales ``[rows, groups]``.
+    """
+    rows = blocks.reshape(len(blocks), -1, 1 + BLOCK_LEN // 2)
+    scales, first, second = rows[..., 0], rows[..., 1::2], rows[..., 2::2]
+    low = (first & 0x0F) | (second << 4)
+    high = (first >> 4) | (second & 0xF0)
+    return np.concatenate([low, high], axis=-1), scales

@@ -79,7 +79,15 @@ class CheckpointSource:
         tensor = find_tensor(weight.ref, self._checkpoint)
         if tensor.format != weight.format or tensor.format not in BLOCK_FORMATS:
             return None
-        return self._view(weight.ref).view(np.uint8)
+        return self.view(weight.ref).view(np.uint8)
+
+    def view(self, ref: TensorRef) -> NDArray[np.generic]:
+        """Return a part of a tensor as stored, in the shape `TensorRef.data_shape`: mapped if possible.
+
+        Raises:
+            CheckpointError: the tensor is missing or contradicts ``ref``, or its file has shrunk.
+        """
+        return self._part(find_tensor(ref, self._checkpoint), ref)
 
     def read(self, weight: Weight) -> WeightData:
         """Return a weight: mapped if stored as requested, plain and aligned; else decoded, converted or
@@ -91,7 +99,7 @@ class CheckpointSource:
         """
         tensor = find_tensor(weight.ref, self._checkpoint)
         assert tensor.format is not None
-        data = self._view(weight.ref)
+        data = self.view(weight.ref)
         try:
             if tensor.format in PLAIN_FORMATS:
                 read = self._of_plain(data, tensor.format, weight.format)
@@ -107,10 +115,6 @@ class CheckpointSource:
         for array in read.arrays:
             array.flags.writeable = False
         return read
-
-    def _view(self, ref: TensorRef) -> NDArray[np.generic]:
-        """Return the requested part of a tensor as stored, in the shape `TensorRef.data_shape`."""
-        return self._part(find_tensor(ref, self._checkpoint), ref)
 
     def _part(self, tensor: TensorInfo, ref: TensorRef) -> NDArray[np.generic]:
         if tensor.members:

@@ -27,7 +27,7 @@ def plan(name: str, **fields: Any) -> ModelPlan:
 
 def test_sizes_are_those_of_the_configuration() -> None:
     config = tiny_model("llama-mqa-biases").config
-    keys = config_keys(plan("llama-mqa-biases"))
+    keys = config_keys(plan("llama-mqa-biases"), {})
     assert keys["embedding_length"] == config["hidden_size"] == 52
     assert keys["feed_forward_length"] == config["intermediate_size"] == 99
     assert keys["block_count"] == config["num_hidden_layers"]
@@ -39,12 +39,14 @@ def test_sizes_are_those_of_the_configuration() -> None:
 
 
 def test_the_parts_of_a_fused_matrix_are_told_apart() -> None:
-    assert config_keys(plan("phi4"))["feed_forward_length"] == tiny_model("phi4").config["intermediate_size"]
+    assert (
+        config_keys(plan("phi4"), {})["feed_forward_length"] == tiny_model("phi4").config["intermediate_size"]
+    )
 
 
 def test_factors_of_granite_are_told() -> None:
     config = tiny_model("granite").config
-    keys = config_keys(plan("granite"))
+    keys = config_keys(plan("granite"), {})
     assert keys["logit_scale"] == config["logits_scaling"]
     assert keys["embedding_scale"] == config["embedding_multiplier"]
     assert keys["residual_scale"] == config["residual_multiplier"]
@@ -52,9 +54,9 @@ def test_factors_of_granite_are_told() -> None:
 
 
 def test_caps_of_gemma_are_told_where_there_are_some() -> None:
-    keys = config_keys(plan("gemma2", attn_logit_softcapping=7.0, final_logit_softcapping=9.0))
+    keys = config_keys(plan("gemma2", attn_logit_softcapping=7.0, final_logit_softcapping=9.0), {})
     assert (keys["attn_logit_softcapping"], keys["final_logit_softcapping"]) == (7.0, 9.0)
-    assert "final_logit_softcapping" not in config_keys(plan("gemma3"))
+    assert "final_logit_softcapping" not in config_keys(plan("gemma3"), {})
 
 
 @pytest.mark.parametrize(
@@ -64,16 +66,16 @@ def test_caps_of_gemma_are_told_where_there_are_some() -> None:
 def test_which_layers_have_a_window_is_told_where_it_is_not_the_custom(types: str, stated: object) -> None:
     names = {"s": "sliding_attention", "f": "full_attention"}
     made = plan("gemma2", num_hidden_layers=len(types), layer_types=[names[sign] for sign in types])
-    keys = config_keys(made)
+    keys = config_keys(made, {})
     pattern = keys.get("attention.sliding_window_pattern")
     assert (pattern.tolist() if isinstance(pattern, np.ndarray) else pattern) == stated
     assert ("attention.sliding_window" in keys) == ("s" in types)
 
 
 def test_phi3_says_that_it_has_no_window() -> None:
-    assert config_keys(plan("phi4"))["attention.sliding_window"] == 0
-    assert config_keys(plan("phi3-window"))["attention.sliding_window"] == 13
-    assert "attention.sliding_window" not in config_keys(plan("llama-f16"))
+    assert config_keys(plan("phi4"), {})["attention.sliding_window"] == 0
+    assert config_keys(plan("phi3-window"), {})["attention.sliding_window"] == 13
+    assert "attention.sliding_window" not in config_keys(plan("llama-f16"), {})
 
 
 def test_mistral_is_a_llama_and_an_encoder_is_refused() -> None:

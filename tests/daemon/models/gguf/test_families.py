@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import FAMILIES, family_of, head_dim
+from llmd.models.gguf.families import FAMILIES, MIXTURES, family_of, head_dim
 from llmd.models.gguf.fields import GgufFields
 from llmd.models.gguf.gguf_file import GgufFile
 from tests.golden.gguf_layout import write_gguf
@@ -21,14 +21,15 @@ def fields(tmp_path: Path, name: str, changes: Mapping[str, Any]) -> GgufFields:
 
 def read(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     found = fields(tmp_path, name, changes or {})
-    return FAMILIES[found.architecture].read(found)
+    return FAMILIES[found.architecture].config(found)
 
 
 def test_a_llama_with_experts_is_a_mixtral(tmp_path: Path) -> None:
-    assert family_of(fields(tmp_path, "llama2-mha", {})).name == "Llama"
+    assert family_of(fields(tmp_path, "llama2-mha", {})) is FAMILIES["llama"]
     mixtral = fields(tmp_path, "mixtral", {})
-    assert family_of(mixtral).name == "Mixtral"
-    assert family_of(mixtral).read(mixtral) == {
+    family = family_of(mixtral)
+    assert family is MIXTURES["llama"]
+    assert family.config(mixtral) == {
         "num_local_experts": 4,
         "num_experts_per_tok": 2,
         "sliding_window": None,

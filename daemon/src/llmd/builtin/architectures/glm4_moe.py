@@ -39,7 +39,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     mixtures = tuple(mixture if layer >= dense else None for layer in range(layers))
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     family = Family("glm4_moe", shape, style, ends, (None,) * layers, mixtures)
-    draft = LeftOut("a draft head", (f"model.layers.{layers}.", f"blk.{layers}."))
+    draft = LeftOut("a draft head", (f"model.layers.{layers}.", f"blk.{layers}."), is_draft=True)
     return msgspec.structs.replace(plan_with_one_rope(family, fields, context_len), left_out=(draft,))
 
 

@@ -38,7 +38,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
 def hybrid_plan(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
     """Plan the model without its draft head."""
     layers = family.shape.num_layers
-    draft = LeftOut(MTP.what, (*MTP.marks, f"blk.{layers}."))
+    draft = LeftOut(MTP.what, (*MTP.marks, f"blk.{layers}."), is_draft=True)
     return msgspec.structs.replace(plan_with_one_rope(family, fields, context_len), left_out=(draft,))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import EXPERTS, FAMILIES, MIXTURES, Family, family_of, head_dim
+from llmd.models.gguf.families import FAMILIES, Family, family_of, has_experts, head_dim
 from llmd.models.gguf.fields import GgufFields, MetadataFields, token_ids
 from llmd.models.gguf.gguf_model import GgufModel
 from llmd.models.gguf.metadata import Metadata
@@ -34,9 +34,8 @@ def read_config(model: GgufModel) -> dict[str, Any]:
     """
     fields = GgufFields(model.metadata, model.owners)
     _refuse_others(fields, model)
-    if fields.architecture == ENCODER:
-        return _encoder(fields, model)
-    return _decoder(family_of(fields), fields, model)
+    family = family_of(fields)
+    return _encoder(fields, model) if family is None else _decoder(family, fields, model)
 
 
 def pooling(metadata: Metadata) -> Pooling | None:
@@ -51,15 +50,13 @@ def _refuse_others(fields: GgufFields, model: GgufModel) -> None:
             f"{model.path}: holds {reprlib.repr(kind)}, not a model",
             hint="give the file of the model itself",
         )
-    architecture, known = fields.architecture, (*FAMILIES, ENCODER)
-    has_experts = fields.integer(EXPERTS, 0) > 0
-    mixes = architecture in MIXTURES or (architecture in FAMILIES and FAMILIES[architecture].mixes)
-    if architecture not in known or (has_experts and not mixes):
-        is_mixture = has_experts or "moe" in architecture
+    architecture, mixes = fields.architecture, has_experts(fields)
+    if family_of(fields) is None and (architecture != ENCODER or mixes):
+        is_mixture = mixes or "moe" in architecture
         what = f"{architecture}, a mixture of experts," if is_mixture else architecture
         raise UnsupportedModelError(
             f"{model.path}: llmd does not run the architecture {what} yet; of GGUF files it runs "
-            f"{', '.join(known)}",
+            f"{', '.join((*FAMILIES, ENCODER))}",
             hint="use a model of one of these architectures",
         )
     known_poolings = {0, *POOLINGS, *([RANK] if architecture == ENCODER else [])}
@@ -81,7 +78,7 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
         "tie_word_embeddings": not fields.has_tensor(HEAD),
         "rope_interleave": family.interleaved,
         **rope_config(fields, model, width),
-        **family.read(fields),
+        **family.config(fields),
     }
 
 

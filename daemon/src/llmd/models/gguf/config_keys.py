@@ -10,10 +10,22 @@ import numpy as np
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op
 from llmd.api.plan import ModelPlan
+from llmd.api.plugins import Config
 from llmd.models.gguf.families import FAMILIES, PATTERN, PERIODS, SCALE, WINDOW, is_sliding
+from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
 
-SAME_PROGRAM: Mapping[str, str] = {"mistral": "llama"}
+SAME_PROGRAM: Mapping[str, str] = {
+    "mistral": "llama",
+    "mixtral": "llama",
+    "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+    "glm4_moe": "glm4moe",
+    "gpt_oss": "gpt-oss",
+    "qwen3_next": "qwen3next",
+    "qwen3_5": "qwen35",
+    "qwen3_5_moe": "qwen35moe",
+}
 """Architectures of plans that have another name in GGUF files."""
 
 ALWAYS_STATE_WINDOW = ("phi3",)
@@ -38,8 +50,11 @@ def stored_architecture(plan: ModelPlan) -> str:
     return name
 
 
-def config_keys(plan: ModelPlan) -> dict[str, Value]:
+def config_keys(plan: ModelPlan, config: Config) -> dict[str, Value]:
     """Return the keys without the architecture prefix: everything but RoPE, which `rope_keys` returns.
+
+    ``config`` describes the text model. The plan of a mixture may have no feed-forward network whose width it
+    could show.
 
     Values for which the architecture has no key are left out, so a writer must read the file again and
     compare.
@@ -49,7 +64,6 @@ def config_keys(plan: ModelPlan) -> dict[str, Value]:
         "context_length": plan.context_len,
         "embedding_length": plan.hidden_size,
         "block_count": plan.num_layers,
-        "feed_forward_length": _inner_size(plan),
         "vocab_size": plan.vocab_size,
         "attention.head_count": attention.heads,
         "attention.head_count_kv": attention.kv_heads,
@@ -57,7 +71,7 @@ def config_keys(plan: ModelPlan) -> dict[str, Value]:
         "attention.value_length": attention.head_dim,
         "attention.layer_norm_rms_epsilon": norm.eps,
     }
-    return keys | _windows(plan) | _factors(plan, attention)
+    return keys | _inner_size(plan, config) | _windows(plan) | _factors(plan, attention) | layer_keys(plan)
 
 
 def _windows(plan: ModelPlan) -> dict[str, Value]:
@@ -79,9 +93,10 @@ def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
     """Return multipliers and soft caps that only some architectures have."""
     head = _first(plan, Head)
     factors: dict[str, Value] = {}
-    if plan.architecture in (*PERIODS, "granite"):
+    is_granite = plan.architecture.startswith("granite")
+    if plan.architecture in PERIODS or is_granite:
         factors[SCALE] = attention.scale
-    if plan.architecture == "granite":
+    if is_granite:
         factors["embedding_scale"] = _first(plan, Embed).scale
         factors["residual_scale"] = _first(plan, Add).scale
         factors["logit_scale"] = 1 / head.scale
@@ -92,15 +107,20 @@ def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
     return factors
 
 
-def _inner_size(plan: ModelPlan) -> int:
-    gate = _first(plan, Glu).gate
-    return next(
+def _inner_size(plan: ModelPlan, config: Config) -> dict[str, Value]:
+    """Return the width between the matrices of feed-forward networks; none if a mixture does not state it."""
+    if has_experts(plan):
+        stated = config.get("intermediate_size")
+        return {"feed_forward_length": stated} if stated else {}
+    gates = {op.gate for part in plan.parts if part.kind == "ffn" for op in part.ops if isinstance(op, Glu)}
+    widths = (
         weight.view_shape[0]
         for op in _ops(plan)
         if isinstance(op, Linear)
         for out, weight in zip(op.outs, op.weights, strict=True)
-        if out == gate
+        if out in gates
     )
+    return {"feed_forward_length": next(widths)}
 
 
 def _first(plan: ModelPlan, kind: type[Kind]) -> Kind:

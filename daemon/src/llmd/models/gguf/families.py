@@ -37,6 +37,12 @@ class Family(msgspec.Struct, frozen=True):
     """Suffix of the class without a head."""
     mixes: bool = False
     """Its models may have experts."""
+    form: Mapping[str, Any] = {}
+    """Fields that describe how files store tensors in another way than transformers does."""
+
+    def config(self, fields: GgufFields) -> dict[str, Any]:
+        """Return the fields that not every architecture has."""
+        return {**self.form, **self.read(fields)}
 
 
 def _biases(fields: GgufFields) -> dict[str, Any]:
@@ -105,10 +111,7 @@ def _granite_moe(fields: GgufFields) -> dict[str, Any]:
     return (
         _granite(fields)
         | _experts(fields, "num_local_experts")
-        | {
-            "fused_experts": False,
-            "shared_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0),
-        }
+        | {"shared_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0)}
     )
 
 
@@ -140,13 +143,9 @@ def _qwen3_next(fields: GgufFields) -> dict[str, Any]:
     )
 
 
-def _qwen3_5(fields: GgufFields) -> dict[str, Any]:
-    return _hybrid(fields) | {"tiled_heads": True}
-
-
 def _qwen3_5_moe(fields: GgufFields) -> dict[str, Any]:
     fused = fields.has_tensor("blk.0.ffn_gate_up_exps.weight")
-    return _qwen3_5(fields) | _hybrid_experts(fields) | {"fused_experts": fused}
+    return _hybrid(fields) | _hybrid_experts(fields) | {"fused_experts": fused}
 
 
 def _hybrid(fields: GgufFields) -> dict[str, Any]:
@@ -162,7 +161,6 @@ def _hybrid(fields: GgufFields) -> dict[str, Any]:
         "linear_num_key_heads": fields.integer("ssm.group_count"),
         "linear_num_value_heads": heads,
         "linear_value_head_dim": fields.integer("ssm.inner_size") // max(1, heads),
-        "negative_rates": True,
     }
 
 
@@ -180,7 +178,6 @@ def _gpt_oss(fields: GgufFields) -> dict[str, Any]:
         | _experts(fields, "num_local_experts")
         | {
             "intermediate_size": _inner(fields),
-            "fused_experts": False,
             "sliding_window": fields.integer(WINDOW, 128) or None,
         }
     )
@@ -238,6 +235,10 @@ def head_dim(fields: GgufFields) -> int:
     return width
 
 
+_SEPARATE = {"fused_experts": False}
+_RATES = {"negative_rates": True}
+_TILED = {**_RATES, "tiled_heads": True}
+
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("Llama", "llama", _biases, interleaved=True),
     "qwen2": Family("Qwen2", "qwen2", _biases),
@@ -250,12 +251,23 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2moe": Family("Qwen2Moe", "qwen2_moe", _qwen2_moe, mixes=True),
     "qwen3moe": Family("Qwen3Moe", "qwen3_moe", _qwen3_moe, mixes=True),
     "olmoe": Family("Olmoe", "olmoe", _olmoe, mixes=True),
-    "granitemoe": Family("GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True),
+    "granitemoe": Family(
+        "GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True, form=_SEPARATE
+    ),
     "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
-    "qwen3next": Family("Qwen3Next", "qwen3_next", _qwen3_next, mixes=True),
-    "qwen35": Family("Qwen3_5", "qwen3_5_text", _qwen3_5, bare="TextModel"),
-    "qwen35moe": Family("Qwen3_5Moe", "qwen3_5_moe_text", _qwen3_5_moe, bare="TextModel", mixes=True),
-    "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True),
+    "qwen3next": Family(
+        "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
+    ),
+    "qwen35": Family("Qwen3_5", "qwen3_5_text", _hybrid, bare="TextModel", form=_TILED),
+    "qwen35moe": Family(
+        "Qwen3_5Moe",
+        "qwen3_5_moe_text",
+        _qwen3_5_moe,
+        bare="TextModel",
+        mixes=True,
+        form=_TILED | _SEPARATE,
+    ),
+    "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }
 """Decoders by ``general.architecture``."""
 
@@ -265,7 +277,20 @@ MIXTURES: Mapping[str, Family] = {
 """Those that also name mixtures of experts: the family of a file with experts."""
 
 
-def family_of(fields: GgufFields) -> Family:
-    """Return the family of a decoder, whose architecture is one of `FAMILIES`."""
-    mixture = MIXTURES.get(fields.architecture) if fields.integer(EXPERTS, 0) else None
-    return mixture or FAMILIES[fields.architecture]
+FORM_FIELDS = frozenset(
+    {"rope_interleave", *(field for family in FAMILIES.values() for field in family.form)}
+)
+"""Fields of configurations that only GGUF files need: see `Family.form`."""
+
+
+def has_experts(fields: GgufFields) -> bool:
+    """Whether the file is a mixture of experts."""
+    return bool(fields.integer(EXPERTS, 0) > 0)
+
+
+def family_of(fields: GgufFields) -> Family | None:
+    """Return the family of a decoder; None if llmd does not run its architecture, or not with experts."""
+    family = FAMILIES.get(fields.architecture)
+    if not has_experts(fields):
+        return family
+    return MIXTURES.get(fields.architecture) or (family if family and family.mixes else None)

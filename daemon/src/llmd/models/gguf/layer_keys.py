@@ -1,0 +1,94 @@
+"""Make the GGUF keys for layers with experts and for layers that keep states.
+
+`llmd.models.gguf.families` reads them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from llmd.api.expert_ops import Experts, Router
+from llmd.api.ops import Glu, Linear, Op
+from llmd.api.plan import ModelPlan, Part
+from llmd.api.state_ops import GatedDelta
+from llmd.models.gguf.families import EXPERTS, SIGMOID
+from llmd.models.gguf.metadata import Value
+
+STATE_INNER = ("qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe")
+"""Architectures whose files state the width between the matrices of an expert; in others, it is that of
+feed-forward networks."""
+STATE_ROUTERS = ("glm4_moe",)
+"""Architectures whose files state how routers choose and weigh experts."""
+COUNT_SHARED = ("glm4_moe",)
+"""Architectures whose files state how many shared experts there are, not their width."""
+
+Kind = TypeVar("Kind", bound=Op)
+
+
+def has_experts(plan: ModelPlan) -> bool:
+    """Whether a layer has experts."""
+    return any(_experts(plan))
+
+
+def layer_keys(plan: ModelPlan) -> dict[str, Value]:
+    """Return the keys without the architecture prefix; none for a model without such layers."""
+    return _expert_keys(plan) | _delta_keys(plan)
+
+
+def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
+    part = next(_experts(plan), None)
+    if part is None:
+        return {}
+    experts, router = _of(part, Experts), _of(part, Router)
+    inner = experts.down.view_shape[-1]
+    keys: dict[str, Value] = {EXPERTS: experts.num_experts, "expert_used_count": experts.top_k}
+    if plan.architecture in STATE_INNER:
+        keys["expert_feed_forward_length"] = inner
+    if plan.architecture in STATE_ROUTERS:
+        keys |= _router_keys(router) | {"leading_dense_block_count": part.layer or 0}
+    shared = _shared_width(part)
+    if plan.architecture in COUNT_SHARED:
+        keys["expert_shared_count"] = shared // inner
+    elif shared:
+        keys["expert_shared_feed_forward_length"] = shared
+    return keys
+
+
+def _router_keys(router: Router) -> dict[str, Value]:
+    scores: dict[str, Value] = {"expert_gating_func": SIGMOID} if router.score == "sigmoid" else {}
+    return scores | {
+        "expert_weights_norm": router.normalized,
+        "expert_weights_scale": router.factor,
+        "expert_group_count": router.groups,
+        "expert_group_used_count": router.top_groups,
+    }
+
+
+def _shared_width(part: Part) -> int:
+    """Return the width between the matrices of the expert that all rows use; 0 if there is none."""
+    inner = {op.out for op in part.ops if isinstance(op, Glu)}
+    downs = (op for op in part.ops if isinstance(op, Linear) and op.x in inner)
+    return next((op.weights[0].view_shape[-1] for op in downs), 0)
+
+
+def _delta_keys(plan: ModelPlan) -> dict[str, Value]:
+    delta = next((op for part in plan.parts for op in part.ops if isinstance(op, GatedDelta)), None)
+    if delta is None:
+        return {}
+    return {
+        "ssm.conv_kernel": delta.taps,
+        "ssm.state_size": delta.key_dim,
+        "ssm.group_count": delta.key_heads,
+        "ssm.time_step_rank": delta.heads,
+        "ssm.inner_size": delta.heads * delta.value_dim,
+    }
+
+
+def _experts(plan: ModelPlan) -> Iterator[Part]:
+    """Yield the parts with experts."""
+    return (part for part in plan.parts if any(isinstance(op, Experts) for op in part.ops))
+
+
+def _of(part: Part, kind: type[Kind]) -> Kind:
+    return next(op for op in part.ops if isinstance(op, kind))
