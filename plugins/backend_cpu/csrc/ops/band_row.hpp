@@ -102,11 +102,11 @@ class BandRow {
         const int32_t* ends = active_.ends + of_.first_fine_group;
         int64_t four = ends[-1];
         if (four == ends[of_.num_fine_groups - 1]) return;
-        each_panel([&](auto p) LLMD_LAMBDA { begin_group<p>(); });
+        each_panel([&](auto p) LLMD_LAMBDA { begin_group(p); });
         for (int64_t g = 0; g < of_.num_fine_groups; four = ends[g++]) {
             if (four < ends[g]) add_fine_group(g, four, ends[g]);
         }
-        each_panel([&](auto p) LLMD_LAMBDA { end_group<p>(totals + p * kPanelRows); });
+        each_panel([&](auto p) LLMD_LAMBDA { end_group(p, totals + p * kPanelRows); });
     }
 
   private:
@@ -119,10 +119,13 @@ class BandRow {
 
     template <class F>
     LLMD_INLINE_MEMBER void each_panel(F&& f) {
-        unroll<kPanels>(f);
+        if constexpr (kUnrollsBands) {
+            unroll<kPanels>(f);
+        } else {
+            for (int p = 0; p < kPanels; ++p) f(p);
+        }
     }
-    template <int p>
-    LLMD_INLINE_MEMBER void begin_group() {
+    LLMD_INLINE_MEMBER void begin_group(int p) {
         if constexpr (kScaled) scaled_[p] = set_sums(0);
         if constexpr (S::kTwoLevels) totals_[p].clear_inner();
         sums_[p].start(0);
@@ -132,7 +135,7 @@ class BandRow {
             for (; four < end; four += kMostFours) {
                 each_panel([&](auto p) LLMD_LAMBDA { sums_[p].start(0); });
                 for (int64_t i = four; i < end && i < four + kMostFours; ++i) add_four(i);
-                each_panel([&](auto p) LLMD_LAMBDA { add_scaled<p>(g); });
+                each_panel([&](auto p) LLMD_LAMBDA { add_scaled(p, g); });
             }
             const Sums of_inputs = set_sums(active_.sums[of_.first_fine_group + g]);
             each_panel([&](auto p) LLMD_LAMBDA {
@@ -144,8 +147,7 @@ class BandRow {
             if constexpr (S::kTwoLevels) end_fine_group(g);
         }
     }
-    template <int p>
-    LLMD_INLINE_MEMBER void add_scaled(int64_t g) {
+    LLMD_INLINE_MEMBER void add_scaled(int p, int64_t g) {
         constexpr int64_t kScaleBytes = kPanelRows / (C::kNibbleScales ? 2 : 1);
         const Sums scales = widen_row_scales<C::kNibbleScales>(fine_scales(p) + g * kScaleBytes);
         scaled_[p] = add_products(scaled_[p], sums_[p].sums(), scales);
@@ -176,8 +178,7 @@ class BandRow {
             sums_[p].start(0);
         });
     }
-    template <int p>
-    LLMD_INLINE_MEMBER void end_group(float* total) {
+    LLMD_INLINE_MEMBER void end_group(int p, float* total) {
         const float x_scale = x_.scales[of_.number * x_.rows];
         load_totals(total, totals_[p].total);
         if constexpr (S::kTwoLevels) {

@@ -13,6 +13,7 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
+constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;

@@ -97,6 +97,7 @@ constexpr int kFloatTile = 24;
 // bytes are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
+constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;

@@ -10,6 +10,7 @@ namespace llmd::LLMD_ISA {
 // Weights are the unsigned operand: signed bytes are stored with 128 added.
 constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
+constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 2;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;

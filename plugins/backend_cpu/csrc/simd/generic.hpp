@@ -87,9 +87,15 @@ LLMD_INLINE void store_int8(int8_t* p, Vec a) {
 constexpr int kPlainRowTile = 2;
 constexpr int kFloatTile = 8;
 
+// Operations on whole records are called, not inlined: each is about a hundred instructions here. Inlined,
+// the unit takes twice as long to compile, and is slower.
+#define LLMD_CALL [[maybe_unused, gnu::noinline]] static
+#define LLMD_CALL_MEMBER [[gnu::noinline]]
+
 // Integers: a record is 16 output rows by 4 inputs.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
+constexpr bool kUnrollsBands = false;
 constexpr int kScaledRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
@@ -142,7 +148,7 @@ LLMD_INLINE Bytes shift_down(Bytes a, int bits) {
     return a;
 }
 // Byte 16 l + 4 s + j of to[t] is byte 16 l + 4 t + s of of[j].
-LLMD_INLINE void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
+LLMD_CALL void zip(const Bytes (&of)[4], Bytes (&to)[4]) {
     for (int i = 0; i < 64; ++i) {
         for (int t = 0; t < 4; ++t) to[t].v[i] = of[i % 4].v[i / 16 * 16 + 4 * t + i % 16 / 4];
     }
@@ -240,7 +246,7 @@ struct Accumulator {
     Sums total;
 
     LLMD_INLINE_MEMBER void start(int32_t x) { total = set_sums(x); }
-    LLMD_INLINE_MEMBER void add(const Bytes& record, Quad inputs) {
+    LLMD_CALL_MEMBER void add(const Bytes& record, Quad inputs) {
         for (int r = 0; r < 16; ++r) {
             for (int j = 0; j < 4; ++j) {
                 total.v[r] += static_cast<int8_t>(record.v[4 * r + j]) * inputs.v[j];

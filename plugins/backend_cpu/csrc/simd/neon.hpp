@@ -89,6 +89,7 @@ constexpr int kFloatTile = 24;
 // Integers: a record is 16 output rows by 4 inputs, four registers of four rows; both operands are signed.
 constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = true;
+constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 2;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
