@@ -14,6 +14,7 @@ MIXTURES = (
     "olmoe",
     "granitemoe",
     "granitemoeshared",
+    "granitemoehybrid",
     "glm4_moe",
     "gpt_oss",
     "qwen3_next",
@@ -42,6 +43,8 @@ def has_experts(config: Mapping[str, Any], layer: int) -> bool:
     family = config["model_type"]
     if family not in MIXTURES:
         return False
+    if family == "granitemoehybrid":
+        return bool(config["num_local_experts"])
     if family == "glm4_moe":
         return layer >= int(config["first_k_dense_replace"])
     sparse = (layer + 1) % config.get("decoder_sparse_step", 1) == 0

@@ -28,7 +28,7 @@ def with_joined_experts(tensors: Mapping[str, Array], config: Mapping[str, Any])
         if FUSED.search(name):
             found |= _of_all(name, tensor, is_gpt_oss=is_gpt_oss)
         elif EXPERT.search(name):
-            stacks.setdefault(EXPERT.sub(".experts.", name), []).append(tensor)
+            stacks.setdefault(_stack_name(name), []).append(tensor)
         elif name.endswith("input_linear.weight"):
             found |= _split(name, tensor)
         elif name.endswith("e_score_correction_bias"):
@@ -38,6 +38,10 @@ def with_joined_experts(tensors: Mapping[str, Array], config: Mapping[str, Any])
         else:
             found[name] = tensor
     return found | {name: np.stack(experts) for name, experts in stacks.items()}
+
+
+def _stack_name(name: str) -> str:
+    return EXPERT.sub(".experts.", name).replace("backbone.", "model.").replace(".mixer.", ".mlp.")
 
 
 def _split(name: str, tensor: Array) -> dict[str, Array]:
@@ -72,7 +76,7 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     """Write the keys of a mixture; none for other models."""
     fields = ("num_experts", "num_local_experts", "n_routed_experts")
     count = next((config[name] for name in fields if name in config), None)
-    if count is None:
+    if not count:
         return
     writer.add_expert_count(count)
     writer.add_expert_used_count(config["num_experts_per_tok"])
@@ -86,8 +90,13 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     if config["model_type"] == "glm4_moe":
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
         writer.add_leading_dense_block_count(config["first_k_dense_replace"])
+        writer.add_expert_group_used_count(config["topk_group"])
+    if config["model_type"] == "nemotron_h":
+        writer.add_expert_shared_feed_forward_length(config["moe_shared_expert_intermediate_size"])
+        if config.get("moe_latent_size"):
+            writer.add_moe_latent_size(config["moe_latent_size"])
+    if config["model_type"] in ("glm4_moe", "nemotron_h"):
         writer.add_expert_shared_count(config["n_shared_experts"])
         writer.add_expert_weights_norm(config["norm_topk_prob"])
         writer.add_expert_weights_scale(config["routed_scaling_factor"])
         writer.add_expert_group_count(config["n_group"])
-        writer.add_expert_group_used_count(config["topk_group"])

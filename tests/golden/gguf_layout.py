@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tests.golden.delta_tensors import STATE_NORM
 from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
+from tests.golden.gguf_spaces import add_space_keys, layers_having, with_converted_spaces
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_mxfp4_as_numbers
 from tests.golden.tensors import OFFSET, as_float32, draw_tensors
@@ -33,6 +34,7 @@ ARCHITECTURES = {
     "granitemoeshared": "granitemoe",
     "glm4_moe": "glm4moe",
     "gpt_oss": "gpt-oss",
+    "granitemoehybrid": "granitehybrid",
     "qwen3_next": "qwen3next",
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
@@ -40,7 +42,7 @@ ARCHITECTURES = {
     "roberta": "bert",
 }
 """Where they have another name than the ``model_type``."""
-ROTATES_NEIGHBOURS = ("llama", "granite", "granitemoe")
+ROTATES_NEIGHBOURS = ("llama", "granite", "granitemoe", "granitehybrid")
 STORED_TYPES = {"f32": Type.F32, "f16": Type.F16, "bf16": Type.BF16}
 POOLINGS = {kind.name.lower(): kind for kind in gguf.PoolingType}
 
@@ -50,6 +52,8 @@ Tensors = dict[str, Array]
 
 def architecture_of(config: Mapping[str, Any]) -> str:
     """What llama.cpp calls the architecture of a configuration."""
+    if "moe" in config.get("layers_block_type", ()):
+        return "nemotron_h_moe"
     return str(ARCHITECTURES.get(config["model_type"], config["model_type"]))
 
 
@@ -89,9 +93,13 @@ def write_gguf(
     return path if not num_parts else min(path.parent.glob(f"{path.stem}-*.gguf"))
 
 
+ALWAYS_F32 = (".bias", "ssm_conv1d.weight", "ssm_a", "ssm_d", "ssm_norm.weight", "ffn_gate_inp.weight")
+"""Ends of the names of tensors that are in float32 whatever the format of the matrices."""
+
+
 def stored_type(case: TinyModel, name: str, tensor: Array, kind: Type | None) -> Type:
     """The type of a tensor in a file whose matrices are of ``kind``."""
-    if tensor.ndim == 1 or name.endswith((".bias", "ssm_conv1d.weight", "ffn_gate_inp.weight")):
+    if tensor.ndim == 1 or name.endswith(ALWAYS_F32):
         return Type.F32
     is_mxfp4 = case.is_quantised and "_exps" in name
     return kind or (Type.MXFP4 if is_mxfp4 else STORED_TYPES[case.dtype])
@@ -113,11 +121,12 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     config = case.config
     known = gguf.MODEL_ARCH_NAMES.items()
     arch = next(number for number, name in known if name == architecture_of(config))
-    names = gguf.get_tensor_name_map(arch, config["num_hidden_layers"])
+    names = gguf.get_tensor_name_map(arch, num_layers(config))
     tensors = dict(_rope_tensors(config))
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
-    for name, tensor in with_joined_experts(with_converted_deltas(numbers, config), config).items():
+    converted = with_converted_spaces(with_converted_deltas(numbers, config), config)
+    for name, tensor in with_joined_experts(converted, config).items():
         if "pooler" in name:
             continue
         kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
@@ -139,6 +148,10 @@ def _as_converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Array:
     if module == "position_embeddings" and config["model_type"] != "bert":
         return tensor[config["pad_token_id"] + 1 :]
     return tensor
+
+
+def num_layers(config: Mapping[str, Any]) -> int:
+    return int(config.get("num_hidden_layers") or len(config["layers_block_type"]))
 
 
 def head_dim(config: Mapping[str, Any]) -> int:
@@ -177,15 +190,19 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     """What the converter writes of a configuration."""
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_block_count(num_layers(config))
+    if config["model_type"] == "mamba2":
+        _add_mamba2(writer, config)
+        return
     if "intermediate_size" in config:
-        writer.add_feed_forward_length(config["intermediate_size"])
+        writer.add_feed_forward_length(_feed_forward_lengths(config))
     writer.add_head_count(config["num_attention_heads"])
     if architecture == "bert":
         writer.add_layer_norm_eps(config["layer_norm_eps"])
         writer.add_causal_attention(value=False)
         return
-    writer.add_head_count_kv(config["num_key_value_heads"])
+    attending = ("full_attention", "attention")
+    writer.add_head_count_kv(layers_having(config, config["num_key_value_heads"], attending))
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_key_length(head_dim(config))
     writer.add_value_length(head_dim(config))
@@ -195,6 +212,24 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     _add_special(writer, config, architecture)
     add_expert_keys(writer, config)
     add_delta_keys(writer, config)
+    add_space_keys(writer, config)
+
+
+def _add_mamba2(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
+    """Write keys that models without attention have, 0 for what they lack."""
+    writer.add_feed_forward_length(0)
+    writer.add_head_count(0)
+    writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
+    add_space_keys(writer, config)
+
+
+def _feed_forward_lengths(config: Mapping[str, Any]) -> int | list[int]:
+    if config["model_type"] == "granitemoehybrid":
+        width = "intermediate_size" if config["num_local_experts"] else "shared_intermediate_size"
+        return int(config[width])
+    if "moe" in config.get("layers_block_type", ()):
+        return layers_having(config, config["moe_intermediate_size"], ("moe",))
+    return layers_having(config, config["intermediate_size"], ("mlp",))
 
 
 def _add_rope_scaling(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:

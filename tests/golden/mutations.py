@@ -24,7 +24,7 @@ from llmd.api import (
     Router,
 )
 from llmd.api.plugins import Config
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 
 Change = Callable[[Op], Iterator[Op]]
 
@@ -171,6 +171,31 @@ def _changed_delta(change: Callable[[GatedDelta], GatedDelta]) -> Change:
     return changed
 
 
+def _changed_space(change: Callable[[StateSpace], StateSpace]) -> Change:
+    def changed(op: Op) -> Iterator[Op]:
+        yield change(op) if isinstance(op, StateSpace) else op
+
+    return changed
+
+
+def norm_whole_rows(op: Op) -> Iterator[Op]:
+    """One norm for the whole row where each slice has its own."""
+    whole = isinstance(op, Norm) and op.own_weights
+    yield msgspec.structs.replace(op, heads=1, own_weights=False) if whole else op
+
+
+swap_b_and_c = _changed_space(lambda op: msgspec.structs.replace(op, b=op.c, c=op.b))
+swap_filters_of_b_and_c = _changed_space(
+    lambda op: msgspec.structs.replace(op, b_taps=op.c_taps, c_taps=op.b_taps)
+)
+swap_filter_biases = _changed_space(
+    lambda op: msgspec.structs.replace(op, b_bias=op.c_bias, c_bias=op.b_bias)
+)
+swap_rates_and_skips = _changed_space(lambda op: msgspec.structs.replace(op, rates=op.skips, skips=op.rates))
+swap_rates_and_time_bias = _changed_space(
+    lambda op: msgspec.structs.replace(op, rates=op.bias, bias=op.rates)
+)
+drop_bounds = _changed_space(lambda op: msgspec.structs.replace(op, least_time=0.0, most_time=None))
 swap_decay_and_beta = _changed_delta(lambda op: msgspec.structs.replace(op, decay=op.beta, beta=op.decay))
 swap_queries_and_keys = _changed_delta(lambda op: msgspec.structs.replace(op, q=op.k, k=op.q))
 swap_filters = _changed_delta(lambda op: msgspec.structs.replace(op, q_taps=op.k_taps, k_taps=op.q_taps))

@@ -18,6 +18,13 @@ from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
 from tests.golden.expert_tensors import expert_shapes, has_experts
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
+from tests.golden.space_tensors import (
+    BACKBONES,
+    backbone_shapes,
+    granite_dense_shapes,
+    granite_space_shapes,
+    keeps_space,
+)
 from tests.golden.weights import draw, from_bf16, to_bf16
 
 GEMMA = ("gemma2", "gemma3_text")
@@ -47,11 +54,13 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     """Name and shape of every tensor in the checkpoint of that configuration, in file order."""
     if config["model_type"] in ENCODERS:
         return encoder_shapes(config)
+    if config["model_type"] in BACKBONES:
+        return backbone_shapes(config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     for layer in range(config["num_hidden_layers"]):
         feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
-        mixer = delta_shapes(config) if keeps_state(config, layer) else _attention(config)
+        mixer = _mixer(config, layer)
         for name, shape in (*mixer, *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)
@@ -91,6 +100,12 @@ def _stored(values: NDArray[np.float32], dtype: str) -> NDArray[np.generic]:
             return values
 
 
+def _mixer(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, Shape]]:
+    if keeps_state(config, layer):
+        return delta_shapes(config)
+    return granite_space_shapes(config) if keeps_space(config, layer) else _attention(config)
+
+
 def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     hidden, family = config["hidden_size"], config["model_type"]
     head_dim = config.get("head_dim") or hidden // config["num_attention_heads"]
@@ -114,6 +129,9 @@ def _attention(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
 
 
 def _mlp(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    if config["model_type"] == "granitemoehybrid":
+        yield from granite_dense_shapes(config)
+        return
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     biased = config.get("mlp_bias", False)
     if config["model_type"] == "phi3":
@@ -151,7 +169,7 @@ def _gains(config: Mapping[str, Any]) -> dict[str, float]:
     if config["model_type"] in GEMMA:
         embedding = {"embed_tokens": 0.06, "norm": 6.0}
     elif config["tie_word_embeddings"]:
-        embedding = {"embed_tokens": 0.2}
+        embedding = {"embed_tokens": 0.2, "embeddings": 0.2}
     else:
         return GAINS
     return {**GAINS, "q_proj": 1.3, "k_proj": 1.3, "q_norm": 1.25, "k_norm": 1.25} | embedding
@@ -165,8 +183,8 @@ def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
     if kind in ("gate_up_proj", "down_proj"):  # matrices of all experts
         inputs = shape[-2] if case.config["model_type"] == "gpt_oss" else shape[-1]
         return 0.0, gains[f"experts.{kind}"] / math.sqrt(inputs)
-    if kind != "weight" or owner == "embed_tokens":
+    if kind != "weight" or owner in ("embed_tokens", "embeddings"):
         return 0.0, gain
-    if owner.endswith("norm"):
+    if owner.endswith(("norm", "norm_f")):
         return gain - (case.config["model_type"] in OFFSET and not name.endswith(STATE_NORM)), 0.2
     return 0.0, gain / math.sqrt(shape[-1])

@@ -42,6 +42,7 @@ WITHOUT_GGUF = {
     "qwen3-moe-one-expert": "normalized",
     "gpt-oss-floats": "experts",
     "qwen3-next-odd": "experts",
+    "mamba2-odd": "states",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -18,6 +18,7 @@ from tests.golden.mutations import (
     Mutation,
     drop_biases,
     drop_biases_of_experts,
+    drop_bounds,
     drop_correction,
     drop_embedding_scale,
     drop_gates,
@@ -29,14 +30,20 @@ from tests.golden.mutations import (
     drop_router_bias,
     drop_sinks,
     interleave_rope,
+    norm_whole_rows,
     score_by_softmax,
     score_groups_by_largest,
+    swap_b_and_c,
     swap_decay_and_beta,
+    swap_filter_biases,
     swap_filters,
+    swap_filters_of_b_and_c,
     swap_gate_and_up,
     swap_gates_of_experts,
     swap_queries_and_keys,
     swap_rates_and_bias,
+    swap_rates_and_skips,
+    swap_rates_and_time_bias,
     tile_heads,
 )
 
@@ -176,7 +183,30 @@ HYBRIDS = [
     Mutation("qwen3-next-odd", "normalized", {"norm_topk_prob": True}),
     Mutation("qwen3-5-tied", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS
+STATE_SPACES = [
+    Mutation(name, what, change=change)
+    for name in ("granite-hybrid", "nemotron-h", "mamba2")
+    for what, change in (
+        ("b and c swapped", swap_b_and_c),
+        ("filters swapped", swap_filters_of_b_and_c),
+        ("biases of filters swapped", swap_filter_biases),
+        ("rates and skips swapped", swap_rates_and_skips),
+        ("rates and biases swapped", swap_rates_and_time_bias),
+    )
+] + [
+    Mutation("granite-hybrid", "positions", {"position_embedding_type": "rope"}),
+    Mutation("granite-hybrid-moe", "no positions", {"position_embedding_type": "nope"}),
+    Mutation("granite-hybrid-moe", "one norm", change=norm_whole_rows),
+    Mutation("granite-hybrid-moe", "no biases", change=drop_biases),
+    Mutation("nemotron-h", "one norm", change=norm_whole_rows),
+    Mutation("nemotron-h-moe", "softmax", change=score_by_softmax),
+    Mutation("nemotron-h-moe", "no correction", change=drop_correction),
+    Mutation("nemotron-h-moe", "factor", {"routed_scaling_factor": 1.0}),
+    Mutation("nemotron-h-moe", "activation", {"mlp_hidden_act": "relu"}),
+    Mutation("mamba2-odd", "no bounds", change=drop_bounds),
+    Mutation("mamba2-odd", "eps 10 % off", {"layer_norm_epsilon": 1.1e-3}),
+]
+MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

@@ -48,9 +48,17 @@ Call bind_norm(const Operands& of) {
     require_consistent(of.input_width(0) == of.output_width(0),
                        "the input and output of a norm must have the same width");
     const int64_t width = of.input_width(0) / heads;
-    return NormArgs{of.input(0),  of.output(0),        heads,
-                    width,        of.vector(0, width), of.vector(1, width),
-                    of.number(0), of.number(1),        of.integer(0) == 1};
+    const int64_t weights = of.integer(2) != 0 ? heads : 1;
+    return NormArgs{of.input(0),
+                    of.output(0),
+                    heads,
+                    width,
+                    of.vector(0, weights * width),
+                    of.vector(1, weights * width),
+                    weights,
+                    of.number(0),
+                    of.number(1),
+                    of.integer(0) == 1};
 }
 
 // The pass of an op whose weights take activations in the same form as this weight; created if missing.
@@ -271,15 +279,7 @@ struct Execution {
         args.rows = step.rows;
         crew.run_small(kernels.gate, args);
     }
-    void operator()(const std::shared_ptr<DeltaCall>& call) const {
-        DeltaArgs args = call->args;
-        args.rows = step.rows;
-        args.sequences = step.sequences;
-        args.row_offsets = step.row_offsets;
-        args.slots = step.tables[call->group].blocks;
-        crew.run_small(kernels.delta_rows, args);
-        crew.share(kernels.delta_states, args);
-    }
+    void operator()(const std::shared_ptr<StateCall>& call) const { call->run(step, kernels, crew); }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;
         args.rows = step.rows;
@@ -381,7 +381,8 @@ Call bind(const Op& op, const Bindings& to) {
         case OpKind::kGate:
             return bind_gate(of);
         case OpKind::kGatedDelta:
-            return std::make_shared<DeltaCall>(of, to);
+        case OpKind::kStateSpace:
+            return std::make_shared<StateCall>(op.kind, of, to);
         case OpKind::kRecurrence:
             break;
     }

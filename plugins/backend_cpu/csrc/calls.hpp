@@ -9,10 +9,10 @@
 #include "crew.hpp"
 #include "encoder_scratch.hpp"
 #include "experts.hpp"
-#include "gated_delta.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "rope_angles.hpp"
+#include "state_call.hpp"
 #include "step.hpp"
 #include "weights.hpp"
 
@@ -78,7 +78,7 @@ struct RouterCall {
 // are for one row.
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
-                          RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<DeltaCall>>;
+                          RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -97,7 +97,7 @@ struct Bindings {
     float* gathered;
     float* router_products;  // [max_rows, experts]
     const ExpertRows& expert_rows;
-    DeltaRows delta_rows;
+    StateRows state_rows;
     const StageLimits& limits;
 };
 

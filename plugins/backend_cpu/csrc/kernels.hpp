@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "delta_args.hpp"
 #include "integer_layout.hpp"
 #include "kv_layout.hpp"
+#include "state_args.hpp"
 #include "thread_pool.hpp"
 
 namespace llmd {
@@ -62,10 +62,11 @@ struct EmbedArgs {
 struct NormArgs {
     const float* x;
     float* out;
-    int64_t pieces;  // rows times heads
-    int64_t width;   // of a piece
-    const float* weight;
-    const float* bias;
+    int64_t pieces;       // rows times heads
+    int64_t width;        // of a piece
+    const float* weight;  // [weights, width]
+    const float* bias;    // [weights, width]
+    int64_t weights;      // pieces in turn have their own weights and biases; 1: all have the same
     float eps;
     float offset;
     bool subtract_mean;
@@ -336,8 +337,10 @@ struct Kernels {
     void (*router)(const RouterArgs&, Worker&);
     void (*expert_gate)(const ExpertGateArgs&, Worker&);
     void (*weighted_sum)(const WeightedSumArgs&, Worker&);
-    void (*delta_rows)(const DeltaArgs&, Worker&);
-    void (*delta_states)(const DeltaArgs&, Worker&);
+    void (*delta_rows)(const StateArgs&, Worker&);
+    void (*delta_states)(const StateArgs&, Worker&);
+    void (*space_rows)(const StateArgs&, Worker&);
+    void (*space_states)(const StateArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);

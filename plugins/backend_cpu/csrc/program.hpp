@@ -26,6 +26,7 @@ enum class OpKind : int64_t {
     kExperts,
     kGate,
     kGatedDelta,
+    kStateSpace,
 };
 
 struct Op {

@@ -139,12 +139,12 @@ void Stage::make_buffers() {
                     allocate<float>(experts.inner),  allocate<float>(experts.hidden),
                     allocate<int32_t>(experts.rows), allocate<int32_t>(limits_.max_rows),
                     allocate<int32_t>(experts.rows), allocate<float>(experts.rows)};
-    const DeltaSizes delta = delta_sizes(program, limits_);
-    const DeltaRows delta_rows{allocate<float>(delta.mixed), allocate<float>(delta.decays),
-                               allocate<float>(delta.shares)};
+    const StateSizes states = state_sizes(program, limits_);
+    const StateRows state_rows{allocate<float>(states.mixed), allocate<float>(states.decays),
+                               allocate<float>(states.shares)};
     const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_, first_types,
                             converted, unpacked, linear,       linear_bytes, scratch,  partials,
-                            gathered,  products, expert_rows_, delta_rows,   limits_};
+                            gathered,  products, expert_rows_, state_rows,   limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

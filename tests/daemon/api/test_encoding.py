@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from llmd.api import (
@@ -25,6 +26,7 @@ from llmd.api import (
     Part,
     Program,
     Rope,
+    StateSpace,
     TensorRef,
     encode,
 )
@@ -76,7 +78,7 @@ def test_options_stand_in_the_documented_places(program: Program) -> None:
         for (*_, integers, floats), slotted in zip(reader.ops(), instruction.ops, strict=True):
             match slotted.op:
                 case Norm() as op:
-                    assert integers == [("rms", "layer").index(op.method), op.heads]
+                    assert integers == [("rms", "layer").index(op.method), op.heads, int(op.own_weights)]
                     assert floats == [op.eps, op.offset]
                 case Rope() as op:
                     assert integers == [op.heads, op.head_dim, slotted.rope, int(op.interleaved)]
@@ -139,13 +141,34 @@ def test_the_gated_delta_rule_has_its_sizes_there() -> None:
         *(HIDDEN,) * 6, taps, taps, taps, TensorRef("rates", (4,)), TensorRef("bias", (12,)),
         group=0, layer=0, heads=4, key_heads=2, key_dim=3, value_dim=2, rates_as="negative", tiled=True,
     )  # fmt: skip
-    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * op.state_elements)
+    found = encoded_alone(op, op.state_elements)
+    assert (found[0], found[4], found[5]) == ("gated_delta", [0, 0, 4, 2, 3, 2, 4, 1, 1, 1], [])
+
+
+def encoded_alone(op: GatedDelta | StateSpace, state_elements: int) -> tuple[Any, ...]:
+    """Return the fields of the record of an op with a state."""
+    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * state_elements)
     part = Part("tested", "mixer", 0, (op,))
     plan = ModelPlan("t", 8, 5, 16, 16, (group,), (Part("before", "ffn", 0, ()), part))
     program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
     reader = Reader(encode(program))
     (found,) = [op for _ in program.instructions for op in reader.ops()]
-    assert (found[0], found[4], found[5]) == ("gated_delta", [0, 0, 4, 2, 3, 2, 4, 1, 1, 1], [])
+    return tuple(found)
+
+
+def test_a_state_space_has_its_sizes_and_bounds_there() -> None:
+    taps = TensorRef("taps", (6, 1, 4))
+    vector = TensorRef("vector", (4,))
+    op = StateSpace(
+        *(HIDDEN,) * 5, taps, taps, taps, vector, vector, vector,
+        group=0, layer=0, heads=4, groups=2, state_size=3, head_dim=2, rates_as="negative",
+        least_time=0.25, most_time=1.5,
+    )  # fmt: skip
+    kind, *_, weights, integers, floats = encoded_alone(op, op.state_elements)
+    assert (kind, integers, floats) == ("state_space", [0, 0, 4, 2, 3, 2, 4, 1], [0.25, 1.5])
+    assert weights[-3:] == [-1, -1, -1]
+    unbounded = msgspec.structs.replace(op, most_time=None)
+    assert encoded_alone(unbounded, op.state_elements)[-1] == [0.25, 0.0]
 
 
 def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:

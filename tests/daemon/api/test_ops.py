@@ -31,7 +31,7 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     encoders = ("embed_position", "embed_token_type", "encoder_attention", "activate")
     hybrids = ("recurrence",)
     mixtures = ("router", "experts", "gate")
-    states = ("gated_delta",)
+    states = ("gated_delta", "state_space")
     assert decoders + encoders + hybrids + mixtures + states == OP_KINDS
 
 

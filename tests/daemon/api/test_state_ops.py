@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from llmd.api import TensorRef
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 
 
 def test_a_state_is_the_rows_that_convolutions_need_and_a_matrix_for_each_head() -> None:
@@ -17,3 +17,17 @@ def test_a_state_is_the_rows_that_convolutions_need_and_a_matrix_for_each_head()
     assert not op.decays_elements
     assert op.reads == ("q", "k", "v", "decay", "beta")
     assert len(op.tensors) == 5
+
+
+def test_a_state_space_keeps_rows_and_a_matrix_for_each_head() -> None:
+    taps = TensorRef("conv1d", (48, 1, 4), rows=(0, 14))
+    vector = TensorRef("vector", (4,))
+    op = StateSpace(
+        "c", "b", "x", "time", "out", taps, taps, taps, vector, vector, vector, group=0, layer=3,
+        heads=4, groups=2, state_size=7, head_dim=5,
+    )  # fmt: skip
+    assert op.taps == 4
+    assert op.state_elements == 3 * (14 + 14 + 20) + 4 * 7 * 5
+    assert op.row_elements == 14 + 14 + 20 + 4 + 4
+    assert op.reads == ("c", "b", "x", "time")
+    assert op.tensors[-3:] == (None, None, None)

@@ -68,3 +68,11 @@ def test_rotations_of_every_layer_are_changed(model: Path, architectures: Mappin
 def test_a_model_that_embeds_is_refused(tmp_path: Path, architectures: Mapping[str, Architecture]) -> None:
     with pytest.raises(UnsupportedModelError, match="models that embed or rank texts are not converted yet"):
         open_source(write_embedding_model(tmp_path / "m"), architectures)
+
+
+def test_a_model_with_state_spaces_is_refused(
+    tmp_path: Path, architectures: Mapping[str, Architecture]
+) -> None:
+    path = write_gguf(tiny_model("mamba2"), tmp_path / "m.gguf")
+    with pytest.raises(UnsupportedModelError, match="with state spaces of Mamba-2 are not converted yet"):
+        open_source(path, architectures)

@@ -158,6 +158,7 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
     assert [result.problem for result in results] == ["", "", ""]
 
 
+SPACES = {f"state_space/{name}" for name in ("grouped", "one-group", "bounds", "one-tap")}
 DELTAS = {f"gated_delta/{name}" for name in ("grouped", "tiled", "elements", "one-tap")}
 SINKS = {
     f"attention/{name}-{kv_dtype}"
@@ -170,8 +171,9 @@ SINKS = {
     ("feature", "names"),
     [
         ("sinks", SINKS),
+        ("own_weights", {"norm/rms-own", "norm/layer-own"}),
         ("draws", {"head/draws", "program/draws"}),
-        ("state", {"recurrence", "program/hybrid", *DELTAS}),
+        ("state", {"recurrence", "program/hybrid", *DELTAS, *SPACES}),
         ("taps", {"program/taps"}),
     ],
 )

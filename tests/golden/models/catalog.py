@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.golden.models import gemma, granite, hybrids, llama, mistral, mixtures, olmo2, phi3, qwen
+from tests.golden.models import (
+    gemma,
+    granite,
+    hybrids,
+    llama,
+    mistral,
+    mixtures,
+    olmo2,
+    phi3,
+    qwen,
+    state_spaces,
+)
 from tests.golden.models.tiny import TinyModel
 
 CASES: tuple[TinyModel, ...] = (
@@ -15,6 +26,7 @@ CASES: tuple[TinyModel, ...] = (
     *olmo2.CASES,
     *mixtures.CASES,
     *hybrids.CASES,
+    *state_spaces.CASES,
 )
 
 

@@ -157,6 +157,7 @@ if TYPE_CHECKING:
     )
     from llmd.api.state_ops import (
         GatedDelta,
+        StateSpace,
     )
     from llmd.api.step import (
         BLOCK_LEN,
@@ -297,6 +298,7 @@ __all__ = [
     "SpillingDevice",
     "Stage",
     "StageLimits",
+    "StateSpace",
     "Step",
     "StepResult",
     "TemplateError",

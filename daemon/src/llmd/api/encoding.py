@@ -11,7 +11,7 @@
 Integers and floats of each op, in order::
 
     embed      ints -                                             floats scale
-    norm       ints method (0 rms, 1 layer), heads                floats eps, offset
+    norm       ints method (0 rms, 1 layer), heads, own_weights   floats eps, offset
     linear     ints -                                             floats -
     rope       ints heads, head_dim, rope index, interleaved      floats -
     attention  ints group, kv_layer, heads, kv_heads, head_dim,
@@ -31,6 +31,8 @@ Integers and floats of each op, in order::
     gated_delta  ints group, kv_layer, heads, key_heads, key_dim,
                     value_dim, taps, decay for each element, tiled,
                     rates (index in `RATES`)                      floats -
+    state_space  ints group, kv_layer, heads, groups, state_size,
+                    head_dim, taps, rates (index in `RATES`)      floats least_time, most_time (0 none)
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -66,7 +68,7 @@ from llmd.api.ops import (
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
-from llmd.api.state_ops import GatedDelta, Rates
+from llmd.api.state_ops import GatedDelta, Rates, StateSpace
 
 NORM_METHODS = ("rms", "layer")
 """Norm methods by code."""
@@ -125,11 +127,11 @@ def _append_list(records: list[int], values: Sequence[int]) -> None:
 def _integers(program: Program, slotted: SlottedOp) -> list[int]:
     values: list[int] = []
     match slotted.op:
-        case Norm(method=method, heads=heads):
-            values = [NORM_METHODS.index(method), heads]
+        case Norm(method=method, heads=heads, own_weights=own):
+            values = [NORM_METHODS.index(method), heads, int(own)]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
             values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case Attention() | Recurrence() | GatedDelta() as op:
+        case Attention() | Recurrence() | GatedDelta() | StateSpace() as op:
             values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
@@ -150,6 +152,9 @@ def _kv_integers(program: Program, op: KVOp) -> list[int]:
         case GatedDelta():
             sizes = [op.heads, op.key_heads, op.key_dim, op.value_dim, op.taps]
             return [*sizes, int(op.decays_elements), int(op.tiled), RATES.index(op.rates_as)]
+        case StateSpace():
+            sizes = [op.heads, op.groups, op.state_size, op.head_dim, op.taps]
+            return [*sizes, RATES.index(op.rates_as)]
         case _:
             return []
 
@@ -169,6 +174,8 @@ def _floats(op: Op) -> list[float]:
             values = [factor, scale]
         case Experts(limit=limit, offset=offset):
             values = [limit or 0.0, offset]
+        case StateSpace(least_time=least, most_time=most):
+            values = [least, most or 0.0]
     return values
 
 

@@ -24,6 +24,9 @@ LATENT = "latent"
 SINKS = "sinks"
 """Attention can have sinks (`Attention.sinks`)."""
 
+OWN_WEIGHTS = "own_weights"
+"""Each slice of a norm can have weights of its own (`Norm.own_weights`)."""
+
 TAPS = "taps"
 """Hidden states inside the program can be read (`Program.taps`)."""
 

@@ -14,7 +14,7 @@ import msgspec
 from llmd.api.activations import Activation
 from llmd.api.base_op import BaseOp
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.tensors import TensorRef
 
 
@@ -62,7 +62,7 @@ class Norm(BaseOp, frozen=True, tag="norm"):
     x: str
     out: str
     weight: TensorRef | None
-    """As long as a slice; None: all ones."""
+    """As long as a slice, or with ``own_weights`` as a row; None: all ones."""
     eps: float
     """Added to the mean square or variance."""
     method: Literal["rms", "layer"] = "rms"
@@ -71,7 +71,9 @@ class Norm(BaseOp, frozen=True, tag="norm"):
     heads: int = 1
     """Number of slices."""
     bias: TensorRef | None = None
-    """As long as a slice; None: no bias."""
+    """As long as the weight; None: no bias."""
+    own_weights: bool = False
+    """Each slice has weights of its own. A device that reads this states `llmd.api.features.OWN_WEIGHTS`."""
 
 
 class Linear(BaseOp, frozen=True, tag="linear"):
@@ -297,6 +299,7 @@ Op = (
     | Experts
     | Gate
     | GatedDelta
+    | StateSpace
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -305,7 +308,7 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
-KVOp = Attention | Recurrence | GatedDelta
+KVOp = Attention | Recurrence | GatedDelta | StateSpace
 """Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)

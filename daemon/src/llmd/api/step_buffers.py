@@ -5,7 +5,7 @@ from __future__ import annotations
 from llmd.api.device import StageLimits
 from llmd.api.expert_ops import Experts
 from llmd.api.program import Program
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 
 FLOAT_BYTES = 4
 
@@ -18,7 +18,7 @@ def step_buffer_bytes(program: Program, limits: StageLimits) -> int:
     few bytes of candidates are left out.
     """
     slots = limits.max_rows * (
-        sum(program.slot_widths) + _expert_elements(program) + _delta_elements(program)
+        sum(program.slot_widths) + _expert_elements(program) + _state_elements(program)
     )
     if program.has_head:
         results = limits.max_outputs * 2 * program.vocab_size
@@ -36,7 +36,7 @@ def _expert_elements(program: Program) -> int:
     return max((op.top_k * 2 * sum(op.down.view_shape[1:]) for op in mixtures), default=0)
 
 
-def _delta_elements(program: Program) -> int:
-    """Return the elements that a row takes in the layer with the gated delta rule that takes the most."""
+def _state_elements(program: Program) -> int:
+    """Return the elements that a row takes in the layer with matrices as states that takes the most."""
     ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
-    return max((op.row_elements for op in ops if isinstance(op, GatedDelta)), default=0)
+    return max((op.row_elements for op in ops if isinstance(op, GatedDelta | StateSpace)), default=0)

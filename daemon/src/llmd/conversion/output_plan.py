@@ -14,6 +14,7 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
+from llmd.api.state_ops import StateSpace
 from llmd.api.tensors import Format
 from llmd.conversion.formats import Formats
 from llmd.conversion.tensor_map import MappedTensor
@@ -103,20 +104,27 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts; files describe this in ways that llmd does not
-            convert.
+        UnsupportedModelError: it embeds or ranks texts, or has state spaces; files describe this in ways that
+            llmd does not convert.
     """
     form = find_source(path)
     config = form.read_config()
     architecture = find_architecture(config, architectures, file=str(form.config_file))
     model = open_model(path, architectures)
-    if model.embedding is not None:
+    if what := _unconverted(model):
         model.checkpoint.close()
         raise UnsupportedModelError(
-            f"{path}: models that embed or rank texts are not converted yet",
-            hint="llmd can serve it in its current form",
+            f"{path}: models {what} are not converted yet", hint="llmd can serve it in its current form"
         )
     return Source(path, form, model, lambda config: architecture.plan(config, None))
+
+
+def _unconverted(model: OpenModel) -> str:
+    """Return what the model has, if such models are not converted; else an empty string."""
+    if model.embedding is not None:
+        return "that embed or rank texts"
+    ops = (op for part in model.plan.parts for op in part.ops)
+    return "with state spaces of Mamba-2" if any(isinstance(op, StateSpace) for op in ops) else ""
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:

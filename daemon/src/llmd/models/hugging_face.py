@@ -43,8 +43,11 @@ class HuggingFaceSource(msgspec.Struct, frozen=True):
         return any(is_named(self.directory / name) for name in (SINGLE_FILE, INDEX_FILE))
 
     def read_config(self) -> dict[str, Any]:
-        """Return the file's content unchanged, after checking the field types of `ConfigForm`."""
-        config = read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES)
+        """Return the file's content unchanged, after checking the field types of `ConfigForm`.
+
+        Infinity is allowed: transformers writes it for bounds that do not exist.
+        """
+        config = read_object(self.config_file, max_bytes=MAX_CONFIG_BYTES, allow_infinity=True)
         converted(config, ConfigForm, file=str(self.config_file))
         return config
 

@@ -21,17 +21,22 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 DAMAGED = "the file is damaged; copy it again from where the model came from"
 
 
-def read_object(path: Path, *, max_bytes: int) -> dict[str, Any]:
+def read_object(path: Path, *, max_bytes: int, allow_infinity: bool = False) -> dict[str, Any]:
     """Return the JSON object in a file of at most ``max_bytes``.
 
     Raises:
         CheckpointError: the file cannot be read, is too large, or `parse_object` refuses its content.
     """
-    return parse_object(read_bytes(path, max_bytes=max_bytes), file=str(path))
+    content = read_bytes(path, max_bytes=max_bytes)
+    return parse_object(content, file=str(path), allow_infinity=allow_infinity)
 
 
-def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[str, Any]:
+def parse_object(
+    content: bytes, *, file: str, what: str = "the file", allow_infinity: bool = False
+) -> dict[str, Any]:
     """Return the JSON object in ``content``; errors call it ``what`` and name ``file``.
+
+    ``allow_infinity``: the number ``Infinity``, which is not JSON, is read as such.
 
     Raises:
         CheckpointError: it is not UTF-8, not JSON or not an object, or has a repeated key or a non-finite
@@ -45,7 +50,7 @@ def parse_object(content: bytes, *, file: str, what: str = "the file") -> dict[s
         parsed = json.loads(
             content.decode("utf-8"),
             object_pairs_hook=_unique_keys,
-            parse_constant=_refuse_constant,
+            parse_constant=_read_infinity if allow_infinity else _refuse_constant,
             parse_float=_finite_float,
         )
     except (ValueError, RecursionError) as error:
@@ -79,6 +84,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _read_infinity(name: str) -> float:
+    return math.inf if name == "Infinity" else _refuse_constant(name)
 
 
 def _finite_float(text: str) -> float:

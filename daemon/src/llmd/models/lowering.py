@@ -12,7 +12,7 @@ import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import LATENT, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -21,13 +21,14 @@ from llmd.api.ops import (
     Glu,
     KVOp,
     Linear,
+    Norm,
     Op,
     Rope,
     RopeTable,
 )
 from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
 from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.tensors import Format, TensorRef, Weight
 
 _FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
@@ -112,6 +113,7 @@ def lower(
         needs=(
             *_needs(plan, groups),
             *((SINKS,) if any(isinstance(b.op, Attention) and b.op.sinks for b in bound.ops) else ()),
+            *((OWN_WEIGHTS,) if any(isinstance(b.op, Norm) and b.op.own_weights for b in bound.ops) else ()),
             *((TAPS,) if tapped else ()),
             *((STREAMS,) if in_memory else ()),
         ),
@@ -162,7 +164,11 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             return [table.shape[1]]
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]
-        case Attention(heads=heads, head_dim=width) | GatedDelta(heads=heads, value_dim=width):
+        case (
+            Attention(heads=heads, head_dim=width)
+            | GatedDelta(heads=heads, value_dim=width)
+            | StateSpace(heads=heads, head_dim=width)
+        ):
             return [heads * width]
         case Glu():
             return [widths[inputs[1]]]

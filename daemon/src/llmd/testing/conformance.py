@@ -14,7 +14,7 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS, KERNELS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, KERNELS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
@@ -31,6 +31,7 @@ from llmd.testing.selections import (
     make_selection,
     masked_places,
 )
+from llmd.testing.state_cases import state_cases
 from llmd.testing.step_times import wrong_times
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
@@ -50,7 +51,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
-    return (*op_cases(), *expert_cases(), *part_cases(), *program_cases(), *format_cases())
+    return (*op_cases(), *state_cases(), *expert_cases(), *part_cases(), *program_cases(), *format_cases())
 
 
 def cases_for(info: DeviceInfo, cases: tuple[Workload, ...] | None = None) -> tuple[Workload, ...]:
@@ -84,7 +85,9 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
         "features": tuple(
-            name for name in (DRAWS, SINKS, SPANS, STATE, STREAMS, TAPS) if name not in info.features
+            name
+            for name in (DRAWS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS)
+            if name not in info.features
         ),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }

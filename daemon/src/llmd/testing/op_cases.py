@@ -24,14 +24,12 @@ from llmd.api import (
     Norm,
     Op,
     Part,
-    Recurrence,
     Rope,
     RopeTable,
     TensorRef,
 )
 from llmd.api.activations import ACTIVATIONS
 from llmd.api.ops import TABLE_OPS
-from llmd.api.state_ops import GatedDelta
 from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.workload import Workload
 
@@ -49,8 +47,6 @@ def op_cases() -> Iterator[Workload]:
     yield from _linear()
     yield from _rope_and_glu()
     yield from _attention()
-    yield from _recurrence()
-    yield from _gated_delta()
     yield from _encoder_attention()
     yield from _head()
 
@@ -74,7 +70,9 @@ def _embed_and_norm() -> Iterator[Workload]:
         "rms-offset": Norm(HIDDEN, HIDDEN, gain, 1e-2, offset=1.0),
         "rms-plain": Norm(HIDDEN, HIDDEN, None, 1e-6),
         "rms-heads": Norm(HIDDEN, HIDDEN, piece, 1e-6, heads=4),
+        "rms-own": Norm(HIDDEN, HIDDEN, gain, 1e-6, heads=3, own_weights=True),
         "layer": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer"),
+        "layer-own": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer", heads=4, bias=bias, own_weights=True),
         "layer-bias": Norm(HIDDEN, HIDDEN, gain, 1e-5, "layer", bias=bias),
     }
     for name, op in norms.items():
@@ -150,57 +148,6 @@ def _attention() -> Iterator[Workload]:
             if name in {"gqa", "sinks"}:
                 long = "long" if name == "gqa" else f"long-{name}"
                 yield _long(msgspec.structs.replace(case, name=f"attention/{long}-{kv_dtype}"))
-
-
-def _recurrence() -> Iterator[Workload]:
-    group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * _WIDTH)
-    op = Recurrence(HIDDEN, HIDDEN, _vector("decay"), 0, 0)
-    yield part_case("recurrence", (op,), groups=(group,))
-
-
-def _gated_delta() -> Iterator[Workload]:
-    """Yield layers whose heads share keys in both orders, with odd sizes and each kind of decay."""
-    for name, heads, key_heads, dims, taps, by_element, tiled in (
-        ("grouped", 4, 2, (12, 20), 4, False, False),
-        ("tiled", 6, 2, (16, 16), 3, False, True),
-        ("elements", 2, 2, (10, 33), 4, True, False),
-        ("one-tap", 3, 3, (7, 5), 1, False, False),
-    ):
-        key_dim, value_dim = dims
-        widths = {"q": key_heads * key_dim, "k": key_heads * key_dim, "v": heads * value_dim}
-        widths |= {"decay": heads * key_dim if by_element else heads, "beta": heads}
-        weights = tuple(TensorRef(value, (width, _WIDTH)) for value, width in widths.items())
-        q_taps, k_taps, v_taps = (
-            TensorRef(f"{value}.taps", (widths[value], 1, taps)) for value in ("q", "k", "v")
-        )
-        op = GatedDelta(
-            "q",
-            "k",
-            "v",
-            "decay",
-            "beta",
-            "y",
-            q_taps,
-            k_taps,
-            v_taps,
-            rates=TensorRef("rates", (heads,)),
-            bias=TensorRef("bias", (widths["decay"],)),
-            group=0,
-            layer=0,
-            heads=heads,
-            key_heads=key_heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            tiled=tiled,
-        )
-        back = TensorRef("back", (_WIDTH, widths["v"]))
-        ops = (
-            Linear(HIDDEN, tuple(widths), weights, (None,) * len(widths)),
-            op,
-            Linear("y", (HIDDEN,), (back,), (None,)),
-        )
-        group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * op.state_elements)
-        yield part_case(f"gated_delta/{name}", ops, groups=(group,), max_nmse=1e-9)
 
 
 def _long(case: Workload) -> Workload:

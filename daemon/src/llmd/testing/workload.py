@@ -21,11 +21,12 @@ from llmd.api import (
     Format,
     KVDtype,
     ModelPlan,
+    Norm,
     Op,
     Precision,
     TensorRef,
 )
-from llmd.api.features import DRAWS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -83,6 +84,7 @@ class Workload(msgspec.Struct, frozen=True):
         has_sinks = any(isinstance(op, Attention) and op.sinks is not None for op in self.ops)
         tried = (
             (DRAWS, self.draws),
+            (OWN_WEIGHTS, any(isinstance(op, Norm) and op.own_weights for op in self.ops)),
             (SINKS, has_sinks),
             (STATE, has_states),
             (STREAMS, bool(self.streamed)),

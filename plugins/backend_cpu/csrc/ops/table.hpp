@@ -20,6 +20,7 @@
 #include "ops/read.hpp"
 #include "ops/rope.hpp"
 #include "ops/router.hpp"
+#include "ops/state_space.hpp"
 #include "ops/write_kv.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -44,6 +45,8 @@ constexpr Kernels table(const char* isa) {
             weighted_sum,
             delta_rows,
             delta_states,
+            space_rows,
+            space_states,
             gather,
             candidates,
             mask,

@@ -8,6 +8,7 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_joined_shapes
+from tests.golden.space_tensors import BACKBONES, layer_kinds
 from tests.golden.tensors import tensor_shapes
 
 
@@ -30,7 +31,20 @@ def stored(ref: TensorRef) -> list[tuple[str, tuple[int, ...]]]:
     return [(ref.name.replace(MEMBER, str(number)), ref.shape[1:]) for number in range(ref.shape[0])]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+WHOLE = [case for case in CASES if case.config["model_type"] not in BACKBONES]
+HALVES = [case for case in CASES if case not in WHOLE]
+
+
+@pytest.mark.parametrize("case", HALVES, ids=[case.name for case in HALVES])
+def test_a_layer_with_one_half_has_one_part_and_a_group_if_it_keeps_something(case: TinyModel) -> None:
+    plan = plan_of(case)
+    parts = [part for part in plan.parts if part.layer is not None]
+    assert [part.layer for part in parts] == list(range(len(layer_kinds(case.config))))
+    mixers = [part.layer for part in parts if part.kind == "mixer"]
+    assert sorted(layer for group in plan.groups for layer in group.layers) == mixers
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=[case.name for case in WHOLE])
 def test_every_layer_belongs_to_one_group_and_has_two_parts(case: TinyModel) -> None:
     plan = plan_of(case)
     layers = list(range(case.config["num_hidden_layers"]))

@@ -71,12 +71,12 @@ def test_norms_over_the_whole_width_have_a_weight_for_each_element() -> None:
 
 
 def test_fused_projections_are_rows_of_one_tensor() -> None:
-    linear = mixer_ops(SHAPE, style(fused=True), 0, 0, TABLE)[1]
+    linear = mixer_ops(SHAPE, style(fused_qkv=True), 0, 0, TABLE)[1]
     assert isinstance(linear, Linear)
     assert {ref.name for ref in linear.weights} == {"model.layers.0.self_attn.qkv_proj.weight"}
     assert [ref.rows for ref in linear.weights] == [(0, 40), (40, 60), (60, 80)]
     assert all(ref.shape == (80, 48) for ref in linear.weights)
-    gate_up = feed_forward_ops(SHAPE, style(fused=True), 0)[1]
+    gate_up = feed_forward_ops(SHAPE, style(gate_up="fused"), 0)[1]
     assert isinstance(gate_up, Linear)
     assert [ref.rows for ref in gate_up.weights] == [(0, 96), (96, 192)]
 

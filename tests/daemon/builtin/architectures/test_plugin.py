@@ -33,6 +33,10 @@ FAMILIES = (
     "gpt-oss",
     "qwen3-next-odd",
     "qwen3-5-moe",
+    "granite-hybrid",
+    "granite-hybrid-moe",
+    "nemotron-h-moe",
+    "mamba2-odd",
 )
 CONFIGS: dict[str, Mapping[str, Any]] = {
     "gemma3 that sees": {

@@ -79,6 +79,21 @@ def test_layers_with_states_are_told_by_their_tensors(tmp_path: Path) -> None:
     assert read(tmp_path, "qwen3-5-moe")["fused_experts"] is False
 
 
+def test_layers_with_one_half_are_told_by_their_tensors(tmp_path: Path) -> None:
+    dense, mixture = (read(tmp_path, name) for name in ("nemotron-h", "nemotron-h-moe"))
+    assert (dense["hybrid_override_pattern"], mixture["hybrid_override_pattern"]) == ("M-*M-", "ME*EM")
+    assert (mixture["n_routed_experts"], mixture["moe_shared_expert_intermediate_size"]) == (8, 40)
+    assert (mixture["routed_scaling_factor"], mixture["norm_topk_prob"]) == (1.5, True)
+
+
+def test_granite_hybrids_say_whether_attention_has_positions(tmp_path: Path) -> None:
+    dense, mixture = (read(tmp_path, name) for name in ("granite-hybrid", "granite-hybrid-moe"))
+    assert (dense["position_embedding_type"], mixture["position_embedding_type"]) == ("nope", "rope")
+    assert (dense["shared_intermediate_size"], mixture["shared_intermediate_size"]) == (88, 36)
+    assert dense["layer_types"] == ["mamba", "attention", "mamba"]
+    assert (mixture["mamba_conv_bias"], mixture["mamba_proj_bias"]) == (False, True)
+
+
 def test_biases_are_told_by_their_tensors(tmp_path: Path) -> None:
     assert read(tmp_path, "llama-mqa-biases") == {"attention_bias": True, "mlp_bias": True}
     assert read(tmp_path, "llama-f16") == {"attention_bias": False, "mlp_bias": False}

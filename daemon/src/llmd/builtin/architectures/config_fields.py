@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -11,6 +12,8 @@ CONFIG_FILE = "config.json"
 MAX_SIZE = 1 << 24
 """Larger widths, vocabularies and context windows count as damage and are refused."""
 MAX_NUMBER = 1e12
+INFINITY = {"__float__": "Infinity"}
+"""How transformers 5 writes it."""
 
 _MISSING: Any = object()
 _Choice = TypeVar("_Choice")
@@ -128,6 +131,20 @@ class ConfigFields:
             message, file=CONFIG_FILE, hint="copy config.json again from where the model came from"
         )
 
+    def is_text(self, name: str, text: str) -> bool:
+        """Return whether the field is this text."""
+        return self._values.get(name) == text
+
+    def bounds(self, name: str) -> tuple[float, float | None]:
+        """Return a list of two numbers of at least 0, the second None if it is infinite; by default none are
+        bounds.
+        """
+        value = self._list(name, 2) if name in self else [0.0, math.inf]
+        least, most = (math.inf if one == INFINITY else one for one in value)
+        if not _is_bound(least) or not _is_bound(most) or least > most:
+            self._refuse(name, value, "two numbers of at least 0 in ascending order")
+        return float(least), None if math.isinf(most) else float(most)
+
     def _list(self, name: str, length: int) -> list[Any]:
         value = self._get(name, _MISSING)
         if not isinstance(value, list):
@@ -146,6 +163,10 @@ class ConfigFields:
 
     def _refuse(self, name: str, value: object, expected: str) -> NoReturn:
         self.contradict(f"{self._path}{name} is {_shown(value)}, expected {expected}")
+
+
+def _is_bound(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
 def _is_positive(value: object) -> bool:

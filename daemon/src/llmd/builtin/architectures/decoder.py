@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -10,10 +11,16 @@ from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, Ro
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.delta_net import DeltaNet, delta_ops
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
+from llmd.builtin.architectures.mamba import Mamba, mamba_ops
 from llmd.builtin.architectures.mixture import Mixture, mixture_ops
-from llmd.builtin.architectures.rope import RopeConfig, read_rope, rope_table
+from llmd.builtin.architectures.rope import read_rope, rope_table
 from llmd.builtin.architectures.shape import Shape
 from llmd.builtin.architectures.windows import Windows
+
+Half = Literal["both", "mixer", "feed_forward"]
+"""What a layer has."""
+UNLIMITED = 1 << 20
+"""The longest context of a model without positions that states none."""
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -24,6 +31,10 @@ class Ends(msgspec.Struct, frozen=True):
     embed_scale: float = 1.0
     head_scale: float = 1.0
     head_softcap: float | None = None
+    embedding: str = "model.embed_tokens.weight"
+    """Name of its table."""
+    norm: str = "model.norm.weight"
+    """Name of the weight of the norm before the head."""
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -36,8 +47,14 @@ class Family(msgspec.Struct, frozen=True):
     windows: Windows
     mixtures: tuple[Mixture | None, ...] = ()
     """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
-    deltas: tuple[DeltaNet | None, ...] = ()
-    """The linear attention of each layer, None for full attention; empty: no layer has one."""
+    states: tuple[DeltaNet | Mamba | None, ...] = ()
+    """What has a state in each layer, None for attention; empty: no layer has one."""
+    halves: tuple[Half, ...] = ()
+    """What each layer has; empty: all have both halves."""
+
+    def half(self, layer: int) -> Half:
+        """Return what a layer has."""
+        return self.halves[layer] if self.halves else "both"
 
 
 def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
@@ -45,36 +62,49 @@ def plan_with_one_rope(family: Family, fields: ConfigFields, context_len: int | 
     rope = read_rope(fields)
     context_len = context_len or rope.max_len
     table = rope_table(rope, family.shape.head_dim, context_len)
-    return decoder_plan(family, (table,) * family.shape.num_layers, rope, context_len)
+    return decoder_plan(family, (table,) * family.shape.num_layers, rope.max_context_len, context_len)
 
 
-def decoder_plan(family: Family, ropes: Sequence[RopeTable], rope: RopeConfig, context_len: int) -> ModelPlan:
-    """Build a plan; ``ropes`` has a table for each layer, ``rope`` determines the longest context."""
+def plan_without_rope(family: Family, fields: ConfigFields, context_len: int | None) -> ModelPlan:
+    """Plan a model whose attention, if any, has no positions."""
+    longest = fields.size("max_position_embeddings", UNLIMITED)
+    return decoder_plan(family, (None,) * family.shape.num_layers, longest, context_len or longest)
+
+
+def decoder_plan(
+    family: Family, ropes: Sequence[RopeTable | None], max_context_len: int, context_len: int
+) -> ModelPlan:
+    """Build a plan; ``ropes`` has a table for each layer, or None."""
     shape, style, ends = family.shape, family.style, family.ends
     groups = _groups(family)
     group_of = {layer: group.id for group in groups for layer in group.layers}
     parts = [_embed_part(shape, ends)]
     for layer, table in enumerate(ropes):
-        mixer = _mixer(family, layer, group_of[layer], table)
-        parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
-        parts.append(Part(f"layer {layer} ffn", "ffn", layer, _feed_forward(family, layer)))
+        if family.half(layer) != "feed_forward":
+            mixer = _mixer(family, layer, group_of[layer], table)
+            parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
+        if family.half(layer) != "mixer":
+            parts.append(Part(f"layer {layer} ffn", "ffn", layer, _feed_forward(family, layer)))
     parts.append(_head_part(shape, style, ends))
     return ModelPlan(
         architecture=family.architecture,
         hidden_size=shape.hidden_size,
         vocab_size=shape.vocab_size,
         context_len=context_len,
-        max_context_len=rope.max_context_len,
+        max_context_len=max_context_len,
         groups=groups,
         parts=tuple(parts),
     )
 
 
-def _mixer(family: Family, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
-    delta = family.deltas[layer] if family.deltas else None
-    if delta is None:
-        return mixer_ops(family.shape, family.style, layer, group, rope)
-    return delta_ops(delta, family.shape, family.style, layer, group)
+def _mixer(family: Family, layer: int, group: int, rope: RopeTable | None) -> tuple[Op, ...]:
+    match family.states[layer] if family.states else None:
+        case None:
+            return mixer_ops(family.shape, family.style, layer, group, rope)
+        case DeltaNet() as net:
+            return delta_ops(net, family.shape, family.style, layer, group)
+        case Mamba() as mamba:
+            return mamba_ops(mamba, family.shape, family.style, layer, group)
 
 
 def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
@@ -86,38 +116,37 @@ def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
 
 def _groups(family: Family) -> tuple[KVGroup, ...]:
     """Return a group for each distinct window and each kind of state, in the order of their first layers."""
-    kept = [
-        net or window
-        for net, window in zip(
-            family.deltas or (None,) * family.shape.num_layers, family.windows, strict=True
-        )
-    ]
+    states = family.states or (None,) * family.shape.num_layers
+    kept = {
+        layer: state or window
+        for layer, (state, window) in enumerate(zip(states, family.windows, strict=True))
+        if family.half(layer) != "feed_forward"
+    }
     return tuple(
-        _group(index, what, tuple(layer for layer, other in enumerate(kept) if other == what), family.shape)
-        for index, what in enumerate(dict.fromkeys(kept))
+        _group(index, what, tuple(layer for layer, other in kept.items() if other == what), family.shape)
+        for index, what in enumerate(dict.fromkeys(kept.values()))
     )
 
 
-def _group(index: int, what: DeltaNet | int | None, layers: tuple[int, ...], shape: Shape) -> KVGroup:
-    if isinstance(what, DeltaNet):
+def _group(index: int, what: DeltaNet | Mamba | int | None, layers: tuple[int, ...], shape: Shape) -> KVGroup:
+    if isinstance(what, DeltaNet | Mamba):
         return KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
     return KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
 
 
-def _embedding(shape: Shape) -> TensorRef:
-    return TensorRef("model.embed_tokens.weight", (shape.vocab_size, shape.hidden_size))
+def _embedding(shape: Shape, ends: Ends) -> TensorRef:
+    return TensorRef(ends.embedding, (shape.vocab_size, shape.hidden_size))
 
 
 def _embed_part(shape: Shape, ends: Ends) -> Part:
-    op = Embed(HIDDEN, _embedding(shape), ends.embed_scale)
+    op = Embed(HIDDEN, _embedding(shape, ends), ends.embed_scale)
     return Part("embedding", "embed", None, (op,))
 
 
 def _head_part(shape: Shape, style: LayerStyle, ends: Ends) -> Part:
-    norm = Norm(
-        HIDDEN, "x", TensorRef("model.norm.weight", (shape.hidden_size,)), style.eps, offset=style.norm_offset
-    )
-    table = _embedding(shape)
-    weight = table if ends.tied else TensorRef("lm_head.weight", table.shape)
-    head = Head("x", weight, ends.head_scale, ends.head_softcap)
+    weight = TensorRef(ends.norm, (shape.hidden_size,))
+    norm = Norm(HIDDEN, "x", weight, style.eps, offset=style.norm_offset)
+    table = _embedding(shape, ends)
+    matrix = table if ends.tied else TensorRef("lm_head.weight", table.shape)
+    head = Head("x", matrix, ends.head_scale, ends.head_softcap)
     return Part("head", "head", None, (norm, head))

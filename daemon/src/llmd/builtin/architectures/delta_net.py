@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llmd.api import Glu, Linear, Norm, Op, TensorRef
-from llmd.api.state_ops import GatedDelta, Rates
+from llmd.api.state_ops import GatedDelta, Rates, StateSizes
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.shape import Shape
@@ -45,8 +45,8 @@ class DeltaNet(msgspec.Struct, frozen=True):
     @property
     def state_bytes(self) -> int:
         """Bytes of the state of a sequence in a layer."""
-        kept = (self.taps - 1) * (2 * self.key_width + self.value_width)
-        return FLOAT_BYTES * (kept + self.heads * self.key_dim * self.value_dim)
+        sizes = StateSizes(self.heads, self.key_heads, self.key_dim, self.value_dim, self.taps)
+        return FLOAT_BYTES * sizes.elements
 
 
 def read_delta_net(fields: ConfigFields, *, fused: bool) -> DeltaNet:

@@ -28,7 +28,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     tables = [full_table if window is None else local_table for window in windows]
     style = gemma_style(fields, qk_norm="head")
     family = Family("gemma3", shape, style, gemma_ends(fields, shape, softcap=None), windows)
-    return decoder_plan(family, tables, full, context_len)
+    return decoder_plan(family, tables, full.max_context_len, context_len)
 
 
 def _ropes(fields: ConfigFields) -> tuple[RopeConfig, RopeConfig]:

@@ -8,9 +8,34 @@ from typing import Literal
 
 import msgspec
 
-from llmd.api import HIDDEN, Add, Attention, Gate, Glu, Linear, Norm, Op, Rope, RopeTable, TensorRef
+from llmd.api import (
+    HIDDEN,
+    Activate,
+    Add,
+    Attention,
+    Gate,
+    Glu,
+    Linear,
+    Norm,
+    Op,
+    Rope,
+    RopeTable,
+    TensorRef,
+)
 from llmd.api.activations import Activation
 from llmd.builtin.architectures.shape import Shape
+
+
+class Modules(msgspec.Struct, frozen=True):
+    """Names of the modules of a layer."""
+
+    layers: str = "model.layers"
+    """Above the numbers of layers."""
+    attention: str = "self_attn"
+    feed_forward: str = "mlp"
+    gate_up: str = "gate_up_proj"
+    """In the feed-forward network, if gate and up are one tensor."""
+    down: str = "down_proj"
 
 
 class LayerStyle(msgspec.Struct, frozen=True):
@@ -33,8 +58,10 @@ class LayerStyle(msgspec.Struct, frozen=True):
     qkv_bias: bool = False
     out_bias: bool = False
     mlp_bias: bool = False
-    fused: bool = False
-    """The checkpoint has q, k and v in one tensor, and gate and up in another."""
+    fused_qkv: bool = False
+    """The checkpoint has q, k and v in one tensor."""
+    gate_up: Literal["apart", "fused", "up"] = "apart"
+    """The feed-forward network has a gate and an up matrix in a tensor each, or both in one, or no gate."""
     softcap: float | None = None
     """Of attention scores."""
     sinks: bool = False
@@ -46,37 +73,46 @@ class LayerStyle(msgspec.Struct, frozen=True):
     """RoPE rotates neighbouring elements of a head instead of elements half a head apart."""
     residual_scale: float = 1.0
     """Multiplies what a part adds to the residual stream."""
+    modules: Modules = Modules()
 
 
-def mixer_ops(shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable) -> tuple[Op, ...]:
-    """Return the ops of attention over the KV group ``group`` with RoPE ``rope``."""
+def mixer_ops(
+    shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable | None
+) -> tuple[Op, ...]:
+    """Return the ops of attention over the KV group ``group``; ``rope`` None: without positions."""
     build = LayerBuilder(shape, style, layer)
     dim = shape.head_dim
-    sinks = TensorRef(build.name("self_attn.sinks"), (shape.heads,)) if style.sinks else None
+    attention = style.modules.attention
+    sinks = TensorRef(build.name(f"{attention}.sinks"), (shape.heads,)) if style.sinks else None
     heads = (shape.heads, shape.kv_heads, dim)
     return (
         *build.pre_norm(0),
         build.qkv(),
         *build.qk_norms(),
-        Rope("q", "q", shape.heads, dim, rope, style.rope_interleave),
-        Rope("k", "k", shape.kv_heads, dim, rope, style.rope_interleave),
+        *(() if rope is None else build.ropes(rope)),
         Attention("q", "k", "v", "y", group, layer, *heads, style.scale, style.softcap, sinks),
         *((Gate("y", "gate", "y"),) if style.out_gate else ()),
-        build.linear("y", {"y": ("self_attn.o_proj", shape.hidden_size)}, shape.q_width, bias=style.out_bias),
+        build.linear(
+            "y", {"y": (f"{attention}.o_proj", shape.hidden_size)}, shape.q_width, bias=style.out_bias
+        ),
         *build.post_norm(0),
         build.residual(),
     )
 
 
 def feed_forward_ops(shape: Shape, style: LayerStyle, layer: int) -> tuple[Op, ...]:
-    """``down(activation(gate(x)) * up(x))``. Source: Shazeer 2020, "GLU Variants Improve Transformer"."""
+    """``down(activation(gate(x)) * up(x))``, or without a gate ``down(activation(up(x)))``.
+
+    Source: Shazeer 2020, "GLU Variants Improve Transformer".
+    """
     build = LayerBuilder(shape, style, layer)
-    inner = shape.intermediate_size
+    inner, modules = shape.intermediate_size, style.modules
+    down = f"{modules.feed_forward}.{modules.down}"
     return (
         *build.pre_norm(1),
         build.gate_up(),
-        Glu("gate", "up", "y", style.activation, style.threshold),
-        build.linear("y", {"y": ("mlp.down_proj", shape.hidden_size)}, inner, bias=style.mlp_bias),
+        build.activation("y"),
+        build.linear("y", {"y": (down, shape.hidden_size)}, inner, bias=style.mlp_bias),
         *build.post_norm(1),
         build.residual(),
     )
@@ -103,9 +139,10 @@ class LayerBuilder(msgspec.Struct, frozen=True):
     def qkv(self) -> Op:
         q, kv = self.shape.q_width, self.shape.kv_width
         widths = {"q": q, "k": kv, "v": kv}
-        if self.style.fused:
-            return self.fused("self_attn.qkv_proj", widths)
-        outs = {out: (f"self_attn.{out}_proj", width) for out, width in widths.items()}
+        attention = self.style.modules.attention
+        if self.style.fused_qkv:
+            return self.fused(f"{attention}.qkv_proj", widths)
+        outs = {out: (f"{attention}.{out}_proj", width) for out, width in widths.items()}
         plain = self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.qkv_bias)
         return self._with_gates(plain) if self.style.out_gate else plain
 
@@ -130,16 +167,29 @@ class LayerBuilder(msgspec.Struct, frozen=True):
         )
 
     def gate_up(self) -> Op:
-        inner = self.shape.intermediate_size
-        if self.style.fused:
-            return self.fused("mlp.gate_up_proj", {"gate": inner, "up": inner})
-        outs = {out: (f"mlp.{out}_proj", inner) for out in ("gate", "up")}
+        inner, modules = self.shape.intermediate_size, self.style.modules
+        if self.style.gate_up == "fused":
+            module = f"{modules.feed_forward}.{modules.gate_up}"
+            return self.fused(module, {"gate": inner, "up": inner})
+        names = ("up",) if self.style.gate_up == "up" else ("gate", "up")
+        outs = {out: (f"{modules.feed_forward}.{out}_proj", inner) for out in names}
         return self.linear(self.input, outs, self.shape.hidden_size, bias=self.style.mlp_bias)
+
+    def activation(self, out: str) -> Op:
+        """Return the op between the matrices of a feed-forward network, which reads gate and up, or up."""
+        if self.style.gate_up == "up":
+            return Activate("up", out, self.style.activation)
+        return Glu("gate", "up", out, self.style.activation, self.style.threshold)
+
+    def ropes(self, rope: RopeTable) -> Iterator[Op]:
+        """Yield the ops that rotate queries and keys."""
+        for value, heads in (("q", self.shape.heads), ("k", self.shape.kv_heads)):
+            yield Rope(value, value, heads, self.shape.head_dim, rope, self.style.rope_interleave)
 
     def qk_norms(self) -> Iterator[Op]:
         """Yield the norms of queries and keys, with a weight per element of a head or of the whole width."""
         for value, heads in (("q", self.shape.heads), ("k", self.shape.kv_heads)):
-            name = f"self_attn.{value}_norm"
+            name = f"{self.style.modules.attention}.{value}_norm"
             if self.style.qk_norm == "head":
                 yield self._norm(value, value, name, self.shape.head_dim, heads)
             elif self.style.qk_norm == "width":
@@ -181,4 +231,4 @@ class LayerBuilder(msgspec.Struct, frozen=True):
 
     def name(self, tensor: str) -> str:
         """Return the full name of a tensor of the layer."""
-        return f"model.layers.{self.layer}.{tensor}"
+        return f"{self.style.modules.layers}.{self.layer}.{tensor}"

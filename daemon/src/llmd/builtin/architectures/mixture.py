@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api import Add, Experts, Gate, Glu, Op, Router, TensorRef
+from llmd.api import Add, Experts, Gate, Op, Router, TensorRef
 from llmd.api.expert_ops import GroupScore, Score
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
@@ -19,7 +19,8 @@ class ExpertNames(msgspec.Struct, frozen=True):
     """Names of the tensors of a mixture, below the layer; ``*`` stands for the number of an expert."""
 
     router: str = "mlp.gate.weight"
-    gate: str = "mlp.experts.*.gate_proj.weight"
+    gate: str | None = "mlp.experts.*.gate_proj.weight"
+    """None: experts have no gate."""
     up: str = "mlp.experts.*.up_proj.weight"
     """Equal to ``gate`` if one tensor has the rows of both: see `Mixture.layout`."""
     down: str = "mlp.experts.*.down_proj.weight"
@@ -45,16 +46,17 @@ class SharedExpert(msgspec.Struct, frozen=True):
 
     inner: int
     """Elements between its matrices."""
-    gate_up: tuple[str, str]
-    """Modules of its gate and of its up matrix; equal if one tensor has the rows of both."""
+    gate_up: tuple[str | None, str]
+    """Modules of its gate and of its up matrix; equal if one tensor has the rows of both; None: no gate."""
     down: str
     opening: str | None = None
     """Module that computes a number for each row, whose sigmoid multiplies the output; None: 1."""
 
 
-def shared_expert(module: str, inner: int, opening: str | None = None) -> SharedExpert:
+def shared_expert(module: str, inner: int, opening: str | None = None, *, gated: bool = True) -> SharedExpert:
     """Return a shared expert with the usual names below ``module``."""
-    return SharedExpert(inner, (f"{module}.gate_proj", f"{module}.up_proj"), f"{module}.down_proj", opening)
+    gate = f"{module}.gate_proj" if gated else None
+    return SharedExpert(inner, (gate, f"{module}.up_proj"), f"{module}.down_proj", opening)
 
 
 class Mixture(msgspec.Struct, frozen=True):
@@ -77,6 +79,12 @@ class Mixture(msgspec.Struct, frozen=True):
     """Of `Experts`."""
     layout: StackLayout = StackLayout()
     shared: SharedExpert | None = None
+    latent: int | None = None
+    """Elements of what experts read and write, between two matrices for all of them; None: they read and
+    write rows of hidden states.
+    """
+    latent_modules: tuple[str, str] = ("", "")
+    """The matrices to and from these elements."""
 
 
 def read_top_k(fields: ConfigFields, num_experts: int) -> int:
@@ -97,7 +105,7 @@ def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -
     return (
         *build.pre_norm(1),
         _router(mixture, build),
-        _experts(mixture, build),
+        *_experts(mixture, build),
         *(() if mixture.shared is None else _shared_expert(mixture.shared, build)),
         *build.post_norm(1),
         build.residual(),
@@ -127,24 +135,36 @@ def _router(mixture: Mixture, build: LayerBuilder) -> Op:
     )
 
 
-def _experts(mixture: Mixture, build: LayerBuilder) -> Op:
-    names, inner, hidden = mixture.names, mixture.inner, build.shape.hidden_size
+def _experts(mixture: Mixture, build: LayerBuilder) -> Iterator[Op]:
+    """Yield the ops that write the output of the experts to ``y``."""
+    hidden, latent = build.shape.hidden_size, mixture.latent
+    into, back = mixture.latent_modules
+    if latent is None:
+        yield _stacked_experts(mixture, build, build.input, hidden)
+        return
+    yield build.linear(build.input, {"latent": (into, latent)}, hidden, bias=False)
+    yield _stacked_experts(mixture, build, "latent", latent)
+    yield build.linear("y", {"y": (back, hidden)}, latent, bias=False)
+
+
+def _stacked_experts(mixture: Mixture, build: LayerBuilder, x: str, width: int) -> Op:
+    names, inner = mixture.names, mixture.inner
     stacks = _Stacks(mixture, build, is_fused=names.gate == names.up)
     gate_bias, up_bias, down_bias = names.biases or (None, None, None)
     return Experts(
-        build.input,
+        x,
         "routes",
         "y",
-        gate=stacks.matrix(names.gate, inner, hidden, half=0),
-        up=stacks.matrix(names.up, inner, hidden, half=1),
-        down=stacks.matrix(names.down, hidden, inner),
+        gate=None if names.gate is None else stacks.matrix(names.gate, inner, width, half=0),
+        up=stacks.matrix(names.up, inner, width, half=1),
+        down=stacks.matrix(names.down, width, inner),
         activation=build.style.activation,
         top_k=mixture.top_k,
         limit=mixture.limit,
         offset=mixture.offset,
         gate_bias=stacks.vector(gate_bias, inner, half=0),
         up_bias=stacks.vector(up_bias, inner, half=1),
-        down_bias=stacks.vector(down_bias, hidden),
+        down_bias=stacks.vector(down_bias, width),
     )
 
 
@@ -182,9 +202,10 @@ def _shared_expert(shared: SharedExpert, build: LayerBuilder) -> Iterator[Op]:
     if gate == up:
         yield build.fused(gate, {"gate": shared.inner, "up": shared.inner})
     else:
-        outs = {"gate": (gate, shared.inner), "up": (up, shared.inner)}
+        modules = {"gate": gate, "up": up}
+        outs = {out: (module, shared.inner) for out, module in modules.items() if module is not None}
         yield build.linear(build.input, outs, hidden, bias=False)
-    yield Glu("gate", "up", "inner", build.style.activation)
+    yield build.activation("inner")
     yield build.linear("inner", {"shared": (shared.down, hidden)}, shared.inner, bias=False)
     if shared.opening is not None:
         yield build.linear(build.input, {"opening": (shared.opening, 1)}, hidden, bias=False)

@@ -21,7 +21,8 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         eps=fields.positive("rms_norm_eps"),
         activation=read_activation(fields),
         scale=shape.head_dim**-0.5,
-        fused=True,
+        fused_qkv=True,
+        gate_up="fused",
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     windows = layer_windows(fields, shape.num_layers, window, [window is not None] * shape.num_layers)

@@ -32,6 +32,9 @@ FAMILIES = {
         "GraniteMoeSharedModel",
         "granitemoeshared",
     ),
+    "granite_hybrid": ("GraniteMoeHybridForCausalLM", "GraniteMoeHybridModel", "granitemoehybrid"),
+    "nemotron_h": ("NemotronHForCausalLM", "NemotronHModel", "nemotron_h"),
+    "mamba2": ("Mamba2ForCausalLM", "Mamba2Model", "mamba2"),
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeModel", "glm4_moe"),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextModel", "qwen3_next"),
     "qwen3_5": (

@@ -58,8 +58,8 @@ def hybrid_family(fields: ConfigFields, *, fused: bool) -> Family:
     )
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     net = read_delta_net(fields, fused=fused)
-    deltas = tuple(net if is_linear else None for is_linear in _linear_layers(fields, shape.num_layers))
-    return Family("qwen3_next", shape, style, ends, (None,) * shape.num_layers, deltas=deltas)
+    states = tuple(net if is_linear else None for is_linear in _linear_layers(fields, shape.num_layers))
+    return Family("qwen3_next", shape, style, ends, (None,) * shape.num_layers, states=states)
 
 
 def hybrid_mixtures(fields: ConfigFields, num_layers: int) -> tuple[Mixture | None, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -27,17 +28,19 @@ from llmd.api.ops import (
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.step import Float32, Int32, Step
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
 from llmd.builtin.reference.gated_delta import DeltaTensors, run_delta
 from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.state_space import SpaceTensors, run_space
 from llmd.builtin.reference.states import StatePool
 from llmd.builtin.reference.weights import Float64, Matrix
 
 Pool = KVPool | StatePool
 """What the layers of one KV group keep."""
+_RunRows = Callable[[tuple[Float32, ...], Float32], tuple[Float32, Float32]]
 
 
 class Weights:
@@ -109,7 +112,7 @@ class Execution:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
                 out = self._attention(slotted, op, *inputs)
-            case Recurrence() | GatedDelta() as op:
+            case Recurrence() | GatedDelta() | StateSpace() as op:
                 out = self._with_states(slotted, op, inputs)
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
@@ -136,8 +139,12 @@ class Execution:
 
     def _norm(self, slotted: SlottedOp, op: Norm, x: Float32) -> Float32:
         pieces = x.reshape(len(x), op.heads, -1)
-        weight, bias = (self._weights.array(index) for index in slotted.weights)
-        gain = np.ones(pieces.shape[-1]) if weight is None else weight + op.offset
+        shape = pieces.shape[1:] if op.own_weights else pieces.shape[2:]
+        weight, bias = (
+            None if (found := self._weights.array(index)) is None else found.reshape(shape)
+            for index in slotted.weights
+        )
+        gain = np.ones(shape) if weight is None else weight + op.offset
         if op.method == "rms":
             return numerics.rms_norm(pieces, gain, op.eps).reshape(x.shape)
         return numerics.layer_norm(pieces, gain, bias, op.eps).reshape(x.shape)
@@ -205,25 +212,34 @@ class Execution:
         return out
 
     def _with_states(
-        self, slotted: SlottedOp, op: Recurrence | GatedDelta, inputs: Sequence[Float32]
+        self, slotted: SlottedOp, op: Recurrence | GatedDelta | StateSpace, inputs: Sequence[Float32]
     ) -> Float32:
         """Run the rows of each sequence on the state that it has, and keep the state after them."""
         pool, layer = self._pools[op.group], slotted.kv_layer or 0
         assert isinstance(pool, StatePool), "an op with states has a state group"
-        tensors = [self._weights.arrays[index or 0] for index in slotted.weights]
+        run = self._with_state(slotted, op)
         outs = []
         ranges = itertools.pairwise(self._step.row_offsets.tolist())
         slots = self._step.block_tables[op.group].tolist()
         for (first, last), (read, written) in zip(ranges, slots, strict=True):
             values = tuple(value[first:last] for value in inputs)
-            state = pool.read(layer, read)
-            if isinstance(op, GatedDelta):
-                out, state = run_delta(op, DeltaTensors(*tensors), values, state)
-            else:
-                out, state = _run_recurrence(tensors[0], values[0], state)
+            out, state = run(values, pool.read(layer, read))
             outs.append(out)
             pool.write(layer, written, state)
         return np.concatenate(outs)
+
+    def _with_state(self, slotted: SlottedOp, op: Recurrence | GatedDelta | StateSpace) -> _RunRows:
+        """Return what maps the values of a sequence and its state to the output and the state after it."""
+        tensors = [self._weights.arrays[index] for index in slotted.weights if index is not None]
+        match op:
+            case GatedDelta():
+                return partial(run_delta, op, DeltaTensors(*tensors))
+            case StateSpace():
+                c_taps, b_taps, x_taps, rates, bias, skips, *biases = tensors
+                found = SpaceTensors(c_taps, b_taps, x_taps, rates, bias, skips, tuple(biases))
+                return partial(run_space, op, found)
+            case _:
+                return partial(_run_recurrence, tensors[0])
 
     def _encoder_attention(self, op: EncoderAttention, q: Float32, k: Float32, v: Float32) -> Float32:
         queries, keys, values = (
@@ -262,7 +278,8 @@ def _elementwise(op: Op, *x: Float64) -> Float64:
             raise AssertionError(f"{op.kind} has no rule here")
 
 
-def _run_recurrence(decay: Float64, rows: Float32, state: Float32) -> tuple[Float32, Float32]:
+def _run_recurrence(decay: Float64, values: tuple[Float32, ...], state: Float32) -> tuple[Float32, Float32]:
+    (rows,) = values
     kept = numerics.sigmoid(decay)
     out = np.empty_like(rows)
     for number, row in enumerate(rows):

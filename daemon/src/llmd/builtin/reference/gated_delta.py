@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from llmd.api.state_ops import DELTA_EPS, GatedDelta
+from llmd.api.state_ops import DELTA_EPS, GatedDelta, Rates
 from llmd.api.step import Float32
-from llmd.builtin.reference.numerics import sigmoid, silu
+from llmd.builtin.reference.convolution import convolved, softplus
+from llmd.builtin.reference.numerics import sigmoid
 from llmd.builtin.reference.weights import Float64
 
 
@@ -34,7 +35,7 @@ def run_delta(
     before, matrices = state[:kept].reshape(-1, rows.shape[1]), state[kept:]
     matrices = matrices.reshape(op.heads, op.key_dim, op.value_dim)
     seen = np.concatenate([before, rows])
-    mixed = _convolved(seen.astype(np.float64), tensors, op.taps)
+    mixed = convolved(seen, np.concatenate([tensors.q_taps, tensors.k_taps, tensors.v_taps]))
     shares = sigmoid(beta.astype(np.float64))
     decays = _decays(op, tensors, decay)
     out = np.empty((len(rows), op.heads, op.value_dim), np.float32)
@@ -49,22 +50,16 @@ def run_delta(
     return out.reshape(len(rows), -1), last
 
 
-def _convolved(seen: Float64, tensors: DeltaTensors, taps: int) -> Float64:
-    """Return silu of the convolution for each row after the first ``taps - 1``."""
-    weights = np.concatenate([tensors.q_taps, tensors.k_taps, tensors.v_taps]).reshape(-1, taps)
-    count = len(seen) - taps + 1
-    total: Float64 = np.zeros((count, seen.shape[1]))
-    for tap in range(taps):
-        total += seen[tap : tap + count] * weights[:, tap]
-    return silu(total)
-
-
 def _decays(op: GatedDelta, tensors: DeltaTensors, decay: Float32) -> Float64:
     """Return the factors of the state, ``[rows, heads, 1 or key_dim]``."""
-    rates = np.exp(tensors.rates) if op.rates_as == "log" else -tensors.rates
-    softplus = np.logaddexp(0.0, decay.astype(np.float64) + tensors.bias.reshape(-1))
-    factors: Float64 = np.exp(-rates.reshape(-1, 1) * softplus.reshape(len(decay), op.heads, -1))
+    times = softplus(decay + tensors.bias.reshape(-1)).reshape(len(decay), op.heads, -1)
+    factors: Float64 = np.exp(-positive_rates(tensors.rates, op.rates_as).reshape(-1, 1) * times)
     return factors
+
+
+def positive_rates(stored: Float64, stored_as: Rates) -> Float64:
+    """Return the rates of decays."""
+    return np.exp(stored) if stored_as == "log" else -stored
 
 
 def _heads(op: GatedDelta, row: Float64) -> tuple[Float64, Float64, Float64]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.state_spaces import GRANITE_HYBRID, MAMBA2, NEMOTRON_H, having_tensor, state_spaces
 
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
 
@@ -116,23 +117,29 @@ def _granite_moe(fields: GgufFields) -> dict[str, Any]:
 
 
 def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
-    if (gating := fields.integer("expert_gating_func", SIGMOID)) != SIGMOID:
-        raise fields.refuse("expert_gating_func", gating, f"{SIGMOID} sigmoid")
     return (
         _biases(fields)
-        | _experts(fields, "n_routed_experts")
+        | _sigmoid_experts(fields)
         | {
             "num_hidden_layers": fields.integer("block_count") - fields.integer("nextn_predict_layers", 0),
             "use_qk_norm": fields.has_tensor("blk.0.attn_q_norm.weight"),
-            "moe_intermediate_size": _inner(fields),
-            "n_shared_experts": fields.integer("expert_shared_count", 1),
             "first_k_dense_replace": fields.integer("leading_dense_block_count", 0),
-            "norm_topk_prob": bool(fields.flags("expert_weights_norm")),
-            "routed_scaling_factor": fields.real("expert_weights_scale", 1.0),
-            "n_group": fields.integer("expert_group_count", 1),
-            "topk_group": fields.integer("expert_group_used_count", 1),
         }
     )
+
+
+def _sigmoid_experts(fields: GgufFields) -> dict[str, Any]:
+    """Return the fields of mixtures as DeepSeek-V3 introduced them."""
+    if (gating := fields.integer("expert_gating_func", SIGMOID)) != SIGMOID:
+        raise fields.refuse("expert_gating_func", gating, f"{SIGMOID} sigmoid")
+    return _experts(fields, "n_routed_experts") | {
+        "moe_intermediate_size": _inner(fields),
+        "n_shared_experts": fields.integer("expert_shared_count", 1),
+        "norm_topk_prob": bool(fields.flags("expert_weights_norm")),
+        "routed_scaling_factor": fields.real("expert_weights_scale", 1.0),
+        "n_group": fields.integer("expert_group_count", 1),
+        "topk_group": fields.integer("expert_group_used_count", 1),
+    }
 
 
 def _qwen3_next(fields: GgufFields) -> dict[str, Any]:
@@ -152,7 +159,7 @@ def _hybrid(fields: GgufFields) -> dict[str, Any]:
     """Return the sizes of layers with states; such layers are told by their tensors."""
     heads = fields.integer("ssm.time_step_rank")
     layers = fields.integer("block_count") - fields.integer("nextn_predict_layers", 0)
-    linear = [fields.has_tensor(f"blk.{layer}.ssm_a") for layer in range(min(layers, MAX_LAYERS))]
+    linear = having_tensor(fields, "ssm_a")
     return _biases(fields) | {
         "num_hidden_layers": layers,
         "layer_types": ["linear_attention" if one else "full_attention" for one in linear],
@@ -169,6 +176,49 @@ def _hybrid_experts(fields: GgufFields) -> dict[str, Any]:
         "moe_intermediate_size": _inner(fields),
         "shared_expert_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0)
         or _inner(fields),
+    }
+
+
+def _granite_hybrid(fields: GgufFields) -> dict[str, Any]:
+    """Return the fields of Granite 4; ``rope.scaling.finetuned`` says whether attention has positions."""
+    experts = fields.integer(EXPERTS, 0)
+    has_state = having_tensor(fields, "ssm_in.weight")
+    width = fields.integer("feed_forward_length")
+    return (
+        (_granite_moe(fields) if experts else _granite(fields) | {"shared_intermediate_size": width})
+        | state_spaces(fields, GRANITE_HYBRID)
+        | {
+            "layer_types": ["mamba" if one else "attention" for one in has_state],
+            "position_embedding_type": "nope" if fields.flags("rope.scaling.finetuned") is False else "rope",
+            "mamba_expand": fields.integer("ssm.inner_size") // max(1, fields.integer("embedding_length")),
+        }
+    )
+
+
+def _nemotron_h(fields: GgufFields) -> dict[str, Any]:
+    parts = {"M": "ssm_in.weight", "*": "attn_q.weight", "E": "ffn_up_exps.weight"}
+    having = {letter: having_tensor(fields, tensor) for letter, tensor in parts.items()}
+    layers = len(having["M"])
+    kinds = [next((letter for letter in parts if having[letter][layer]), "-") for layer in range(layers)]
+    experts = {} if "E" not in kinds else _sigmoid_experts(fields)
+    return (
+        state_spaces(fields, NEMOTRON_H)
+        | {
+            "hybrid_override_pattern": "".join(kinds),
+            "num_hidden_layers": layers,
+            "mlp_hidden_act": "relu2",
+            "moe_shared_expert_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0),
+            "moe_latent_size": fields.integer("moe_latent_size", 0) or None,
+        }
+        | experts
+    )
+
+
+def _mamba2(fields: GgufFields) -> dict[str, Any]:
+    inner, hidden = fields.integer("ssm.inner_size"), fields.integer("embedding_length")
+    return state_spaces(fields, MAMBA2) | {
+        "expand": inner // max(1, hidden),
+        "layer_norm_epsilon": fields.real("attention.layer_norm_rms_epsilon"),
     }
 
 
@@ -267,6 +317,17 @@ FAMILIES: Mapping[str, Family] = {
         mixes=True,
         form=_TILED | _SEPARATE,
     ),
+    "granitehybrid": Family(
+        "GraniteMoeHybrid",
+        "granitemoehybrid",
+        _granite_hybrid,
+        interleaved=True,
+        mixes=True,
+        form=_RATES | _SEPARATE,
+    ),
+    "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
+    "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
+    "mamba2": Family("Mamba2", "mamba2", _mamba2, form=_RATES),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }
 """Decoders by ``general.architecture``."""

@@ -106,12 +106,12 @@ class GgufFields(MetadataFields):
         return value
 
     def _get(self, key: str, default: Any) -> Any:
-        """Return the value; of a list, the one that all layers share."""
+        """Return the value; of a list, the one that all layers share that have such a part; others have 0."""
         value = super()._get(key, default)
         return self._of_all_layers(key, value) if isinstance(value, np.ndarray) else value
 
     def _of_all_layers(self, key: str, values: np.ndarray[Any, Any]) -> object:
-        different = np.unique(values)
+        different = np.unique(values[values != 0]) if np.any(values) else np.unique(values)
         if len(different) > 1:
             raise self.refuse(key, values.tolist(), "one number for all layers")
         return different[0].item() if len(different) else None

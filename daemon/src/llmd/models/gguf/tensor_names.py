@@ -15,6 +15,8 @@ ENDS: Mapping[str, str] = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
     "lm_head": "output",
+    "backbone.embeddings": "token_embd",
+    "backbone.norm_f": "output_norm",
     "bert.embeddings.word_embeddings": "token_embd",
     "bert.embeddings.position_embeddings": "position_embd",
     "bert.embeddings.token_type_embeddings": "token_types",
@@ -65,6 +67,30 @@ LAYER: Mapping[str, str] = {
     "linear_attn.conv1d": "ssm_conv1d",
     "linear_attn.norm": "ssm_norm",
     "linear_attn.out_proj": "ssm_out",
+    "norm": "attn_norm",
+    **{
+        f"{module}.{name}": stored
+        for module in ("mamba", "mixer")
+        for name, stored in {
+            "in_proj": "ssm_in",
+            "conv1d": "ssm_conv1d",
+            "norm": "ssm_norm",
+            "out_proj": "ssm_out",
+        }.items()
+    },
+    "mixer.q_proj": "attn_q",
+    "mixer.k_proj": "attn_k",
+    "mixer.v_proj": "attn_v",
+    "mixer.o_proj": "attn_output",
+    "mixer.up_proj": "ffn_up",
+    "mixer.down_proj": "ffn_down",
+    "mixer.gate": "ffn_gate_inp",
+    "mixer.experts.*.up_proj": "ffn_up_exps",
+    "mixer.experts.*.down_proj": "ffn_down_exps",
+    "mixer.shared_experts.up_proj": "ffn_up_shexp",
+    "mixer.shared_experts.down_proj": "ffn_down_shexp",
+    "mixer.fc1_latent_proj": "ffn_latent_down",
+    "mixer.fc2_latent_proj": "ffn_latent_up",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "block_sparse_moe.experts.*.w1": "ffn_gate_exps",
     "block_sparse_moe.experts.*.w2": "ffn_down_exps",
@@ -79,12 +105,20 @@ BARE: Mapping[str, str] = {
     "self_attn.sinks": "attn_sinks.weight",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
+    **{
+        f"{module}.{name}": stored
+        for module in ("mamba", "mixer")
+        for name, stored in {"A_log": "ssm_a", "dt_bias": "ssm_dt.bias", "D": "ssm_d"}.items()
+    },
+    "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
     "mlp.experts.gate_up_proj": "ffn_gate_up_exps.weight",
     "mlp.experts.down_proj": "ffn_down_exps.weight",
 }
 """Tensors of a layer that transformers names without ``weight`` or ``bias``."""
 
-IN_LAYER = re.compile(r"(?:model\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)")
+IN_LAYER = re.compile(
+    r"(?:model\.layers|backbone\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)"
+)
 
 
 def stored_name(name: str, architecture: str) -> str:
@@ -108,7 +142,8 @@ def stored_name(name: str, architecture: str) -> str:
 def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
     """Return the plan with the tensor names of a GGUF file and without offsets of norm weights.
 
-    The offset that Gemma adds to norm weights is already included in the file.
+    The offset that Gemma adds to norm weights is already included in the file. Weights of norms that each
+    slice of a row has for itself are matrices there.
     """
     parts = (msgspec.structs.replace(part, ops=tuple(map(_whole, part.ops))) for part in plan.parts)
     whole = msgspec.structs.replace(plan, parts=tuple(parts))
@@ -116,4 +151,11 @@ def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
 
 
 def _whole(op: Op) -> Op:
-    return msgspec.structs.replace(op, offset=0.0) if isinstance(op, Norm) and op.offset else op
+    if not isinstance(op, Norm):
+        return op
+    weight = op.weight
+    if weight is not None and op.own_weights:
+        shape = (op.heads, weight.shape[0] // op.heads)
+        weight = msgspec.structs.replace(weight, shape=shape)
+    changed = msgspec.structs.replace(op, offset=0.0, weight=weight)
+    return op if changed == op else changed

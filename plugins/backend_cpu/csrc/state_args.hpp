@@ -1,5 +1,4 @@
-// The arguments of the kernels of a layer with the gated delta rule; see
-// llmd.api.state_ops.GatedDelta.
+// The arguments of the kernels of layers that keep a matrix for each head; see llmd.api.state_ops.
 
 #pragma once
 
@@ -10,8 +9,9 @@ namespace llmd {
 constexpr int64_t kStateCols = 16;  // columns of a state that lie next to each other
 
 // A state in its slot, all float32: the `taps` - 1 rows before the next one, [row][q, k and v], then for each
-// head the matrix [columns / 16][key_dim][16], with fewer columns in the last block.
-struct DeltaShape {
+// head the matrix [columns / 16][key_dim][16], with fewer columns in the last block. A state space has C as
+// queries, B as keys and x as values.
+struct StateShape {
     int64_t heads;
     int64_t key_heads;
     int64_t key_dim;
@@ -30,22 +30,26 @@ struct DeltaShape {
 };
 
 // What rows are turned into before they change the state; memory for the rows of a step.
-struct DeltaRows {
-    float* mixed;   // [rows, width]: convolved queries, keys and values; queries and keys are normalised
+struct StateRows {
+    float* mixed;   // [rows, width]: convolved queries, keys and values
     float* decays;  // [rows, decay_width]: factors of the state
-    float* shares;  // [rows, heads]: how much of a value is written
+    float* shares;  // [rows, heads]: how much of a value is written; of a state space, the time of the row
 };
 
-struct DeltaArgs {
+struct StateArgs {
     const float* inputs[3];  // q, k, v
-    const float* decay;
-    const float* beta;
-    float* out;          // [rows, value_width]
-    const float* taps;   // [taps, width]
-    const float* rates;  // [heads]: a decay is exp(-rate * softplus(decay + bias))
-    const float* bias;   // [decay_width]
-    DeltaShape shape;
-    DeltaRows rows_of;
+    const float* decay;      // of a state space: the time
+    const float* beta;       // of the gated delta rule
+    float* out;              // [rows, value_width]
+    const float* taps;       // [taps, width]
+    const float* taps_bias;  // [width], or null
+    const float* rates;      // [heads]: a decay is exp(-rate * softplus(decay + bias))
+    const float* bias;       // [decay_width]
+    const float* skips;      // [heads], of a state space
+    float least_time;        // bounds of softplus(decay + bias), of a state space
+    float most_time;
+    StateShape shape;
+    StateRows rows_of;
     float* pool;           // the states of this layer, one after the other
     const int32_t* slots;  // [sequences, 2]: the slot to read, -1 for none, and that to write
     const int32_t* row_offsets;
