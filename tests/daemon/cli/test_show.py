@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import gguf
 import pytest
 
 from llmd.api.errors import NotFoundError, TemplateError
+from tests.golden.draft_heads import write_with_draft_head
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.meta_layout import write_meta
 from tests.golden.models.catalog import tiny_model
@@ -40,6 +42,16 @@ def test_shows_architecture_sizes_context_and_files(llmd: Llmd, model: Path) -> 
     document = json.loads(llmd("show", "tiny", "--json").out)
     assert document["schema"] == 1
     assert document["model"]["size_bytes"] == 4 * document["model"]["num_parameters"]
+
+
+def test_shows_experts_and_what_is_not_loaded(llmd: Llmd, tmp_path: Path) -> None:
+    path = str(write_with_draft_head(tiny_model("glm4-moe"), tmp_path / "m"))
+    lines = dict(re.split(r"  +", line, maxsplit=1) for line in llmd("show", path).out.splitlines())
+    assert lines["experts"] == "8 in 2 of 3 layers; a token uses 3, and one that all tokens use"
+    assert lines["not loaded"].startswith("a draft head: 14 tensors")
+    structure = json.loads(llmd("show", path, "--json").out)["structure"]
+    assert (structure["layers"], structure["experts"][0]["active"]) == (3, 3)
+    assert structure["not_loaded"][0]["size_bytes"] == 14 * 64
 
 
 def test_a_directory_needs_not_to_lie_in_the_store(llmd: Llmd, model: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from llmd.cli.memory_fit import fit_fields, fit_lines
 from llmd.cli.model_flag import ModelCommand
 from llmd.cli.output import aligned, show_json
 from llmd.cli.settings import CONFIG, JSON
+from llmd.cli.structure_lines import read_structure, structure_lines
 from llmd.cli.this_machine import local_settings
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ def command(*, model: str, template: bool, tokens: bool, as_json: bool, config_f
     elif as_json:
         able, files = capabilities_of(stored.directory), file_names(stored.directory)
         memory = fit_fields(stored.directory, stored.base or stored.name, settings)
+        about = {"structure": read_structure(stored.directory), "memory": memory}
         changes = {} if derived is None else {"derived": derived}
-        show_json({"model": stored, "capabilities": able, "files": files, "memory": memory, **changes})
+        show_json({"model": stored, "capabilities": able, "files": files, **about, **changes})
     else:
         fit = [] if stored.reason else fit_lines(stored.directory, stored.base or stored.name, settings)
-        click.echo(aligned([*lines_of(stored), *fit, *derived_lines(derived)]))
+        layers = [] if stored.reason else structure_lines(read_structure(stored.directory))
+        click.echo(aligned([*lines_of(stored), *layers, *fit, *derived_lines(derived)]))
 
 
 def lines_of(model: StoredModel) -> list[list[str]]:

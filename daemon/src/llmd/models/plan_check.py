@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from llmd.api.errors import CheckpointError
 from llmd.api.ops import Embed, Head
-from llmd.api.plan import ModelPlan
+from llmd.api.plan import LeftOut, ModelPlan
 from llmd.api.tensors import TensorRef
 from llmd.models.checkpoint import STORED_FORMATS, Checkpoint, TensorInfo
 
@@ -21,6 +21,8 @@ HARMLESS = re.compile(
 """Tensors that may be unused: derived from the configuration, KV cache scales, and BERT's pooler."""
 
 HEAD = "lm_head.weight"
+ONLY_TEXT = "llmd runs only the text model"
+NO_DRAFTS = "llmd does not draft with such a head yet"
 LAYER_NUMBER = re.compile(r"\.\d+\.")
 
 
@@ -93,16 +95,33 @@ def _missing(names: Sequence[str], checkpoint: Checkpoint) -> CheckpointError:
     )
 
 
-def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> tuple[str, ...]:
-    unused = [name for name in checkpoint.tensors if name not in used and not HARMLESS.search(name)]
-    notices: list[str] = []
+def left_out_tensors(plan: ModelPlan, checkpoint: Checkpoint) -> list[tuple[LeftOut, list[TensorInfo]]]:
+    """Return what the plan leaves out on purpose and the checkpoint has, each with its tensors."""
+    seen = {ref.name for ref in plan.tensor_refs()}
+    found = []
     for left_out in plan.left_out:
-        meant = {name for name in unused if any(mark in name for mark in left_out.marks)}
-        unused = [name for name in unused if name not in meant]
+        others = (tensor for name, tensor in _needed(checkpoint).items() if name not in seen)
+        meant = [tensor for tensor in others if any(mark in tensor.name for mark in left_out.marks)]
+        seen |= {tensor.name for tensor in meant}
         if meant:
-            notices.append(
-                f"{len(meant)} tensors for {left_out.what} are left out: llmd runs only the text model"
-            )
+            found.append((left_out, meant))
+    return found
+
+
+def _needed(checkpoint: Checkpoint) -> dict[str, TensorInfo]:
+    """Return the tensors without those that may be unused."""
+    return {name: tensor for name, tensor in checkpoint.tensors.items() if not HARMLESS.search(name)}
+
+
+def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> tuple[str, ...]:
+    notices: list[str] = []
+    known = set(used)
+    for left_out, meant in left_out_tensors(plan, checkpoint):
+        known |= {tensor.name for tensor in meant}
+        count = sum(len(tensor.stored) for tensor in meant)
+        why = NO_DRAFTS if left_out.is_draft else ONLY_TEXT
+        notices.append(f"{count} tensors for {left_out.what} are left out: {why}")
+    unused = [name for name in _needed(checkpoint) if name not in known]
     _refuse_parts_of_layers(unused, used, checkpoint)
     if _is_tied(plan) and (head := next((name for name in unused if name.endswith(HEAD)), None)):
         unused.remove(head)

@@ -10,6 +10,7 @@ import msgspec
 from llmd.api.ops import Op
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import TensorRef
+from llmd.models.stored_experts import with_stored_experts
 
 Rename = Callable[[str], str]
 
@@ -20,7 +21,7 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
     Classes of transformers with a head add a prefix (``model.``, ``bert.``) to the names of the model below.
     If that model was saved by itself, as embedding models often are, the prefix is missing. In a model for
     images or audio too, the text model is named ``language_model`` or ``text_model``. A matrix with an
-    adapter is named ``base_layer``.
+    adapter is named ``base_layer``. See `llmd.models.stored_experts` for experts.
     """
     first = next(iter(plan.tensor_refs())).name
     prefix = first.partition(".")[0] + "."
@@ -33,7 +34,8 @@ def with_stored_names(plan: ModelPlan, stored: Container[str]) -> ModelPlan:
     )
     spelled = next((spelling for spelling in spellings if spelling(first) in stored), str)
     changed = renamed(plan, lambda name: _below_adapter(spelled(name), stored))
-    return plan if changed == plan else changed
+    found = with_stored_experts(changed, stored)
+    return plan if found == plan else found
 
 
 def _below_adapter(name: str, stored: Container[str]) -> str:

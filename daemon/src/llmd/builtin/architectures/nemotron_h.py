@@ -47,7 +47,7 @@ TYPES: Mapping[str, str] = {
     "moe": "E",
 }
 """Letters of ``hybrid_override_pattern`` by name in the lists that later configurations have."""
-MTP = LeftOut("a draft head", ("mtp.",))
+MTP = LeftOut("a draft head", ("mtp.",), is_draft=True)
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:

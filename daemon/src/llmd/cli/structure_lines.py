@@ -1,0 +1,51 @@
+"""What `llmd show` says of the layers of a model, and of tensors that are not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llmd.api.byte_size import format_bytes
+from llmd.api.errors import LlmdError
+
+if TYPE_CHECKING:
+    from llmd.models.structure import ExpertLayers, NotLoaded, Structure
+
+
+def read_structure(directory: Path) -> Structure | None:
+    """Return what the model consists of; None if it cannot be opened."""
+    from llmd.cli.composition import build_host
+    from llmd.models.open_model import open_model
+    from llmd.models.structure import structure_of
+
+    try:
+        model = open_model(directory, build_host().architectures())
+    except LlmdError:
+        return None
+    with model.checkpoint:
+        return structure_of(model.plan, model.checkpoint)
+
+
+def structure_lines(structure: Structure | None) -> Iterator[list[str]]:
+    """Yield titles and values of what not every model has."""
+    if structure is None:
+        return
+    layers = structure.layers
+    for kind in structure.experts:
+        yield ["experts", _experts(kind, layers)]
+    if structure.linear_layers:
+        yield ["linear attention", f"in {structure.linear_layers} of {layers} layers"]
+    if structure.sink_layers:
+        yield ["attention sinks", f"in {structure.sink_layers} of {layers} layers"]
+    for part in structure.not_loaded:
+        yield ["not loaded", _not_loaded(part)]
+
+
+def _experts(kind: ExpertLayers, layers: int) -> str:
+    shared = ", and one that all tokens use" if kind.has_shared else ""
+    return f"{kind.experts} in {kind.layers} of {layers} layers; a token uses {kind.active}{shared}"
+
+
+def _not_loaded(part: NotLoaded) -> str:
+    return f"{part.what}: {part.tensors} tensors, {format_bytes(part.size_bytes)}"

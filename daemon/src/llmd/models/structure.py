@@ -1,0 +1,87 @@
+"""What a model consists of, for people: kinds of layers, experts, and what is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from llmd.api.expert_ops import Experts
+from llmd.api.ops import Attention, Glu
+from llmd.api.plan import ModelPlan, Part
+from llmd.api.state_ops import GatedDelta
+from llmd.models.checkpoint import Checkpoint
+from llmd.models.plan_check import left_out_tensors
+
+
+class ExpertLayers(msgspec.Struct, frozen=True):
+    """Layers whose experts are alike."""
+
+    layers: int
+    """How many there are."""
+    experts: int
+    """Experts of a layer, of which each token uses some."""
+    active: int
+    """Experts that a token uses."""
+    has_shared: bool
+    """Whether a layer also has an expert that all tokens use."""
+
+
+class NotLoaded(msgspec.Struct, frozen=True):
+    """Tensors of the files that the model does not need to generate text."""
+
+    what: str
+    """What they are for."""
+    is_draft: bool
+    """Whether they predict further tokens (`LeftOut.is_draft`)."""
+    tensors: int
+    """Number of tensors in the files."""
+    size_bytes: int
+    """Stored size."""
+
+
+class Structure(msgspec.Struct, frozen=True):
+    """What a model consists of."""
+
+    layers: int
+    experts: tuple[ExpertLayers, ...]
+    linear_layers: int
+    """Layers of linear attention."""
+    sink_layers: int
+    """Layers whose attention has sinks."""
+    not_loaded: tuple[NotLoaded, ...]
+
+
+def structure_of(plan: ModelPlan, checkpoint: Checkpoint) -> Structure:
+    """Describe a model."""
+    ops = [op for part in plan.parts for op in part.ops]
+    return Structure(
+        layers=plan.num_layers,
+        experts=tuple(_experts(plan)),
+        linear_layers=sum(isinstance(op, GatedDelta) for op in ops),
+        sink_layers=sum(isinstance(op, Attention) and op.sinks is not None for op in ops),
+        not_loaded=tuple(_not_loaded(plan, checkpoint)),
+    )
+
+
+def _experts(plan: ModelPlan) -> Iterator[ExpertLayers]:
+    alike = [found for part in plan.parts for found in _experts_of(part)]
+    for kind in dict.fromkeys(alike):
+        yield msgspec.structs.replace(kind, layers=alike.count(kind))
+
+
+def _experts_of(part: Part) -> Iterator[ExpertLayers]:
+    has_shared = any(isinstance(op, Glu) for op in part.ops)
+    for op in part.ops:
+        if isinstance(op, Experts):
+            yield ExpertLayers(1, op.num_experts, op.top_k, has_shared)
+
+
+def _not_loaded(plan: ModelPlan, checkpoint: Checkpoint) -> Iterator[NotLoaded]:
+    for left_out, tensors in left_out_tensors(plan, checkpoint):
+        yield NotLoaded(
+            left_out.what,
+            left_out.is_draft,
+            sum(len(tensor.stored) for tensor in tensors),
+            sum(tensor.size_bytes for tensor in tensors),
+        )

@@ -1,0 +1,78 @@
+"""Draft heads are recognised, named and counted, and change no answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.engine.loading import OpenDevice
+from llmd.models.open_model import open_model
+from llmd.models.structure import NotLoaded, structure_of
+from tests.golden.converted import converted, different, stored_tensors
+from tests.golden.draft_heads import NUM_BYTES, draft_names, write_with_draft_head
+from tests.golden.engines import Architectures, engine, logits_error
+from tests.golden.expected import read_expected
+from tests.golden.gguf_layout import Tensors, architecture_of, write_gguf
+from tests.golden.models.catalog import tiny_model
+from tests.golden.models.tiny import TinyModel
+
+BOUND = 1e-9
+FAMILIES = ["glm4-moe", "qwen3-next", "qwen3-5", "qwen3-5-moe"]
+GGUF_HEAD = ("nextn.eh_proj.weight", "nextn.enorm.weight", "attn_norm.weight", "attn_q.weight")
+"""Tensors of the block that has the head in a GGUF file, after the last layer."""
+each_family = pytest.mark.parametrize("case", [tiny_model(name) for name in FAMILIES], ids=FAMILIES)
+
+
+def write_gguf_with_draft_head(case: TinyModel, path: Path) -> Path:
+    layers, name = case.config["num_hidden_layers"], architecture_of(case.config)
+
+    def add_head(tensors: Tensors) -> None:
+        tensors |= {f"blk.{layers}.{end}": np.ones((4, 4), np.float32) for end in GGUF_HEAD}
+
+    changes = {f"{name}.block_count": layers + 1, f"{name}.nextn_predict_layers": 1}
+    return write_gguf(case, path, changes=changes, edit=add_head)
+
+
+def check(case: TinyModel, path: Path, num_tensors: int, size: int, architectures: Architectures) -> None:
+    model = open_model(path, architectures)
+    with model.checkpoint:
+        assert model.notices == (
+            f"{num_tensors} tensors for a draft head are left out: llmd does not draft with such a head yet",
+        )
+        expected = NotLoaded("a draft head", is_draft=True, tensors=num_tensors, size_bytes=size)
+        assert structure_of(model.plan, model.checkpoint).not_loaded == (expected,)
+        assert model.plan.num_layers == case.config["num_hidden_layers"]
+
+
+@each_family
+def test_the_head_of_a_directory_is_counted_and_left_out(
+    case: TinyModel, tmp_path: Path, architectures: Architectures, open_device: OpenDevice
+) -> None:
+    path = write_with_draft_head(case, tmp_path / "m")
+    num_tensors = len(draft_names(case))
+    check(case, path, num_tensors, num_tensors * NUM_BYTES, architectures)
+    with engine(case, path, architectures, open_device, device="reference") as core:
+        assert logits_error(core, case, read_expected(case.name)) <= BOUND
+
+
+@each_family
+def test_the_head_of_a_gguf_file_is_counted_and_left_out(
+    case: TinyModel, tmp_path: Path, architectures: Architectures, open_device: OpenDevice
+) -> None:
+    path = write_gguf_with_draft_head(case, tmp_path / "m.gguf")
+    size = 16 * len(GGUF_HEAD) * (4 if case.dtype == "f32" else 2)
+    check(case, path, len(GGUF_HEAD), size, architectures)
+    with engine(case, path, architectures, open_device, device="reference") as core:
+        assert logits_error(core, case, read_expected(case.name)) <= BOUND
+
+
+@each_family
+def test_a_converted_model_has_no_head_and_that_is_said(
+    case: TinyModel, tmp_path: Path, architectures: Architectures
+) -> None:
+    report = converted(write_with_draft_head(case, tmp_path / "m"), tmp_path / "m.gguf", architectures)
+    assert any("tensors for a draft head are left out" in notice for notice in report.notices)
+    bare = stored_tensors(write_gguf(case, tmp_path / "bare.gguf"))
+    assert different(stored_tensors(tmp_path / "m.gguf"), bare) == []
