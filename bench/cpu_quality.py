@@ -169,8 +169,7 @@ def factors(model: OpenModel, quant: Format) -> list[Weight]:
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
     used = {
         index
-        for instruction in program.instructions
-        for slotted in instruction.ops
+        for slotted in program.ops
         if slotted.op.kind in QUANTIZED_OPS
         for index in slotted.weights
         if index is not None

@@ -65,7 +65,7 @@ class RoundingDevice(ReferenceDevice):
         progress: Progress,
         have: Sequence[LoadedWeights] = (),
     ) -> ReferenceWeights:
-        ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
+        ops = program.ops
         heads = {slotted.weights[0] for slotted in ops if slotted.op.kind == "head"}
         matrices: dict[int, tuple[Matrix, ...]] = {}
         arrays: dict[int, Float64] = {}

@@ -67,7 +67,8 @@ def test_a_step_with_tokens_of_answers_alone_is_decode(chunks: list[Chunk]) -> N
     assert (counters.prompt_tokens, counters.prefill_s, counters.decode_steps) == (0, 0, 1)
     assert counters.decode_s > 0
     assert counters.decode_kv_bytes == 10 * sum(one.start + one.count for one in chunks)
-    is_single = sum(one.count for one in chunks) == 1
+    assert counters.decode_rows == sum(one.count for one in chunks)
+    is_single = counters.decode_rows == 1
     assert counters.single_steps == is_single
     assert counters.single_s == is_single * counters.decode_s
 

@@ -34,7 +34,7 @@ def missing_features(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 def missing_ops(info: DeviceInfo, program: Program) -> list[Refusal]:
     """Return a refusal for each kind of op in the program that the device does not support."""
-    kinds = {slotted.op.kind for instruction in program.instructions for slotted in instruction.ops}
+    kinds = {slotted.op.kind for slotted in program.ops}
     return [Refusal(f"op {kind}", "the device does not compute it") for kind in sorted(kinds - set(info.ops))]
 
 
@@ -58,7 +58,7 @@ def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
 def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
     """Return a refusal for each weight in an integer format that the device needs in a plain format."""
     refused = []
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             is_matrix = slotted.op.kind in info.integer_ops and place % 2 == 0  # biases have odd indices
             if index is not None and not is_matrix and program.weights[index].format in INTEGER_FORMATS:

@@ -19,6 +19,15 @@ GroupScore = Literal["largest", "sum_of_two"]
 """The score of a group of experts: its largest score, or the sum of its two largest ones."""
 
 
+def used_share(num_experts: int, top_k: int, rows: float) -> float:
+    """Return the expected share of the experts of a layer that some of ``rows`` rows uses.
+
+    Each row uses ``top_k`` of them. If rows choose at random, ``num_experts`` times this share is the number
+    of distinct experts: E * (1 - (1 - k/E) ** n).
+    """
+    return float(1.0 - (1.0 - top_k / num_experts) ** rows)
+
+
 class Router(BaseOp, frozen=True, tag="router"):
     """The weight of each expert for each row: ``out`` is ``[rows, experts]``, 0 for experts not used.
 

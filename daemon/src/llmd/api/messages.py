@@ -18,6 +18,7 @@ from msgspec import structs
 
 from llmd.api.device import HOST_MEMORY, DeviceOptions
 from llmd.api.embedding import Embedding
+from llmd.api.expert_ops import used_share
 from llmd.api.kv import KVDtype
 from llmd.api.program import ActivationDtype
 from llmd.api.reports import Blocks, GetBlocks, GetReport, Report
@@ -218,6 +219,21 @@ class Loading(msgspec.Struct, frozen=True, tag=True):
     total: int
 
 
+class ExpertReads(msgspec.Struct, frozen=True):
+    """The experts of the layers of a stage that have equally many, of which a row uses equally many."""
+
+    num_bytes: int
+    """Bytes of all of them."""
+    num_experts: int
+    """Experts of a layer."""
+    top_k: int
+    """Experts that a row uses."""
+
+    def bytes_read(self, rows: float) -> float:
+        """Return the bytes that a step of ``rows`` rows is expected to read (`used_share`)."""
+        return self.num_bytes * used_share(self.num_experts, self.top_k, rows)
+
+
 class StageReport(msgspec.Struct, frozen=True):
     """A stage as it was built."""
 
@@ -234,7 +250,10 @@ class StageReport(msgspec.Struct, frozen=True):
     last: int = 0
     """Layers ``[first, last)`` that it has parts of; the same number if it has none."""
     read_bytes: int = 0
-    """Bytes of the weights that every step reads: all but tables of which it reads single rows."""
+    """Bytes of the weights that every step reads: all but experts, and tables of which it reads single
+    rows."""
+    experts: tuple[ExpertReads, ...] = ()
+    """What steps read of experts."""
     part_names: tuple[str, ...] = ()
     """Its parts in order, as `StageSpec` names them; a layer that is not complete by its parts."""
     streamed_bytes: int = 0
@@ -244,6 +263,10 @@ class StageReport(msgspec.Struct, frozen=True):
     def size_bytes(self) -> int:
         """Bytes in use on the device."""
         return self.weight_bytes + self.kv_bytes + self.step_bytes
+
+    def bytes_read(self, rows: float) -> float:
+        """Return the bytes of weights that a step of ``rows`` rows is expected to read."""
+        return self.read_bytes + sum(one.bytes_read(rows) for one in self.experts)
 
 
 class MemoryReport(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 import msgspec
@@ -109,6 +110,11 @@ class Program(msgspec.Struct, frozen=True):
     """Indices of parts whose weights stay in main memory, ascending (`llmd.api.streaming`)."""
 
     @property
+    def ops(self) -> Iterator[SlottedOp]:
+        """The ops of all instructions, in order."""
+        return (slotted for instruction in self.instructions for slotted in instruction.ops)
+
+    @property
     def output_size(self) -> int:
         """Elements of an output row; 0 if the program ends with the head."""
         return 0 if self.hidden_out is None else self.slot_widths[self.hidden_out]
@@ -116,7 +122,7 @@ class Program(msgspec.Struct, frozen=True):
     @property
     def num_token_types(self) -> int:
         """Number of token types that the embedding distinguishes; 1 if it has no table for them."""
-        ops = (slotted.op for instruction in self.instructions for slotted in instruction.ops)
+        ops = (slotted.op for slotted in self.ops)
         return next((op.table.view_shape[0] for op in ops if isinstance(op, EmbedTokenType)), 1)
 
     @property

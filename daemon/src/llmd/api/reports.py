@@ -69,6 +69,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_total: int
     decode_steps: int = 0
     """Steps without prefill."""
+    decode_rows: int = 0
+    """Rows of these steps."""
     decode_kv_bytes: int = 0
     """Bytes of keys and values that these steps have read."""
     single_steps: int = 0

@@ -31,12 +31,12 @@ def _expert_elements(program: Program) -> int:
     """Return the elements that a row takes for its experts, in the mixture that takes the most: what enters
     and leaves each expert, and what its gate and up matrices make.
     """
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     mixtures = (op for op in ops if isinstance(op, Experts))
     return max((op.top_k * 2 * sum(op.down.view_shape[1:]) for op in mixtures), default=0)
 
 
 def _state_elements(program: Program) -> int:
     """Return the elements that a row takes in the layer with matrices as states that takes the most."""
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     return max((op.row_elements for op in ops if isinstance(op, GatedDelta | StateSpace)), default=0)

@@ -303,6 +303,7 @@ class EngineCore:
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
             kv_blocks_total=total,
             decode_steps=counters.decode_steps,
+            decode_rows=counters.decode_rows,
             decode_kv_bytes=counters.decode_kv_bytes,
             single_steps=counters.single_steps,
             single_s=counters.single_s,

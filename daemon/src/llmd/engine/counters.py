@@ -21,6 +21,7 @@ class Counters(msgspec.Struct):
     prefill_s: float = 0.0
     decode_s: float = 0.0
     decode_steps: int = 0
+    decode_rows: int = 0
     decode_kv_bytes: int = 0
     single_steps: int = 0
     single_s: float = 0.0
@@ -59,7 +60,9 @@ class Counters(msgspec.Struct):
             self.decode_kv_bytes += reads.of_rows([chunk.start + chunk.count for chunk in plan.chunks])
             passed_s = self._passed()
             self.decode_s += passed_s
-            if sum(chunk.count for chunk in plan.chunks) == 1:
+            rows = sum(chunk.count for chunk in plan.chunks)
+            self.decode_rows += rows
+            if rows == 1:
                 self.single_steps += 1
                 self.single_s += passed_s
                 self._count_stages(stages_s())

@@ -8,24 +8,35 @@ from typing import Self
 import msgspec
 
 from llmd.api.expert_ops import Experts
+from llmd.api.messages import ExpertReads
 from llmd.api.ops import TABLE_OPS
 from llmd.api.plan import KVGroup
-from llmd.api.program import Program
+from llmd.api.program import Program, SlottedOp
 from llmd.api.step import BLOCK_LEN
 
 
-def weight_reads(program: Program) -> int:
-    """Return the bytes of the weights that a step of one row reads: of a mixture, those of the row's experts.
+def dense_reads(program: Program) -> int:
+    """Return the bytes of the weights that every step reads: all but experts.
 
     Of tables, a step reads single rows, which are not counted.
     """
-    shares: dict[int, float] = {}
-    for slotted in (slotted for instruction in program.instructions for slotted in instruction.ops):
-        op = slotted.op
-        if op.kind not in TABLE_OPS:
-            share = op.top_k / op.num_experts if isinstance(op, Experts) else 1.0
-            shares |= {index: share for index in slotted.weights if index is not None}
-    return sum(round(share * program.weights[index].num_bytes) for index, share in shares.items())
+    ops = [one for one in program.ops if one.op.kind not in TABLE_OPS and not isinstance(one.op, Experts)]
+    return _num_bytes(program, ops)
+
+
+def expert_reads(program: Program) -> tuple[ExpertReads, ...]:
+    """Return what steps read of the experts, which depends on their number of rows."""
+    alike: dict[tuple[int, int], list[SlottedOp]] = {}
+    for one in program.ops:
+        if isinstance(one.op, Experts):
+            alike.setdefault((one.op.num_experts, one.op.top_k), []).append(one)
+    return tuple(ExpertReads(_num_bytes(program, ops), *use) for use, ops in alike.items())
+
+
+def _num_bytes(program: Program, ops: Sequence[SlottedOp]) -> int:
+    """Return the bytes of the weights of some ops; ops may share weights."""
+    indices = {index for one in ops for index in one.weights if index is not None}
+    return sum(program.weights[index].num_bytes for index in indices)
 
 
 class KVReads(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from llmd.api.expert_ops import Experts
+from llmd.api.expert_ops import Experts, used_share
 from llmd.api.kv import KVDtype, kv_block_bytes
 from llmd.api.ops import TABLE_OPS, Attention
 from llmd.api.program import Program, SlottedOp
@@ -34,8 +34,8 @@ class ExpertWeights(msgspec.Struct, frozen=True):
     """Experts that a row uses."""
 
     def share(self, rows: int) -> float:
-        """Return the expected share of the experts that some row uses, if rows choose at random."""
-        return 1.0 - (1.0 - self.top_k / self.num_experts) ** rows
+        """Return the expected share of the experts that some row uses."""
+        return used_share(self.num_experts, self.top_k, rows)
 
 
 class Span(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def _formats(program: Program) -> Iterator[Refusal]:
 
 def _shapes(program: Program) -> Iterator[Refusal]:
     found: dict[Refusal, None] = {}  # layers are alike
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         width = program.slot_widths[slotted.inputs[0]] if slotted.inputs else 0
         found |= dict.fromkeys(_of_op(slotted.op, width))
     yield from found

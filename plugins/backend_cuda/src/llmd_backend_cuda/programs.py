@@ -93,7 +93,7 @@ def head_products(context: Context, logits: int) -> Iterator[Product]:
 
     ``logits`` is the address of float32 ``[max_outputs, vocab]``.
     """
-    for slotted in (s for instruction in context.program.instructions for s in instruction.ops):
+    for slotted in context.program.ops:
         if isinstance(slotted.op, Head):
             yield head_product(context, slotted, logits)
 

@@ -9,6 +9,6 @@ from llmd_backend_cuda.ops.attention import shape_of
 
 def attention_shapes(program: Program) -> tuple[AttentionShape, ...]:
     """Return the distinct shapes, each of which has a plan in every step."""
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     found = (shape_of(op, program.groups[op.group]) for op in ops if isinstance(op, Attention))
     return tuple(dict.fromkeys(found))

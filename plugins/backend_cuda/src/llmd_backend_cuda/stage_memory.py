@@ -78,7 +78,7 @@ class StageMemory:
     def memories(self, bucket: int, tables: Mapping[int, Table]) -> Memories:
         """Return what some ops of a bucket's launches need besides."""
         attention, states = {}, {}
-        for op in (s.op for instruction in self._program.instructions for s in instruction.ops):
+        for op in (slotted.op for slotted in self._program.ops):
             if isinstance(op, Attention):
                 attention[op.group, op.layer] = self._attention(bucket, op)
         for number, pool in self.pools.items():

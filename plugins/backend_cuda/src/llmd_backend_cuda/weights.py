@@ -133,7 +133,7 @@ def load_weights(
 def weight_uses(program: Program) -> dict[int, set[Use]]:
     """Return how each weight is used."""
     uses: dict[int, set[Use]] = {index: set() for index in range(len(program.weights))}
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             if index is None:
                 continue

@@ -21,7 +21,7 @@ def _formats(program: Program) -> Iterator[Refusal]:
 
 
 def _shapes(program: Program) -> Iterator[Refusal]:
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     yield from dict.fromkeys(refusal for op in ops for refusal in _of_op(op))  # layers are alike
 
 

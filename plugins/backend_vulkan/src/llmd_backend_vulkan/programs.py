@@ -75,7 +75,7 @@ def body_phases(context: Context, apart: Collection[int] = ()) -> list[tuple[int
 
 def head_phases(context: Context, logits: int, outputs: int) -> list[Phase]:
     """Return the phase of the head, for up to ``outputs`` output rows; ``logits`` is a place in ``work``."""
-    ops = (slotted for instruction in context.program.instructions for slotted in instruction.ops)
+    ops = context.program.ops
     return [head(context, slotted, logits, outputs) for slotted in ops if isinstance(slotted.op, Head)]
 
 

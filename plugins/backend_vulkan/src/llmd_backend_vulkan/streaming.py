@@ -44,8 +44,7 @@ def units_of(program: Program, *, head: bool) -> dict[int, tuple[int, ...]]:
     streamed = streamed_weights(program)
     read = {
         index
-        for instruction in program.instructions
-        for slotted in instruction.ops
+        for slotted in program.ops
         for index in slotted.weights
         if index is not None and isinstance(slotted.op, Head) == head
     }

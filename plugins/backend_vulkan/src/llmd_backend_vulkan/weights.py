@@ -126,7 +126,7 @@ def load_weights(
 def weight_uses(program: Program) -> dict[int, set[str]]:
     """Return how each weight is used: as ``matrix`` or ``vector``."""
     uses: dict[int, set[str]] = {index: set() for index in range(len(program.weights))}
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             if index is not None:
                 # Of products, biases have odd places.
@@ -137,7 +137,7 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
 
 def weight_factors(program: Program) -> set[int]:
     """Return the indices of the weights that rows are multiplied by."""
-    ops = (slotted for instruction in program.instructions for slotted in instruction.ops)
+    ops = program.ops
     factors = (slotted.weights[::2] for slotted in ops if slotted.op.kind in FACTOR_OPS)
     return {index for indices in factors for index in indices if index is not None}
 

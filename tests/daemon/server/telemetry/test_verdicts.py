@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from llmd.api.messages import Load, Loaded, StageReport
+from llmd.api.messages import ExpertReads, Load, Loaded, StageReport
 from llmd.api.reports import Report
 from llmd.server.telemetry.device_facts import DeviceFacts
 from llmd.server.telemetry.model_facts import ModelFacts
@@ -106,6 +106,14 @@ def test_decode_is_compared_with_the_measured_memory() -> None:
         "info",
         "decode runs at 0.91 of what the memory of cpu allows",
     )  # 8 * 900 + 80 bytes in 0.8 s
+
+
+def test_steps_with_more_rows_read_more_experts() -> None:
+    mixture = loaded_on(structs.replace(CPU, experts=(ExpertReads(800, num_experts=8, top_k=2),)))
+    ran = report(decode_steps=10, decode_rows=20, decode_s=2.2, decode_kv_bytes=100)
+    before = report(decode_steps=2, decode_rows=4, decode_s=0.2, decode_kv_bytes=20)
+    (only,) = said(loaded=mixture, report=ran, before=before, devices=RATES)
+    assert only[1].startswith("decode runs at 0.50 of")  # 8 * (900 + 800 * (1 - 0.75 ** 2)) + 80 bytes in 2 s
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def _read_weights(program: Program, tensors: TensorSource, progress: Progress, k
 def _uses(program: Program) -> set[tuple[int, bool]]:
     """Return (weight index, whether it is the factor of a matrix product) for every use."""
     uses: set[tuple[int, bool]] = set()
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             if index is not None:
                 uses.add((index, slotted.op.kind in FACTOR_OPS and place % 2 == 0))

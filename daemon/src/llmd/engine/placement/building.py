@@ -25,7 +25,7 @@ from llmd.engine.placement.stages import (
     parts_text,
     stage_limits,
 )
-from llmd.engine.step_reads import weight_reads
+from llmd.engine.step_reads import dense_reads, expert_reads
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.models.open_model import OpenModel
@@ -190,7 +190,8 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         one.use.memory_id,
         first=layers[0] if layers else 0,
         last=layers[-1] + 1 if layers else 0,
-        read_bytes=weight_reads(one.program),
+        read_bytes=dense_reads(one.program),
+        experts=expert_reads(one.program),
         part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
         streamed_bytes=one.use.streamed_bytes,
     )

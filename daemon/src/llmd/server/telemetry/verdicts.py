@@ -105,7 +105,8 @@ def _decode(facts: ModelFacts) -> Iterator[Verdict]:
     if seconds < DECODE_S:
         return
     steps = facts.report.decode_steps - facts.before.decode_steps
-    num_bytes = steps * sum(stage.read_bytes for stage in facts.loaded.stages)
+    rows = (facts.report.decode_rows - facts.before.decode_rows) / max(steps, 1)
+    num_bytes = steps * sum(stage.bytes_read(rows) for stage in facts.loaded.stages)
     num_bytes += facts.report.decode_kv_bytes - facts.before.decode_kv_bytes
     share = num_bytes / rate / seconds
     if share <= MOST_OF_MEMORY:

@@ -76,7 +76,7 @@ def spans_of(positions: NDArray[np.int32], window: int | None) -> NDArray[np.int
 
 def scratch_words(program: Program, rows: int) -> int:
     """Return the words that the sums of spans take in steps of at most ``rows`` rows."""
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     widths = [op.heads * (op.head_dim + 2) for op in ops if isinstance(op, Attention)]
     spans = bucket_of(min(-(-program.context_len // _SHORTEST_SPAN), MOST_SPANS), MOST_SPANS)
     return min(rows, SPLIT_ROWS) * spans * max(widths, default=0) if spans > 1 else 0
