@@ -65,7 +65,7 @@ class Hybrid(NamedTuple):
         assert tokens == rows.argmax(axis=1).tolist()
 
 
-@pytest.fixture(params=["recurrences", "gated delta rule and experts"], scope="module")
+@pytest.fixture(params=["recurrences", "matrices and experts"], scope="module")
 def hybrid(request: pytest.FixtureRequest) -> Hybrid:
     """The reference with the simplest recurrence, and the CPU with a model as people run it."""
     if request.param == "recurrences":

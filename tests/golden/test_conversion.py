@@ -135,7 +135,7 @@ def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", CONVERTIBLE, ids=[case.name for case in CONVERTIBLE])
 def test_a_directory_is_rewritten_as_a_directory(
     case: TinyModel, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
 ) -> None:

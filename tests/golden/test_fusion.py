@@ -54,14 +54,14 @@ def test_rotations_fuse_with_attention_and_sums_with_norms(
     parts: dict[Pattern, list[int]] = {ROTATED: [], ADDED: []}
     for instruction in program.instructions:
         parts.setdefault(instruction.pattern, []).append(instruction.part)
-    mixers = [n for n, part in enumerate(plan.parts) if any(op.kind == "attention" for op in part.ops)]
+    rotated = [n for n, part in enumerate(plan.parts) if any(op.kind == "rope" for op in part.ops)]
     layers = [n for n, part in enumerate(plan.parts) if part.layer is not None]
     if not plan.groups:  # an encoder: learned positions, and a norm after each sum, also of embeddings
         assert parts[ROTATED] == []
         assert parts[ADDED] == [0, *layers]
         return
-    assert parts[ROTATED] == mixers  # without the layers that keep states
-    if plan.parts[mixers[0]].ops[0].kind == "norm":  # of the next part
+    assert parts[ROTATED] == rotated  # without the layers that keep states
+    if plan.parts[layers[0]].ops[0].kind == "norm":  # of the next part
         assert parts[ADDED] == layers
     else:  # only the head begins with a norm
         assert parts[ADDED] == layers[-1:]

@@ -14,12 +14,13 @@ from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
+from tests.golden.space_tensors import BACKBONES, layer_kinds
 
 BOUND = 1e-9
 
 
 def num_layers(case: TinyModel) -> int:
-    return int(case.config["num_hidden_layers"])
+    return int(case.config.get("num_hidden_layers") or len(layer_kinds(case.config)))
 
 
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
@@ -27,10 +28,11 @@ def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
 
 
 def apart(case: TinyModel, device: str) -> tuple[StageSpec, ...]:
-    """The embedding, the head and the feed-forward network of the first layer are stages of their own."""
+    """The embedding, the head and each half of the first layer are stages of their own."""
     last = str(num_layers(case) - 1)
-    names = (("embed", "embed"), ("0.mixer", "0.mixer"), ("0.ffn", "0.ffn"), ("1", last), ("head", "head"))
-    return tuple(StageSpec(device, *one) for one in names)
+    halves = ("0.mixer",) if case.config["model_type"] in BACKBONES else ("0.mixer", "0.ffn")
+    alone = [(name, name) for name in ("embed", *halves)]
+    return tuple(StageSpec(device, *one) for one in (*alone, ("1", last), ("head", "head")))
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])

@@ -29,7 +29,7 @@ from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 
 SMALL = TinyModel()
-HYBRID_MIXTURE = TinyModel(hybrid=True, state_op="gated_delta", experts=9)
+HYBRID_MIXTURE = TinyModel(hybrid=True, states="matrices", experts=9)
 """A model as those that people run: states in half of the layers, and experts in all."""
 
 STEPS_IN_FLIGHT = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.features import SINKS
+from llmd.api.features import OWN_WEIGHTS, SINKS
 from llmd.testing.conformance import cases_for, check_case, unclaimed
 from llmd_backend_vulkan.device import VulkanDevice
 
@@ -54,4 +54,4 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
 
 
 def test_everything_is_claimed_but_sinks(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {"features": (SINKS,)}
+    assert unclaimed(device.info) == {"features": (OWN_WEIGHTS, SINKS)}

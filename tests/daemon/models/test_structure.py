@@ -24,7 +24,7 @@ def structure(
 
 def test_a_dense_model_has_only_layers(tmp_path: Path) -> None:
     layers = tiny_model("llama-f16").config["num_hidden_layers"]
-    assert structure("llama-f16", tmp_path) == Structure(layers, (), 0, 0, ())
+    assert structure("llama-f16", tmp_path) == Structure(layers, (), 0, 0, 0, ())
 
 
 def test_experts_are_counted_with_the_layers_that_have_them(tmp_path: Path) -> None:
@@ -37,6 +37,8 @@ def test_experts_are_counted_with_the_layers_that_have_them(tmp_path: Path) -> N
 def test_layers_with_states_and_sinks_are_counted(tmp_path: Path) -> None:
     hybrid = structure("qwen3-next", tmp_path)
     assert (hybrid.layers, hybrid.linear_layers, hybrid.sink_layers) == (3, 2, 0)
+    granite = structure("granite-hybrid", tmp_path)
+    assert (granite.layers, granite.linear_layers, granite.space_layers) == (3, 0, 2)
     assert structure("gpt-oss", tmp_path).sink_layers == 3
 
 

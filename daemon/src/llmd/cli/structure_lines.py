@@ -36,6 +36,8 @@ def structure_lines(structure: Structure | None) -> Iterator[list[str]]:
         yield ["experts", _experts(kind, layers)]
     if structure.linear_layers:
         yield ["linear attention", f"in {structure.linear_layers} of {layers} layers"]
+    if structure.space_layers:
+        yield ["state spaces", f"in {structure.space_layers} of {layers} layers"]
     if structure.sink_layers:
         yield ["attention sinks", f"in {structure.sink_layers} of {layers} layers"]
     for part in structure.not_loaded:

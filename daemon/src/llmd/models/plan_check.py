@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -52,7 +53,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     tensor = checkpoint.tensors.get(ref.name)
     if tensor is None:
         raise _missing([ref.name], checkpoint)
-    if _without_ones(tensor.shape) != _without_ones(ref.shape):
+    if not _is_shape(tensor.shape, ref.shape):
         raise _contradiction(
             tensor,
             f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
@@ -72,9 +73,13 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     return tensor
 
 
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the axes that matter: in GGUF files, one row is a vector, and filters are a matrix."""
-    return tuple(size for size in shape if size != 1)
+def _is_shape(stored: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Return whether the axes that matter are the same: in GGUF files, one row is a vector, filters are a
+    matrix, and so is a vector of weights that each slice of a row has for itself.
+    """
+    if len(wanted) == 1:
+        return math.prod(stored) == wanted[0]
+    return [size for size in stored if size != 1] == [size for size in wanted if size != 1]
 
 
 def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointError:

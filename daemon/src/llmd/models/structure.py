@@ -9,7 +9,7 @@ import msgspec
 from llmd.api.expert_ops import Experts
 from llmd.api.ops import Attention, Glu
 from llmd.api.plan import ModelPlan, Part
-from llmd.api.state_ops import GatedDelta
+from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.plan_check import left_out_tensors
 
@@ -47,6 +47,8 @@ class Structure(msgspec.Struct, frozen=True):
     experts: tuple[ExpertLayers, ...]
     linear_layers: int
     """Layers of linear attention."""
+    space_layers: int
+    """Layers of state spaces."""
     sink_layers: int
     """Layers whose attention has sinks."""
     not_loaded: tuple[NotLoaded, ...]
@@ -59,6 +61,7 @@ def structure_of(plan: ModelPlan, checkpoint: Checkpoint) -> Structure:
         layers=plan.num_layers,
         experts=tuple(_experts(plan)),
         linear_layers=sum(isinstance(op, GatedDelta) for op in ops),
+        space_layers=sum(isinstance(op, StateSpace) for op in ops),
         sink_layers=sum(isinstance(op, Attention) and op.sinks is not None for op in ops),
         not_loaded=tuple(_not_loaded(plan, checkpoint)),
     )

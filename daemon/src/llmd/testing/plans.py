@@ -26,6 +26,7 @@ from llmd.api import (
     Rope,
     RopeTable,
     Router,
+    StateSpace,
     TensorRef,
 )
 
@@ -55,8 +56,10 @@ class TinyModel(msgspec.Struct, frozen=True):
     tied: bool = False
     """Whether the head shares the embedding table."""
     hybrid: bool = False
-    state_op: Literal["recurrence", "gated_delta"] = "recurrence"
-    """What layers with a state compute."""
+    states: Literal["vectors", "matrices"] = "vectors"
+    """What layers keep: a vector, for a recurrence; or matrices, in turn for the gated delta rule and for a
+    state space.
+    """
     state: int = 28
     """Elements of the state of a recurrence."""
     experts: int = 0
@@ -85,7 +88,7 @@ class TinyModel(msgspec.Struct, frozen=True):
         if self.hybrid:
             states = len(groups)
             layers = self._layers_of(states)
-            elements = self.state if self.state_op == "recurrence" else self._delta(0).state_elements
+            elements = self.state if self.states == "vectors" else self._delta(0).state_elements
             groups.append(KVGroup(states, None, 0, 0, layers, kind="state", state_bytes=4 * elements))
         return tuple(groups)
 
@@ -109,7 +112,7 @@ class TinyModel(msgspec.Struct, frozen=True):
 
     def _layer(self, number: int) -> tuple[Part, Part]:
         keeps_state = self.hybrid and number % 4 >= 2
-        with_state = self._recurrence if self.state_op == "recurrence" else self._linear_attention
+        with_state = self._recurrence if self.states == "vectors" else self._with_matrices
         ops = with_state(number) if keeps_state else self._attention(number)
         mixer = Part(f"layers.{number}.mixer", "mixer", number, ops)
         feed_forward = self._mixture(number) if self.experts else self._ffn(number)
@@ -127,19 +130,19 @@ class TinyModel(msgspec.Struct, frozen=True):
             Add(HIDDEN, "o", HIDDEN, scale=0.75),
         )
 
-    def _linear_attention(self, number: int) -> tuple[Op, ...]:
-        at, delta = f"layers.{number}.", self._delta(number)
-        keys = delta.key_heads * delta.key_dim
-        widths = (keys, keys, delta.heads * delta.value_dim, delta.heads, delta.heads)
+    def _with_matrices(self, number: int) -> tuple[Op, ...]:
+        at, op = f"layers.{number}.", self._space(number) if number % 2 else self._delta(number)
+        sizes = op.sizes
+        keys, values = sizes.key_heads * sizes.key_dim, sizes.heads * sizes.value_dim
+        widths = (keys, keys, values, sizes.heads, sizes.heads)[: len(op.reads)]
         into = tuple(
-            TensorRef(at + name, (width, self.hidden))
-            for name, width in zip(delta.reads, widths, strict=True)
+            TensorRef(at + name, (width, self.hidden)) for name, width in zip(op.reads, widths, strict=True)
         )
-        back = TensorRef(at + "o", (self.hidden, delta.heads * delta.value_dim))
+        back = TensorRef(at + "o", (self.hidden, values))
         return (
-            Norm(HIDDEN, "x", TensorRef(at + "norm1", (self.hidden,)), eps=1e-5),
-            Linear("x", delta.reads, into, (None,) * len(into)),
-            delta,
+            Norm(HIDDEN, "u", TensorRef(at + "norm1", (self.hidden,)), eps=1e-5),
+            Linear("u", op.reads, into, (None,) * len(into)),
+            op,
             Linear("s", ("o",), (back,), (None,)),
             Add(HIDDEN, "o", HIDDEN, scale=0.75),
         )
@@ -156,6 +159,22 @@ class TinyModel(msgspec.Struct, frozen=True):
             filters("v", heads * value_dim),
             TensorRef(at + "rates", (heads,)), TensorRef(at + "decay_bias", (heads,)),
             self._group_of(number), number, heads, key_heads, key_dim, value_dim,
+        )  # fmt: skip
+
+    def _space(self, number: int) -> StateSpace:
+        """Return an op that keeps as much as `_delta`."""
+        at, delta = f"layers.{number}.", self._delta(number)
+
+        def vector(name: str) -> TensorRef:
+            return TensorRef(at + name, (delta.heads,))
+
+        return StateSpace(
+            "c", "b", "x", "time", "s", delta.q_taps, delta.k_taps, delta.v_taps,
+            vector("rates"), vector("time_bias"), vector("skips"), delta.group, number,
+            delta.heads, delta.key_heads, delta.key_dim, delta.value_dim, least_time=0.05,
+            c_bias=TensorRef(at + "c_bias", delta.q_taps.shape[:1]),
+            b_bias=TensorRef(at + "b_bias", delta.k_taps.shape[:1]),
+            x_bias=TensorRef(at + "x_bias", delta.v_taps.shape[:1]),
         )  # fmt: skip
 
     def _attention(self, number: int) -> tuple[Op, ...]:

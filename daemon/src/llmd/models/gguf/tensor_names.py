@@ -142,8 +142,7 @@ def stored_name(name: str, architecture: str) -> str:
 def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
     """Return the plan with the tensor names of a GGUF file and without offsets of norm weights.
 
-    The offset that Gemma adds to norm weights is already included in the file. Weights of norms that each
-    slice of a row has for itself are matrices there.
+    The offset that Gemma adds to norm weights is already included in the file.
     """
     parts = (msgspec.structs.replace(part, ops=tuple(map(_whole, part.ops))) for part in plan.parts)
     whole = msgspec.structs.replace(plan, parts=tuple(parts))
@@ -151,11 +150,4 @@ def as_stored(plan: ModelPlan, architecture: str) -> ModelPlan:
 
 
 def _whole(op: Op) -> Op:
-    if not isinstance(op, Norm):
-        return op
-    weight = op.weight
-    if weight is not None and op.own_weights:
-        shape = (op.heads, weight.shape[0] // op.heads)
-        weight = msgspec.structs.replace(weight, shape=shape)
-    changed = msgspec.structs.replace(op, offset=0.0, weight=weight)
-    return op if changed == op else changed
+    return msgspec.structs.replace(op, offset=0.0) if isinstance(op, Norm) and op.offset else op
