@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.shapes import Shape
+from bench.vocabulary import write_tokenizer
 
 MODELS = Path(__file__).parents[1] / ".bench-models"
 SPREAD = 0.02
@@ -96,11 +97,12 @@ HEADER_MULTIPLE = 8
 
 
 def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) -> Path:
-    """Write the directory unless it exists."""
-    if (directory / "model.safetensors").exists():
+    """Write the directory, with the tokens of `bench.vocabulary`, unless it exists."""
+    if all((directory / name).exists() for name in ("model.safetensors", "tokenizer.json")):
         return directory
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "config.json").write_text(json.dumps(shape.config()))
+    write_tokenizer(shape.vocab, directory)
     header, end = {}, 0
     for name, dims in shape.tensors().items():
         first, end = end, end + 2 * math.prod(dims)
@@ -111,20 +113,44 @@ def write_checkpoint(shape: Shape, directory: Path, kind: WeightKind = TIMED) ->
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for index, (name, dims) in enumerate(shape.tensors().items()):
-            gain = last_gain(shape, kind) if name == "model.norm.weight" else 1.0
-            file.write(draw_bf16(index, dims, kind, gain).tobytes())
+            file.write(draw_bf16(index, dims, kind, vector_value(shape, name, kind)).tobytes())
     part.rename(directory / "model.safetensors")
     return directory
 
 
+def stored_tensors(path: Path) -> Iterator[tuple[str, NDArray[np.uint16]]]:
+    """Yield the names and memory-mapped bf16 bits of a safetensors file."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    mapped = np.memmap(path, np.uint8, "r", 8 + length)
+    for name, entry in header.items():
+        if name != "__metadata__":
+            first, end = entry["data_offsets"]
+            yield name, mapped[first:end].view(np.uint16).reshape(entry["shape"])
+
+
+def vector_value(shape: Shape, name: str, kind: WeightKind = TIMED) -> float:
+    """Return the value of all elements of a vector: norms have a gain of 1, except for the last; rates and
+    biases of linear attention are 0.
+    """
+    if name.endswith(("A_log", "dt_bias")):
+        return 0.0
+    gain = last_gain(shape, kind) if name == "model.norm.weight" else 1.0
+    adds_one = shape.family == "qwen3_5" and "linear_attn" not in name
+    return gain - 1.0 if adds_one else gain
+
+
 def draw_bf16(
-    seed: int, dims: tuple[int, ...], kind: WeightKind = TIMED, gain: float = 1.0
+    seed: int, dims: tuple[int, ...], kind: WeightKind = TIMED, value: float = 1.0
 ) -> NDArray[np.uint16]:
-    """Return the weights of a tensor as bf16 bits; those of a norm are all ``gain``."""
+    """Return the weights of a tensor as bf16 bits; those of a vector are all ``value``."""
     if len(dims) == 1:
-        return np.full(dims, to_bf16(np.array(gain, np.float32)))
+        return np.full(dims, to_bf16(np.array(value, np.float32)))
     generator = np.random.default_rng(seed)
     values: NDArray[np.uint16] = kind.values()[generator.integers(0, NUM_VALUES, dims, np.uint16)]
+    if len(dims) > 2:  # the taps of convolutions, which have no input channels
+        return values
     channels = generator.choice(dims[1], num_outliers(dims[1]), replace=False)
     values[:, channels] = to_bf16(to_float32(values[:, channels]) * np.float32(kind.outlier))
     return values

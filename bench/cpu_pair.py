@@ -18,8 +18,8 @@ from bench.cpu_quality import (
     asked_for,
     compare,
     guide_texts,
+    matrix_bytes,
     random_texts,
-    read_bytes,
     scored_logits,
 )
 from bench.cpu_quality_report import Quality
@@ -38,6 +38,7 @@ from bench.cpu_sides import (
 )
 from bench.peer import run_peer
 from bench.quiet import QuietRounds
+from bench.reads import Reads
 from bench.shapes import Shape
 from bench.weight_errors import gguf_of, measure_errors
 from bench.worker import Side
@@ -64,9 +65,10 @@ class Pair:
         self._file = gguf_of(directory, kind)
         facts = run_peer("bench.gguf_quality", str(directory), str(self._file))
         self._peer: dict[str, Any] = json.loads(facts)
-        self._bytes = {
-            "llmd": read_bytes(directory, quant),
-            "llama.cpp": int(self._peer["read_bytes"]),
+        theirs = (int(self._peer["read_bytes"]), int(self._peer["expert_bytes"]))
+        self._reads = {
+            name: Reads(*found, shape.mixture)
+            for name, found in (("llmd", matrix_bytes(directory, quant)), ("llama.cpp", theirs))
         }
 
     def best(self) -> tuple[Comparison, dict[str, Divergence]]:
@@ -78,8 +80,8 @@ class Pair:
             logits = {f"llmd {self._quant}": sides[0], f"llama.cpp {self._kind}": sides[1]}
             scored = {name: scored_logits(side, texts) for name, side in logits.items()}
         starts = first | self._starts("again", builds, None, quiet)
-        found = Comparison(None, rounds, peaks, self._bytes, starts, quiet.tally)
-        return found, self._divergences(self._directory, texts, scored)
+        found = Comparison(None, rounds, peaks, self._reads, starts, quiet.tally)
+        return found, self._divergences(self._directory, texts, scored, self._shape.state_bytes)
 
     def alone(self, isa: str) -> Comparison:
         """Measure both sides with one instruction set, without long sequences."""
@@ -87,7 +89,7 @@ class Pair:
         with self._opened([isa], isa) as sides:
             rounds, peaks = self._measured(sides, self._profile.without_depth(), quiet)
         starts = self._starts("again", [isa], isa, quiet)
-        return Comparison(isa, rounds, peaks, self._bytes, starts, quiet.tally)
+        return Comparison(isa, rounds, peaks, self._reads, starts, quiet.tally)
 
     def beside_work(self) -> BesideWork:
         """Measure one sequence while another process keeps a CPU busy, with both wait policies of the peer's
@@ -105,10 +107,11 @@ class Pair:
         return BesideWork(rounds, quiet.tally)
 
     def quality(self, peaked: Mapping[str, Divergence]) -> Quality:
-        """Measure the errors of several kinds of weights, and the divergences of the timed model and the
-        guide.
+        """Measure the errors of several kinds of weights, which the pages of dense shapes have, and the
+        divergences of the timed model and the guide.
         """
-        errors = measure_errors(self._quant, self._kind, self._directory)
+        dense = self._shape.mixture is None and self._shape.linear is None
+        errors = measure_errors(self._quant, self._kind, self._directory) if dense else []
         return Quality(errors, self._peer["types"], peaked, self._guide())
 
     def _guide(self) -> dict[str, Divergence]:
@@ -120,13 +123,13 @@ class Pair:
         for kind in (self._kind, PLAIN):
             with open_peer(gguf_of(guide, kind), self._profile.builds[0], threads) as peer:
                 scored[f"llama.cpp {kind}"] = scored_logits(peer, texts)
-        return self._divergences(guide, texts, scored)
+        return self._divergences(guide, texts, scored, 0)
 
     def _divergences(
-        self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits]
+        self, directory: Path, texts: Sequence[Text], scored: Mapping[str, Logits], state_bytes: int
     ) -> dict[str, Divergence]:
         """Return the divergences of logits from llmd's on the unquantised checkpoint."""
-        room = Room.for_texts(TEXT_LEN, directory)
+        room = Room.for_texts(TEXT_LEN, directory, state_bytes)
         with open_llmd(directory, None, self._cache, room, self._profile.threads) as plain:
             wanted = scored_logits(plain, texts)
         return {name: compare(wanted, logits) for name, logits in scored.items()}
@@ -135,7 +138,7 @@ class Pair:
         self, sides: Sequence[Side], profile: Profile, quiet: QuietRounds
     ) -> tuple[list[Rounds], dict[str, float]]:
         """Measure every case, and the CPU's peak rates."""
-        with open_probe(self._bytes["llmd"], self._profile.threads) as probe:
+        with open_probe(round(self._reads["llmd"].of(1)), self._profile.threads) as probe:
             rounds = Cases(sides, probe, profile, self._shape.vocab, quiet).all()
             return rounds, probe.call("integers")
 

@@ -134,10 +134,11 @@ def weight_error(directory: Path, quant: Format) -> float:
     return error / total
 
 
-def read_bytes(directory: Path, quant: Format) -> int:
-    """Return the bytes of the matrices that every token is multiplied by."""
+def matrix_bytes(directory: Path, quant: Format) -> tuple[int, int]:
+    """Return the bytes of the matrices that every token is multiplied by, and of all experts."""
     with opened(directory) as model:
-        return sum(weight.num_bytes for weight in factors(model, quant))
+        dense, experts = (factors(model, quant, stacks=stacks) for stacks in (False, True))
+        return sum(weight.num_bytes for weight in dense), sum(weight.num_bytes for weight in experts)
 
 
 def bits_per_weight(directory: Path, quant: Format) -> float:
@@ -162,8 +163,10 @@ def opened(directory: Path) -> Iterator[OpenModel]:
         model.checkpoint.close()
 
 
-def factors(model: OpenModel, quant: Format) -> list[Weight]:
-    """Return each matrix of linear ops and the head once, in the formats that the CPU backend gets."""
+def factors(model: OpenModel, quant: Format, *, stacks: bool = False) -> list[Weight]:
+    """Return each matrix of linear ops and the head once, in the formats that the CPU backend gets; or the
+    ``stacks`` of matrices of experts.
+    """
     plan = model.plan
     formats = format_policy(model.checkpoint, describe(), asked_for(quant))
     program: Program = lower(plan, 0, len(plan.parts), format_of=formats)
@@ -174,4 +177,5 @@ def factors(model: OpenModel, quant: Format) -> list[Weight]:
         for index in slotted.weights
         if index is not None
     }
-    return [program.weights[index] for index in sorted(used) if len(program.weights[index].ref.shape) == 2]
+    weights = [program.weights[index] for index in sorted(used)]
+    return [one for one in weights if one.ref.is_matrix and one.ref.is_stack == stacks]

@@ -14,6 +14,7 @@ class Quality:
     """The measured loss of a pair of formats."""
 
     errors: Sequence[WeightErrors]
+    """Empty: they are not measured on this shape."""
     types: Mapping[str, int]
     """The peer's bytes by type."""
     peaked: Mapping[str, Divergence]
@@ -27,8 +28,9 @@ def quality(quant: str, kind: str, found: Quality) -> Iterator[str]:
     types = ", ".join(f"{name} {count / 1e6:.0f} MB" for name, count in found.types.items())
     yield f"### Quality of {quant} and {kind}"
     yield ""
-    yield from error_table(quant, kind, found.errors)
-    yield ""
+    if found.errors:
+        yield from error_table(quant, kind, found.errors)
+        yield ""
     yield f"The timed weights in {kind} are {types}."
     yield ""
     yield "| KL from llmd unquantised, nats | this model | same best token | guide | same best token |"

@@ -11,6 +11,7 @@ from bench.cpu_quality_report import Quality, quality
 from bench.cpu_rounds import Case, Rounds, title
 from bench.cpu_sides import Start
 from bench.quiet import Tally
+from bench.reads import Reads
 from bench.shapes import Shape
 
 KV_SHARES = {"f16": 1.0, "int8": 17 / 32}
@@ -27,8 +28,8 @@ class Comparison:
     rounds: Sequence[Rounds]
     peaks: Mapping[str, float]
     """8-bit integer operations per second, by instruction set."""
-    read_bytes: Mapping[str, int]
-    """Bytes of the matrices that a token reads, by side."""
+    reads: Mapping[str, Reads]
+    """What a step reads of the matrices, by side."""
     starts: Mapping[str, Start]
     tally: Tally
 
@@ -94,12 +95,13 @@ def compared(shape: Shape, section: Section, found: Comparison, kv_share: float)
         yield row(shape, found, rounds, kv_share)
     yield ""
     matrices = ", ".join(
-        f"{name} {count / 1e6:.0f} MB ({8 * count / (shape.products + shape.head_products):.2f} bits a weight)"
-        for name, count in found.read_bytes.items()
+        f"{name} {reads.of(1) / 1e6:.0f} MB "
+        f"({8 * reads.of(1) / (shape.products + shape.head_products):.2f} bits a weight)"
+        for name, reads in found.reads.items()
     )
-    reads = statistics.median(rate for rounds in found.rounds for rate in rounds.reads)
+    read = statistics.median(rate for rounds in found.rounds for rate in rounds.reads)
     peaks = ", ".join(f"{name} {rate / 1e12:.2f}" for name, rate in found.peaks.items())
-    yield f"Matrices that each token reads: {matrices}. Memory read: {reads / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
+    yield f"Matrices that each token reads: {matrices}. Memory read: {read / 1e9:.1f} GB/s. Integers, TOPS: {peaks}."
     yield f"Of all cases and starts together, {found.tally}"
     yield ""
     yield "| start | load, s | first token, s | resident, MB | file pages, MB | KV pool, MB |"
@@ -173,9 +175,10 @@ def products(shape: Shape, case: Case) -> int:
 def read_share(
     shape: Shape, found: Comparison, rounds: Rounds, side: str, rate: float, kv_share: float = 1.0
 ) -> float:
-    """Return the share of the read bandwidth that a side uses: the weights once, the KV cache of each
-    sequence.
+    """Return the share of the read bandwidth that a side uses: the weights once, the KV cache and the states
+    of each sequence.
     """
-    cached = rounds.case.batch * rounds.case.depth * shape.kv_token_bytes * kv_share
-    steps = rate / rounds.case.batch
-    return steps * (found.read_bytes[side] + cached) / statistics.median(rounds.reads)
+    batch = rounds.case.batch
+    kept = batch * (rounds.case.depth * shape.kv_token_bytes * kv_share + shape.state_bytes)
+    steps = rate / batch
+    return steps * (found.reads[side].of(batch) + kept) / statistics.median(rounds.reads)

@@ -25,6 +25,9 @@ from bench.worker import Side
 from llmd.api import KVDtype
 from llmd.api.step import BLOCK_LEN
 
+STATES = 4
+"""Slots for the states of a sequence."""
+
 
 @dataclass(frozen=True)
 class Start:
@@ -51,6 +54,13 @@ class Room:
     """Tokens of all sequences together."""
     token_bytes: int
     """KV bytes of a token."""
+    state_bytes: int = 0
+    """Bytes of the states of a sequence."""
+
+    @property
+    def kv_memory(self) -> int:
+        """Bytes of KV pools: of states, each sequence has the one that it changes and kept ones."""
+        return self.tokens * self.token_bytes + STATES * (self.sequences + 1) * self.state_bytes
 
     @classmethod
     def for_profile(cls, profile: Profile, shape: Shape) -> Self:
@@ -59,14 +69,14 @@ class Room:
         grown = profile.grown + most  # the first sequences grow while the last prompts are read
         longest = max(profile.prompt, *profile.depths, RANDOM_TOKENS) + grown
         tokens = max(longest, most * (SHORT + grown)) + most * BLOCK_LEN
-        return cls(longest, most, tokens, shape.kv_token_bytes)
+        return cls(longest, most, tokens, shape.kv_token_bytes, shape.state_bytes)
 
     @classmethod
-    def for_texts(cls, length: int, directory: Path) -> Self:
+    def for_texts(cls, length: int, directory: Path, state_bytes: int = 0) -> Self:
         """Return the room for one text at a time on the model in a directory."""
         config = json.loads((directory / "config.json").read_text())
         heads = config["num_hidden_layers"] * config["num_key_value_heads"]
-        return cls(length, 1, 2 * length, 2 * 2 * heads * config["head_dim"])
+        return cls(length, 1, 2 * length, 2 * 2 * heads * config["head_dim"], state_bytes)
 
 
 def open_llmd(
@@ -85,7 +95,7 @@ def open_llmd(
         cache=str(cache),
         context_len=room.context_len,
         slots=room.sequences,
-        kv_memory=room.tokens * room.token_bytes,
+        kv_memory=room.kv_memory,
         threads=threads,
         isa=isa,
         kv_dtype=kv_dtype,

@@ -20,7 +20,6 @@ from bench.checkpoint import checkpoint_directory, write_checkpoint
 from bench.loop_cost import ANSWER_LEN, answer_all, http_request
 from bench.servers import cpu_s, llmd_server
 from bench.shapes import SHAPES
-from bench.vocabulary import write_tokenizer
 from llmd.api.messages import Load, StopParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.engine.composition import loader_for
@@ -36,7 +35,6 @@ TEMPERATURE, TOP_P, TOP_K = 0.8, 0.9, 40
 def main(shape: str = "llama-100m") -> None:
     """Print one JSON object; times are milliseconds of CPU time per step of 16 streams."""
     directory = write_checkpoint(SHAPES[shape], checkpoint_directory(SHAPES[shape]))
-    write_tokenizer(SHAPES[shape].vocab, directory)
     front = front_ms(directory)
     loop, device = engine_ms(directory)
     times = {"front_ms": front, "loop_ms": loop, "device_ms": device, "share": (front + loop) / device}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from collections import deque
 from pathlib import Path
+
+from llmd.conversion.convert import convert
+from llmd.engine.composition import make_host
 
 ROOT = Path(__file__).parents[1]
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
@@ -51,8 +56,21 @@ def run_peer(module: str, *arguments: str) -> str:
 
 
 def make_gguf(directory: Path, kind: str, file: Path) -> Path:
-    """Convert a checkpoint to a GGUF file of a llama.cpp type, unless the file is up to date."""
+    """Convert a checkpoint to a GGUF file of a llama.cpp type, unless the file is up to date.
+
+    llmd writes it in bf16, and llama.cpp quantises it.
+    """
     weights = directory / "model.safetensors"
     if not file.exists() or file.stat().st_mtime < weights.stat().st_mtime:
-        run_peer("bench.gguf_file", str(directory), str(file), kind)
+        plain = write_plain(directory, file.with_suffix(".bf16.gguf"))
+        run_peer("bench.gguf_file", str(plain), str(file), kind)
+        plain.unlink()
+    return file
+
+
+def write_plain(directory: Path, file: Path) -> Path:
+    """Convert a checkpoint to a GGUF file in bf16."""
+    with tempfile.TemporaryDirectory(prefix="llmd-cache-") as cache:
+        architectures = make_host(Path(cache)).architectures()
+    deque(convert(directory, file, architectures, quant="bf16", force=True), maxlen=0)
     return file

@@ -28,7 +28,6 @@ from bench.quiet import DisturbedError, QuietRounds
 from bench.servers import Server, llama_server, llmd_server
 from bench.serving_report import Measured, report
 from bench.shapes import SHAPES, Shape
-from bench.vocabulary import write_tokenizer
 from bench.weight_errors import gguf_of, measure_errors
 
 SLOTS = 16
@@ -131,9 +130,8 @@ def measure(found: Measured, shape: Shape, workloads: Sequence[Workload], thread
 
 
 def prepare(shape: Shape) -> tuple[Path, Path]:
-    """Return the model as a directory with a tokenizer and as a GGUF file."""
+    """Return the model as a directory and as a GGUF file."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
-    write_tokenizer(shape.vocab, directory)
     return directory, gguf_of(directory, KIND)
 
 

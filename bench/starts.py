@@ -23,7 +23,6 @@ from bench.quiet import DisturbedError, QuietRounds
 from bench.shapes import SHAPES, Shape
 from bench.start_sides import ISAS, LlamaCpp, Llmd, Prompts, StartSide, unload, write_back
 from bench.starts_report import OwnStart, PairStarts, Starts, page
-from bench.vocabulary import write_tokenizer
 from bench.weight_errors import compare_errors, gguf_of
 
 FILE = "file"
@@ -68,7 +67,6 @@ def measure(
 ) -> Iterator[PairStarts | OwnStart]:
     """Measure the starts of each pair, then those of the daemon without a model."""
     directory = write_checkpoint(shape, checkpoint_directory(shape))
-    write_tokenizer(shape.vocab, directory)
     for number, (ours, kind) in enumerate(pairs):
         file = gguf_of(directory, kind)
         model, quant = (file, None) if ours == FILE else (directory, ours)

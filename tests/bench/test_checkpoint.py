@@ -19,12 +19,12 @@ from bench.checkpoint import (
     draw_bf16,
     gaussian,
     last_gain,
+    stored_tensors,
     student_t5,
     to_bf16,
     to_float32,
     write_checkpoint,
 )
-from bench.gguf_file import stored_tensors
 from bench.shapes import Shape
 
 TINY = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=1000)

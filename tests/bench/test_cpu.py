@@ -50,7 +50,8 @@ def without_peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def own_directory(model: Path, _kind: str, _file: Path) -> Path:
         return model
 
-    facts = json.dumps({"nmse": 0.0, "read_bytes": 100, "types": {"Q8_0": 100}, "bits_per_weight": 8.5})
+    sizes = {"read_bytes": 100, "expert_bytes": 0, "types": {"Q8_0": 100}, "bits_per_weight": 8.5}
+    facts = json.dumps({"nmse": 0.0, **sizes})
     monkeypatch.setattr(cpu_quality, "QUESTIONS", 2)
     monkeypatch.setattr(cpu, "MODELS", tmp_path)
     monkeypatch.setattr(checkpoint, "MODELS", tmp_path)

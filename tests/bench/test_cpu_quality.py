@@ -8,24 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from bench.checkpoint import to_float32, write_checkpoint
+from bench.checkpoint import stored_tensors, to_float32, write_checkpoint
 from bench.cpu_quality import (
     RANDOM_TOKENS,
     bits_per_weight,
     compare,
     factors,
     guide_texts,
+    matrix_bytes,
     opened,
     random_texts,
-    read_bytes,
     scored_logits,
     weight_error,
 )
-from bench.gguf_file import stored_tensors
 from llmd.builtin.guide import guide_directory
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
-from tests.bench.families import FAMILIES
+from tests.bench.families import DENSE, QWEN3_MOE
 
 
 class Echo:
@@ -67,7 +66,7 @@ def test_the_guide_is_scored_on_its_own_questions() -> None:
 
 
 def test_the_error_of_weights_is_that_of_their_codes(tmp_path: Path) -> None:
-    for shape in FAMILIES:
+    for shape in DENSE:
         directory = write_checkpoint(shape, tmp_path / shape.name)
         error = total = 0.0
         for name, bits in stored_tensors(directory / "model.safetensors"):
@@ -87,9 +86,9 @@ def test_a_matrix_that_a_format_does_not_fit_has_the_one_that_llmd_gives_it() ->
 
 
 def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
-    for shape in FAMILIES:
+    for shape in DENSE:
         directory = write_checkpoint(shape, tmp_path / shape.name)
-        count = read_bytes(directory, "q8")
+        count, _ = matrix_bytes(directory, "q8")
         rows = count - (shape.products + shape.head_products)  # a byte per weight, plus scales
         assert 2 / 64 <= rows / (shape.products + shape.head_products) <= 2 / 32
         num_weights = shape.products + shape.head_products
@@ -97,7 +96,16 @@ def test_bytes_are_those_of_the_matrices_once(tmp_path: Path) -> None:
 
 
 def test_the_checkpoints_own_format_loses_nothing(tmp_path: Path) -> None:
-    for shape in FAMILIES:
+    for shape in DENSE:
         directory = write_checkpoint(shape, tmp_path / shape.name)
         assert weight_error(directory, "bf16") == 0
-        assert read_bytes(directory, "bf16") == 2 * (shape.products + shape.head_products)
+        assert matrix_bytes(directory, "bf16") == (2 * (shape.products + shape.head_products), 0)
+
+
+def test_bytes_of_experts_are_those_of_all(tmp_path: Path) -> None:
+    dense, experts = matrix_bytes(write_checkpoint(QWEN3_MOE, tmp_path / "m"), "bf16")
+    mixture = QWEN3_MOE.mixture
+    assert mixture is not None
+    used = experts * mixture.used / mixture.experts
+    router = 2 * QWEN3_MOE.layers * mixture.experts * QWEN3_MOE.hidden
+    assert dense + router + used == 2 * (QWEN3_MOE.products + QWEN3_MOE.head_products)

@@ -11,6 +11,7 @@ from bench.cpu_report import BesideWork, Comparison, Section, page, row
 from bench.cpu_rounds import SHORT, Case, Rounds
 from bench.cpu_sides import Start
 from bench.quiet import Tally
+from bench.reads import Reads
 from bench.shapes import Shape
 from bench.weight_errors import WeightErrors
 
@@ -31,7 +32,7 @@ FOUND = Comparison(
         )
     ],
     peaks={"VNNI": 1e6},
-    read_bytes={"llmd": 500_000, "llama.cpp": 250_000},
+    reads={"llmd": Reads(500_000), "llama.cpp": Reads(250_000)},
     starts={
         "llmd, first": Start(1.0, 1.5, {"anonymous": 7_000_000, "file": 2_000_000}, 3_000_000),
         "llama.cpp native, again": Start(0.5, 0.75, {"anonymous": 1_000_000, "file": 0}, None),

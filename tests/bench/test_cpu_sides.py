@@ -13,24 +13,30 @@ from bench.checkpoint import write_checkpoint
 from bench.cpu_profiles import QUICK
 from bench.cpu_sides import Room, busy_process, drop_cached, open_llmd, started
 from bench.servers import cpu_s, family
+from bench.shapes import Shape
 from bench.worker import Side
-from tests.bench.families import LLAMA
+from tests.bench.families import LLAMA, QWEN3_5, QWEN3_MOE
 
 SHAPE = LLAMA
 PROFILE = replace(QUICK, prompt=100, depths=(300,), batches=(1, 5), rounds=2, steps=3, threads=1)
 
 
+def opened(shape: Shape, folder: Path) -> Side:
+    directory = write_checkpoint(shape, folder / "model")
+    return open_llmd(directory, "q8", folder / "cache", Room.for_profile(PROFILE, shape), 1, "generic")
+
+
 @pytest.fixture
 def llmd(tmp_path: Path) -> Side:
-    directory = write_checkpoint(SHAPE, tmp_path / "model")
-    return open_llmd(directory, "q8", tmp_path / "cache", Room.for_profile(PROFILE, SHAPE), 1, "generic")
+    return opened(SHAPE, tmp_path)
 
 
-def test_the_room_is_enough_for_every_case(llmd: Side) -> None:
+@pytest.mark.parametrize("shape", [LLAMA, QWEN3_MOE, QWEN3_5], ids=lambda shape: shape.family)
+def test_the_room_is_enough_for_every_case(shape: Shape, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
-    with llmd:
+    with opened(shape, tmp_path) as llmd:
         for batch, length in ((1, 100), (5, 64), (1, 300)):
-            prompts = generator.integers(0, SHAPE.vocab, (batch, length)).tolist()
+            prompts = generator.integers(0, shape.vocab, (batch, length)).tolist()
             assert llmd.call("open", prompts, PROFILE.grown) > 0
             assert all(llmd.call("decode", PROFILE.steps) > 0 for _ in range(PROFILE.rounds + 1))
             llmd.call("close")

@@ -13,7 +13,6 @@ from bench.first_token import launched
 from bench.servers import free_port
 from bench.shapes import Shape
 from bench.start_sides import Llmd, Prompts
-from bench.vocabulary import write_tokenizer
 
 LOADING = """
 import http.server, json, sys
@@ -69,7 +68,6 @@ def test_a_server_that_ends_is_told() -> None:
 def test_the_processor_time_of_a_daemon_that_has_ended_is_still_its_own(tmp_path: Path) -> None:
     shape = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=1000)
     model = write_checkpoint(shape, tmp_path / "tiny")
-    write_tokenizer(shape.vocab, model)
     before_s = sum(os.times()[2:4])  # of ended children
     with Llmd(model, None, tmp_path, 1).launch() as daemon:
         daemon.first_token_s(Prompts().draw())

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
 
+import gguf
 import pytest
 
 from bench import peer
+from bench.checkpoint import write_checkpoint
+from bench.shapes import Shape
+from bench.vocabulary import tokens
+from tests.bench.families import FAMILIES
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +35,12 @@ def test_a_model_is_made_again_only_where_its_weights_are_newer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
+
+    def write_plain(_directory: Path, file: Path) -> Path:
+        file.touch()
+        return file
+
+    monkeypatch.setattr(peer, "write_plain", write_plain)
     monkeypatch.setattr(peer, "run_peer", lambda *arguments: made.append(arguments[-1]))
     weights, file = tmp_path / "model.safetensors", tmp_path / "model.gguf"
     weights.touch()
@@ -42,6 +54,18 @@ def test_a_model_is_made_again_only_where_its_weights_are_newer(
     os.utime(file, (1000, 1000))
     peer.make_gguf(tmp_path, "Q8_0", file)
     assert made == ["Q8_0", "Q8_0"]
+    assert not list(tmp_path.glob("*.bf16.gguf"))
+
+
+@pytest.mark.parametrize("shape", FAMILIES, ids=lambda shape: shape.family)
+def test_the_file_has_the_weights_and_the_tokens(shape: Shape, tmp_path: Path) -> None:
+    directory = write_checkpoint(shape, tmp_path / "model")
+    reader = gguf.GGUFReader(peer.write_plain(directory, tmp_path / "model.gguf"))
+    stored = sum(math.prod(dims) for dims in shape.tensors().values())
+    assert sum(int(tensor.n_elements) for tensor in reader.tensors) == stored
+    listed = reader.get_field("tokenizer.ggml.tokens")
+    assert listed is not None
+    assert listed.contents() == tokens(shape.vocab)
 
 
 def test_each_build_has_its_own_library() -> None:

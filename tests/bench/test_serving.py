@@ -18,7 +18,6 @@ from bench.quiet import MOST_THROWN_OUT, QuietRounds
 from bench.servers import Server, llmd_server
 from bench.serving import KIND, QUANT, WORKLOADS, Workload, interleave, load, seeds_of
 from bench.shapes import Shape
-from bench.vocabulary import write_tokenizer
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.quantization import quantize
@@ -92,7 +91,6 @@ def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
 
 def test_the_load_is_answered_and_a_failure_is_told(tmp_path: Path) -> None:
     model = write_checkpoint(TINY, tmp_path / "tiny")
-    write_tokenizer(TINY.vocab, model)
     short = Workload("short", ("--input-len", "20", "--output-len", "6", "--max-concurrency", "2"), 3)
     long = Workload("long", ("--input-len", "200", "--output-len", "6"), 2)
     with llmd_server(model, tmp_path, quant=QUANT, slots=2, context_len=64) as server:

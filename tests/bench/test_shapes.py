@@ -16,14 +16,22 @@ from tests.bench.families import FAMILIES
 def test_llmd_reads_every_family(shape: Shape, tmp_path: Path) -> None:
     with opened(write_checkpoint(shape, tmp_path / shape.name)) as model:
         assert model.notices == ()
-        (group,) = model.plan.groups
-        kept = 2 * 2 * len(group.layers) * group.kv_heads * group.head_dim
-    assert kept == shape.kv_token_bytes
+        groups = model.plan.groups
+    keys = sum(2 * 2 * len(group.layers) * group.kv_heads * group.head_dim for group in groups)
+    states = sum(len(group.layers) * group.state_bytes for group in groups)
+    assert (keys, states) == (shape.kv_token_bytes, shape.state_bytes)
 
 
 @pytest.mark.parametrize(
     ("name", "billions"),
-    [("llama-1b", 1.04), ("llama-100m", 0.088), ("qwen3-4b", 4.02), ("phi-4-mini", 3.84)],
+    [
+        ("llama-1b", 1.04),
+        ("llama-100m", 0.088),
+        ("qwen3-4b", 4.02),
+        ("phi-4-mini", 3.84),
+        ("qwen3-a3b", 3.04),
+        ("qwen3.5-4b", 4.2),
+    ],
 )
 def test_sizes_are_as_stated(name: str, billions: float) -> None:
     shape = SHAPES[name]

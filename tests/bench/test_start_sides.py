@@ -9,7 +9,6 @@ import pytest
 from bench.checkpoint import write_checkpoint
 from bench.shapes import Shape
 from bench.start_sides import CONTEXT_LEN, FIRST_ID, Llmd, Prompts, unload
-from bench.vocabulary import write_tokenizer
 from llmd.api.step import BLOCK_LEN
 
 TINY = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=128, vocab=1000)
@@ -18,7 +17,6 @@ TINY = Shape("tiny", hidden=64, layers=2, heads=2, kv_heads=1, head_dim=32, ffn=
 @pytest.fixture
 def llmd(tmp_path: Path) -> Llmd:
     model = write_checkpoint(TINY, tmp_path / "tiny")
-    write_tokenizer(TINY.vocab, model)
     return Llmd(model, "q8_g32", tmp_path, 1)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from bench import checkpoint, weight_errors
 from bench.checkpoint import GAUSSIAN, STUDENT_T5, TIMED, write_checkpoint
-from bench.gguf_file import write_gguf
 from bench.gguf_quality import quality
+from bench.peer import write_plain
 from bench.weight_errors import TRAINED, WeightErrors, error_table, measure_errors
 from tests.bench.families import LLAMA
 
@@ -21,8 +21,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
     """Write the peer's file in bf16, which needs no quantiser, and read it with the peer's reader."""
 
     def make_gguf(directory: Path, _kind: str, file: Path) -> Path:
-        write_gguf(directory, file)
-        return file
+        return write_plain(directory, file)
 
     def run_peer(_module: str, directory: str, file: str) -> str:
         return json.dumps(quality(Path(directory), Path(file)))
