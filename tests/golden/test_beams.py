@@ -34,7 +34,7 @@ def search(core: EngineCore, case: BeamCase) -> tuple[Hypothesis, ...]:
     ended: list[BeamOutput] = []
     while core.busy:
         ended += core.step().beams
-    assert core.report().kv_blocks_used == 0
+    assert (core.report().kv_blocks_used, core.report().state_bytes_used) == (0, 0)
     (output,) = ended
     return output.hypotheses
 

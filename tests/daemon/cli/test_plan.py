@@ -146,6 +146,13 @@ def test_a_split_is_ready_to_be_typed() -> None:
     assert text.endswith("the same as settings: --split embed-5=gpu,6-head=cpu")
 
 
+def test_the_experts_that_a_token_reads_are_named() -> None:
+    gpu, cpu = MIXED.stages
+    mixture = structs.replace(MIXED, stages=(structs.replace(gpu, expert_bytes_per_token=3 << 20), cpu))
+    assert "a token reads 3.0 MiB of the experts" in lines_of(Comparison(Request(), (mixture,), "gpu", 6.9))
+    assert not any("experts" in line for line in lines_of(Comparison(Request(), (MIXED,), "gpu", 6.9)))
+
+
 def test_what_was_measured_stands_below_the_predictions() -> None:
     real = Measured(0.6, 18.0, 7.6, 1.04)
     text = "\n".join(lines_of(Comparison(Request(), (MIXED, CPU), "gpu + cpu", 6.9, real)))

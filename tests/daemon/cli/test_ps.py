@@ -86,6 +86,13 @@ def test_counts_blocks_requests_and_tokens() -> None:
     assert ps.kv(encoder) == ""
 
 
+def test_bytes_of_states_are_beside_the_blocks() -> None:
+    states = {"state_bytes_used": 3 << 20, "state_bytes_total": 9 << 20}
+    assert ps.kv({**LOADED, "report": {**REPORT, **states}}) == "7/64 blocks, 3.0 MiB/9.0 MiB of states"
+    recurrent = {**REPORT, **states, "kv_blocks_used": 0, "kv_blocks_total": 0}
+    assert ps.kv({**LOADED, "report": recurrent}) == "3.0 MiB/9.0 MiB of states"
+
+
 def test_steps_are_compared_with_their_prediction() -> None:
     times = [{"measured_ms": 4.04, "predicted_ms": 3.9}, {"measured_ms": 10.0, "predicted_ms": None}]
     assert ps.step_ms({"stage_times": times}) == "4.0/3.9 + 10.0/?"

@@ -67,6 +67,10 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     kv_blocks_used: int
     """Blocks that running sequences refer to."""
     kv_blocks_total: int
+    state_bytes_used: int = 0
+    """Bytes of the slots with states that running sequences refer to."""
+    state_bytes_total: int = 0
+    """Bytes of all slots: states of running sequences, and snapshots of prefixes."""
     decode_steps: int = 0
     """Steps without prefill."""
     decode_rows: int = 0

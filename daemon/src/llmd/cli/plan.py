@@ -181,7 +181,13 @@ def _advice(found: Comparison) -> list[str]:
         streamed = [format_bytes(stage.host_bytes)] if stage.host_bytes else []
         rows.append([stage.device, stage.parts, format_bytes(stage.num_bytes), *sizes, *streamed])
     settings = f"--device {best.name}" if len(best.stages) == 1 else f"--split {split_of(best)}"
-    return [aligned(rows), "", *_bound(found), f"the same as settings: {settings}"]
+    return [aligned(rows), "", *_experts(best), *_bound(found), f"the same as settings: {settings}"]
+
+
+def _experts(best: Alternative) -> list[str]:
+    """Return how much of the experts of a mixture a token reads."""
+    read = sum(stage.expert_bytes_per_token for stage in best.stages)
+    return [f"a token reads {format_bytes(read)} of the experts"] if read else []
 
 
 def split_of(one: Alternative) -> str:

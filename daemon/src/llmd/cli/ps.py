@@ -30,10 +30,14 @@ def where(row: Row) -> str:
 
 
 def kv(row: Row) -> str:
-    """Format used and total KV blocks; empty for a model without a KV cache."""
-    report = row["report"]
-    has_blocks = report and report["kv_blocks_total"]
-    return f"{report['kv_blocks_used']}/{report['kv_blocks_total']} blocks" if has_blocks else ""
+    """Format used and total KV blocks and bytes of states; empty for a model that keeps neither."""
+    report = row["report"] or {}
+    parts = []
+    if blocks := report.get("kv_blocks_total"):
+        parts.append(f"{report['kv_blocks_used']}/{blocks} blocks")
+    if states := report.get("state_bytes_total"):
+        parts.append(f"{format_bytes(report['state_bytes_used'])}/{format_bytes(states)} of states")
+    return ", ".join(parts)
 
 
 def context(row: Row) -> str:
@@ -131,8 +135,9 @@ def command(
     config_file: Path | None,
     **view: Any,
 ) -> None:
-    """Show loaded models: size, devices, used and total KV blocks, context window, running and waiting
-    requests, tokens/s, and the time until each is unloaded if no request arrives.
+    """Show loaded models: size, devices, used and total KV blocks (and bytes of the states of linear
+    attention), context window, running and waiting requests, tokens/s, and the time until each is unloaded if
+    no request arrives.
 
     STEP MS are the milliseconds that each of the devices works on a step of one sequence, measured/predicted.
 

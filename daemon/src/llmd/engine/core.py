@@ -24,6 +24,7 @@ from llmd.engine.forward import Forward
 from llmd.engine.grammars.grammars import Grammars
 from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget
+from llmd.engine.pool_use import pool_use
 from llmd.engine.prompt_scores import PromptScores
 from llmd.engine.rebuilding import new_pager, without_room
 from llmd.engine.sequence_states import sequence_states
@@ -289,7 +290,7 @@ class EngineCore:
             states = tuple(
                 sequence_states(self._scheduler, self._pager, self._grammars, self._beams, self._limits.slots)
             )
-        total = sum(pool.num_blocks for pool in self._pager.pools)
+        use = pool_use(self._groups, self._pager.pools, self._pipeline.block_bytes)
         return Report(
             steps=counters.steps,
             running=len(self._scheduler.running),
@@ -300,8 +301,10 @@ class EngineCore:
             preemptions=self._scheduler.preemptions,
             prefill_s=counters.prefill_s,
             decode_s=counters.decode_s,
-            kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
-            kv_blocks_total=total,
+            kv_blocks_used=use.blocks_used,
+            kv_blocks_total=use.blocks,
+            state_bytes_used=use.state_bytes_used,
+            state_bytes_total=use.state_bytes,
             decode_steps=counters.decode_steps,
             decode_rows=counters.decode_rows,
             decode_kv_bytes=counters.decode_kv_bytes,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 
@@ -7,8 +9,11 @@ from llmd.api.messages import Load
 from llmd.engine.placement.device_parts import DeviceParts
 from llmd.engine.placement.stages import stage_limits
 from llmd.engine.placement.typical_request import Request
-from llmd.models.open_model import OpenModel
+from llmd.models.open_model import OpenModel, open_model
 from tests.daemon.engine.placement.tiny_candidates import QUICK, candidates
+from tests.daemon.models.gguf.test_config_keys import ARCHITECTURES
+from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.catalog import tiny_model
 
 REQUEST = Request(64, 16)
 BLOCKS = (5,)
@@ -32,6 +37,21 @@ def test_sizes_by_kind_add_up_to_the_costs(parts: DeviceParts) -> None:
     whole = parts.sizes(0, 6, BLOCKS)
     every = sum(one.num_bytes for one in costs if one) + parts.stage(REQUEST).num_bytes
     assert sum(whole.values()) == every - parts.tied_bytes()
+
+
+def test_experts_and_states_are_kinds_of_their_own(load: Load, tmp_path: Path) -> None:
+    (one,) = candidates(QUICK)
+    hybrid = open_model(write_checkpoint(tiny_model("qwen3-next"), tmp_path / "m"), ARCHITECTURES)
+    with hybrid.checkpoint:
+        parts = DeviceParts(load, hybrid, one, stage_limits(load, hybrid, [one.info]))
+        sizes = parts.sizes(0, 8, (5, 3))
+    kinds = ["embedding", "attention", "feed-forward", "head", "experts", "KV cache", "states", "buffers"]
+    assert list(sizes) == kinds
+    elements = 3 * 8 * 3 * 32 * 64  # layers, experts, matrices
+    assert sizes["experts"] in {2 * elements, 4 * elements}
+    assert parts.expert_bytes_per_token(0, 8) == sizes["experts"] * 3 / 8
+    states = next(group for group in hybrid.plan.groups if group.kind == "state")
+    assert sizes["states"] in {count * 2 * states.state_bytes for count in (3, 5)}
 
 
 def test_longer_answers_and_prompts_take_longer(parts: DeviceParts) -> None:

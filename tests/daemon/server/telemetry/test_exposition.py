@@ -22,6 +22,8 @@ REPORT = Report(
     decode_s=2.0,
     kv_blocks_used=5,
     kv_blocks_total=20,
+    state_bytes_used=300,
+    state_bytes_total=900,
 )
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -48,6 +50,8 @@ def test_engines_are_told_under_both_names() -> None:
     assert value(found, "vllm:kv_cache_usage_perc", **theirs) == 0.25
     assert value(found, "vllm:num_preemptions_total", **theirs) == 4
     assert value(found, "llmd_kv_blocks", model="tiny") == 20
+    assert value(found, "llmd_state_bytes_used", model="tiny") == 300
+    assert value(found, "llmd_state_bytes", model="tiny") == 900
     assert value(found, "llmd_model_state", model="tiny", state="loaded") == 1
     assert value(found, "llmd_build_info", version="1.2") == 1
 

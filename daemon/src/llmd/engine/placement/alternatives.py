@@ -34,9 +34,11 @@ class PlannedStage(msgspec.Struct, frozen=True):
     num_bytes: int
     """Weights, keys and values, and step buffers."""
     bytes_by_kind: Mapping[str, int] = {}
-    """The same by what takes them: each kind of part, the KV cache, and buffers."""
+    """The same by what takes them: each kind of part, experts, the KV cache, states, and buffers."""
     host_bytes: int = 0
     """Bytes of main memory for weights that are copied to the device in each step."""
+    expert_bytes_per_token: int = 0
+    """Bytes of experts that a token reads."""
 
 
 class Alternative(msgspec.Struct, frozen=True):
@@ -201,6 +203,7 @@ class _Comparing:
                     sum(sizes.values()),
                     sizes,
                     self._devices.host_bytes(device, first, last),
+                    self._devices.expert_bytes_per_token(device, first, last),
                 )
             )
             first = last

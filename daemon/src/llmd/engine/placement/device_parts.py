@@ -13,6 +13,7 @@ from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.memory_use import pool_bytes
 from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, refuses
 from llmd.engine.placement.typical_request import Request
+from llmd.engine.step_reads import expert_reads
 from llmd.models.open_model import OpenModel
 from llmd.models.program_bytes import BUFFERED_PARTS
 from llmd.placement.problem import NOTHING, Cost
@@ -28,8 +29,8 @@ KINDS = {
     "head": "head",
 }
 """Names of the kinds of parts, for users."""
-CACHE, BUFFERS = "KV cache", "buffers"
-"""What else takes memory."""
+EXPERTS, CACHE, STATES, BUFFERS = "experts", "KV cache", "states", "buffers"
+"""What else takes memory. Experts are in feed-forward parts, but are counted apart."""
 
 
 class DeviceParts:
@@ -56,6 +57,7 @@ class DeviceParts:
             lower_stage(load, model, candidate.info, StageParts(candidate.info.name, part, part + 1))
             for part in range(len(model.plan.parts))
         ]
+        self._experts = [expert_reads(program) for program in self._programs]
         self._works = [work_of(program, load.kv_dtype) for program in self._programs]
 
     def costs(self, request: Request, num_blocks: Sequence[int]) -> list[Cost | None]:
@@ -113,7 +115,12 @@ class DeviceParts:
         if first == 0 and last == len(self._programs):
             found[self._kinds[-1]] = found.get(self._kinds[-1], 0) - self.tied_bytes()
         found[BUFFERS] = found.get(BUFFERS, 0) + begins * self._stage_buffers() + self.use().num_bytes
-        return {kind: found[kind] for kind in (*KINDS.values(), CACHE, BUFFERS) if found.get(kind)}
+        kinds = (*KINDS.values(), EXPERTS, CACHE, STATES, BUFFERS)
+        return {kind: found[kind] for kind in kinds if found.get(kind)}
+
+    def expert_bytes_per_token(self, first: int, last: int) -> int:
+        """Return the bytes of experts that a token reads in some parts."""
+        return round(sum(one.bytes_read(1) for part in range(first, last) for one in self._experts[part]))
 
     def tied_bytes(self) -> int:
         """Return the bytes of the weights that the first and the last part share."""
@@ -145,13 +152,25 @@ class DeviceParts:
     def _sizes(self, part: int, num_blocks: Sequence[int]) -> Mapping[str, int]:
         """Return the bytes of a part by kind."""
         program = self._programs[part]
-        blocks = [kv_block_bytes(group, self._load.kv_dtype) for group in program.groups]
+        experts = sum(one.num_bytes for one in self._experts[part])
+        weights = {self._kinds[part]: self._weight_bytes(part) - experts, EXPERTS: experts}
         return {
-            self._kinds[part]: 0 if self._streamed else self._weight_bytes(part),
-            CACHE: pool_bytes(num_blocks, blocks),
+            **(dict.fromkeys(weights, 0) if self._streamed else weights),
+            CACHE: self._pools(program, num_blocks, states=False),
+            STATES: self._pools(program, num_blocks, states=True),
             # The logits of a head are much larger than the rows of other parts.
             BUFFERS: self._buffers(program) if program.has_head else 0,
         }
+
+    def _pools(self, program: Program, num_blocks: Sequence[int], *, states: bool) -> int:
+        """Return the bytes of the pools of the groups that keep states, or of the others."""
+        return pool_bytes(
+            num_blocks,
+            [
+                kv_block_bytes(group, self._load.kv_dtype) if (group.kind == "state") == states else 0
+                for group in program.groups
+            ],
+        )
 
     def _stage_buffers(self) -> int:
         return max((self._buffers(one) for one in self._programs if not one.has_head), default=0)

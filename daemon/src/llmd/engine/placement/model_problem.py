@@ -151,6 +151,10 @@ class ModelOnDevices:
         """
         return self._devices[device].sizes(first_part, last_part, self._num_blocks(None), begins=begins)
 
+    def expert_bytes_per_token(self, device: int, first_part: int, last_part: int) -> int:
+        """Return the bytes of experts that a token reads in some parts."""
+        return self._devices[device].expert_bytes_per_token(first_part, last_part)
+
     def host_bytes(self, device: int, first_part: int, last_part: int) -> int:
         """Return the bytes of main memory for streamed weights of some parts."""
         return self._devices[device].host_bytes(first_part, last_part)

@@ -99,6 +99,8 @@ _GAUGES: Mapping[_Name, Callable[[Report], float]] = {
     ),
     _Name("kv_blocks_used", None, "KV blocks in use."): lambda report: report.kv_blocks_used,
     _Name("kv_blocks", None, "KV blocks of the pool."): lambda report: report.kv_blocks_total,
+    _Name("state_bytes_used", None, "Bytes of states in use."): lambda report: report.state_bytes_used,
+    _Name("state_bytes", None, "Bytes of the slots for states."): lambda report: report.state_bytes_total,
 }
 _TOTALS: Mapping[_Name, Callable[[Report], float]] = {
     _Name("preemptions", "num_preemptions", "Sequences that gave their blocks to others."): (
