@@ -88,6 +88,7 @@ def test_family_is_told_by_its_template(family: str, calls: str | None, reasonin
         ("<|tool|>' + message['tools'] + '<|/tool|>", "phi4_mini_json"),
         ("<start_function_call>call:", "functiongemma"),
         ("<|tool_call>call:", "gemma4"),
+        ("<TOOLCALL>[' + calls + ']</TOOLCALL>", "nemotron_json"),
         ("<|start|>assistant<|channel|>final<|message|>", "harmony"),
     ],
 )

@@ -27,6 +27,7 @@ CALLS = (
     ("deepseek_v31", "deepseek.load_v31", ("<｜tool▁calls▁begin｜>",), (), 1),
     ("granite", "granite.load", ("<|tool_call|>",), (), 2),
     ("glm45", "glm.load", ("<tool_call>", "<arg_key>"), (), 2),
+    ("nemotron_json", "nemotron.load", ("<TOOLCALL>",), (), 2),
     ("harmony", "harmony.load", ("<|channel|>", "<|message|>"), (), 2),
 )
 REASONING = (
