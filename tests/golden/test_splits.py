@@ -23,6 +23,13 @@ def num_layers(case: TinyModel) -> int:
     return int(case.config.get("num_hidden_layers") or len(layer_kinds(case.config)))
 
 
+def first_halves(case: TinyModel) -> tuple[str, ...]:
+    """The names of the parts of the first layer."""
+    if case.config["model_type"] not in BACKBONES:
+        return "0.mixer", "0.ffn"
+    return ("0.ffn",) if layer_kinds(case.config)[0] in ("mlp", "moe") else ("0.mixer",)
+
+
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
     return (StageSpec(first, "0", "0"), StageSpec(second, "1", str(num_layers(case) - 1)))
 
@@ -30,8 +37,7 @@ def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
 def apart(case: TinyModel, device: str) -> tuple[StageSpec, ...]:
     """The embedding, the head and each half of the first layer are stages of their own."""
     last = str(num_layers(case) - 1)
-    halves = ("0.mixer",) if case.config["model_type"] in BACKBONES else ("0.mixer", "0.ffn")
-    alone = [(name, name) for name in ("embed", *halves)]
+    alone = [(name, name) for name in ("embed", *first_halves(case))]
     return tuple(StageSpec(device, *one) for one in (*alone, ("1", last), ("head", "head")))
 
 

@@ -128,6 +128,20 @@ CASES = (
     ),
     TinyModel("nemotron-h", nemotron_h(), dtype="f16", seed=5),
     TinyModel("nemotron-h-moe", nemotron_h_moe(), dtype="bf16"),
+    TinyModel(
+        "nemotron-h-latent",
+        nemotron_h_moe(
+            hidden_size=52,
+            layers_block_type=["moe", STATE, FULL, "moe"],
+            num_attention_heads=3,
+            num_key_value_heads=1,
+            n_groups=1,
+            conv_kernel=3,
+            moe_latent_size=28,
+            norm_topk_prob=False,
+        ),
+        dtype="f16",
+    ),
     TinyModel("mamba2", mamba2(), dtype="bf16"),
     TinyModel(
         "mamba2-odd",
