@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,13 @@ def test_a_file_over_its_limit_is_refused(tmp_path: Path) -> None:
     path.write_text('{"a": 1}')
     with pytest.raises(CheckpointError, match="larger than 7 bytes"):
         read_object(path, max_bytes=7)
+
+
+def test_infinity_is_read_only_where_it_is_allowed() -> None:
+    content = b'{"time_step_limit": [0.0, Infinity]}'
+    assert parse_object(content, file="f", allow_infinity=True) == {"time_step_limit": [0.0, math.inf]}
+    with pytest.raises(CheckpointError, match="Infinity is not a JSON number"):
+        parse_object(content, file="f")
+    for other in (b'{"x": NaN}', b'{"x": -Infinity}'):
+        with pytest.raises(CheckpointError, match="is not a JSON number"):
+            parse_object(other, file="f", allow_infinity=True)
