@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "operands.hpp"
+#include "attention_calls.hpp"
 
 namespace llmd {
 
@@ -111,65 +111,6 @@ Call bind_rope(const Operands& of, const Bindings& to) {
                      angles.sines(), of.integer(3) != 0}};
 }
 
-Call bind_attention(const Operands& of, const Bindings& to) {
-    AttentionCall call{};
-    AttentionArgs& args = call.args;
-    call.group = static_cast<size_t>(of.integer(0));
-    const KvGroup& group = to.weights.program.groups.at(call.group);
-    args.heads = of.integer(2);
-    args.kv_heads = of.integer(3);
-    args.head_dim = of.integer(4);
-    args.window = of.integer(5);
-    args.causal = true;
-    require_consistent(
-        args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
-        "an attention op must have the shape of its KV group");
-    require_consistent(of.integer(1) >= 0 && of.integer(1) < group.layers,
-                       "the layer of an attention op must be in its KV group");
-    require_consistent(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
-                       "the number of query heads must be a multiple of the number of KV heads");
-    require_consistent(
-        of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == of.input_width(0),
-        "the query heads of an attention op must add up to its input and output");
-    require_consistent(
-        of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
-        "the KV heads of an attention op must add up to its keys and values");
-    args.q = of.input(0);
-    args.k = of.input(1);
-    args.v = of.input(2);
-    args.out = of.output(0);
-    args.pool = to.pools.layer(of.integer(0), of.integer(1));
-    args.dtype = to.limits.kv_dtype;
-    args.scale = of.number(0);
-    args.softcap = of.number(1);
-    args.sinks = of.vector(0, args.heads);
-    args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
-    args.partials = to.attention_partials;
-    return call;
-}
-
-Call bind_encoder_attention(const Operands& of, const Bindings& to) {
-    EncoderAttentionCall call{};
-    AttentionArgs& args = call.args;
-    call.scratch = &to.encoder;
-    args.heads = args.kv_heads = of.integer(0);
-    args.head_dim = of.integer(1);
-    const int64_t width = args.heads * args.head_dim;
-    require_consistent(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
-                           of.input_width(2) == width && of.output_width(0) == width,
-                       "the heads of an attention op must add up to its queries, keys, values and output");
-    args.q = of.input(0);
-    args.k = of.input(1);
-    args.v = of.input(2);
-    args.out = of.output(0);
-    args.pool = to.encoder.blocks();
-    args.scale = of.number(0);
-    args.scratch = to.attention_scratch;
-    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
-    return call;
-}
-
 Call bind_glu(const Operands& of) {
     const int64_t width = of.output_width(0);
     require_consistent(of.input_width(0) == width && of.input_width(1) == width,
@@ -211,6 +152,16 @@ Call bind_gate(const Operands& of) {
     require_consistent(of.input_width(0) == width, "the input and output of a gate must have the same width");
     require_consistent(slices > 0 && width % slices == 0, "gates must divide their input evenly");
     return GateArgs{of.input(0), of.input(1), of.output(0), 0, width, slices};
+}
+
+Call bind_join(const Operands& of) {
+    const int64_t heads = of.integer(0);
+    const int64_t first = of.input_width(0);
+    const int64_t second = of.input_width(1);
+    require_consistent(heads > 0 && first % heads == 0 && second % heads == 0,
+                       "the heads of joined values must divide both evenly");
+    require_consistent(of.output_width(0) == first + second, "joined values must add up to the output");
+    return JoinArgs{of.input(0), of.input(1), of.output(0), 0, heads, first / heads, second / heads};
 }
 
 Call bind_router(const Operands& of, const Bindings& to) {
@@ -280,6 +231,13 @@ struct Execution {
         crew.run_small(kernels.gate, args);
     }
     void operator()(const std::shared_ptr<StateCall>& call) const { call->run(step, kernels, crew); }
+    void operator()(const std::shared_ptr<HeadLinearCall>& call) const {
+        call->run(step.rows, kernels, crew);
+    }
+    void operator()(JoinArgs args) const {
+        args.rows = step.rows;
+        crew.run_small(kernels.join, args);
+    }
     void operator()(const RopeCall& call) const {
         RopeArgs args = call.args;
         args.rows = step.rows;
@@ -383,6 +341,10 @@ Call bind(const Op& op, const Bindings& to) {
         case OpKind::kGatedDelta:
         case OpKind::kStateSpace:
             return std::make_shared<StateCall>(op.kind, of, to);
+        case OpKind::kHeadLinear:
+            return std::make_shared<HeadLinearCall>(of, to);
+        case OpKind::kJoin:
+            return bind_join(of);
         case OpKind::kRecurrence:
             break;
     }

@@ -9,6 +9,7 @@
 #include "crew.hpp"
 #include "encoder_scratch.hpp"
 #include "experts.hpp"
+#include "head_linear.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "rope_angles.hpp"
@@ -78,7 +79,8 @@ struct RouterCall {
 // are for one row.
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
-                          RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>>;
+                          RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
+                          std::shared_ptr<HeadLinearCall>, JoinArgs>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -98,6 +100,7 @@ struct Bindings {
     float* router_products;  // [max_rows, experts]
     const ExpertRows& expert_rows;
     StateRows state_rows;
+    HeadRows head_rows;
     const StageLimits& limits;
 };
 

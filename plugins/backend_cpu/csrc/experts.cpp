@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "bf16_layout.hpp"
 #include "operands.hpp"
 
 namespace llmd {
@@ -108,14 +107,6 @@ void ExpertsCall::assign(int64_t rows) {
     for (Pass& pass : down_) arrange(pass);
 }
 
-// The converted rows from assigned row `first` on, before which there are `terms` bf16 terms.
-ConvertedRows ExpertsCall::converted_from(const Pass& pass, int64_t first, int64_t terms) const {
-    if (pass.form.kind != InputKind::kInt8) return {nullptr, nullptr, nullptr, converted_.bf16_terms + terms};
-    const InputLayout layout{pass.cols, pass.form.group_size, pass.form.int8_terms};
-    return {converted_.values + first * layout.values(), converted_.scales + first * layout.groups(),
-            converted_.running + first * layout.running(), nullptr};
-}
-
 // Lists the conversions and products of a step.
 void ExpertsCall::arrange(Pass& pass) {
     const bool shares = pass.gathers && step_rows_ == 1;  // all experts take the same row
@@ -131,7 +122,7 @@ void ExpertsCall::arrange(Pass& pass) {
         const int64_t rows = firsts_[static_cast<size_t>(e) + 1] - first;
         if (rows == 0) continue;
         const int64_t from = shares ? 0 : first;
-        const ConvertedRows converted = converted_from(pass, from, terms);
+        const ConvertedRows converted = RowForm{pass.cols, pass.form}.from(converted_, from, terms);
         if (!floats && (!shares || pass.converts.empty())) {
             const float* x = pass.gathers ? pass.x : pass.x + first * pass.cols;
             const int32_t* numbers = pass.gathers ? rows_.row_numbers + first : nullptr;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "converted_rows.hpp"
 #include "crew.hpp"
 #include "kernels.hpp"
 #include "weights.hpp"
@@ -69,7 +70,6 @@ class ExpertsCall {
                      const float* x, bool gathers, float* out, int64_t cols);
     void assign(int64_t rows);
     void arrange(Pass& pass);
-    ConvertedRows converted_from(const Pass& pass, int64_t first, int64_t terms) const;
     void multiply(const Pass& pass, const Kernels& kernels, Crew& crew) const;
     void activate(const Kernels& kernels, Crew& crew) const;
 

@@ -169,8 +169,10 @@ struct AttentionArgs {
     int64_t heads;
     int64_t kv_heads;
     int64_t head_dim;
-    int64_t window;  // 0: none
-    bool causal;     // false: a row attends to every row of its sequence in the step
+    int64_t value_dim;  // elements of a value
+    bool latent;        // values are the first elements of keys
+    int64_t window;     // 0: none
+    bool causal;        // false: a row attends to every row of its sequence in the step
     float scale;
     float softcap;       // 0: none
     const float* sinks;  // [heads]; null: none
@@ -248,6 +250,17 @@ struct WeightedSumArgs {
     const int32_t* row_numbers;  // [rows, most]
     const float* weights;        // [rows, most]
     int64_t most;
+};
+
+// Joins slices of two values, head by head.
+struct JoinArgs {
+    const float* a;  // [rows, heads, first]
+    const float* b;  // [rows, heads, second]
+    float* out;
+    int64_t rows;
+    int64_t heads;
+    int64_t first;
+    int64_t second;
 };
 
 struct AddArgs {
@@ -341,6 +354,7 @@ struct Kernels {
     void (*delta_states)(const StateArgs&, Worker&);
     void (*space_rows)(const StateArgs&, Worker&);
     void (*space_states)(const StateArgs&, Worker&);
+    void (*join)(const JoinArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);

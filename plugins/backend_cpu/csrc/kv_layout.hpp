@@ -4,6 +4,7 @@
 //
 //   f32, f16, bf16
 //     keys    [padded_dim][16 tokens]               values  [16 tokens][padded_dim]
+//     latent  [16 tokens][padded_dim], keys whose first elements are the values
 //   int8      codes int8, then scales f16 [groups][16 tokens]
 //     keys    [padded_dim / 2][16 tokens][2]        values  [8 token pairs][padded_dim][2]
 //   int4      the upper 4 bits of codes, two codes of a token in a byte; then for each 32 elements
@@ -41,6 +42,7 @@ struct KvLayout {
     KvDtype dtype;
     int64_t kv_heads;
     int64_t head_dim;
+    bool latent = false;  // values are the first elements of keys; floats only
 
     constexpr int64_t padded_dim() const {
         const int64_t multiple = dtype == KvDtype::kInt4 ? 32 : 16;
@@ -57,7 +59,8 @@ struct KvLayout {
                                                            : 0;
         return scales_at() + of_group * groups();
     }
-    constexpr int64_t head_bytes() const { return 2 * half_bytes(); }
+    constexpr int64_t values_at() const { return latent ? 0 : half_bytes(); }  // from a head's keys on
+    constexpr int64_t head_bytes() const { return values_at() + half_bytes(); }
     constexpr int64_t block_bytes() const { return kv_heads * head_bytes(); }
 
   private:

@@ -10,8 +10,9 @@ namespace llmd {
 namespace {
 
 int64_t one_layer_bytes(const KvGroup& group, KvDtype dtype) {
-    return group.keeps_states() ? group.state_bytes
-                                : KvLayout{dtype, group.kv_heads, group.head_dim}.block_bytes();
+    return group.keeps_states()
+               ? group.state_bytes
+               : KvLayout{dtype, group.kv_heads, group.head_dim, group.is_latent()}.block_bytes();
 }
 
 }  // namespace

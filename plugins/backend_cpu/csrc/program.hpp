@@ -27,6 +27,8 @@ enum class OpKind : int64_t {
     kGate,
     kGatedDelta,
     kStateSpace,
+    kHeadLinear,
+    kJoin,
 };
 
 struct Op {
@@ -44,8 +46,11 @@ struct KvGroup {
     int64_t head_dim;
     int64_t window;           // 0: none
     int64_t state_bytes = 0;  // of a sequence in a layer; 0: the group has blocks of keys and values
+    int64_t latent_dim = 0;   // first elements of a key that are its value; 0: values are apart
 
     bool keeps_states() const { return state_bytes > 0; }
+    bool is_latent() const { return latent_dim > 0; }
+    int64_t value_dim() const { return is_latent() ? latent_dim : head_dim; }
 };
 
 struct RopeTable {

@@ -25,16 +25,20 @@ ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits
     for (const Op& op : weights.program.ops) {
         const bool experts = op.kind == OpKind::kExperts;
         const bool router = op.kind == OpKind::kRouter;
-        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts && !router) continue;
+        const bool by_head = op.kind == OpKind::kHeadLinear;
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts && !router && !by_head)
+            continue;
         const int64_t each = op.kind == OpKind::kHead ? limits.max_outputs : limits.max_rows;
-        const int64_t rows = experts ? each * op.ints.at(1) : each;
+        const int64_t heads = by_head ? weights.members(op.weights.at(0)) : 1;
+        const int64_t rows = experts ? each * op.ints.at(1) : each * heads;
         for (size_t i = 0; i < (router ? 1 : op.weights.size()); i += 2) {
             if (op.weights[i] < 0) continue;
             const Matrix& weight = weights.matrix(op.weights[i]);
             if (input_form(weights.kernels, weight).kind == InputKind::kBf16Terms) {
                 // Each expert begins a tile; those that fill more than one have less than a tile unused.
-                const int64_t padded = experts ? 2 * rows + kInputRows : rows;
-                most.bf16_terms = std::max(most.bf16_terms, TermLayout{padded, weight.cols}.numbers());
+                const int64_t padded = experts ? 2 * rows + kInputRows : each;
+                most.bf16_terms =
+                    std::max(most.bf16_terms, heads * TermLayout{padded, weight.cols}.numbers());
             }
             if (weight.format != Format::kInteger) continue;
             if (!weights.program.rounds) {
@@ -142,9 +146,12 @@ void Stage::make_buffers() {
     const StateSizes states = state_sizes(program, limits_);
     const StateRows state_rows{allocate<float>(states.mixed), allocate<float>(states.decays),
                                allocate<float>(states.shares)};
-    const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_, first_types,
-                            converted, unpacked, linear,       linear_bytes, scratch,  partials,
-                            gathered,  products, expert_rows_, state_rows,   limits_};
+    const HeadSizes heads = head_sizes(weights_, limits_);
+    const HeadRows head_rows{allocate<float>(heads.inputs), allocate<float>(heads.outputs),
+                             allocate<int32_t>(heads.slices), allocate<int32_t>(heads.slices)};
+    const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_,  first_types,
+                            converted, unpacked, linear,       linear_bytes, scratch,   partials,
+                            gathered,  products, expert_rows_, state_rows,   head_rows, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

@@ -277,10 +277,11 @@ std::vector<Matrix> Weights::factors() const {
     std::vector<Matrix> found;
     for (const Op& op : program.ops) {
         const bool experts = op.kind == OpKind::kExperts;
-        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts) continue;
+        const bool by_head = op.kind == OpKind::kHeadLinear;
+        if (op.kind != OpKind::kLinear && op.kind != OpKind::kHead && !experts && !by_head) continue;
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             if (op.weights[i] < 0) continue;
-            const int64_t used = experts ? op.ints.at(1) : 1;
+            const int64_t used = experts ? op.ints.at(1) : by_head ? members(op.weights[i]) : 1;
             for (int64_t m = 0; m < used; ++m) found.push_back(matrix(op.weights[i], m));
         }
     }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import msgspec
+
 from llmd.api import (
     OP_KINDS,
     Activate,
@@ -13,6 +15,8 @@ from llmd.api import (
     Gate,
     Glu,
     Head,
+    HeadLinear,
+    Join,
     Linear,
     Norm,
     Recurrence,
@@ -32,7 +36,8 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     hybrids = ("recurrence",)
     mixtures = ("router", "experts", "gate")
     states = ("gated_delta", "state_space")
-    assert decoders + encoders + hybrids + mixtures + states == OP_KINDS
+    latent = ("head_linear", "join")
+    assert decoders + encoders + hybrids + mixtures + states + latent == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -53,6 +58,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         Router("x", "r", A, 2),
         Experts("x", "r", "y", None, STACK, STACK, "silu", 2),
         Gate("x", "g", "y"),
+        HeadLinear("x", "y", STACK),
+        Join("a", "b", "y", 2),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -71,6 +78,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("router", ("x",), ("r",)),
         ("experts", ("x", "r"), ("y",)),
         ("gate", ("x", "g"), ("y",)),
+        ("head_linear", ("x",), ("y",)),
+        ("join", ("a", "b"), ("y",)),
     ]
 
 
@@ -84,6 +93,12 @@ def test_tensors_follow_the_documented_order() -> None:
     experts = Experts("x", "r", "y", None, STACK, STACK, "silu", 2, up_bias=A)
     assert experts.tensors == (None, None, STACK, A, STACK, None)
     assert experts.num_experts == 3
+
+
+def test_values_are_as_wide_as_keys_unless_they_are_given_another_width() -> None:
+    attention = Attention("q", "k", "k", "o", 0, 0, 4, 1, 6, 0.5)
+    assert attention.value_dim == 6
+    assert msgspec.structs.replace(attention, value_dim=4).value_dim == 4
 
 
 def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:

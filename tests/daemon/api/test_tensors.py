@@ -98,3 +98,14 @@ def test_the_size_of_a_q8_weight_is_that_of_its_arrays(row_len: int) -> None:
 @pytest.mark.parametrize(("stored", "num_bytes"), [("f32", 64), ("f16", 32), ("bf16", 32)])
 def test_the_size_of_a_plain_weight_is_that_of_its_elements(stored: str, num_bytes: int) -> None:
     assert Weight(TensorRef("matrix", (4, 4)), stored).num_bytes == num_bytes
+
+
+def test_columns_of_transposed_matrices_are_a_range_of_their_inputs() -> None:
+    whole = np.arange(2 * 5 * 3).reshape(2, 5, 3)
+    ref = TensorRef("kv_b", (2, 5, 3), is_stack=True, is_transposed=True, columns=(1, 4))
+    assert ref.view_shape == (2, 3, 3)
+    assert ref.data_shape == (6, 3)
+    expected = np.concatenate([matrix[1:4].T for matrix in whole])
+    assert ref.part_of(whole).tolist() == expected.tolist()
+    assert ref.member(1).part_of(whole).tolist() == whole[1, 1:4].T.tolist()
+    assert ref.as_stored.part_of(whole).tolist() == whole[:, 1:4].reshape(6, 3).tolist()

@@ -30,6 +30,7 @@ from llmd.api import (
     Weight,
     WeightData,
 )
+from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.device import ReferenceDevice, ReferenceWeights
@@ -166,10 +167,17 @@ SINKS = {
     for kv_dtype in KV_DTYPES
 }
 
+LATENT = {
+    f"attention/{name}-{kv_dtype}"
+    for name in ("latent", "latent-odd", "long-latent")
+    for kv_dtype in LATENT_KV_DTYPES
+}
+
 
 @pytest.mark.parametrize(
     ("feature", "names"),
     [
+        ("latent", LATENT),
         ("sinks", SINKS),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),
         ("draws", {"head/draws", "program/draws"}),

@@ -1,9 +1,9 @@
 """The contracts of llmd: the only package that plugins import.
 
-Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `activations`, `plan`,
-`program`, `encoding`, `tensors`, `integer_formats`. Running them: `device`, `features`, `kernel_use`,
-`streaming`, `kv`, `step`, `draws`, `random`, `spans`. Links: `transport`. Front and engine: `messages`,
-`results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
+Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `latent_ops`,
+`activations`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`. Running them: `device`,
+`features`, `kernel_use`, `streaming`, `kv`, `step`, `draws`, `random`, `spans`. Links: `transport`. Front
+and engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.
@@ -81,6 +81,10 @@ if TYPE_CHECKING:
         KV_SCALE_GROUP,
         KVDtype,
         kv_block_bytes,
+    )
+    from llmd.api.latent_ops import (
+        HeadLinear,
+        Join,
     )
     from llmd.api.ops import (
         OP_KINDS,
@@ -246,10 +250,12 @@ __all__ = [
     "GrammarError",
     "GroupScales",
     "Head",
+    "HeadLinear",
     "HiddenRef",
     "HostHidden",
     "Instruction",
     "IntegerFormat",
+    "Join",
     "KVDtype",
     "KVGroup",
     "KVKind",
@@ -333,6 +339,7 @@ _MODULES = (
     "tensors",
     "ops",
     "expert_ops",
+    "latent_ops",
     "plan",
     "program",
     "kernel_use",

@@ -33,6 +33,8 @@ Integers and floats of each op, in order::
                     rates (index in `RATES`)                      floats -
     state_space  ints group, kv_layer, heads, groups, state_size,
                     head_dim, taps, rates (index in `RATES`)      floats least_time, most_time (0 none)
+    head_linear  ints -                                           floats -
+    join       ints heads                                         floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -52,6 +54,7 @@ from numpy.typing import NDArray
 
 from llmd.api.activations import ACTIVATIONS
 from llmd.api.expert_ops import Experts, GroupScore, Router, Score
+from llmd.api.latent_ops import Join
 from llmd.api.ops import (
     OP_KINDS,
     Activate,
@@ -135,6 +138,8 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
+        case Join(heads=heads):
+            values = [heads]
         case Glu(activation=activation) | Activate(activation=activation):
             values = [ACTIVATIONS.index(activation)]
         case Router() as op:

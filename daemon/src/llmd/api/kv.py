@@ -15,6 +15,9 @@ first (docs/ops.md)."""
 KV_DTYPES: tuple[KVDtype, ...] = get_args(KVDtype)
 """All values of `KVDtype`."""
 
+LATENT_KV_DTYPES: tuple[KVDtype, ...] = ("f32", "f16", "bf16")
+"""The types that groups of kind ``latent`` can have."""
+
 KV_SCALE_GROUP = 32
 """Consecutive elements of a head that share a scale (float16 for ``int8``, 8 bits for ``int4``); the last
 group of a head may be shorter."""

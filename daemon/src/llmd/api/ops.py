@@ -14,6 +14,7 @@ import msgspec
 from llmd.api.activations import Activation
 from llmd.api.base_op import BaseOp
 from llmd.api.expert_ops import Experts, Router
+from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.tensors import TensorRef
 
@@ -119,6 +120,9 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     then ``softcap * tanh(score / softcap)`` if there is a ``softcap``, then a softmax. With ``sinks``, the
     softmax has one more score for each query head, which has no value: weights add up to less than 1.
 
+    In a group of kind ``latent``, ``v`` is the same value as ``k``: the first ``value_dim`` elements of a key
+    are the value.
+
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention"; Ainslie et al. 2023, "GQA"; OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card" (sinks,
     after Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
@@ -140,12 +144,18 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     kv_heads: int
     """Number of key-value heads."""
     head_dim: int
-    """Elements of a head."""
+    """Elements of a query and of a key."""
     scale: float
     softcap: float | None = None
     """None: no cap."""
     sinks: TensorRef | None = None
     """``[heads]``: neither scaled nor capped. A device that reads them states `llmd.api.features.SINKS`."""
+    value_dim: int = 0
+    """Elements of a value, as in the group; if 0 is given, as many as in a key."""
+
+    def __post_init__(self) -> None:
+        if not self.value_dim:
+            msgspec.structs.force_setattr(self, "value_dim", self.head_dim)
 
 
 class Glu(BaseOp, frozen=True, tag="glu"):
@@ -300,12 +310,14 @@ Op = (
     | Gate
     | GatedDelta
     | StateSpace
+    | HeadLinear
+    | Join
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 """All op kinds; the index of a kind is its code in `llmd.api.encoding`."""
 
-FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind)
+FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind, HeadLinear.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
 KVOp = Attention | Recurrence | GatedDelta | StateSpace

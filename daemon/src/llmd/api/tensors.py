@@ -29,8 +29,8 @@ class TensorRef(msgspec.Struct, frozen=True):
     """A tensor of the checkpoint, or a part of it.
 
     A *stack* is a tensor ``[members, ...]`` of matrices or vectors of one shape, such as those of the experts
-    of a layer. The checkpoint stores it as one tensor, or each member as a tensor of its own: then the name
-    has `MEMBER` in place of the member's number, from 0.
+    of a layer. The checkpoint stores it as one tensor, in which matrices may be one below the other, or each
+    member as a tensor of its own: then the name has `MEMBER` in place of the member's number, from 0.
     """
 
     name: str
@@ -48,6 +48,8 @@ class TensorRef(msgspec.Struct, frozen=True):
     """Half-open range of the members of a stack."""
     is_transposed: bool = False
     """Whether the checkpoint stores matrices as ``[in, out]``; `rows` are those of ``[out, in]``."""
+    columns: tuple[int, int] | None = None
+    """Half-open range of the inputs of transposed matrices."""
 
     @property
     def is_matrix(self) -> bool:
@@ -70,6 +72,8 @@ class TensorRef(msgspec.Struct, frozen=True):
             stack = (self.members[1] - self.members[0],)
         if self.rows is not None:
             rows = (self.rows[1] - self.rows[0]) * (rows // self.period if self.period else 1)
+        if self.columns is not None:
+            others = [self.columns[1] - self.columns[0]]
         return (*stack, rows, *others)
 
     @property
@@ -85,13 +89,18 @@ class TensorRef(msgspec.Struct, frozen=True):
         """
         part = whole if self.members is None else whole[slice(*self.members)]
         if self.is_transposed:
-            part = part.swapaxes(-1, -2)
+            part = part.swapaxes(-1, -2)[..., slice(*self.columns or (None,))]
         if self.rows is not None:
             axes = part.shape[: self.is_stack], part.shape[self.is_stack + 1 :]
             runs = part.reshape(*axes[0], -1, self.period or part.shape[self.is_stack], *axes[1])
             part = runs[(slice(None),) * (self.is_stack + 1) + (slice(*self.rows),)]
             part = part.reshape(*axes[0], -1, *axes[1])
         return part.reshape(-1, part.shape[-1]) if self.is_matrix else part
+
+    @property
+    def as_stored(self) -> TensorRef:
+        """The same part of the tensor with matrices as the checkpoint stores them: columns are rows."""
+        return msgspec.structs.replace(self, is_transposed=False, rows=self.columns, columns=None)
 
     def member(self, number: int) -> TensorRef:
         """Return one member of a stack, as a stack of one."""

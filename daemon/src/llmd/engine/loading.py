@@ -14,6 +14,7 @@ from llmd.api.checks import refusals
 from llmd.api.device import Device
 from llmd.api.errors import ConfigError, DeviceLostError, DeviceMemoryError, UnsupportedModelError
 from llmd.api.integer_formats import INTEGER_FORMATS
+from llmd.api.kv_checks import missing_kv_dtype
 from llmd.api.messages import Load, Loaded, Loading, Replanned
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture
@@ -275,9 +276,8 @@ def _report_progress(report: ReportProgress, phase: str, done: int, total: int) 
 
 def _lower(load: Load, model: OpenModel, device: Device, spec: StageParts) -> Program:
     program = lower_stage(load, model, device.info, spec)
-    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refusals(device, program)]
-    if load.kv_dtype not in device.info.kv_dtypes:
-        reasons.append(f"KV cache as {load.kv_dtype}: it supports {', '.join(device.info.kv_dtypes)}")
+    refused = [*refusals(device, program), *missing_kv_dtype(device.info, program, load.kv_dtype)]
+    reasons = [f"{refusal.what}: {refusal.reason}" for refusal in refused]
     if reasons:
         raise UnsupportedModelError(
             f"{device.info.name} cannot run {model.directory}: {'; '.join(reasons)}",

@@ -13,6 +13,7 @@ import msgspec
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
 from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -160,22 +161,27 @@ def _new_value(widths: list[int], width: int) -> _Value:
 
 def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[int]:
     match op:
-        case Embed(table=table) | EmbedPosition(table=table) | EmbedTokenType(table=table):
-            return [table.shape[1]]
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]
+        case Embed(table=table) | EmbedPosition(table=table) | EmbedTokenType(table=table):
+            width = table.shape[1]
         case (
-            Attention(heads=heads, head_dim=width)
-            | GatedDelta(heads=heads, value_dim=width)
-            | StateSpace(heads=heads, head_dim=width)
+            Attention(heads=heads, value_dim=dim)
+            | GatedDelta(heads=heads, value_dim=dim)
+            | StateSpace(heads=heads, head_dim=dim)
         ):
-            return [heads * width]
+            width = heads * dim
+        case HeadLinear(weight=weight):
+            width = op.heads * weight.view_shape[1]
+        case Join():
+            width = sum(widths[value] for value in inputs)
         case Glu():
-            return [widths[inputs[1]]]
+            width = widths[inputs[1]]
         case Router(weight=weight) | Experts(down=TensorRef() as weight):
-            return [weight.view_shape[-2]]
+            width = weight.view_shape[-2]
         case _:
-            return [widths[inputs[0]] for _ in op.writes]
+            width = widths[inputs[0]]
+    return [width] * len(op.writes)
 
 
 def _fuse(bound: list[_BoundOp], patterns: Sequence[Pattern]) -> list[tuple[_BoundOp, ...]]:

@@ -53,7 +53,7 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     tensor = checkpoint.tensors.get(ref.name)
     if tensor is None:
         raise _missing([ref.name], checkpoint)
-    if not _is_shape(tensor.shape, ref.shape):
+    if not _fits(tensor.shape, ref):
         raise _contradiction(
             tensor,
             f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
@@ -73,13 +73,20 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
     return tensor
 
 
-def _is_shape(stored: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Return whether the axes that matter are the same: in GGUF files, one row is a vector, filters are a
-    matrix, and so is a vector of weights that each slice of a row has for itself.
+def _fits(stored: tuple[int, ...], ref: TensorRef) -> bool:
+    """Return whether a stored shape is that of the reference, has the matrices of its stack below each other,
+    or the weights of each slice of a row, which are one vector.
     """
-    if len(wanted) == 1:
-        return math.prod(stored) == wanted[0]
-    return [size for size in stored if size != 1] == [size for size in wanted if size != 1]
+    shape = ref.shape
+    if len(shape) == 1:
+        return math.prod(stored) == shape[0]
+    one_below_other = (shape[0] * shape[1], *shape[2:]) if ref.is_stack and ref.is_matrix else shape
+    return _without_ones(stored) in {_without_ones(shape), _without_ones(one_below_other)}
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that matter: in GGUF files, one row is a vector, and filters are a matrix."""
+    return tuple(size for size in shape if size != 1)
 
 
 def _contradiction(tensor: TensorInfo, message: str, hint: str) -> CheckpointError:

@@ -48,7 +48,9 @@ def format_policy(
             return nearest[stored]
         if quant is not None and op_kind in QUANTIZED_OPS:
             return quantized_format(quant, device.formats, ref.view_shape[-1]) or nearest[stored]
-        return stored if stored in device.formats and op_kind in device.integer_ops else nearest[stored]
+        turned = stored in INTEGER_FORMATS and ref.is_transposed  # blocks along the outputs
+        kept = stored in device.formats and op_kind in device.integer_ops and not turned
+        return stored if kept else nearest[stored]
 
     return format_of
 

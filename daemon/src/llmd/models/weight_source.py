@@ -99,10 +99,14 @@ class CheckpointSource:
         """
         tensor = find_tensor(weight.ref, self._checkpoint)
         assert tensor.format is not None
-        data = self.view(weight.ref)
+        ref = weight.ref
+        is_turned = ref.is_transposed and tensor.format not in PLAIN_FORMATS
+        data = self.view(ref.as_stored if is_turned else ref)
         try:
             if tensor.format in PLAIN_FORMATS:
                 read = self._of_plain(data, tensor.format, weight.format)
+            elif is_turned:
+                read = _turned(data.astype(np.uint8, copy=False), tensor, weight)
             else:
                 read = _of_blocks(data.astype(np.uint8, copy=False), tensor, weight.format)
         except ArithmeticError as error:
@@ -193,6 +197,13 @@ def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) ->
         return _groups(rows, tensor.format, row_len)
     numbers = _numbers(rows, tensor.format, row_len, wanted)
     return WeightData(wanted, numbers.reshape(*blocks.shape[:-1], row_len))
+
+
+def _turned(blocks: NDArray[np.uint8], tensor: TensorInfo, weight: Weight) -> WeightData:
+    """Return matrices that a GGUF file has as blocks of ``[in, out]``, dequantised and transposed."""
+    stored, (rows, cols) = _of_blocks(blocks, tensor, weight.format), weight.ref.view_shape[-2:]
+    matrices = stored.data.reshape(-1, cols, rows).swapaxes(1, 2)
+    return WeightData(weight.format, np.ascontiguousarray(matrices).reshape(-1, cols))
 
 
 def _groups(rows: NDArray[np.uint8], stored: Format, row_len: int) -> WeightData:

@@ -80,7 +80,7 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
     flops: dict[int, int] = defaultdict(int)
     for _, one in in_layers:
         if isinstance(one.op, Attention):
-            flops[one.op.group] += 4 * one.op.heads * one.op.head_dim
+            flops[one.op.group] += 2 * one.op.heads * (one.op.head_dim + one.op.value_dim)
     return Work(
         num_parts=len({part for part, _ in in_layers} - heads),
         layers=_weights(program, dense),

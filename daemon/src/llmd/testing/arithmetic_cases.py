@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, PLAIN_FORMATS, DeviceInfo, KVDtype
+from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.models.arithmetic import Arithmetic, chosen_arithmetic
 from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.workload import Workload
@@ -22,6 +23,9 @@ IN_EVERY_ARITHMETIC = frozenset(
         "head/plain",
         "experts/gated",
         "experts/q4",
+        "head_linear/f32",
+        "head_linear/q4",
+        *(f"attention/latent-{kv_dtype}" for kv_dtype in LATENT_KV_DTYPES),
         "program/window-f16",
         "program/encoder-f32",
         "program/q4",
@@ -30,7 +34,7 @@ IN_EVERY_ARITHMETIC = frozenset(
 )
 """Names of cases with each op that rounds, in each format and KV dtype, and of some whole programs."""
 
-_ROUNDING_OPS = {"linear", "head", "experts", "attention", "encoder_attention"}
+_ROUNDING_OPS = {"linear", "head", "experts", "head_linear", "attention", "encoder_attention"}
 
 
 def claimed_arithmetics(info: DeviceInfo) -> tuple[Arithmetic, ...]:

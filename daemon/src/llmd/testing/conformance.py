@@ -14,13 +14,14 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS, KERNELS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, KERNELS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
 from llmd.testing.kernel_names import wrong_kernels
+from llmd.testing.latent_cases import latent_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
 from llmd.testing.runs import LoadedWorkload, lower_range, run
@@ -51,7 +52,8 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
-    return (*op_cases(), *state_cases(), *expert_cases(), *part_cases(), *program_cases(), *format_cases())
+    of_ops = (*op_cases(), *state_cases(), *expert_cases(), *latent_cases())
+    return (*of_ops, *part_cases(), *program_cases(), *format_cases())
 
 
 def cases_for(info: DeviceInfo, cases: tuple[Workload, ...] | None = None) -> tuple[Workload, ...]:
@@ -86,7 +88,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
         "features": tuple(
             name
-            for name in (DRAWS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS)
+            for name in (DRAWS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS)
             if name not in info.features
         ),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),

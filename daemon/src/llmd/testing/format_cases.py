@@ -24,6 +24,7 @@ from llmd.api import (
 )
 from llmd.api.integer_formats import ROW_ACTIVATION_GROUP
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
+from llmd.testing import latent_cases
 from llmd.testing.expert_cases import integer_case
 from llmd.testing.op_cases import embed_case, head_case, part_case
 from llmd.testing.plans import TinyModel
@@ -32,6 +33,7 @@ from llmd.testing.workload import Workload
 _VOCAB = 131
 _CONTEXT = 256
 _IN_PROGRAMS: tuple[Format, ...] = ("q8_row", "q4", "q3_g32_sym", "q2_g128", "q4_0", "q6_k", "mxfp4")
+_OF_HEADS: tuple[Format, ...] = ("q8", "q4", "q6_k")
 _TIED: tuple[Format, ...] = ("q8_0", "q6_k")
 _WHOLE_BLOCKS = TinyModel(layers=2, hidden=256, head_dim=64, ffn=512)
 
@@ -47,6 +49,8 @@ def format_cases() -> Iterator[Workload]:
         if narrow != _block_len(name):
             yield _narrow_case(name)
         yield integer_case(name, narrow, 72 if _has_short_groups(name) else 256)
+        if name in _OF_HEADS:
+            yield latent_cases.integer_case(name, narrow)
         yield part_case(f"zeros/{name}", _ops_of_zeros(512), name, max_nmse=1e-7, width=512)
         head = Head(HIDDEN, TensorRef("head", (_VOCAB, narrow)))
         yield head_case(f"head/{name}", head, name, width=narrow)

@@ -147,10 +147,10 @@ def _attention() -> Iterator[Workload]:
             yield case
             if name in {"gqa", "sinks"}:
                 long = "long" if name == "gqa" else f"long-{name}"
-                yield _long(msgspec.structs.replace(case, name=f"attention/{long}-{kv_dtype}"))
+                yield long_case(msgspec.structs.replace(case, name=f"attention/{long}-{kv_dtype}"))
 
 
-def _long(case: Workload) -> Workload:
+def long_case(case: Workload) -> Workload:
     """Return the case with a context of many blocks, all but the end of which is in the KV cache from the
     start.
     """

@@ -30,7 +30,7 @@ from llmd.api import (
     Ticket,
     WeightData,
 )
-from llmd.api.features import OWN_WEIGHTS, SINKS, STATE
+from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, STATE
 from llmd.api.step import Float32, Int32, LateEdits
 
 
@@ -62,7 +62,7 @@ class Recorder:
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             reason="it only records",
-            features=(OWN_WEIGHTS, SINKS, STATE),
+            features=(LATENT, OWN_WEIGHTS, SINKS, STATE),
         )
         self.weights: list[WeightData] = []
         self.stored_blocks: list[NDArray[np.uint8] | None] = []

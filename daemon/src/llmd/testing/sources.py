@@ -47,13 +47,14 @@ class RandomSource:
     def read(self, weight: Weight) -> WeightData:
         ref, name = weight.ref, weight.format
         if name in BLOCK_FORMATS:
-            return decode(name, self._draw_blocks(ref, name), ref.whole_shape[-1]).rows(_rows(ref))
+            return decode(name, self._draw_blocks(ref, name), ref.view_shape[-1]).rows(_rows(ref))
         draw = self._generator(ref)
         if name in INTEGER_FORMATS:
             return random_integers(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
         normal = draw.standard_normal(ref.shape)
         values = normal * _spread(ref) if ref.is_matrix else 1.0 + 0.25 * normal
-        return WeightData(name, ref.part_of(from_float32(values.astype(np.float32), name)))
+        whole = from_float32(values.astype(np.float32), name)
+        return WeightData(name, np.ascontiguousarray(ref.part_of(whole)))
 
     def _draw_blocks(self, ref: TensorRef, name: Format) -> NDArray[np.uint8]:
         return random_blocks(name, *_whole_shape(ref), _spread(ref), self._generator(ref))
@@ -73,12 +74,11 @@ def _spread(ref: TensorRef) -> float:
 
 def _whole_shape(ref: TensorRef) -> tuple[int, int]:
     """Return the shape of a whole matrix, or of the matrices of a stack one below the other."""
-    shape = ref.whole_shape
-    return math.prod(shape[:-1]), shape[-1]
+    return math.prod(ref.whole_shape[:-1]), ref.view_shape[-1]
 
 
 def _rows(ref: TensorRef) -> NDArray[np.intp]:
     """Return the rows of the whole that the reference means."""
     numbers = np.arange(_whole_shape(ref)[0]).reshape(*ref.whole_shape[:-1], 1)
-    upright = msgspec.structs.replace(ref, is_transposed=False)
+    upright = msgspec.structs.replace(ref, is_transposed=False, columns=None)
     return upright.part_of(numbers)[:, 0].astype(np.intp)

@@ -26,7 +26,7 @@ from llmd.api import (
     Precision,
     TensorRef,
 )
-from llmd.api.features import DRAWS, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, LATENT, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -81,9 +81,11 @@ class Workload(msgspec.Struct, frozen=True):
     def features(self) -> set[str]:
         """The features of devices that the case tries."""
         has_states = any(group.kind == "state" for group in self.plan.groups)
+        has_latent = any(group.kind == "latent" for group in self.plan.groups)
         has_sinks = any(isinstance(op, Attention) and op.sinks is not None for op in self.ops)
         tried = (
             (DRAWS, self.draws),
+            (LATENT, has_latent),
             (OWN_WEIGHTS, any(isinstance(op, Norm) and op.own_weights for op in self.ops)),
             (SINKS, has_sinks),
             (STATE, has_states),

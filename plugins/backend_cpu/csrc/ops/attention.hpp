@@ -1,13 +1,13 @@
 // attention: out = softmax(softcap(q . k * scale)) v over the positions that a row attends to
 //
-//   q, out  [rows, heads, head_dim]  f32
+//   q       [rows, heads, head_dim]  f32      out  [rows, heads, value_dim]  f32
 //   sinks   [heads]  one more score of each head, without a value
 //   pool    f32, f16, bf16, int8, int4, see kv_layout.hpp
 //   work    ops/attention_plan.hpp
 //   order   partitions of 512 positions counted from 0, each with its own largest score, merged in order.
 //           Floats: widened in registers; scores are summed over head_dim and values over positions, both
 //           ascending, in f32. Codes: integer products, ops/attention_codes.hpp. The result of a row
-//           depends only on its own position.
+//           depends only on its own position. Latent vectors: ops/attention_latent.hpp.
 //   encoder_attention   the same with `causal` false: a row attends to every row of its sequence in the
 //           step, and its result depends on how many there are
 //   check   NMSE < 1e-10 in f32, 1e-5 with f16 KV, 1e-4 bf16, 1e-3 int8, 5e-2 int4
@@ -74,28 +74,28 @@ void attend(const AttentionArgs& args, Worker& worker) {
     const auto items = [&](const Cut& cut) { return cut.items(args.kv_heads); };
     take_items(
         args, worker, plan, items, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
-            const Tile tile = tile_of(args, sequence, cut, cut.split ? item / cut.partitions : item);
+            const Tile tile = tile_of(args, sequence, cut, cut.split ? cut.tile_of(item) : item);
             TileRun<Element> run(args, tile, scratch);
             run.load_queries();
             if (!cut.split) return run.run();
             const Partial kept = partial_at(before + item, tile.queries);
             run.clear(kept, tile.queries);
-            run.attend_partition(cut.first_partition + item % cut.partitions,
+            run.attend_partition(cut.first_partition + cut.partition_of(item),
                                  [&](int, int count, Partial partial) { run.merge(kept, partial, count); });
         });
     if (!split) return;
 
     worker.barrier();
     const auto tiles = [&](const Cut& cut) { return cut.split ? args.kv_heads * cut.tiles : 0; };
-    take_items(
-        args, worker, plan, tiles, [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
-            const Tile tile = tile_of(args, sequence, cut, item);
-            const TileRun<Element> run(args, tile, scratch);
-            const Partial first = partial_at(before + item * cut.partitions, tile.queries);
-            for (int64_t c = 1; c < cut.partitions; ++c)
-                run.merge(first, partial_at(before + item * cut.partitions + c, tile.queries), tile.queries);
-            run.write(0, tile.queries, first);
-        });
+    take_items(args, worker, plan, tiles,
+               [&](int64_t sequence, const Cut& cut, int64_t item, int64_t before) {
+                   const Tile tile = tile_of(args, sequence, cut, item);
+                   const TileRun<Element> run(args, tile, scratch);
+                   const Partial first = partial_at(before + cut.item(item, 0), tile.queries);
+                   for (int64_t c = 1; c < cut.partitions; ++c)
+                       run.merge(first, partial_at(before + cut.item(item, c), tile.queries), tile.queries);
+                   run.write(0, tile.queries, first);
+               });
 }
 
 void attention(const AttentionArgs& args, Worker& worker) {

@@ -89,7 +89,7 @@ void add_float_values(const KvPartition& partition, int64_t from, int64_t to, co
 // be anything, even NaN.
 template <class Element>
 void add_seen_values(const KvPartition& partition, int64_t from, int64_t to, const Query* queries, int count,
-                     const float* weights, float* outputs, int64_t dim) {
+                     const float* weights, float* outputs, int64_t dim, int64_t width) {
     for (int64_t t = from; t < to; ++t) {
         const int64_t token = t % kBlockLen;
         const auto* values = reinterpret_cast<const Element*>(partition.values(t / kBlockLen)) + token * dim;
@@ -97,15 +97,16 @@ void add_seen_values(const KvPartition& partition, int64_t from, int64_t to, con
             if (partition.start + t < queries[m].first || partition.start + t > queries[m].last) continue;
             float* out = outputs + m * dim;
             const Vec p = set1(weights[m * kPartition + t]);
-            for (int64_t d = 0; d < dim; d += Vec::kLanes)
+            for (int64_t d = 0; d < width; d += Vec::kLanes)
                 store(out + d, fma(p, load(values + d), load(out + d)));
         }
     }
 }
 
+// Adds the first `width` elements of values, which are `dim` elements apart.
 template <class Element>
 void add_floats(const KvPartition& partition, const Query* queries, int count, const float* weights,
-                float* outputs, int64_t dim) {
+                float* outputs, int64_t dim, int64_t width) {
     const int64_t columns = partition.count * kBlockLen;
     const auto column = [&](int64_t position) {
         const int64_t t = position - partition.start;
@@ -116,19 +117,19 @@ void add_floats(const KvPartition& partition, const Query* queries, int count, c
     int64_t from = column(queries[count - 1].first);  // all queries attend to [from, to)
     int64_t to = column(queries[0].last + 1);
     if (from >= to) from = to = end;
-    add_seen_values<Element>(partition, begin, from, queries, count, weights, outputs, dim);
+    add_seen_values<Element>(partition, begin, from, queries, count, weights, outputs, dim, width);
     each_run<kFloatTile>(count, [&](auto size, int first) LLMD_LAMBDA {
         constexpr int kQueries = decltype(size){};
         constexpr int kVecs = together(kFloatTile, kQueries, 4);
         const float* of = weights + first * kPartition;
         float* out = outputs + first * dim;
         int64_t d = 0;
-        for (; d + kVecs * Vec::kLanes <= dim; d += kVecs * Vec::kLanes)
+        for (; d + kVecs * Vec::kLanes <= width; d += kVecs * Vec::kLanes)
             add_float_values<Element, kQueries, kVecs>(partition, from, to, of, out, dim, d);
-        for (; d < dim; d += Vec::kLanes)
+        for (; d < width; d += Vec::kLanes)
             add_float_values<Element, kQueries, 1>(partition, from, to, of, out, dim, d);
     });
-    add_seen_values<Element>(partition, to, end, queries, count, weights, outputs, dim);
+    add_seen_values<Element>(partition, to, end, queries, count, weights, outputs, dim, width);
 }
 
 }  // namespace llmd::LLMD_ISA

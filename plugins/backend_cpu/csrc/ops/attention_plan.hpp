@@ -15,7 +15,7 @@ namespace llmd::LLMD_ISA {
 constexpr int64_t kPartition = 512;    // positions
 constexpr int kPieceQueries = 24;      // queries of a tile that share one pass over a partition
 constexpr int kMostPieces = 4;         // of a tile
-constexpr int kSplitQueries = 8;       // queries of a tile whose partitions are items
+constexpr int kSplitQueries = 8;       // queries of a tile whose partitions are items, or of a small step
 constexpr int64_t kItemsOfThread = 4;  // tiles per thread to aim for, so that no thread waits long
 
 // How the work of one sequence is cut.
@@ -29,6 +29,12 @@ struct Cut {
     bool split;     // each partition is an item
 
     int64_t items(int64_t kv_heads) const { return kv_heads * tiles * (split ? partitions : 1); }
+    // The item of a split sequence: tiles that read the same partition come one after the other.
+    int64_t item(int64_t tile, int64_t partition) const {
+        return (tile / tiles * partitions + partition) * tiles + tile % tiles;
+    }
+    int64_t tile_of(int64_t item) const { return item / (partitions * tiles) * tiles + item % tiles; }
+    int64_t partition_of(int64_t item) const { return item / tiles % partitions; }
 };
 
 class AttentionPlan {
@@ -56,6 +62,7 @@ class AttentionPlan {
     int64_t split_tiles(const Cut& cut) const { return (queries(cut) + kSplitQueries - 1) / kSplitQueries; }
 
     int64_t tile_queries() const {
+        if (queries_ < threads_ * kPieceQueries) return kSplitQueries;
         const int64_t pieces = queries_ / (kItemsOfThread * threads_ * kPieceQueries);
         return kPieceQueries * (pieces < 1 ? 1 : pieces > kMostPieces ? kMostPieces : pieces);
     }

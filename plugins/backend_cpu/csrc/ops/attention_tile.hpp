@@ -5,6 +5,7 @@
 
 #include "ops/attention_codes.hpp"
 #include "ops/attention_floats.hpp"
+#include "ops/attention_latent.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -17,8 +18,9 @@ struct Tile {
     int queries;
 };
 
-// Scratch of a thread. Queries are stored per piece: as floats [head_dim][queries of the piece], or as
-// words [padded_dim] in the space of as many floats, with their factors.
+// Scratch of a thread. Queries are stored per piece: as floats [head_dim][queries of the piece], for latent
+// vectors [queries of the piece][padded_dim], or as words [padded_dim] in the space of as many floats, with
+// their factors.
 struct TileScratch {
     float* queries;
     float* factors;
@@ -81,6 +83,9 @@ class TileRun {
                 for (int64_t d = 0; d < dim_; ++d) head[d] = d < args_.head_dim ? q[d] : 0.0F;
                 if constexpr (kRotated<Element>) rotate(head, args_.head_dim);
                 scratch_.factors[m] = round_query(head, dim_, args_.scale, words_of(m)) * kCodeScale<Element>;
+            } else if (args_.latent) {
+                float* to = floats_of(m);
+                for (int64_t d = 0; d < dim_; ++d) to[d] = d < args_.head_dim ? q[d] : 0.0F;
             } else {
                 float* to = floats_of(piece) + (m - piece);
                 for (int64_t d = 0; d < args_.head_dim; ++d) to[d * piece_queries(piece)] = q[d];
@@ -100,6 +105,8 @@ class TileRun {
             if constexpr (kCoded<Element>)
                 score_codes<Element>(args_, pool_.layout, partition, words_of(piece),
                                      scratch_.factors + piece, count, scratch_.scores);
+            else if (args_.latent)
+                score_latent<Element>(args_, partition, floats_of(piece), count, dim_, scratch_.scores);
             else
                 score_floats<Element>(args_, partition, floats_of(piece), count, scratch_.scores);
             for (int m = 0; m < count; ++m) exponentiate(partition, queries_[piece + m], m, partial);
@@ -110,7 +117,7 @@ class TileRun {
                 for (int64_t i = 0; i < count * dim_; i += Vec::kLanes)
                     store(partial.outputs + i, set1(0.0F));
                 add_floats<Element>(partition, queries_ + piece, count, scratch_.scores, partial.outputs,
-                                    dim_);
+                                    dim_, args_.latent ? args_.value_dim : dim_);
             }
             keep(piece, count, partial);
         }
@@ -150,8 +157,8 @@ class TileRun {
             float* result = partial.outputs + m * dim_;
             for (int64_t d = 0; d < dim_; d += Vec::kLanes) store(result + d, load(result + d) * inverse);
             if constexpr (kRotated<Element>) rotate(result, args_.head_dim);
-            float* out = args_.out + (query.row * args_.heads + query.head) * args_.head_dim;
-            std::memcpy(out, result, sizeof(float) * static_cast<size_t>(args_.head_dim));
+            float* out = args_.out + (query.row * args_.heads + query.head) * args_.value_dim;
+            std::memcpy(out, result, sizeof(float) * static_cast<size_t>(args_.value_dim));
         }
     }
 
@@ -198,7 +205,7 @@ class TileRun {
         partition.start = first > start ? first / kBlockLen * kBlockLen : start;
         const int64_t end = last + 1 < start + kPartition ? last + 1 : start + kPartition;
         partition.count = (end - partition.start + kBlockLen - 1) / kBlockLen;
-        partition.half_bytes = pool_.layout.half_bytes();
+        partition.half_bytes = pool_.layout.values_at();
         const int32_t* blocks = tile_.blocks + partition.start / kBlockLen;
         const int64_t left = (last - partition.start) / kBlockLen;
         for (int64_t b = 0; b < partition.count + kAhead; ++b)

@@ -37,14 +37,15 @@ struct KvBlocks {
     KvLayout layout;
 
     explicit KvBlocks(const AttentionArgs& args)
-        : pool(static_cast<uint8_t*>(args.pool)), layout{args.dtype, args.kv_heads, args.head_dim} {}
+        : pool(static_cast<uint8_t*>(args.pool)),
+          layout{args.dtype, args.kv_heads, args.head_dim, args.latent} {}
 
     // The keys of one head in a block; the values follow at a fixed distance.
     LLMD_INLINE_MEMBER uint8_t* keys(int64_t block, int64_t head) const {
         return pool + block * layout.block_bytes() + head * layout.head_bytes();
     }
     LLMD_INLINE_MEMBER uint8_t* values(int64_t block, int64_t head) const {
-        return keys(block, head) + layout.half_bytes();
+        return keys(block, head) + layout.values_at();
     }
 };
 

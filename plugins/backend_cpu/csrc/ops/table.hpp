@@ -14,6 +14,7 @@
 #include "ops/gated_delta.hpp"
 #include "ops/glu.hpp"
 #include "ops/head.hpp"
+#include "ops/join.hpp"
 #include "ops/linear.hpp"
 #include "ops/norm.hpp"
 #include "ops/pack.hpp"
@@ -47,6 +48,7 @@ constexpr Kernels table(const char* isa) {
             delta_states,
             space_rows,
             space_states,
+            join,
             gather,
             candidates,
             mask,

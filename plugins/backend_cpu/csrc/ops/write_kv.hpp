@@ -2,6 +2,7 @@
 //
 //   k, v   [rows, kv_heads, head_dim]  f32
 //   pool   f32, f16, bf16, int8, int4, see kv_layout.hpp     rounds to nearest even
+//   latent   keys only, each token in one piece
 //   int8   for each token and 32 elements of a head: scale = f16(max |x| / 127), codes rint(x / scale)
 //          within +-127, using the reciprocal in f32; zeros if the scale is 0
 //   int4   of the rotated head (ops/rotate.hpp), negated at odd positions, for each token and 32 elements:
@@ -221,7 +222,8 @@ void write_kv_as(const AttentionArgs& args, Worker& worker) {
             const int64_t token = args.positions[row] % kBlockLen;
             for (int64_t head = 0; head < args.kv_heads; ++head) {
                 const int64_t from = (row * args.kv_heads + head) * args.head_dim;
-                write(args.k + from, {blocks.keys(block, head), token, true});
+                write(args.k + from, {blocks.keys(block, head), token, !args.latent});
+                if (args.latent) continue;
                 write(args.v + from, {blocks.values(block, head), token, false});
             }
         }

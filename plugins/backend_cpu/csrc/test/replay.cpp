@@ -38,7 +38,7 @@ Program read_program(const CaseFile& file) {
                     {},       {},       {}};
     for (int g = 0; file.has("program/groups/" + std::to_string(g)); ++g) {
         const std::vector<int64_t> group = file.at("program/groups/" + std::to_string(g)).int64s();
-        program.groups.push_back({group[0], group[1], group[2], group[3], group[4]});
+        program.groups.push_back({group[0], group[1], group[2], group[3], group[4], group[5]});
     }
     for (int i = 0; file.has("program/ropes/" + std::to_string(i)); ++i) {
         const std::vector<double> table = file.at("program/ropes/" + std::to_string(i)).doubles();

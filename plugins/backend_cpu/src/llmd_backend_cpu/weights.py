@@ -221,7 +221,15 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
         hidden_out=-1 if program.hidden_out is None else program.hidden_out,
         slot_widths=list(program.slot_widths),
         groups=[
-            (len(g.layers), g.kv_heads, g.head_dim, g.window or 0, g.state_bytes) for g in program.groups
+            (
+                len(g.layers),
+                g.kv_heads,
+                g.head_dim,
+                g.window or 0,
+                g.state_bytes,
+                g.value_dim if g.kind == "latent" else 0,
+            )
+            for g in program.groups
         ],
         ropes=[(list(table.inv_freq), table.factor) for table in program.ropes],
         records=encoded.records.tolist(),

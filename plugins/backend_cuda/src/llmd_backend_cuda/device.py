@@ -29,6 +29,8 @@ from llmd_backend_cuda.weights import CudaWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
+_WITHOUT_KERNELS = ("router", "experts", "gate", "gated_delta", "head_linear", "join")
+_OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 
 def describe(card: CardProperties) -> DeviceInfo:
@@ -41,7 +43,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         memory_bytes=card.memory_bytes,
         formats=CLAIMED_FORMATS,
         kv_dtypes=tuple(KV_CODES),
-        ops=OP_KINDS,
+        ops=_OPS,
         patterns=PATTERNS,
         row_exact=True,
         queues=True,

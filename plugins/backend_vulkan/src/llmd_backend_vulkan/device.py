@@ -31,6 +31,8 @@ from llmd_backend_vulkan.weights import VulkanWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
+_WITHOUT_KERNELS = ("router", "experts", "gate", "gated_delta", "head_linear", "join")
+_OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 _SCORES = {DISCRETE: 80, CPU: 1}
 _SHARED_SCORE = 40
@@ -51,7 +53,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         memory_bytes=device.memory_bytes,
         formats=CLAIMED_FORMATS,
         kv_dtypes=tuple(KV_CODES),
-        ops=OP_KINDS,
+        ops=_OPS,
         patterns=PATTERNS,
         row_exact=True,
         queues=queues,

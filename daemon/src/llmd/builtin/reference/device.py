@@ -11,7 +11,7 @@ import numpy as np
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.features import DRAWS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
@@ -44,7 +44,16 @@ def describe() -> DeviceInfo:
         activations=ACTIVATION_DTYPES,
         precisions=PRECISIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
-        features=(DRAWS, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS),  # all weights are in main memory
+        features=(
+            DRAWS,
+            LATENT,
+            OWN_WEIGHTS,
+            SINKS,
+            SPANS,
+            STATE,
+            STREAMS,
+            TAPS,
+        ),  # all weights are in main memory
     )
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from llmd.api.expert_ops import Experts, Router
+from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.ops import (
     Activate,
     Add,
@@ -106,7 +107,7 @@ class Execution:
                 out = self._look_up(slotted, op)
             case Norm() as op:
                 out = self._norm(slotted, op, inputs[0])
-            case Linear():
+            case Linear() | HeadLinear():
                 return self._linear(slotted, inputs[0])
             case Rope() as op:
                 out = self._rope(op, inputs[0])
@@ -156,6 +157,8 @@ class Execution:
         )
 
     def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
+        if isinstance(slotted.op, HeadLinear):
+            return [self._head_linear(slotted, x)]
         pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
         return [self._project(x, weight, bias).astype(np.float32) for weight, bias in pairs]
 
@@ -164,6 +167,15 @@ class Execution:
         out = np.stack([matrix.multiply(row) for row in x])
         added = self._weights.array(bias)
         return out if added is None else out + added
+
+    def _head_linear(self, slotted: SlottedOp, x: Float32) -> Float32:
+        matrices = self._weights.stack(slotted.weights[0]) or ()
+        slices = np.split(x, len(matrices), axis=1)
+        rows = (
+            np.concatenate([matrix.multiply(one) for matrix, one in zip(matrices, row, strict=True)])
+            for row in zip(*slices, strict=True)
+        )
+        return np.stack(list(rows)).astype(np.float32)
 
     def _head(self, slotted: SlottedOp, op: Head, x: Float32) -> Float32:
         if not len(x):
@@ -195,14 +207,14 @@ class Execution:
         group, layer = self._program.groups[op.group], slotted.kv_layer or 0
         pool, step = self._pools[op.group], self._step
         sinks = self._weights.array(slotted.weights[0])
-        assert isinstance(pool, KVPool), "attention has a paged group"
-        out = np.empty((len(q), op.heads * op.head_dim), np.float32)
+        assert isinstance(pool, KVPool), "attention has a paged or latent group"
+        out = np.empty((len(q), op.heads * op.value_dim), np.float32)
         for sequence in range(step.num_sequences):
             rows = slice(*step.row_offsets[sequence : sequence + 2])
             positions = step.positions[rows]
             table = step.block_tables[op.group][sequence]
-            shape = (len(positions), op.kv_heads, op.head_dim)
-            pool.write(layer, table, positions, k[rows].reshape(shape), v[rows].reshape(shape))
+            written = (x[rows].reshape(len(positions), op.kv_heads, -1) for x in (k, v))
+            pool.write(layer, table, positions, *written)
             first, last = _first_visible(int(positions[0]), group.window), int(positions[-1]) + 1
             keys, values = pool.read(layer, table, first, last)
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
@@ -272,6 +284,9 @@ def _elementwise(op: Op, *x: Float64) -> Float64:
             return numerics.ACTIVATIONS[activation](x[0])
         case Add(scale=scale):
             return x[0] + x[1] * scale
+        case Join(heads=heads):
+            slices = [one.reshape(len(one), heads, -1) for one in x]
+            return np.concatenate(slices, axis=-1).reshape(len(x[0]), -1)
         case Gate():
             return x[0] * np.repeat(numerics.sigmoid(x[1]), x[0].shape[1] // x[1].shape[1], axis=1)
         case _:

@@ -12,14 +12,18 @@ from llmd.builtin.reference.kv_formats import KV_FORMATS
 
 
 class KVPool:
-    """Keys and values of one group: encoded arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``."""
+    """Keys and values of one group: encoded arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``.
+
+    A ``latent`` group has keys only; its arrays begin with an axis of 1.
+    """
 
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self._format = KV_FORMATS[kv_dtype]
-        self._head_dim = group.head_dim
+        self._head_dim, self._value_dim = group.head_dim, group.value_dim
+        self._sides = 1 if group.kind == "latent" else 2
         block = np.zeros((BLOCK_LEN, group.kv_heads, group.head_dim), np.float32)
         self._arrays = tuple(
-            np.zeros((2, len(group.layers), num_blocks, *array.shape), array.dtype)
+            np.zeros((self._sides, len(group.layers), num_blocks, *array.shape), array.dtype)
             for array in self._format.encode(block, np.arange(BLOCK_LEN))
         )
 
@@ -60,28 +64,30 @@ class KVPool:
         k: NDArray[np.float32],
         v: NDArray[np.float32],
     ) -> None:
-        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, in the pool's dtype."""
+        """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, in the pool's dtype; of a
+        ``latent`` group only ``k``.
+        """
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
-        for place, x in enumerate((k, v)):
+        for place, x in enumerate((k, v)[: self._sides]):
             for array, encoded in zip(self._arrays, self._format.encode(x, positions), strict=True):
                 array[place, layer, block, slot] = encoded
 
     def read(
         self, layer: int, table: NDArray[np.int32], first: int, last: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return keys and values ``[last - first, kv_heads, head_dim]`` of positions ``[first, last)``."""
+        """Return keys ``[last - first, kv_heads, head_dim]`` and values of positions ``[first, last)``."""
         positions = np.arange(first, last)
         block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
-        keys, values = (
+        decoded = [
             self._format.decode(
                 tuple(array[place, layer, block, slot] for array in self._arrays), self._head_dim, positions
             )
-            for place in range(2)
-        )
-        return keys, values
+            for place in range(self._sides)
+        ]
+        return decoded[0], decoded[-1][..., : self._value_dim]
 
 
 def _bytes(blocks: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Reshape ``[2, layers, blocks, …]`` to ``[blocks, bytes]``."""
+    """Reshape ``[sides, layers, blocks, …]`` to ``[blocks, bytes]``."""
     first = np.ascontiguousarray(np.moveaxis(blocks, 2, 0))
     return first.reshape(len(first), -1).view(np.uint8)

@@ -69,7 +69,8 @@ def attend(
     precision: Precision = "f32",
     sinks: Float64 | None = None,
 ) -> Float64:
-    """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` and ``v`` ``[positions, kv_heads, dim]``.
+    """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` ``[positions, kv_heads, dim]``
+    and ``v`` ``[positions, kv_heads, value dim]``. Return ``[heads, value dim]``.
 
     ``sinks`` ``[heads]`` are scores that count for the sum of each head's softmax only.
 
@@ -84,8 +85,8 @@ def attend(
     total = weights.sum(axis=-1, keepdims=True)
     if sinks is not None:
         total += np.exp(sinks.reshape(kv_heads, -1, 1) - top)
-    out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v).reshape(q.shape)
-    return out
+    out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v)
+    return out.reshape(q.shape[0], -1)
 
 
 def sigmoid(x: Float64) -> Float64:

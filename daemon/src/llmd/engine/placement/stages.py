@@ -9,6 +9,7 @@ import msgspec
 from llmd.api.checks import misplaced_integers, missing_activations, missing_features, missing_ops
 from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
+from llmd.api.kv_checks import missing_kv_dtype
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.program import Program
@@ -166,7 +167,9 @@ def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts
 def refuses(load: Load, info: DeviceInfo, program: Program) -> bool:
     """Whether a device says that it cannot run a program, as far as that is known before it is opened."""
     checks = (missing_features, missing_ops, missing_activations, misplaced_integers)
-    return load.kv_dtype not in info.kv_dtypes or any(check(info, program) for check in checks)
+    return bool(missing_kv_dtype(info, program, load.kv_dtype)) or any(
+        check(info, program) for check in checks
+    )
 
 
 def flight_depth(devices: Sequence[DeviceInfo]) -> tuple[int, int]:

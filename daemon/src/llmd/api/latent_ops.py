@@ -1,0 +1,51 @@
+"""The ops that latent attention needs beside `Attention`.
+
+Multi-head latent attention keeps one vector for each token, of which every head reads keys and values. The
+matrices that would make them from it are applied to queries and to what attention returns instead, so that
+attention has one key-value head, with a group of kind ``latent``.
+
+Source: DeepSeek-AI 2024, "DeepSeek-V2: A Strong, Economical, and Efficient Mixture-of-Experts Language
+Model", section 2.1 and appendix C.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from llmd.api.base_op import BaseOp
+from llmd.api.tensors import TensorRef
+
+
+class HeadLinear(BaseOp, frozen=True, tag="head_linear"):
+    """``out = x @ weight[h].T`` for each head h: a matrix for each of the equal slices of a row."""
+
+    kind: ClassVar[str] = "head_linear"
+    tensor_fields: ClassVar[tuple[str, ...]] = ("weight",)
+    x: str
+    """``[rows, heads * in]``."""
+    out: str
+    """``[rows, heads * out]``."""
+    weight: TensorRef
+    """A stack ``[heads, out, in]``."""
+
+    @property
+    def heads(self) -> int:
+        """Number of matrices."""
+        return self.weight.view_shape[0]
+
+    @property
+    def row_elements(self) -> int:
+        """Elements that enter and leave the matrices of all heads for one row."""
+        return self.heads * sum(self.weight.view_shape[1:])
+
+
+class Join(BaseOp, frozen=True, tag="join"):
+    """``out = [a of head 0, b of head 0, a of head 1, …]``: join the slices of two values, head by head."""
+
+    kind: ClassVar[str] = "join"
+    read_fields: ClassVar[tuple[str, ...]] = ("a", "b")
+    a: str
+    b: str
+    out: str
+    heads: int
+    """Number of slices."""

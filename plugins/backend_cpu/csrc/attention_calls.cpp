@@ -1,0 +1,69 @@
+#include "attention_calls.hpp"
+
+namespace llmd {
+
+Call bind_attention(const Operands& of, const Bindings& to) {
+    AttentionCall call{};
+    AttentionArgs& args = call.args;
+    call.group = static_cast<size_t>(of.integer(0));
+    const KvGroup& group = to.weights.program.groups.at(call.group);
+    args.heads = of.integer(2);
+    args.kv_heads = of.integer(3);
+    args.head_dim = of.integer(4);
+    args.window = of.integer(5);
+    args.causal = true;
+    require_consistent(
+        args.kv_heads == group.kv_heads && args.head_dim == group.head_dim && args.window == group.window,
+        "an attention op must have the shape of its KV group");
+    require_consistent(of.integer(1) >= 0 && of.integer(1) < group.layers,
+                       "the layer of an attention op must be in its KV group");
+    require_consistent(args.kv_heads > 0 && args.heads % args.kv_heads == 0,
+                       "the number of query heads must be a multiple of the number of KV heads");
+    args.value_dim = group.value_dim();
+    args.latent = group.is_latent();
+    require_consistent(args.value_dim <= args.head_dim, "a latent value must be part of its key");
+    require_consistent(!args.latent || to.limits.kv_dtype <= KvDtype::kBF16,
+                       "latent vectors must be kept as floats");
+    require_consistent(
+        of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == args.heads * args.value_dim,
+        "the query heads of an attention op must add up to its input and output");
+    require_consistent(
+        of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
+        "the KV heads of an attention op must add up to its keys and values");
+    args.q = of.input(0);
+    args.k = of.input(1);
+    args.v = of.input(2);
+    args.out = of.output(0);
+    args.pool = to.pools.layer(of.integer(0), of.integer(1));
+    args.dtype = to.limits.kv_dtype;
+    args.scale = of.number(0);
+    args.softcap = of.number(1);
+    args.sinks = of.vector(0, args.heads);
+    args.scratch = to.attention_scratch;
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
+    args.partials = to.attention_partials;
+    return call;
+}
+
+Call bind_encoder_attention(const Operands& of, const Bindings& to) {
+    EncoderAttentionCall call{};
+    AttentionArgs& args = call.args;
+    call.scratch = &to.encoder;
+    args.heads = args.kv_heads = of.integer(0);
+    args.head_dim = args.value_dim = of.integer(1);
+    const int64_t width = args.heads * args.head_dim;
+    require_consistent(width > 0 && of.input_width(0) == width && of.input_width(1) == width &&
+                           of.input_width(2) == width && of.output_width(0) == width,
+                       "the heads of an attention op must add up to its queries, keys, values and output");
+    args.q = of.input(0);
+    args.k = of.input(1);
+    args.v = of.input(2);
+    args.out = of.output(0);
+    args.pool = to.encoder.blocks();
+    args.scale = of.number(0);
+    args.scratch = to.attention_scratch;
+    args.scratch_per_thread = to.weights.kernels.attention_scratch(args.head_dim);
+    return call;
+}
+
+}  // namespace llmd
