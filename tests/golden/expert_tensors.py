@@ -16,11 +16,17 @@ MIXTURES = (
     "granitemoeshared",
     "granitemoehybrid",
     "glm4_moe",
+    "glm4_moe_lite",
+    "deepseek_v2",
+    "deepseek_v3",
     "gpt_oss",
     "qwen3_next",
     "qwen3_5_moe_text",
 )
 """The model types that have them."""
+
+CORRECTED = ("glm4_moe", "glm4_moe_lite", "deepseek_v3")
+"""Those with corrections of scores."""
 
 GAINS = {
     "gate": 2.0,
@@ -45,7 +51,7 @@ def has_experts(config: Mapping[str, Any], layer: int) -> bool:
         return False
     if family == "granitemoehybrid":
         return bool(config["num_local_experts"])
-    if family == "glm4_moe":
+    if "first_k_dense_replace" in config:
         return layer >= int(config["first_k_dense_replace"])
     sparse = (layer + 1) % config.get("decoder_sparse_step", 1) == 0
     return sparse and layer not in config.get("mlp_only_layers", [])
@@ -67,7 +73,7 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     block = "block_sparse_moe" if family == "mixtral" else "mlp"
     names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
     yield f"{block}.gate.weight", (count, hidden)
-    if family == "glm4_moe":
+    if family in CORRECTED:
         yield f"{block}.gate.e_score_correction_bias", (count,)
     if family == "qwen3_5_moe_text":
         yield f"{block}.experts.gate_up_proj", (count, 2 * inner, hidden)
@@ -79,7 +85,7 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     if "shared_expert_intermediate_size" in config:
         yield from _shared("mlp.shared_expert", hidden, config["shared_expert_intermediate_size"])
         yield "mlp.shared_expert_gate.weight", (1, hidden)
-    if family == "glm4_moe":
+    if "n_shared_experts" in config:
         yield from _shared("mlp.shared_experts", hidden, inner * config["n_shared_experts"])
 
 

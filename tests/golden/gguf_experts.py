@@ -87,8 +87,10 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     shared = config.get("shared_expert_intermediate_size", config.get("shared_intermediate_size"))
     if shared is not None:
         writer.add_expert_shared_feed_forward_length(shared)
-    if config["model_type"] == "glm4_moe":
-        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if "first_k_dense_replace" in config:
+        is_softmax = config["model_type"] == "deepseek_v2"
+        kinds = gguf.ExpertGatingFuncType
+        writer.add_expert_gating_func(kinds.SOFTMAX if is_softmax else kinds.SIGMOID)
         writer.add_leading_dense_block_count(config["first_k_dense_replace"])
         writer.add_expert_group_used_count(config["topk_group"])
     if config["model_type"] == "nemotron_h":
@@ -99,4 +101,5 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
         writer.add_expert_shared_count(config["n_shared_experts"])
         writer.add_expert_weights_norm(config["norm_topk_prob"])
         writer.add_expert_weights_scale(config["routed_scaling_factor"])
-        writer.add_expert_group_count(config["n_group"])
+        writer.add_expert_group_count(config.get("n_group", 1))
+        writer.add_expert_group_used_count(config.get("topk_group", 1))

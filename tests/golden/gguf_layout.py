@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tests.golden.delta_tensors import STATE_NORM
 from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
+from tests.golden.gguf_latents import add_latent_keys, with_split_latents
 from tests.golden.gguf_spaces import add_space_keys, layers_having, with_converted_spaces
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_mxfp4_as_numbers
@@ -33,6 +34,9 @@ ARCHITECTURES = {
     "qwen3_moe": "qwen3moe",
     "granitemoeshared": "granitemoe",
     "glm4_moe": "glm4moe",
+    "glm4_moe_lite": "deepseek2",
+    "deepseek_v2": "deepseek2",
+    "deepseek_v3": "deepseek2",
     "gpt_oss": "gpt-oss",
     "granitemoehybrid": "granitehybrid",
     "qwen3_next": "qwen3next",
@@ -125,8 +129,8 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     tensors = dict(_rope_tensors(config))
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
-    converted = with_converted_spaces(with_converted_deltas(numbers, config), config)
-    for name, tensor in with_joined_experts(converted, config).items():
+    split = with_split_latents(with_converted_deltas(numbers, config), config)
+    for name, tensor in with_joined_experts(with_converted_spaces(split, config), config).items():
         if "pooler" in name:
             continue
         kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
@@ -212,6 +216,7 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     _add_special(writer, config, architecture)
     add_expert_keys(writer, config)
     add_delta_keys(writer, config)
+    add_latent_keys(writer, config)
     add_space_keys(writer, config)
 
 

@@ -23,6 +23,7 @@ from llmd.api import (
     Rope,
     Router,
 )
+from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.plugins import Config
 from llmd.api.state_ops import GatedDelta, StateSpace
 
@@ -201,3 +202,44 @@ swap_queries_and_keys = _changed_delta(lambda op: msgspec.structs.replace(op, q=
 swap_filters = _changed_delta(lambda op: msgspec.structs.replace(op, q_taps=op.k_taps, k_taps=op.q_taps))
 swap_rates_and_bias = _changed_delta(lambda op: msgspec.structs.replace(op, rates=op.bias, bias=op.rates))
 tile_heads = _changed_delta(lambda op: msgspec.structs.replace(op, tiled=True))
+
+
+def take_other_columns(op: Op) -> Iterator[Op]:
+    """Take the rows of values for those of keys, of which there are as many."""
+    if isinstance(op, HeadLinear) and op.weight.columns is not None:
+        first, last = op.weight.columns
+        columns = (last, 2 * last - first)
+        yield msgspec.structs.replace(op, weight=msgspec.structs.replace(op.weight, columns=columns))
+    else:
+        yield op
+
+
+def take_other_rows(op: Op) -> Iterator[Op]:
+    """Take the rows of keys for those of values, of which there are as many."""
+    if isinstance(op, HeadLinear) and op.weight.rows is not None:
+        first, last = op.weight.rows
+        rows = (2 * first - last, first)
+        yield msgspec.structs.replace(op, weight=msgspec.structs.replace(op.weight, rows=rows))
+    else:
+        yield op
+
+
+def join_the_other_way(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, a=op.b, b=op.a) if isinstance(op, Join) else op
+
+
+def join_queries_as_one_head(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, heads=1) if isinstance(op, Join) else op
+
+
+def rotate_halves(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, interleaved=False) if isinstance(op, Rope) else op
+
+
+def take_one_epsilon(op: Op) -> Iterator[Op]:
+    """Give norms of latent vectors the epsilon of the others."""
+    yield msgspec.structs.replace(op, eps=1e-3) if isinstance(op, Norm) else op
+
+
+def sum_two_of_groups(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, group_score="sum_of_two") if isinstance(op, Router) else op

@@ -16,6 +16,7 @@ from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
 from tests.golden.expert_tensors import expert_shapes, has_experts
+from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
 from tests.golden.space_tensors import (
@@ -39,6 +40,8 @@ GAINS = {
     "qkv_proj": 1.4,
     "q_norm": 1.4,
     "k_norm": 1.4,
+    "q_b_proj": 1.5,
+    "kv_b_proj": 1.5,
     "bias": 0.4,
 }
 """Standard deviation of the embedding and of biases; mean of norms; elsewhere output over input deviation.
@@ -60,7 +63,7 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     for layer in range(config["num_hidden_layers"]):
         feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
-        mixer = _mixer(config, layer)
+        mixer = latent_shapes(config) if config["model_type"] in LATENT else _mixer(config, layer)
         for name, shape in (*mixer, *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)

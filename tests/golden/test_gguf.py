@@ -19,6 +19,7 @@ from llmd.engine.loading import OpenDevice, load_model
 from tests.golden.checkpoint import write_safetensors
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
 from tests.golden.expected import nmse, read_expected, read_pooled
+from tests.golden.gguf_latents import join_latents, older_keys
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.embedding import CASES as EMBEDDERS
@@ -43,6 +44,7 @@ WITHOUT_GGUF = {
     "gpt-oss-floats": "experts",
     "qwen3-next-odd": "experts",
     "mamba2-odd": "states",
+    "deepseek-v3-halves": "experts",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (
@@ -92,6 +94,23 @@ def test_blocks_answer_as_the_numbers_that_they_stand_for(
             rows.append(expected_rows(core, case, expected))
     assert nmse(rows[1], rows[0]) <= BOUND_OF_BLOCKS
     assert nmse(rows[0], expected.logits) > BOUND_OF_BLOCKS or kind is Type.Q8_0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kind", [None, Type.Q8_0], ids=["plain", "Q8_0"])
+def test_older_files_have_keys_and_values_of_heads_in_one_tensor(
+    kind: Type | None,
+    device: str,
+    tmp_path: Path,
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case = tiny_model("deepseek-v3")
+    changes = older_keys(case.config)
+    path = write_gguf(case, tmp_path / "m.gguf", kind, changes=changes, edit=join_latents)
+    with engine(case, path, architectures, open_device, device=device) as core:
+        bound = BOUND if kind is None else 1e-2
+        assert logits_error(core, case, read_expected(case.name)) <= bound
 
 
 def write_rounded(case: TinyModel, kind: Type, tmp_path: Path, original: Path) -> Path:

@@ -8,23 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api import KVDtype
+from llmd.api import KVDtype, UnsupportedModelError
+from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES
+from tests.golden.latent_tensors import LATENT
+from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 
 DEVICES = ("cpu", "reference")
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
 
 each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+each_kept = pytest.mark.parametrize(
+    ("case", "kv_dtype"),
+    [
+        pytest.param(case, kv_dtype, id=f"{kv_dtype}-{case.name}")
+        for kv_dtype in BOUNDS
+        for case in CASES
+        if kv_dtype in LATENT_KV_DTYPES or case.config["model_type"] not in LATENT
+    ],
+)
 each_device = pytest.mark.parametrize("device", DEVICES)
 
 
 @each_device
-@each_case
-@pytest.mark.parametrize("kv_dtype", BOUNDS)
+@each_kept
 def test_logits_are_those_of_transformers(
     case: TinyModel,
     device: str,
@@ -49,6 +59,21 @@ def test_greedy_tokens_are_those_of_transformers(
 ) -> None:
     with engine(case, checkpoint(case), architectures, open_device, device=device) as core:
         assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+
+
+@each_device
+def test_latent_vectors_are_not_kept_as_codes(
+    device: str,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+) -> None:
+    case = tiny_model("deepseek-v3")
+    with (
+        pytest.raises(UnsupportedModelError, match="KV cache as int8: latent attention keeps f32, f16, bf16"),
+        engine(case, checkpoint(case), architectures, open_device, device=device, kv_dtype="int8"),
+    ):
+        pass
 
 
 def test_expectations_come_from_the_versions_that_the_oracle_pins() -> None:

@@ -27,6 +27,8 @@ LARGER_BOUNDS = {
     "granite-hybrid": 2e-3,
     "nemotron-h-moe": 1e-2,
     "mamba2-odd": 2e-3,
+    "deepseek-v3": 2e-3,
+    "glm4-moe-lite": 5e-3,
 }
 """Of models in which rounding changes the choice between two experts with nearly the same score, or grows in
 a small residual stream and in the states of five layers."""

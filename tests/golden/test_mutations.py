@@ -11,6 +11,7 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
+from tests.golden.models.latents import LITE_ROPE, V3_ROPE
 from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
 from tests.golden.models.mixtures import GPT_OSS_ROPE
 from tests.golden.models.tiny import TinyModel
@@ -30,9 +31,13 @@ from tests.golden.mutations import (
     drop_router_bias,
     drop_sinks,
     interleave_rope,
+    join_queries_as_one_head,
+    join_the_other_way,
     norm_whole_rows,
+    rotate_halves,
     score_by_softmax,
     score_groups_by_largest,
+    sum_two_of_groups,
     swap_b_and_c,
     swap_decay_and_beta,
     swap_filter_biases,
@@ -44,6 +49,9 @@ from tests.golden.mutations import (
     swap_rates_and_bias,
     swap_rates_and_skips,
     swap_rates_and_time_bias,
+    take_one_epsilon,
+    take_other_columns,
+    take_other_rows,
     tile_heads,
 )
 
@@ -206,7 +214,36 @@ STATE_SPACES = [
     Mutation("mamba2-odd", "no bounds", change=drop_bounds),
     Mutation("mamba2-odd", "eps 10 % off", {"layer_norm_epsilon": 1.1e-3}),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES
+LATENTS = [
+    Mutation("deepseek-v2-lite", what, change=change)
+    for what, change in (
+        ("columns of keys", take_other_columns),
+        ("rows of values", take_other_rows),
+        ("joined the other way", join_the_other_way),
+        ("queries joined as one head", join_queries_as_one_head),
+        ("pairs of halves", rotate_halves),
+        ("one epsilon", take_one_epsilon),
+    )
+] + [
+    Mutation(
+        "deepseek-v2-lite",
+        "scale of scores",
+        {"rope_scaling": LITE_ROPE | {"mscale": 0.72, "mscale_all_dim": 0.72}},
+    ),
+    Mutation("deepseek-v2-groups", "one group less", {"topk_group": 1}),
+    Mutation("deepseek-v2-groups", "no groups", {"topk_method": "greedy"}),
+    Mutation("deepseek-v2-groups", "two in a group", change=sum_two_of_groups),
+    Mutation("deepseek-v2-groups", "factor", {"routed_scaling_factor": 1.71}),
+    Mutation("deepseek-v2-groups", "no biases", change=drop_biases),
+    Mutation("deepseek-v3", "one epsilon", change=take_one_epsilon),
+    Mutation("deepseek-v3", "no correction", change=drop_correction),
+    Mutation("deepseek-v3", "not normalized", {"norm_topk_prob": False}),
+    Mutation("deepseek-v3-halves", "pairs of neighbours", {"rope_interleave": True}),
+    Mutation("deepseek-v3-halves", "scale of elements", {"rope_scaling": V3_ROPE | {"mscale": 0.8}}),
+    Mutation("glm4-moe-lite", "factor", {"routed_scaling_factor": 1.79}),
+    Mutation("glm4-moe-lite", "softmax", change=score_by_softmax),
+]
+MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

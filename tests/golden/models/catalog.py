@@ -6,6 +6,7 @@ from tests.golden.models import (
     gemma,
     granite,
     hybrids,
+    latents,
     llama,
     mistral,
     mixtures,
@@ -27,6 +28,7 @@ CASES: tuple[TinyModel, ...] = (
     *mixtures.CASES,
     *hybrids.CASES,
     *state_spaces.CASES,
+    *latents.CASES,
 )
 
 

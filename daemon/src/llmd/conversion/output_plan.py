@@ -104,8 +104,8 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, or has state spaces; files describe this in ways that
-            llmd does not convert.
+        UnsupportedModelError: it embeds or ranks texts, or has state spaces or latent attention; files
+            describe this in ways that llmd does not convert.
     """
     form = find_source(path)
     config = form.read_config()
@@ -123,6 +123,8 @@ def _unconverted(model: OpenModel) -> str:
     """Return what the model has, if such models are not converted; else an empty string."""
     if model.embedding is not None:
         return "that embed or rank texts"
+    if any(group.kind == "latent" for group in model.plan.groups):
+        return "with latent attention"
     ops = (op for part in model.plan.parts for op in part.ops)
     return "with state spaces of Mamba-2" if any(isinstance(op, StateSpace) for op in ops) else ""
 

@@ -10,6 +10,7 @@ import msgspec
 from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, RopeTable, TensorRef
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.delta_net import DeltaNet, delta_ops
+from llmd.builtin.architectures.latent import LatentAttention, latent_group, latent_ops
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
 from llmd.builtin.architectures.mamba import Mamba, mamba_ops
 from llmd.builtin.architectures.mixture import Mixture, mixture_ops
@@ -49,6 +50,8 @@ class Family(msgspec.Struct, frozen=True):
     """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
     states: tuple[DeltaNet | Mamba | None, ...] = ()
     """What has a state in each layer, None for attention; empty: no layer has one."""
+    latent: LatentAttention | None = None
+    """Layers of attention keep latent vectors; None: they keep keys and values."""
     halves: tuple[Half, ...] = ()
     """What each layer has; empty: all have both halves."""
 
@@ -99,6 +102,8 @@ def decoder_plan(
 
 def _mixer(family: Family, layer: int, group: int, rope: RopeTable | None) -> tuple[Op, ...]:
     match family.states[layer] if family.states else None:
+        case None if family.latent is not None:
+            return latent_ops(family.latent, family.shape, family.style, layer, group, rope)
         case None:
             return mixer_ops(family.shape, family.style, layer, group, rope)
         case DeltaNet() as net:
@@ -118,7 +123,7 @@ def _groups(family: Family) -> tuple[KVGroup, ...]:
     """Return a group for each distinct window and each kind of state, in the order of their first layers."""
     states = family.states or (None,) * family.shape.num_layers
     kept = {
-        layer: state or window
+        layer: state or family.latent or window
         for layer, (state, window) in enumerate(zip(states, family.windows, strict=True))
         if family.half(layer) != "feed_forward"
     }
@@ -128,9 +133,13 @@ def _groups(family: Family) -> tuple[KVGroup, ...]:
     )
 
 
-def _group(index: int, what: DeltaNet | Mamba | int | None, layers: tuple[int, ...], shape: Shape) -> KVGroup:
+def _group(
+    index: int, what: DeltaNet | Mamba | LatentAttention | int | None, layers: tuple[int, ...], shape: Shape
+) -> KVGroup:
     if isinstance(what, DeltaNet | Mamba):
         return KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
+    if isinstance(what, LatentAttention):
+        return latent_group(what, shape, index, layers)
     return KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
 
 

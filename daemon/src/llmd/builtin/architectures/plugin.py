@@ -36,6 +36,9 @@ FAMILIES = {
     "nemotron_h": ("NemotronHForCausalLM", "NemotronHModel", "nemotron_h"),
     "mamba2": ("Mamba2ForCausalLM", "Mamba2Model", "mamba2"),
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeModel", "glm4_moe"),
+    "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteModel", "glm4_moe_lite"),
+    "deepseek_v2": ("DeepseekV2ForCausalLM", "DeepseekV2Model", "deepseek_v2"),
+    "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model", "deepseek_v3"),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextModel", "qwen3_next"),
     "qwen3_5": (
         "Qwen3_5ForCausalLM",

@@ -13,8 +13,10 @@ from llmd.models.gguf.state_spaces import GRANITE_HYBRID, MAMBA2, NEMOTRON_H, ha
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
 
 EXPERTS = "expert_count"
-SIGMOID = 2
-"""The number of sigmoid routers in ``expert_gating_func``."""
+GATING, SOFTMAX, SIGMOID = "expert_gating_func", 1, 2
+"""The key of the scores of routers, and the numbers of both kinds."""
+LATENT_RANK = "attention.kv_lora_rank"
+ROTATED = "rope.dimension_count"
 
 MAX_LAYERS = 4096
 
@@ -120,18 +122,27 @@ def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
     return (
         _biases(fields)
         | _sigmoid_experts(fields)
-        | {
-            "num_hidden_layers": fields.integer("block_count") - fields.integer("nextn_predict_layers", 0),
-            "use_qk_norm": fields.has_tensor("blk.0.attn_q_norm.weight"),
-            "first_k_dense_replace": fields.integer("leading_dense_block_count", 0),
-        }
+        | _dense_first(fields)
+        | {"use_qk_norm": fields.has_tensor("blk.0.attn_q_norm.weight")}
     )
 
 
+def _dense_first(fields: GgufFields) -> dict[str, Any]:
+    """Return how many layers there are without draft heads, and how many of them have no experts."""
+    return {
+        "num_hidden_layers": fields.integer("block_count") - fields.integer("nextn_predict_layers", 0),
+        "first_k_dense_replace": fields.integer("leading_dense_block_count", 0),
+    }
+
+
 def _sigmoid_experts(fields: GgufFields) -> dict[str, Any]:
-    """Return the fields of mixtures as DeepSeek-V3 introduced them."""
-    if (gating := fields.integer("expert_gating_func", SIGMOID)) != SIGMOID:
-        raise fields.refuse("expert_gating_func", gating, f"{SIGMOID} sigmoid")
+    if (gating := fields.integer(GATING, SIGMOID)) != SIGMOID:
+        raise fields.refuse(GATING, gating, f"{SIGMOID} sigmoid")
+    return _grouped_experts(fields)
+
+
+def _grouped_experts(fields: GgufFields) -> dict[str, Any]:
+    """Return the fields of mixtures as DeepSeek introduced them."""
     return _experts(fields, "n_routed_experts") | {
         "moe_intermediate_size": _inner(fields),
         "n_shared_experts": fields.integer("expert_shared_count", 1),
@@ -140,6 +151,31 @@ def _sigmoid_experts(fields: GgufFields) -> dict[str, Any]:
         "n_group": fields.integer("expert_group_count", 1),
         "topk_group": fields.integer("expert_group_used_count", 1),
     }
+
+
+def _deepseek2(fields: GgufFields) -> dict[str, Any]:
+    """Return the sizes of latent attention. Newer files have the matrices of keys and of values apart, and
+    keys and values as attention sees them then; older ones have one tensor, and the sizes of heads.
+    """
+    keys, values = (
+        fields.integer(f"attention.{side}_length_mla", fields.integer(f"attention.{side}_length"))
+        for side in ("key", "value")
+    )
+    grouped = fields.integer("expert_group_count", 1) > 1
+    return (
+        _grouped_experts(fields)
+        | _dense_first(fields)
+        | {
+            "topk_method": "group_limited_greedy" if grouped else "greedy",
+            "attention_bias": fields.has_tensor("blk.0.attn_kv_a_mqa.bias"),
+            "q_lora_rank": fields.integer("attention.q_lora_rank", 0) or None,
+            "kv_lora_rank": fields.integer(LATENT_RANK),
+            "qk_nope_head_dim": keys - fields.integer(ROTATED),
+            "qk_rope_head_dim": fields.integer(ROTATED),
+            "v_head_dim": values,
+            "split_kv_b": fields.has_tensor("blk.0.attn_k_b.weight"),
+        }
+    )
 
 
 def _qwen3_next(fields: GgufFields) -> dict[str, Any]:
@@ -275,7 +311,12 @@ def is_sliding(period: int, num_layers: int) -> list[bool]:
 
 
 def head_dim(fields: GgufFields) -> int:
-    """Return the head dimension, at least 1. A model whose values have another one than keys is refused."""
+    """Return the head dimension, at least 1: of latent attention, that of rotated elements. Any other model
+    whose values have another one than keys is refused.
+    """
+    if fields.integer(LATENT_RANK, 0):
+        rotated: int = fields.integer(ROTATED)
+        return max(1, rotated)
     heads = max(1, fields.integer("attention.head_count"))
     width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
     if width < 1:
@@ -305,6 +346,7 @@ FAMILIES: Mapping[str, Family] = {
         "GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True, form=_SEPARATE
     ),
     "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
+    "deepseek2": Family("DeepseekV2", "deepseek_v2", _deepseek2, interleaved=True, mixes=True),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
     ),
@@ -337,6 +379,10 @@ MIXTURES: Mapping[str, Family] = {
 }
 """Those that also name mixtures of experts: the family of a file with experts."""
 
+SIGMOID_ROUTERS: Mapping[str, Family] = {
+    "deepseek2": Family("DeepseekV3", "deepseek_v3", _deepseek2, interleaved=True, mixes=True),
+}
+"""Those that also name models whose routers have sigmoids."""
 
 FORM_FIELDS = frozenset(
     {"rope_interleave", *(field for family in FAMILIES.values() for field in family.form)}
@@ -351,6 +397,8 @@ def has_experts(fields: GgufFields) -> bool:
 
 def family_of(fields: GgufFields) -> Family | None:
     """Return the family of a decoder; None if llmd does not run its architecture, or not with experts."""
+    if fields.architecture in SIGMOID_ROUTERS and fields.integer(GATING, SOFTMAX) == SIGMOID:
+        return SIGMOID_ROUTERS[fields.architecture]
     family = FAMILIES.get(fields.architecture)
     if not has_experts(fields):
         return family

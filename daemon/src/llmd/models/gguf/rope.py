@@ -19,6 +19,12 @@ UNTRUNCATED = ("gpt-oss",)
 """Architectures whose YaRN keeps fractions of the pairs between which frequencies change; no key says so."""
 
 
+SCALING_SCORES = ("deepseek2",)
+"""Architectures whose YaRN multiplies scores, by a factor that `LOG_MULTIPLIER` gives, and not elements."""
+LOG_MULTIPLIER = "rope.scaling.yarn_log_multiplier"
+"""A tenth of ``mscale_all_dim``."""
+
+
 def rope_config(fields: GgufFields, model: GgufModel, head_dim: int) -> dict[str, Any]:
     """Return ``rope_theta``, ``rope_scaling``, and ``partial_rotary_factor`` if a head is partly rotated.
 
@@ -79,11 +85,14 @@ def _longrope(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
 def _yarn(fields: GgufFields) -> dict[str, Any]:
     """Return YaRN's scaling. The file's attention factor multiplies the one from YaRN's formula."""
     factor = fields.real("rope.scaling.factor")
+    latent = fields.architecture in SCALING_SCORES
+    by_formula = 1.0 if latent else yarn_attention_factor(factor)
     return {
         "rope_type": "yarn",
         "factor": factor,
         "original_max_position_embeddings": fields.integer(ORIGINAL_LEN, None),
-        "attention_factor": yarn_attention_factor(factor) * fields.real("rope.scaling.attn_factor", 1.0),
+        "attention_factor": by_formula * fields.real("rope.scaling.attn_factor", 1.0),
+        **({"mscale_all_dim": 10 * fields.real(LOG_MULTIPLIER, 0.0) or None} if latent else {}),
         "beta_fast": fields.real("rope.scaling.yarn_beta_fast", 32.0),
         "beta_slow": fields.real("rope.scaling.yarn_beta_slow", 1.0),
         "truncate": fields.architecture not in UNTRUNCATED,

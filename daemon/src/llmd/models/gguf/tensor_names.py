@@ -58,6 +58,14 @@ LAYER: Mapping[str, str] = {
         for module in ("shared_expert", "shared_experts")
         for name in ("gate", "up", "down")
     },
+    "self_attn.q_a_proj": "attn_q_a",
+    "self_attn.q_a_layernorm": "attn_q_a_norm",
+    "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa",
+    "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_b_proj": "attn_kv_b",
+    "self_attn.k_b_proj": "attn_k_b",
+    "self_attn.v_b_proj": "attn_v_b",
     "linear_attn.in_proj_qkvz": "ssm_in",
     "linear_attn.in_proj_ba": "ssm_ba",
     "linear_attn.in_proj_qkv": "attn_qkv",

@@ -1,0 +1,40 @@
+"""What all families with the layers of DeepSeek have in common."""
+
+from __future__ import annotations
+
+import msgspec
+
+from llmd.api import LeftOut, ModelPlan
+from llmd.builtin.architectures.activation import read_activation
+from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.decoder import Ends, Family, plan_with_one_rope
+from llmd.builtin.architectures.latent import latent_scale, read_latent
+from llmd.builtin.architectures.layer import LayerStyle
+from llmd.builtin.architectures.mixture import Mixture
+from llmd.builtin.architectures.rope import read_rope
+from llmd.builtin.architectures.shape import MAX_HEAD_DIM, read_shape
+
+
+def latent_plan(
+    architecture: str, fields: ConfigFields, mixture: Mixture, num_dense: int, context_len: int | None
+) -> ModelPlan:
+    """Plan a model with latent attention and, after ``num_dense`` layers, mixtures; without its draft head.
+
+    Raises what `llmd.api.Architecture` lists.
+    """
+    rotated = fields.size("qk_rope_head_dim", at_most=MAX_HEAD_DIM)
+    shape = msgspec.structs.replace(read_shape(fields, default_head_dim=rotated), head_dim=rotated)
+    latent = read_latent(fields)
+    style = LayerStyle(
+        eps=fields.positive("rms_norm_eps"),
+        activation=read_activation(fields),
+        scale=latent_scale(latent, rotated, read_rope(fields)),
+        rope_interleave=fields.flag("rope_interleave", default=True),
+        mlp_bias=fields.flag("mlp_bias", default=False),
+    )
+    layers = shape.num_layers
+    mixtures = tuple(mixture if layer >= num_dense else None for layer in range(layers))
+    ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
+    family = Family(architecture, shape, style, ends, (None,) * layers, mixtures, latent=latent)
+    draft = LeftOut("a draft head", (f"model.layers.{layers}.", f"blk.{layers}."))
+    return msgspec.structs.replace(plan_with_one_rope(family, fields, context_len), left_out=(draft,))
