@@ -19,6 +19,7 @@ from llmd.api import (
     GatedDelta,
     Glu,
     Head,
+    Join,
     KVGroup,
     ModelPlan,
     Norm,
@@ -106,6 +107,10 @@ def test_each_activation_has_its_own_number(kind: str) -> None:
         for name in get_args(Activation)
     ]
     assert [integers for _, integers, _ in read_back(ops)] == [[i] for i in range(len(ops))]
+
+
+def test_joined_values_have_the_number_of_their_heads() -> None:
+    assert read_back([Join(HIDDEN, HIDDEN, "x", 4)]) == [("join", [4], [])]
 
 
 def test_a_gate_has_its_threshold() -> None:

@@ -67,6 +67,14 @@ def test_integers_are_no_weights(tmp_path: Path, plan: ModelPlan) -> None:
         check(tmp_path, plan, content)
 
 
+def test_the_matrices_of_a_stack_may_be_one_below_the_other(tmp_path: Path) -> None:
+    small_model.write_weights(tmp_path, {"w": np.zeros((8, 2), np.float32)})
+    with Checkpoint.open(find_shards(tmp_path)) as checkpoint:
+        assert find_tensor(TensorRef("w", (4, 2, 2), is_stack=True), checkpoint).shape == (8, 2)
+        with pytest.raises(CheckpointError, match="has shape"):
+            find_tensor(TensorRef("w", (4, 2, 2)), checkpoint)
+
+
 @pytest.mark.parametrize("rows", [(0, 9), (-1, 4), (4, 4), (5, 2)])
 def test_rows_must_lie_inside(tmp_path: Path, rows: tuple[int, int]) -> None:
     small_model.write_weights(tmp_path, {"w": np.zeros((8, 2), np.float32)})

@@ -141,6 +141,14 @@ def test_stored_integers_stay_for_the_ops_that_the_device_gives_them_to(
     assert conversion_notices(quantized, (*ALL, "q8_0"), None, device="cpu") == ()
 
 
+def test_blocks_that_run_along_the_outputs_become_numbers(quantized: Checkpoint) -> None:
+    format_of = format_policy(quantized, device(*ALL, "q8_0"), None)
+    whole = TensorRef("blk.0.ffn_up.weight", (2, 48, 64), is_stack=True)
+    assert format_of("head_linear", whole) == "q8_0"
+    turned = TensorRef("blk.0.ffn_up.weight", (2, 48, 64), is_stack=True, is_transposed=True)
+    assert format_of("head_linear", turned) == "f16"
+
+
 def test_stored_integers_become_numbers_on_a_device_that_lacks_them(quantized: Checkpoint) -> None:
     assert format_policy(quantized, device(*ALL), None)("head", BLOCKS) == "f16"
     (notice,) = conversion_notices(quantized, ALL, None, device="slow")

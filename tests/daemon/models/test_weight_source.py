@@ -227,3 +227,24 @@ def test_a_scale_that_is_no_number_names_its_tensor(tmp_path: Path, wanted: str)
         CheckpointSource(checkpoint).read(Weight(TensorRef(tensor.name, tensor.shape), wanted))
     assert caught.value.tensor == tensor.name
     assert "not a number" in caught.value.message
+
+
+@pytest.mark.parametrize("kind", [None, gguf.GGMLQuantizationType.Q8_0], ids=["plain", "Q8_0"])
+def test_columns_of_transposed_matrices_are_read_from_numbers_and_from_blocks(
+    tmp_path: Path, kind: gguf.GGMLQuantizationType | None
+) -> None:
+    case = tiny_model("llama2-mha")
+    name = "blk.1.ffn_down.weight"
+    path, stored = write_gguf(case, tmp_path / "m.gguf", kind), gguf_tensors(case)[name]
+    if kind is not None:
+        stored = gguf.quants.dequantize(gguf.quants.quantize(stored, kind), kind)
+    shape = (2, stored.shape[0] // 2, stored.shape[1])
+    ref = TensorRef(name, shape, is_stack=True, is_transposed=True, columns=(3, 20))
+    expected = stored.reshape(shape)[:, 3:20].swapaxes(1, 2)
+    with find_source(path).open_checkpoint() as checkpoint:
+        source = CheckpointSource(checkpoint)
+        found = source.read(Weight(ref, "f32"))
+        np.testing.assert_allclose(found.data, expected.reshape(-1, 17), rtol=1e-6)
+        assert found.data.flags.c_contiguous
+        second = source.read(Weight(ref.member(1), "f32"))
+        np.testing.assert_allclose(second.data, expected[1], rtol=1e-6)

@@ -10,6 +10,7 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.models.gguf.families import FAMILIES, MIXTURES, family_of, head_dim
 from llmd.models.gguf.fields import GgufFields
 from llmd.models.gguf.gguf_file import GgufFile
+from tests.golden.gguf_latents import older_keys
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
 
@@ -22,6 +23,10 @@ def fields(tmp_path: Path, name: str, changes: Mapping[str, Any]) -> GgufFields:
 def read(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     found = fields(tmp_path, name, changes or {})
     return FAMILIES[found.architecture].config(found)
+
+
+def family_name(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> str:
+    return family_of(fields(tmp_path, name, changes or {})).name
 
 
 def test_a_llama_with_experts_is_a_mixtral(tmp_path: Path) -> None:
@@ -53,6 +58,27 @@ def test_the_routers_of_glm_are_described_by_keys(tmp_path: Path) -> None:
     assert found["num_hidden_layers"] == 2, "the last block is a draft head"
     with pytest.raises(UnsupportedModelError, match=r"glm4moe.expert_gating_func is 1"):
         read(tmp_path, "glm4-moe", {"glm4moe.expert_gating_func": 1})
+
+
+def test_latent_attention_has_the_sizes_of_heads_in_newer_and_in_older_files(tmp_path: Path) -> None:
+    case = tiny_model("deepseek-v3")
+    newer = read(tmp_path, "deepseek-v3")
+    older = read(tmp_path, "deepseek-v3", older_keys(case.config))
+    sizes = ("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    for found in (newer, older):
+        assert [found[name] for name in sizes] == [case.config[name] for name in sizes]
+    assert newer["split_kv_b"] is True
+    assert read(tmp_path, "deepseek-v2-lite")["q_lora_rank"] is None
+    assert read(tmp_path, "deepseek-v2-groups")["attention_bias"] is True
+
+
+def test_groups_and_routers_tell_the_families_of_deepseek_apart(tmp_path: Path) -> None:
+    assert read(tmp_path, "deepseek-v2-lite")["topk_method"] == "greedy"
+    assert read(tmp_path, "deepseek-v2-groups")["topk_method"] == "group_limited_greedy"
+    names = {name: family_name(tmp_path, name) for name in ("deepseek-v2-lite", "deepseek-v3")}
+    assert names == {"deepseek-v2-lite": "DeepseekV2", "deepseek-v3": "DeepseekV3"}
+    without = family_name(tmp_path, "deepseek-v3", {"deepseek2.expert_gating_func": None})
+    assert without == "DeepseekV2", "older files of DeepSeek-V2 do not state it"
 
 
 def test_gpt_oss_has_a_window_and_separate_matrices(tmp_path: Path) -> None:

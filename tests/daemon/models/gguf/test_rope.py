@@ -52,6 +52,14 @@ def test_only_the_yarn_of_gpt_oss_is_not_truncated(tmp_path: Path) -> None:
     assert read(tmp_path, "llama-yarn-rope")["rope_scaling"]["truncate"] is True
 
 
+def test_the_yarn_of_deepseek_multiplies_scores_alone(tmp_path: Path) -> None:
+    found = read(tmp_path, "deepseek-v3")["rope_scaling"]
+    assert found["attention_factor"] == 1.0
+    assert found["mscale_all_dim"] == pytest.approx(0.707)
+    plain = read(tmp_path, "deepseek-v3", deepseek2__rope__scaling__yarn_log_multiplier=None)["rope_scaling"]
+    assert plain["mscale_all_dim"] is None
+
+
 @pytest.mark.parametrize("num_rotated", range(2, 97, 2))
 def test_the_share_that_is_rotated_gives_its_number_back(tmp_path: Path, num_rotated: int) -> None:
     changes = {"phi3__rope__dimension_count": num_rotated}

@@ -13,14 +13,15 @@ from tests.golden.models.tiny import TinyModel
 ROPE = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 NAMES = ("llama-mqa-biases", "qwen2-tied", "qwen3-tied", "phi4", "gemma2", "gemma3", "granite", "olmo2")
 MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe", "gpt-oss", "qwen3-5", "qwen3-5-moe")
-FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES)]
+LATENTS = ("deepseek-v2-lite", "deepseek-v3")
+FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES, *LATENTS)]
 ENCODER = TinyModel("bert", bert())
 
 
 @pytest.mark.parametrize("case", [*FAMILIES, ENCODER], ids=lambda case: case.name)
 def test_every_tensor_has_the_name_that_the_gguf_package_gives_it(case: TinyModel) -> None:
     name = case.config["architectures"][0]
-    config = {**case.config, "fused_experts": False}
+    config = {**case.config, "fused_experts": False, "split_kv_b": True}
     plan = next(one for one in llmd_architectures() if name in one.names).plan(config, None)
     stored = as_stored(plan, architecture_of(case.config))
     assert {ref.name for ref in stored.tensor_refs()} == gguf_tensors(case).keys() - set(ROPE)
