@@ -50,10 +50,10 @@ class Family(msgspec.Struct, frozen=True):
     """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
     states: tuple[DeltaNet | Mamba | None, ...] = ()
     """What has a state in each layer, None for attention; empty: no layer has one."""
-    latent: LatentAttention | None = None
-    """Layers of attention keep latent vectors; None: they keep keys and values."""
     halves: tuple[Half, ...] = ()
     """What each layer has; empty: all have both halves."""
+    latent: LatentAttention | None = None
+    """Layers of attention keep latent vectors; None: they keep keys and values."""
 
     def half(self, layer: int) -> Half:
         """Return what a layer has."""
