@@ -244,7 +244,7 @@ def test_columns_of_transposed_matrices_are_read_from_numbers_and_from_blocks(
     with find_source(path).open_checkpoint() as checkpoint:
         source = CheckpointSource(checkpoint)
         found = source.read(Weight(ref, "f32"))
-        np.testing.assert_allclose(found.data, expected.reshape(-1, 17), rtol=1e-6)
+        np.testing.assert_allclose(found.data.astype(np.float32), expected.reshape(-1, 17), rtol=1e-6)
         assert found.data.flags.c_contiguous
         second = source.read(Weight(ref.member(1), "f32"))
-        np.testing.assert_allclose(second.data, expected[1], rtol=1e-6)
+        np.testing.assert_allclose(second.data.astype(np.float32), expected[1], rtol=1e-6)
