@@ -13,6 +13,7 @@ from llmd.api.ops import Attention, Rope, RopeTable
 from llmd.api.plan import KVGroup
 from llmd.api.program import Instruction, Precision, Program, SlottedOp
 from llmd.api.step import BLOCK_LEN, Int32
+from llmd.api.tensors import TensorRef
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.kv import KVPool
 from llmd_backend_cuda.attention_plan import AttentionScratch, plan_attention
@@ -25,6 +26,7 @@ from llmd_backend_cuda.ops.attention import (
     shape_of,
 )
 from llmd_backend_cuda.runtime import Launch, Memory
+from tests.cuda.one_instruction import upload
 from tests.cuda.simt.runtime import SimtRuntime
 
 Float32 = NDArray[np.float32]
@@ -67,6 +69,7 @@ class Bench:
             random.standard_normal((sequences, context_len, heads * op.head_dim)).astype(np.float32)
             for heads in widths
         ]
+        self.sinks = None if op.sinks is None else random.standard_normal(op.heads).astype(np.float32) + 2
         self._inputs: dict[str, Memory] = {}
         self._allocate()
 
@@ -114,11 +117,8 @@ class Bench:
                 seen_from = 0 if self.group.window is None else max(0, position - self.group.window + 1)
                 seen = slice(seen_from, position + 1)
                 row = q[position].astype(np.float64)
-                found.append(
-                    numerics.attend(row, keys[seen], values[seen], op.scale, op.softcap, precision).reshape(
-                        -1
-                    )
-                )
+                of = keys[seen], values[seen], op.scale, op.softcap, precision, self.sinks
+                found.append(numerics.attend(row, *of).reshape(-1))
         return np.stack(found).astype(np.float32)
 
     def _table(self, sequence: int, first: int, end: int) -> Int32:
@@ -149,8 +149,9 @@ class Bench:
         ropes = [self.runtime.allocate(max(table.nbytes, 8)) for table in tables]
         for memory, table in zip(ropes, tables, strict=True):
             self.runtime.upload(memory, 0, table)
+        vectors = [] if self.sinks is None else [upload(self.runtime, self.sinks)]
         self.context = Context(
-            self.runtime, _program(self.context_len), self.limits, step, self.slots, (), ropes
+            self.runtime, _program(self.context_len), self.limits, step, self.slots, vectors, ropes
         )
 
     def _memory(self) -> AttentionMemory:
@@ -160,14 +161,14 @@ class Bench:
 
     def launches(self, rows: int) -> list[Launch]:
         """Return the launches of a step of at most ``rows`` rows."""
-        layer = len(self.group.layers) - 1
+        layer, sinks = len(self.group.layers) - 1, (None if self.sinks is None else 0,)
         if not self.ropes:
-            slotted = SlottedOp(self.op, (0, 1, 2), (5,), kv_layer=layer)
+            slotted = SlottedOp(self.op, (0, 1, 2), (5,), sinks, kv_layer=layer)
             return attention_launches(self.context, slotted, rows, self._memory())
         ops = (
             SlottedOp(self.ropes[0], (0,), (3,), rope=0),
             SlottedOp(self.ropes[1], (1,), (4,), rope=1),
-            SlottedOp(self.op, (3, 4, 2), (5,), kv_layer=layer),
+            SlottedOp(self.op, (3, 4, 2), (5,), sinks, kv_layer=layer),
         )
         return rotated_attention_launches(self.context, Instruction(ops, 0, self.kept), rows, self._memory())
 
@@ -192,7 +193,13 @@ def nmse(found: Float32, expected: Float32) -> float:
 
 
 def attention(
-    heads: int, kv_heads: int, head_dim: int, *, scale: float | None = None, softcap: float | None = None
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    *,
+    scale: float | None = None,
+    softcap: float | None = None,
+    has_sinks: bool = False,
 ) -> Attention:
     """Return an attention op."""
     return Attention(
@@ -207,6 +214,7 @@ def attention(
         head_dim,
         head_dim**-0.5 if scale is None else scale,
         softcap,
+        TensorRef("sinks", (heads,)) if has_sinks else None,
     )
 
 

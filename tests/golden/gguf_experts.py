@@ -92,12 +92,11 @@ def add_expert_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
         kinds = gguf.ExpertGatingFuncType
         writer.add_expert_gating_func(kinds.SOFTMAX if is_softmax else kinds.SIGMOID)
         writer.add_leading_dense_block_count(config["first_k_dense_replace"])
-        writer.add_expert_group_used_count(config["topk_group"])
     if config["model_type"] == "nemotron_h":
         writer.add_expert_shared_feed_forward_length(config["moe_shared_expert_intermediate_size"])
         if config.get("moe_latent_size"):
             writer.add_moe_latent_size(config["moe_latent_size"])
-    if config["model_type"] in ("glm4_moe", "nemotron_h"):
+    if "n_routed_experts" in config:
         writer.add_expert_shared_count(config["n_shared_experts"])
         writer.add_expert_weights_norm(config["norm_topk_prob"])
         writer.add_expert_weights_scale(config["routed_scaling_factor"])

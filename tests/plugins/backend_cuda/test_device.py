@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from llmd.api.features import DRAWS, STATE, STREAMS, TAPS
+from llmd.api.features import DRAWS, SINKS, STATE, STREAMS, TAPS
 from llmd.testing.conformance import cases_for, check_accuracy, check_case, check_feeding, unclaimed
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -39,6 +39,7 @@ FEW = {
     "activate/gelu-precision-f16",
     "attention/window-int8-precision-f16",
     "attention/window-int4-precision-f16",
+    "attention/sinks-window-f16-precision-f16",
     "recurrence-precision-f16",
     "encoder_attention/3x20-precision-f16",
     "head/scale-softcap-bias-edits-masks-precision-f16",
@@ -82,7 +83,7 @@ def test_is_accurate(device: CudaDevice, case: str) -> None:
 def test_the_few_cases_have_every_op_and_feature() -> None:
     few = [CASES[name] for name in (*FEW, *ACCURATE)]
     assert {op.kind for case in few for op in case.ops} == set(describe(CARD).ops)
-    assert {feature for case in few for feature in case.features} == {DRAWS, STATE, STREAMS, TAPS}
+    assert {feature for case in few for feature in case.features} == {DRAWS, SINKS, STATE, STREAMS, TAPS}
 
 
 def test_a_card_is_described_before_it_is_opened() -> None:

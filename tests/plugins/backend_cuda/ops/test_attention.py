@@ -31,6 +31,8 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("window-17", attention(4, 2, 12, scale=0.4), 17, "f16"),
     ("window-1-softcap", attention(4, 2, 12, scale=0.4, softcap=5.0), 1, "f16"),
     ("window-150", attention(4, 2, 40), 150, "f16"),
+    ("sinks", attention(6, 2, 20, has_sinks=True), None, "f16"),
+    ("sinks-mqa24", attention(24, 1, 64, has_sinks=True), 33, "int4"),
     ("bf16", attention(4, 2, 20), None, "bf16"),
     ("f32", attention(4, 2, 20), None, "f32"),
     ("int8-20", attention(4, 2, 20), None, "int8"),
@@ -41,7 +43,7 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("int4-128", attention(4, 1, 128), None, "int4"),
     ("int4-256", attention(1, 1, 256), None, "int4"),
 )
-EXHAUSTIVE = {"mqa24-64", "mha-256", "window-150", "int4-80-window", "int4-256"}
+EXHAUSTIVE = {"mqa24-64", "sinks-mqa24", "mha-256", "window-150", "int4-80-window", "int4-256"}
 """Shapes that `make test` leaves out."""
 BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6, "int4": 1e-6}
 """Of the NMSE; `docs/ops.md` allows 3e-6, 5e-5 for bf16 and int8, and 3e-3 for int4."""
@@ -102,6 +104,16 @@ def test_long_spans(window: int | None, monkeypatch: pytest.MonkeyPatch) -> None
         assert nmse(found, bench.expected(step)) < 1e-6
     monkeypatch.setattr(attention_plan, "_SCRATCH_BYTES", 0)
     _same_bits(bench.run(((0, 2340, 2350),)), rows[2340:2350])
+
+
+def test_sinks_far_from_all_scores() -> None:
+    """Heads with sinks that outweigh everything have zeros, and those without weight all of their values."""
+    op = attention(2, 1, 20, has_sinks=True)
+    bench, plain = Bench(op, context_len=100), Bench(attention(2, 1, 20), context_len=100)
+    bench.runtime.upload(bench.context.vectors[0], 0, np.array([1e4, -1e4], np.float32))  # type: ignore[arg-type]
+    found, without = (one.run(((0, 0, 40),)).reshape(40, 2, 20) for one in (bench, plain))
+    assert not found[:, 0].any()
+    _same_bits(found[:, 1], without[:, 1])
 
 
 @pytest.mark.parametrize("kv_dtype", ["f16", "int8", "int4"])

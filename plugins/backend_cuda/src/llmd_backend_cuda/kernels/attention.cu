@@ -1,5 +1,6 @@
 // attention: out[r] = sum over t of weight[t] v[t],   weight = softmax over t of softcap(q[r] . k[t] * scale)
 //
+//   sinks   the sum of the softmax of head h also contains exp(sinks[h]), if there are sinks
 //   t       the positions that row r sees: from its own back to position 0, or over `window` positions
 //   q, out  [rows, heads, HEAD_DIM]  f32; queries and exponentials are rounded to float16 when they are
 //           multiplied, the sums of products and of exponentials are float32
@@ -153,7 +154,7 @@ DEVICE void add_spans(const Args& args, const Item& item) {
             so_far.reference = shuffle(largest, WARP - 1);
         }
         if (!exists(item, pair)) continue;
-        const float factor = 1.0f / so_far.sum;
+        const float factor = 1.0f / sum_with_sink(args, item, pair, so_far);
         float* head = args.out + place_of(args, item, pair);
         for (int s = 0; s < SLABS; ++s) sums[s] *= factor;
         if (ROTATED) rotate_head(sums);

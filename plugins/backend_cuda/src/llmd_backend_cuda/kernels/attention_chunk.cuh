@@ -277,7 +277,7 @@ DEVICE void add_to_out(State<tiles>& state, const Args& args, Shared<tiles>& sha
             warp_barrier();
             if (!is_last && lane_index() % 4 == 0) in_out = total;
             if (!exists(shared.item, pair)) continue;
-            const float factor = is_last ? 1.0f / total.sum : 1.0f;
+            const float factor = is_last ? 1.0f / sum_with_sink(args, shared.item, pair, total) : 1.0f;
             float* head = args.out + place_of(args, shared.item, pair);
 #pragma unroll
             for (int n = 0; n < UNITS; ++n) {

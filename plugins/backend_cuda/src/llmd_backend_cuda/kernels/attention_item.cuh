@@ -41,10 +41,11 @@ struct Args {
     const i32* plan;  // items of split tiles, all items, 0...; the items, first those of split tiles
     const float* q;
     float* out;
-    float* sums;        // [place, column, DIM]; a column is a key-value head and a head tile
-    float* stats;       // [place, column, 2]: a Total
-    i32* arrived;       // [first place / HEADS, column]: items of the tile that are done; 0 between launches
-    float score_scale;  // of products: with SOFTCAP, to the argument of tanh; else not used
+    float* sums;         // [place, column, DIM]; a column is a key-value head and a head tile
+    float* stats;        // [place, column, 2]: a Total
+    i32* arrived;        // [first place / HEADS, column]: items of the tile that are done; 0 between launches
+    const float* sinks;  // [heads]; null: there are none
+    float score_scale;   // of products: with SOFTCAP, to the argument of tanh; else not used
     float exponent_scale;  // of scores, to exponents of 2; above 0
     i32 window;
     i32 most_items;  // that fit into the plan
@@ -170,6 +171,13 @@ DEVICE Factors factors_of(float old_reference, float new_reference) {
     const float reference = fmaxf(old_reference, new_reference);
     const float finite = reference == -infinity() ? 0.0f : reference;
     return {fast_exp2(old_reference - finite), fast_exp2(new_reference - finite)};
+}
+// The sum of all exponentials of a pair, to which that of its head's sink belongs.
+DEVICE float sum_with_sink(const Args& args, const Item& item, int pair, const Total& total) {
+    constexpr float LOG2_E = 1.44269504f;
+    if (!args.sinks) return total.sum;
+    const float sink = args.sinks[kv_head(item) * RATIO + head_of_pair(item, pair)];
+    return total.sum + fast_exp2(sink * LOG2_E - total.reference);
 }
 // As it is written, the compiler cannot choose how this is rounded.
 DEVICE float folded(float old_sum, float new_sum, const Factors& by) {
