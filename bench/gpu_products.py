@@ -38,13 +38,12 @@ from llmd_backend_cuda.ops.gemm_tiles import (  # noqa: E402
     warpgroup_tiles,
 )
 from llmd_backend_cuda.ops.linear import (  # noqa: E402
-    OutputArgs,
     Product,
-    RowsArgs,
     partial_bytes,
     rounded_bytes,
     tiled_launches,
 )
+from llmd_backend_cuda.ops.product_args import OutputArgs, RowsArgs  # noqa: E402
 from llmd_backend_cuda.runtime import Runtime  # noqa: E402
 
 MATRICES = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336))

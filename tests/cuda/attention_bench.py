@@ -117,7 +117,8 @@ class Bench:
                 seen_from = 0 if self.group.window is None else max(0, position - self.group.window + 1)
                 seen = slice(seen_from, position + 1)
                 row = q[position].astype(np.float64)
-                of = keys[seen], values[seen], op.scale, op.softcap, precision, self.sinks
+                sinks = None if self.sinks is None else self.sinks.astype(np.float64)
+                of = keys[seen], values[seen], op.scale, op.softcap, precision, sinks
                 found.append(numerics.attend(row, *of).reshape(-1))
         return np.stack(found).astype(np.float32)
 

@@ -48,6 +48,11 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for vector in (4, 1)
         for scaled in (0, 1)
     ],
+    "gated_delta": [
+        {"KEY_DIM": size, "BY_ELEMENT": by_element}
+        for size, by_element in ((128, 0), (128, 1), (256, 1), (7, 0))
+    ],
+    "router": [{"FORMAT": index, "VECTOR": vector} for index in range(3) for vector in (4, 1)],
     "encoder_attention": [{"HEAD_DIM": size} for size in (64, 32, 20)],
     "norm": [
         {"LAYER": layer, "ADD": add, "WARPS": warps, "LOADS": loads, "VECTOR": vector}
@@ -65,14 +70,21 @@ def rows_of(form: MatrixForm) -> tuple[bool, ...]:
     return (False,) if form.bits == 16 else (False, True)
 
 
+def with_experts(spec: KernelSpec) -> KernelSpec:
+    """Return the variant of a product for rows that are grouped by expert."""
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1})
+
+
 def common_specs(source: str) -> Iterator[KernelSpec]:
     """Yield a few variants of a source."""
     forms = [MatrixForm.of(name, WIDTH) for name in ("q8", "f16")]
     if source == "gemv":
         yield from (gemv_spec(form, is_pair=False) for form in forms)
+        yield with_experts(gemv_spec(forms[0], is_pair=True))
         yield gemv_spec(forms[0], is_pair=False, int8=True)
     elif source == "gemm":
         yield from (WarpTile(128, split=False, int8=int8).spec(forms[0]) for int8 in (False, True))
+        yield with_experts(WarpTile(16, split=False).spec(forms[0]))
     elif source == "gemm_warpgroup":
         yield warpgroup_tiles(forms[0])[0].spec(forms[0])
     elif source == "pack":
@@ -86,12 +98,14 @@ def all_specs(source: str) -> Iterator[KernelSpec]:
     forms = {MatrixForm.of(name, WIDTH) for name in CLAIMED_FORMATS}
     if source == "gemv":
         for form, is_pair in product(forms, (False, True)):
-            yield from (gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form))
+            specs = [gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form)]
+            yield from (*specs, *map(with_experts, specs))
     elif source == "gemm":
         for form, split in product(forms, (False, True)):
             for int8 in rows_of(form):
                 sizes = block_sizes(form, int8=int8)
-                yield from (WarpTile(rows, split=split, int8=int8).spec(form) for rows in sizes)
+                specs = [WarpTile(rows, split=split, int8=int8).spec(form) for rows in sizes]
+                yield from (*specs, *([] if split else map(with_experts, specs)))
     elif source == "gemm_warpgroup":
         yield from (tile.spec(form) for form in forms for tile in warpgroup_tiles(form))
     elif source == "pack":

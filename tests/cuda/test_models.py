@@ -15,14 +15,17 @@ from llmd.engine.loading import load_model
 from tests.cuda.simulated import NEEDS_COMPILER, open_device
 from tests.golden.engines import Architectures, engine, greedy_tokens
 from tests.golden.expected import read_expected
-from tests.golden.models import latents, mixtures
+from tests.golden.models import latents, state_spaces
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 from tests.serving.cores import run, submit
 
 pytestmark = NEEDS_COMPILER
 
-FEW = ("llama3-gqa-tied", "qwen3-odd-head")
+ROUNDED = {"gpt-oss"}
+"""Models that continue in another way if rows are rounded to float16, since a row then uses another expert:
+their tokens are compared with those of the reference that rounds in the same way."""
+FEW = ("llama3-gqa-tied", "qwen3-odd-head", "gpt-oss", "qwen3-next")
 
 
 @pytest.mark.parametrize(
@@ -30,17 +33,25 @@ FEW = ("llama3-gqa-tied", "qwen3-odd-head")
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
         for case in CASES
-        if case not in (*mixtures.CASES, *latents.CASES)  # no kernels for experts yet
+        if case not in (*latents.CASES, *state_spaces.CASES)  # some of their ops have no kernels yet
     ],
 )
 def test_greedy_tokens_are_those_of_transformers(
     case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
 ) -> None:
-    opened = engine(
-        case, checkpoint(case), architectures, lambda _name: open_device(), activations="f16", kv_dtype="f16"
-    )
-    with opened as core:
-        assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+    def tokens(device: Device) -> list[int]:
+        opened = engine(
+            case, checkpoint(case), architectures, lambda _name: device, activations="f16", kv_dtype="f16"
+        )
+        with opened as core:
+            return greedy_tokens(core, case)
+
+    expected = read_expected(case.name).tokens.tolist()
+    if case.name in ROUNDED:
+        rounded = tokens(ReferenceDevice())
+        assert rounded != expected, "it is not needed in the list any more"
+        expected = rounded
+    assert tokens(open_device()) == expected
 
 
 @pytest.mark.exhaustive

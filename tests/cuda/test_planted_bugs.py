@@ -13,12 +13,13 @@ import pytest
 from llmd.api import Step
 from llmd.api.errors import DeviceError
 from llmd.api.step import Float32
+from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile
 from llmd_backend_cuda.ops.linear import tiled_launches
 from llmd_backend_cuda.runtime import Kernel, KernelSpec
 from llmd_backend_cuda.step_memory import StepMemory
 from tests.cuda.simt.build import KERNELS
-from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
+from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, step_of
 from tests.plugins.backend_cuda.bench import Bench, one, sequences
 from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
 
@@ -83,7 +84,7 @@ def test_a_copy_of_the_kernels_gives_the_same_bits(tmp_path: Path, right: list[F
     assert not are_wrong(answers(Bench(card)), right)
 
 
-WAIT_OF_INT8 = "wait_for_previous_kernel();\n    const int chunks"
+WAIT_OF_INT8 = "wait_for_previous_kernel();\n    if (args.x.count && block_x() >= *args.x.count) return;\n    const int chunks"
 GEMV_BARRIER = "    block_barrier();\n    const LaneRows x"
 LANES = "largest = fmaxf(largest, shuffle_xor(largest, 2));"
 
@@ -118,7 +119,11 @@ def test_results_show_a_bug(tmp_path: Path, right: list[Float32], file: str, old
             id="lane mask without a lane",
         ),
         pytest.param(
-            "gemv.cu", "    wait_for_previous_kernel();\n    stage", "    stage", "before", id="missing wait"
+            "gemv.cu",
+            "    if (!EXPERTS) wait_for_previous_kernel();\n    stage",
+            "    stage",
+            "before",
+            id="missing wait",
         ),
     ],
 )
@@ -193,6 +198,56 @@ def test_bugs_of_warpgroups(tmp_path: Path, bug: str) -> None:
     assert right is not None
     found = rows(MutatedCard(tmp_path / "kernels", "gemm_warpgroup.cu", *WARPGROUP_BUGS[bug]))
     assert found is None or not np.array_equal(found, right)
+
+
+HYBRID = TinyModel(layers=3, hybrid=True, state_op="gated_delta", experts=5).plan()
+HYBRID_STEPS = (
+    step_of([(0, 20)], [[2, 3]], [[2, 3]], [[-1, 0]]),
+    step_of([(20, 1)], [[2, 3]], [[2, 3]], [[0, 1]]),
+    step_of([(21, 3)], [[2, 3]], [[2, 3]], [[1, 1]]),
+)
+"""A prompt, a token to another slot of the state, and a few tokens in place."""
+NUMBERS = "    block_barrier();\n    int place = found"
+SUM_WAIT = "(Route*)shared;\n    allow_next_kernel();\n    wait_for_previous_kernel();"
+ROW_BARRIER = "const OwnRow now = own;\n        block_barrier();"
+HYBRID_BUGS = {
+    "few rows of another expert": ("gemv.cu", "group_of_block(args).member * args", "0 * args"),
+    "many rows of another expert": ("gemm.cu", "group_of_block(args).member * output", "0 * output"),
+    "rows before they are numbered": ("experts.cu", NUMBERS, "    int place = found"),
+    "all rows of an expert in one place": ("experts.cu", "place += rows_of_range;", ""),
+    "missing wait for experts": ("experts.cu", SUM_WAIT, "(Route*)shared;"),
+    "a score that is chosen twice": ("router.cu", "a.place < b.place", "a.place <= b.place"),
+    "lanes of another column": ("gated_delta.cu", "shuffle_xor(value, WARP / PARTS * 2)", "value"),
+    "missing barrier of a row": ("gated_delta.cu", ROW_BARRIER, "const OwnRow now = own;"),
+    "rows of another step": ("gated_delta.cu", "kept[(i64)(number + tap)", "kept[(i64)tap"),
+    "rows that are kept too late": ("gated_delta.cu", "kept[(i64)(i + rows)", "kept[(i64)(i + rows - 1)"),
+}
+"""File, old text and new one."""
+FEW_HYBRID_BUGS = {"rows before they are numbered", "lanes of another column", "rows of another step"}
+
+
+def hybrid_answers(card: SimulatedCard) -> list[Float32] | str:
+    try:
+        bench = Bench(card, plan=HYBRID, blocks={0: 8, 1: 8, 2: 3})
+        return [bench.logits(step) for step in HYBRID_STEPS]
+    except DeviceError as error:
+        return str(error)
+
+
+@pytest.fixture(scope="module")
+def right_hybrid() -> list[Float32]:
+    found = hybrid_answers(SimulatedCard())
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [pytest.param(b, marks=() if b in FEW_HYBRID_BUGS else pytest.mark.exhaustive) for b in HYBRID_BUGS],
+)
+def test_bugs_of_experts_and_states(tmp_path: Path, right_hybrid: list[Float32], bug: str) -> None:
+    found = hybrid_answers(MutatedCard(tmp_path / "kernels", *HYBRID_BUGS[bug]))
+    assert isinstance(found, str) or are_wrong(found, right_hybrid)
 
 
 def test_a_block_table_whose_width_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,3 +69,8 @@ def test_values_of_another_size_than_keys_are_refused() -> None:
     group = KVGroup(0, None, 1, 16, (0,), value_dim=8)
     program = program_of(*attention(1, 1, 16), width=16, groups=(group,))
     assert refused(program) == ["keys of 16 and values of 8 elements"]
+
+
+def test_too_many_experts_are_refused() -> None:
+    assert refused(lowered(TinyModel(layers=2, experts=1025).plan())) == ["1025 experts of a layer"]
+    assert refused(lowered(TinyModel(layers=2, experts=1024).plan())) == []

@@ -27,6 +27,7 @@ from llmd_backend_cuda.matrices import (
     MatrixSize,
     arranged,
     load_matrix,
+    load_stack,
     pack_spec,
 )
 from llmd_backend_cuda.runtime import Memory
@@ -303,3 +304,19 @@ def test_only_the_matrix_stays_on_the_card() -> None:
     assert card.used_bytes == matrix.size.num_bytes
     with pytest.raises(MemoryBudgetError):
         load_matrix(SimulatedCard(memory_bytes=1000), random_weight("q4_g32"))
+
+
+@pytest.mark.parametrize("name", ["f16", "q6_k", "q4_k"])
+def test_the_members_of_a_stack_follow_one_another(name: Format) -> None:
+    card, ref = SimulatedCard(), TensorRef("w", (3, OUT, 256), is_stack=True)
+    members = [RandomSource().read(Weight(ref.member(number), name)) for number in range(3)]
+    stack, single = load_stack(card, 3, members.__getitem__), [load_matrix(card, one) for one in members]
+    assert (stack.size.members, stack.size.tiles, stack.size.all_tiles) == (3, 3, 9)
+    assert stack.size.num_bytes == sum(one.size.num_bytes for one in single)
+    for array in ("low", "high", "scales", "minimums", "fine"):
+        parts = [getattr(one, array) for one in single if getattr(one, array) is not None]
+        if not parts:
+            assert getattr(stack, array) is None
+            continue
+        expected = np.concatenate([read(card, part, np.uint8) for part in parts])
+        np.testing.assert_array_equal(read(card, getattr(stack, array), np.uint8), expected)

@@ -17,7 +17,8 @@ from llmd_backend_cuda.cached_files import write_file
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.matrices import load_matrix
 from llmd_backend_cuda.ops.fastest import Variant
-from llmd_backend_cuda.ops.linear import OutputArgs, Product, RowsArgs, partial_bytes, rounded_bytes
+from llmd_backend_cuda.ops.linear import Product, partial_bytes, rounded_bytes
+from llmd_backend_cuda.ops.product_args import OutputArgs, RowsArgs
 from llmd_backend_cuda.probe import CardProperties
 from llmd_backend_cuda.runtime import Launch, Runtime
 from llmd_backend_cuda.tuning import Tuner

@@ -33,6 +33,7 @@ from tests.plugins.backend_cuda.bench import LIMITS, Bench, one
 pytestmark = NEEDS_COMPILER
 
 TINY = TinyModel(layers=2)
+MIXTURE = TinyModel(layers=3, hybrid=True, state_op="gated_delta", experts=5)
 PLANS: dict[str, tuple[ModelPlan, int, int | None]] = {
     "whole": (TINY.plan(), 0, None),
     "embedding": (TINY.plan(), 0, 1),
@@ -40,6 +41,7 @@ PLANS: dict[str, tuple[ModelPlan, int, int | None]] = {
     "head": (TINY.plan(), 5, None),
     "headless": (without_head(TINY.plan()), 0, None),
     "hybrid": (TinyModel(hybrid=True).plan(), 0, None),
+    "mixture": (MIXTURE.plan(), 0, None),
     "encoder": (TinyEncoder().plan(), 0, None),
     "large vocabulary": (TinyModel(layers=1, vocab=30000, window=None).plan(), 0, None),
     "long context": (TinyModel(layers=2, context_len=8192).plan(), 0, None),
@@ -90,6 +92,15 @@ def test_factors_are_matrices_lookups_are_tables_and_the_rest_are_vectors() -> N
     }
     found = {name: uses[program.weights.index(weight_of(program, name))] for name in expected}
     assert found == expected
+
+
+def test_the_matrices_of_experts_are_read_one_at_a_time_and_that_of_a_router_as_a_table() -> None:
+    program, source = lowered(TinyModel(layers=1, experts=3).plan()), Recorder()
+    stack, router = (weight_of(program, f"layers.0.{name}") for name in ("experts.down", "router"))
+    loaded = load(SimulatedCard(), program, source).loaded
+    assert source.names.count("layers.0.experts.down") == loaded.matrices[stack].size.members == 3
+    assert router in loaded.tables
+    assert router not in loaded.matrices
 
 
 def test_a_tied_table_is_also_a_matrix() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmd.api import Attention, EncoderAttention, Norm, Op, Program, Refusal, Rope
+from llmd.api import Attention, EncoderAttention, Experts, GatedDelta, Norm, Op, Program, Refusal, Rope
 from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.encoder_attention import MAX_HEAD_DIM as MAX_ENCODER_HEAD_DIM
+from llmd_backend_cuda.ops.experts import MAX_EXPERTS
+from llmd_backend_cuda.ops.gated_delta import MAX_KEY_DIM
 from llmd_backend_cuda.ops.norm import MAX_WIDTH
 from llmd_backend_cuda.ops.rope import MAX_PAIRS
 
@@ -40,6 +42,10 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
         yield Refusal(f"attention with scale {op.scale:g}", "the CUDA backend has scales of at least 0")
     if isinstance(op, Rope):
         yield from _too_large("rotations", 2 * len(op.table.inv_freq), 2 * MAX_PAIRS)
+    if isinstance(op, Experts):
+        yield from _too_many("experts", op.num_experts, MAX_EXPERTS)
+    if isinstance(op, GatedDelta):
+        yield from _too_large("keys", op.key_dim, MAX_KEY_DIM)
     if isinstance(op, Norm):
         yield from _too_large("norms", width // op.heads, MAX_WIDTH)
 
@@ -47,6 +53,11 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
 def _too_large(what: str, size: int, most: int) -> Iterator[Refusal]:
     if size > most:
         yield Refusal(f"{what} of {size} elements", f"the CUDA backend has up to {most}")
+
+
+def _too_many(what: str, count: int, most: int) -> Iterator[Refusal]:
+    if count > most:
+        yield Refusal(f"{count} {what} of a layer", f"the CUDA backend has up to {most}")
 
 
 def _groups(program: Program) -> Iterator[Refusal]:

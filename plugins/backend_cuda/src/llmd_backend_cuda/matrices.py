@@ -173,18 +173,25 @@ class _PackArgs(ctypes.Structure):
 
 
 class MatrixSize(msgspec.Struct, frozen=True):
-    """The bytes of a matrix on the device."""
+    """The bytes of a matrix, or of a stack of matrices, on the device."""
 
     form: MatrixForm
     out: int
     """Rows of the matrix: elements of an output row."""
     width: int
     """Columns: elements of an input row."""
+    members: int = 1
+    """Matrices of a stack, one after the other."""
 
     @property
     def tiles(self) -> int:
-        """Tiles of 16 rows, the last one padded."""
+        """Tiles of 16 rows of a member, the last one padded."""
         return -(-self.out // TILE)
+
+    @property
+    def all_tiles(self) -> int:
+        """Tiles of all members."""
+        return self.members * self.tiles
 
     @property
     def chunks(self) -> int:
@@ -199,19 +206,19 @@ class MatrixSize(msgspec.Struct, frozen=True):
 
     def plane_bytes(self, bits: int) -> int:
         """Return the bytes of the array of the codes' low or high bits."""
-        return self.tiles * self.chunks * TILE * CHUNK * bits // 8
+        return self.all_tiles * self.chunks * TILE * CHUNK * bits // 8
 
     @property
     def scale_bytes(self) -> int:
         """Bytes of the float16 scales, and of the float16 minimums if there are any."""
-        return 0 if self.form.bits == 16 else self.tiles * self.groups * TILE * 2
+        return 0 if self.form.bits == 16 else self.all_tiles * self.groups * TILE * 2
 
     @property
     def fine_bytes(self) -> int:
         """Bytes of the fine scales and minimums."""
         if not self.form.scale_bits:
             return 0
-        groups = self.tiles * TILE * self.width // self.form.group
+        groups = self.all_tiles * TILE * self.width // self.form.group
         return groups * (self.form.scale_bits + self.form.minimum_bits) // 8
 
     @property
@@ -222,7 +229,7 @@ class MatrixSize(msgspec.Struct, frozen=True):
 
 
 class DeviceMatrix(msgspec.Struct, frozen=True):
-    """A matrix in device memory."""
+    """A matrix in device memory, or a stack: the tiles of its members follow one another."""
 
     size: MatrixSize
     low: Memory
@@ -277,15 +284,36 @@ def load_matrix(runtime: Runtime, data: WeightData) -> DeviceMatrix:
     Raises:
         MemoryBudgetError: there is not enough memory.
     """
-    out, width = data.data.shape
-    matrix = DeviceMatrix.allocate(runtime, MatrixSize(MatrixForm.of(data.format, width), out, width))
-    _pack(runtime, matrix, data)
+    return load_stack(runtime, 1, lambda _: data)
+
+
+def load_stack(runtime: Runtime, members: int, read: Callable[[int], WeightData]) -> DeviceMatrix:
+    """Copy the members of a stack to the device one after the other, and arrange them.
+
+    ``read`` returns a member; all have the same shape and format.
+
+    Raises:
+        MemoryBudgetError: there is not enough memory.
+    """
+    first = read(0)
+    out, width = first.data.shape
+    size = MatrixSize(MatrixForm.of(first.format, width), out, width, members)
+    matrix = DeviceMatrix.allocate(runtime, size)
+    for number in range(members):
+        _load_member(runtime, matrix, number, read(number) if number else first)
+    return matrix
+
+
+def _load_member(runtime: Runtime, matrix: DeviceMatrix, number: int, data: WeightData) -> None:
+    size = matrix.size
+    _pack(runtime, matrix, number, data)
     for memory, scales in ((matrix.scales, data.scales), (matrix.minimums, data.minimums)):
         if memory is not None and scales is not None:
-            runtime.upload(memory, 0, arranged(scales.coarse, matrix.size))
+            at = number * (size.scale_bytes // size.members)
+            runtime.upload(memory, at, arranged(scales.coarse, size))
     if matrix.fine is not None:
-        runtime.upload(matrix.fine, 0, arranged_fine(data, matrix.size))
-    return matrix
+        at = number * (size.fine_bytes // size.members)
+        runtime.upload(matrix.fine, at, arranged_fine(data, size))
 
 
 def arranged(coarse: NDArray[np.floating], size: MatrixSize) -> NDArray[np.float16]:
@@ -328,7 +356,7 @@ def _entries(fine: NDArray[np.integer] | None, size: MatrixSize) -> NDArray[np.i
     return np.ascontiguousarray(places).reshape(size.tiles, size.chunks, -1, 4)
 
 
-def _pack(runtime: Runtime, matrix: DeviceMatrix, data: WeightData) -> None:
+def _pack(runtime: Runtime, matrix: DeviceMatrix, number: int, data: WeightData) -> None:
     size, row_bytes = matrix.size, data.data[:1].nbytes
     step = max(TILE, _STAGING_BYTES // max(row_bytes, 1) // TILE * TILE)
     staging = runtime.allocate(min(step, size.out) * row_bytes)
@@ -343,7 +371,7 @@ def _pack(runtime: Runtime, matrix: DeviceMatrix, data: WeightData) -> None:
             high=_pointer(matrix.high),
             out=len(rows),
             width=size.width,
-            first_tile=first // TILE,
+            first_tile=number * size.tiles + first // TILE,
             tiles=tiles,
             chunks=size.chunks,
         )

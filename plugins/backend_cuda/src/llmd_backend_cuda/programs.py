@@ -14,6 +14,9 @@ from llmd.api import (
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
+    Experts,
+    Gate,
+    GatedDelta,
     Glu,
     Head,
     Instruction,
@@ -21,13 +24,17 @@ from llmd.api import (
     Norm,
     Recurrence,
     Rope,
+    Router,
     SlottedOp,
 )
 from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.expert_memory import ExpertMemory
 from llmd_backend_cuda.ops.attention import AttentionMemory, attention_launches, rotated_attention_launches
-from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_glu
+from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_gate, launch_glu
 from llmd_backend_cuda.ops.embed import Table, launch_embed
 from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
+from llmd_backend_cuda.ops.experts import experts_launches
+from llmd_backend_cuda.ops.gated_delta import DeltaRows, gated_delta_launches
 from llmd_backend_cuda.ops.linear import (
     Product,
     gated,
@@ -41,6 +48,7 @@ from llmd_backend_cuda.ops.linear import (
 from llmd_backend_cuda.ops.norm import launch_norm, launch_norm_add
 from llmd_backend_cuda.ops.recurrence import States, launch_recurrence
 from llmd_backend_cuda.ops.rope import launch_rope
+from llmd_backend_cuda.ops.router import router_launches
 from llmd_backend_cuda.runtime import Launch
 
 PATTERNS = (
@@ -60,6 +68,7 @@ _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
     Glu.kind: launch_glu,
     Add.kind: launch_add,
     Activate.kind: launch_activate,
+    Gate.kind: launch_gate,
 }
 """Ops that are one launch and read nothing but slots and vectors."""
 
@@ -73,6 +82,8 @@ class Memories(msgspec.Struct, frozen=True):
     """By KV group and layer of the model."""
     states: Mapping[int, States]
     """By KV group."""
+    experts: ExpertMemory
+    delta: DeltaRows
 
 
 def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Launch]]:
@@ -191,6 +202,14 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             yield from products_of(context, slotted, rows_of(context, slotted.inputs[0]))
         case Attention(group=group, layer=layer):
             yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
+        case Router():
+            table = memories.tables[slotted.weights[0] or 0]
+            yield from router_launches(context, slotted, rows, table, memories.experts.products)
+        case Experts():
+            yield from experts_launches(context, slotted, rows, memories.experts)
+        case GatedDelta(group=group):
+            states = memories.states[group]
+            yield from gated_delta_launches(context, slotted, rows, states, memories.delta)
         case Recurrence(group=group):
             yield launch_recurrence(context, slotted, rows, memories.states[group])
         case Embed() | EmbedPosition() | EmbedTokenType():

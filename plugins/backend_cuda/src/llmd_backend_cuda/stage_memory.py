@@ -11,11 +11,13 @@ from llmd.api import Attention, Program, RopeTable, StageLimits
 from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
 from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.context import Context
+from llmd_backend_cuda.expert_memory import ExpertMemory, ExpertSizes
 from llmd_backend_cuda.kv_memory import KVMemory
 from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.ops.attention import AttentionMemory, shape_of
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.ops.fastest import Fastest
+from llmd_backend_cuda.ops.gated_delta import DeltaRows, DeltaSizes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.programs import Memories
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -53,6 +55,8 @@ class StageMemory:
         self._ropes = [_frequencies(runtime, table) for table in program.ropes]
         self._rounded = runtime.allocate(rounded_bytes(program, limits))
         self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
+        self._experts = ExpertMemory.allocate(runtime, ExpertSizes.of(program, limits))
+        self._delta = DeltaRows.allocate(runtime, DeltaSizes.of(program, limits))
 
     def context(
         self,
@@ -84,7 +88,7 @@ class StageMemory:
         for number, pool in self.pools.items():
             if isinstance(pool, StateMemory):
                 states[number] = pool.states(self.step.table(number))
-        return Memories(tables, attention, states)
+        return Memories(tables, attention, states, self._experts, self._delta)
 
     def _attention(self, bucket: int, op: Attention) -> AttentionMemory:
         pool = self.pools[op.group]

@@ -12,6 +12,7 @@ from llmd.api import (
     KVDtype,
     Program,
     Progress,
+    Router,
     StageLimits,
     TensorSource,
     Weight,
@@ -20,10 +21,12 @@ from llmd.api import (
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.api.streaming import resident_weights, streamed_weights
 from llmd_backend_cuda.attention_plan import scratch_bytes
+from llmd_backend_cuda.expert_memory import ExpertSizes
 from llmd_backend_cuda.kv_memory import block_bytes
 from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
-from llmd_backend_cuda.matrices import load_matrix
+from llmd_backend_cuda.matrices import load_matrix, load_stack
 from llmd_backend_cuda.ops.embed import TableFormat
+from llmd_backend_cuda.ops.gated_delta import DeltaSizes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -64,6 +67,8 @@ class CudaWeights:
             + sum(8 * len(table.inv_freq) for table in program.ropes)
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
+            + ExpertSizes.of(program, limits).num_bytes
+            + DeltaSizes.of(program, limits).num_bytes
             + WeightStream.num_bytes(self._streamed.values())
         )
 
@@ -140,7 +145,7 @@ def weight_uses(program: Program) -> dict[int, set[Use]]:
             is_first = place % 2 == 0  # biases have odd places
             if slotted.op.kind in FACTOR_OPS and is_first:
                 uses[index].add("matrix")
-            elif slotted.op.kind in TABLE_OPS:
+            elif slotted.op.kind in TABLE_OPS or (isinstance(slotted.op, Router) and place == 0):
                 uses[index].add("table")
             else:
                 uses[index].add("vector")
@@ -172,10 +177,8 @@ def _load(
             missing.add(use)
         else:
             loaded.add(weight, shared)
-    if missing:
-        data = tensors.read(weight)
-        for use in missing:
-            loaded.add(weight, _LOADERS[use](runtime, data))
+    for item in _made(runtime, weight, missing, tensors).values():
+        loaded.add(weight, item)
 
 
 def _load_streamed(
@@ -191,9 +194,24 @@ def _load_streamed(
         key = (weight, use)
         found = next((one.streamed[key] for one in known if key in one.streamed), None)
         if found is None:
-            on_device = _shared(weight, use, known) or _LOADERS[use](runtime, tensors.read(weight))
+            on_device = _shared(weight, use, known) or _made(runtime, weight, {use}, tensors)[use]
             found = HostWeight.of(runtime, on_device)
         loaded.streamed[key] = found
+
+
+def _made(runtime: Runtime, weight: Weight, uses: set[Use], tensors: TensorSource) -> dict[Use, Item]:
+    """Return a weight for each of some uses, read once; of a stack of matrices, one member at a time."""
+    ref = weight.ref
+    if ref.is_stack and ref.is_matrix:
+        assert uses <= {"matrix"}, "only products read stacks of matrices"
+        first, end = ref.members or (0, ref.shape[0])
+
+        def read(number: int) -> WeightData:
+            return tensors.read(Weight(ref.member(first + number), weight.format))
+
+        return {use: load_stack(runtime, end - first, read) for use in uses}
+    data = tensors.read(weight) if uses else None
+    return {} if data is None else {use: _LOADERS[use](runtime, data) for use in uses}
 
 
 def _shared(weight: Weight, use: Use, known: Sequence[Loaded]) -> Item | None:

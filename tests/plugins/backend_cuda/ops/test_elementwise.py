@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from llmd.api.activations import ACTIVATIONS, Activation
-from llmd.api.ops import Activate, Add, Glu
+from llmd.api.ops import Activate, Add, Gate, Glu
 from llmd.api.step import Float32
-from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_glu
+from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_gate, launch_glu
 from tests.cuda.one_instruction import OnDevice, OneInstruction, make_step, nmse, one_op, random_rows
 
 BOUND = 1e-12
 WIDTHS = (1, 5, 48, 130, 4096)
-LAUNCHES = {"add": launch_add, "glu": launch_glu, "activate": launch_activate}
+LAUNCHES = {"add": launch_add, "glu": launch_glu, "activate": launch_activate, "gate": launch_gate}
 
 
-def _run(op: Add | Glu | Activate, *inputs: Float32) -> tuple[Float32, Float32]:
+def _run(op: Add | Glu | Activate | Gate, *inputs: Float32) -> tuple[Float32, Float32]:
     """Return (what the kernel makes, what the reference makes)."""
     rows, width = inputs[0].shape
-    one = OneInstruction(one_op(op, len(inputs)), (width,) * (len(inputs) + 1))
+    one = OneInstruction(one_op(op, len(inputs)), (*(x.shape[1] for x in inputs), width))
     step, values = make_step((rows,)), dict(enumerate(inputs))
     device = OnDevice(one, step, values)
     launch = LAUNCHES[op.kind](device.context, one.instruction.ops[0], device.rows)
@@ -56,6 +56,14 @@ def test_activations_of_large_values(activation: Activation) -> None:
     x = np.array([[-1e30, -3e4, -200, -90, -20, -6, -1e-8, 0, 1e-8, 6, 20, 90, 200, 3e4, 1e15]], np.float32)
     found, expected = _run(Activate("x", "out", activation), x)
     np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("slices", [1, 6, 30])
+def test_slices_of_a_row_have_their_gates(slices: int) -> None:
+    x, gate = random_rows(5, 30, 1), random_rows(5, slices, 2, 3.0)
+    found, expected = _run(Gate("x", "gate", "out"), x, gate)
+    assert nmse(found, expected) < BOUND
+    np.testing.assert_array_equal(_run(Gate("x", "gate", "out"), x[3:4], gate[3:4])[0], found[3:4])
 
 
 def test_an_element_has_the_same_bits_at_any_place() -> None:

@@ -27,10 +27,7 @@ from llmd_backend_cuda.matrices import CLAIMED_FORMATS, DeviceMatrix, load_matri
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, Fastest
 from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, WarpTile, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import (
-    MATRICES,
-    OutputArgs,
     Product,
-    RowsArgs,
     gated,
     head_product,
     is_few,
@@ -42,6 +39,7 @@ from llmd_backend_cuda.ops.linear import (
     tiled_launches,
     with_residual,
 )
+from llmd_backend_cuda.ops.product_args import MATRICES, OutputArgs, RowsArgs
 from llmd_backend_cuda.runtime import Launch, Memory
 from tests.cuda.one_instruction import nmse, random_rows, upload
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents

@@ -5,6 +5,8 @@
 
 enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH, QUICK_GELU };
 
+DEVICE float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
+
 // `threshold` is that of llmd.api.Glu: lower values of RELU become 0.
 DEVICE float activate(int activation, float z, float threshold) {
     switch (activation) {

@@ -1,6 +1,8 @@
 // add: out = a + b * scale      glu: out = activation(a) * b      activate: out = activation(a)
+// gate: out = a / (1 + e^-b), with an element of b for each `slice` elements of a
 //
 //   a, b, out  [rows, width] f32, as one array of `count` elements
+//              (of a gate, b has count / slice elements)
 //   work       a thread makes four neighbouring elements
 //   speed      bound by the launch for few rows, else by memory: each element is read and written once
 //
@@ -24,6 +26,7 @@ struct Args {
     i64 count;
     float scale;      // of add
     float threshold;  // of glu with relu: lower values become 0
+    i32 slice;        // of gate: elements that share a gate
 };
 
 DEVICE i64 first_element() { return ((i64)block_x() * num_threads() + thread_index()) * 4; }
@@ -61,6 +64,17 @@ KERNEL glu_rows(Args args) {
     const Elements up = read_elements(args.b, first, args.count);
     Elements out;
     for (int i = 0; i < 4; ++i) out.at[i] = activate(ACTIVATION, gate.at[i], args.threshold) * up.at[i];
+    write_elements(args.out, first, args.count, out);
+}
+
+KERNEL gate_rows(Args args) {
+    const i64 first = first_element();
+    const Elements x = read_elements(args.a, first, args.count);
+    Elements out;
+    for (int i = 0; i < 4; ++i) {
+        const i64 place = first + i < args.count ? first + i : args.count - 1;
+        out.at[i] = x.at[i] * sigmoid(args.b[place / args.slice]);
+    }
     write_elements(args.out, first, args.count, out);
 }
 

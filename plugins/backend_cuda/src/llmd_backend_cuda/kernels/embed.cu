@@ -8,17 +8,11 @@
 //   speed  bound by the launch for few rows, else by the memory that `out` is written to
 
 #include "step.cuh"
+#include "stored.cuh"
 
-#ifndef FORMAT
-#define FORMAT 0
+#ifndef VECTOR
 #define VECTOR 4
 #define SCALED 1
-#endif
-
-#if FORMAT == 0
-typedef float Stored;
-#else
-typedef u16 Stored;
 #endif
 
 // Neighbouring elements that are read and written by one instruction.
@@ -37,16 +31,6 @@ struct Args {
     double scale;
     i32 width;
 };
-
-DEVICE float value_of(Stored stored) {
-#if FORMAT == 0
-    return stored;
-#elif FORMAT == 1
-    return from_half(stored);
-#else
-    return float_of((u32)stored << 16);
-#endif
-}
 
 KERNEL embed(Args args) {
     const int row = block_x();

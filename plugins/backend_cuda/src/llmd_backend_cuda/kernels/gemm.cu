@@ -10,6 +10,9 @@
 // Macros: those of weights.cuh and rows.cuh; ROWS, STAGES and STAGE_CHUNKS (ops/linear.py chooses them);
 // SPLIT.
 //
+// EXPERTS 1: grid x is a group of rows, which the matrices of their expert multiply (experts.cuh). Weights
+// are then read after the kernel before, which says what experts there are.
+//
 // SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by the
 // tensor cores.
 //
@@ -49,14 +52,24 @@ DEVICE Stage next_stage(const Stage& stage, int chunks) {
     return stage_at(stage.slice + 1, slice_start(stage.slice + 1, chunks), chunks);
 }
 
-DEVICE void copy_stage(const Args& args, const Stage& stage, int first_row, int chunks, u8* to) {
+// The rows of this block. Read again where they are needed, since there are few registers.
+DEVICE Group group_of_block(const Args& args) {
+#if EXPERTS
+    return args.groups[block_x()];
+#else
+    return {0, block_x() * ROWS, args.num_rows, 0};
+#endif
+}
+
+DEVICE void copy_stage(const Args& args, const Stage& stage, int chunks, u8* to) {
+    const Group group = group_of_block(args);
     constexpr int CHUNK_PIECES = X_CHUNK / 16, PIECES = STAGE_CHUNKS * CHUNK_PIECES;
 #pragma unroll
     for (int i = 0; i < (ROWS * PIECES + THREADS - 1) / THREADS; ++i) {
         const int place = i * THREADS + thread_index(), row = place / PIECES, piece = place % PIECES;
         if (ROWS * PIECES % THREADS != 0 && row >= ROWS) break;
-        if (piece < stage.count * CHUNK_PIECES && first_row + row < args.num_rows) {
-            const i64 chunk = (i64)(first_row + row) * chunks + stage.chunk;
+        if (piece < stage.count * CHUNK_PIECES && group.first_row + row < group.end_row) {
+            const i64 chunk = (i64)(group.first_row + row) * chunks + stage.chunk;
             copy_16(to + row * STAGE_STRIDE + piece * 16, args.x + chunk * X_CHUNK + piece * 16);
         }
     }
@@ -134,7 +147,6 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     DYNAMIC_SHARED(shared);
     const int lane = lane_index(), g = lane / 4, t = lane % 4;
     const int warp_out = warp_index() % WARPS_OUT, warp_rows = warp_index() / WARPS_OUT;
-    const int first_row = block_x() * ROWS;
     const Place place = place_of_block(args, WARPS_OUT * TILES);
     const Matrix& m = args.matrices[place.matrix];
     const Output& output = args.outputs[place.matrix];
@@ -142,9 +154,12 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     const int last_slice = SPLIT ? block_z() + 1 : SLICES;
     const int first_tile = place.tile + warp_out * TILES;
     allow_next_kernel();
+    if (EXPERTS) wait_for_previous_kernel();
+    if (EXPERTS && rows_of(group_of_block(args)) == 0) return;
     Tile tiles[TILES];
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile) tiles[tile] = tile_at(m, first_tile + tile);
+    for (int tile = 0; tile < TILES; ++tile)
+        tiles[tile] = tile_at(m, group_of_block(args).member * output.tiles + first_tile + tile);
     const int num_tiles =
         output.tiles - first_tile;  // of this warp; others have no weights and are not written
     const u32 ones = 0x00010001 + (args.num_rows >> 24);
@@ -154,11 +169,11 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     Codes codes[STAGE_CHUNKS][TILES];
 #pragma unroll
     for (int slot = 0; slot < STAGE_CHUNKS; ++slot) load_slot(codes[slot], tiles, num_tiles, now, slot);
-    wait_for_previous_kernel();
+    if (!EXPERTS) wait_for_previous_kernel();
 #pragma unroll
     for (int i = 0; i < STAGES - 1; ++i) {
         if (ahead.slice < last_slice) {
-            copy_stage(args, ahead, first_row, chunks, shared + i * STAGE_BYTES);
+            copy_stage(args, ahead, chunks, shared + i * STAGE_BYTES);
             ahead = next_stage(ahead, chunks);
         }
         commit_copies();
@@ -171,8 +186,7 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
         block_barrier();
         if (ahead.slice < last_slice) {
             const int to = buffer + STAGES - 1;
-            copy_stage(args, ahead, first_row, chunks,
-                       shared + (to < STAGES ? to : to - STAGES) * STAGE_BYTES);
+            copy_stage(args, ahead, chunks, shared + (to < STAGES ? to : to - STAGES) * STAGE_BYTES);
             ahead = next_stage(ahead, chunks);
         }
         commit_copies();
@@ -191,6 +205,7 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     }
     wait_for_copies<0>();
 
+    const Group group = group_of_block(args);
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
 #pragma unroll
@@ -198,13 +213,14 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int column = (first_tile + tile) * TILE + g + i / 2 * 8;
-                const int row = first_row + (warp_rows * N_TILES + n) * 8 + 2 * t + i % 2;
-                if (column >= output.width || row >= args.num_rows) continue;
+                const int row = group.first_row + (warp_rows * N_TILES + n) * 8 + 2 * t + i % 2;
+                if (column >= output.width || row >= group.end_row) continue;
                 if (SPLIT) {
                     args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + place.column +
                                   column] = sums[tile][n][i];
                 } else {
-                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS], row, column);
+                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS], row, column,
+                                 group.member);
                 }
             }
         }

@@ -5,12 +5,13 @@
 #include "weights.cuh"
 
 struct Args {
-    const u8* x;  // [num_rows, chunks], each chunk X_CHUNK bytes
-    i32 num_rows;
+    const u8* x;      // [num_rows, chunks], each chunk X_CHUNK bytes
+    i32 num_rows;     // of experts: assigned rows
     i32 num_columns;  // of all outputs
     float* partials;
     Output outputs[MATRICES];
     Matrix matrices[MATRICES];
+    const Group* groups;  // of experts
 };
 
 // The first weights of a block.

@@ -6,6 +6,9 @@
 //   W [out, in] as in weights.cuh; up to 4 matrices with the same input and format, one output each
 //   epilogue: + bias, or residual + scale * (...), or softcap(scale * ... + bias) for logits;
 //   with PAIR 1: activation(first) * second of two matrices (a gated feed-forward)
+//   with EXPERTS 1: grid y is a group of rows, which the matrices of their expert multiply (experts.cuh);
+//   those of a pair with its limit and offset. Weights are then read after the kernel before, which says
+//   what experts there are
 //
 // A block has 8 warps. It takes tiles of 16 weight rows in turn; each warp reads one eighth of the columns (a
 // slice), with DEPTH chunks in flight, those of the next tile while the block adds up this one. Tensor cores
@@ -26,7 +29,18 @@ struct Args {
     i32 num_items;  // tiles, or pairs of tiles
     Output outputs[MATRICES];
     Matrix matrices[MATRICES];
+    const Group* groups;  // of experts
+    ExpertGate gate;      // of experts
 };
+
+// Read again where it is needed, since there are few registers.
+DEVICE Group group_of_block(const Args& args) {
+#if EXPERTS
+    return args.groups[block_y()];
+#else
+    return {0, 0, args.num_rows, 0};
+#endif
+}
 
 // The matrix and the tile in it of an item.
 struct Place {
@@ -43,8 +57,9 @@ DEVICE Place place_of(const Args& args, int item) {
 }
 
 DEVICE void find_tiles(const Args& args, Tile (&tiles)[STREAMS], Place place) {
+    const int tile = group_of_block(args).member * args.outputs[place.matrix].tiles + place.tile;
 #pragma unroll
-    for (int s = 0; s < STREAMS; ++s) tiles[s] = tile_at(args.matrices[PAIR ? s : place.matrix], place.tile);
+    for (int s = 0; s < STREAMS; ++s) tiles[s] = tile_at(args.matrices[PAIR ? s : place.matrix], tile);
 }
 
 DEVICE void load_streams(Codes (&codes)[STREAMS], const Tile (&tiles)[STREAMS], int chunk) {
@@ -78,11 +93,12 @@ DEVICE void multiply_chunk(float (&sums)[STREAMS][1][4], const Codes (&codes)[ST
 #endif
 }
 
-DEVICE void stage_x(const Args& args, int chunks, u8* to, float* sums) {
+DEVICE void stage_x(const Args& args, const Group& group, int chunks, u8* to, float* sums) {
+    const int first = group.first_row, count = rows_of(group);
 #if INT8
-    stage_int8_rows(args.x, 0, args.num_rows, chunks, ACTIVATION_GROUP, to, row_stride(chunks), sums);
+    stage_int8_rows(args.x, first, count, chunks, ACTIVATION_GROUP, to, row_stride(chunks), sums);
 #else
-    stage_rows(args.x, 0, args.num_rows, chunks * CHUNK, to, row_stride(chunks), sums);
+    stage_rows(args.x, first, count, chunks * CHUNK, to, row_stride(chunks), sums);
 #endif
 }
 
@@ -94,6 +110,8 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
     const int first = slice_start(warp, chunks), last = slice_start(warp + 1, chunks);
 
     allow_next_kernel();
+    if (EXPERTS) wait_for_previous_kernel();
+    if (EXPERTS && rows_of(group_of_block(args)) == 0) return;
     Codes codes[DEPTH][STREAMS];
     int item = block_x();
     Place place = place_of(args, item);
@@ -103,10 +121,10 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
     for (int slot = 0; slot < DEPTH; ++slot) {
         if (first + slot < last) load_streams(codes[slot], tiles, first + slot);
     }
-    wait_for_previous_kernel();
-    stage_x(args, chunks, shared, &parts[0][0][0]);
+    if (!EXPERTS) wait_for_previous_kernel();
+    stage_x(args, group_of_block(args), chunks, shared, &parts[0][0][0]);
     block_barrier();
-    const LaneRows x = lane_rows(shared, row_stride(chunks), args.num_rows);
+    const LaneRows x = lane_rows(shared, row_stride(chunks), rows_of(group_of_block(args)));
     const u32 ones = 0x00010001 + (args.num_rows >> 16);
 
     while (item < args.num_items) {
@@ -139,7 +157,8 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
         block_barrier();
         const int element = thread_index(), row = element / TILE, column = done.tile * TILE + element % TILE;
         const Output& output = args.outputs[done.matrix];
-        if (row < args.num_rows && column < output.width) {
+        const Group group = group_of_block(args);
+        if (row < rows_of(group) && column < output.width) {
             float totals[STREAMS];
 #pragma unroll
             for (int s = 0; s < STREAMS; ++s) {
@@ -147,12 +166,13 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
                 for (int slice = 1; slice < SLICES; ++slice) totals[s] += parts[s][slice][element];
             }
             if (PAIR) {
-                const float gate =
-                    activate(output.activation, biased(output, totals[0], column), output.threshold);
-                output.out[(i64)row * output.width + column] =
-                    gate * biased(args.outputs[1], totals[STREAMS - 1], column);
+                const float gate = biased(output, totals[0], column, group.member);
+                const float up = biased(args.outputs[1], totals[STREAMS - 1], column, group.member);
+                output.out[(i64)(group.first_row + row) * output.width + column] =
+                    EXPERTS ? gated(args.gate, gate, up)
+                            : activate(output.activation, gate, output.threshold) * up;
             } else {
-                write_output(output, totals[0], row, column);
+                write_output(output, totals[0], group.first_row + row, column, group.member);
             }
         }
         block_barrier();

@@ -23,6 +23,7 @@ KERNEL BOUNDS(256, 4) round_rows(const Args args) {
     SHARED float sums[8];
     allow_next_kernel();
     wait_for_previous_kernel();
+    if (args.x.count && block_x() >= *args.x.count) return;
     const int stride = args.padded_width * 2;
     stage_rows(args.x, block_x(), 1, args.padded_width, args.out + (i64)block_x() * stride, stride, sums,
                args.in_product_order);
@@ -32,6 +33,7 @@ KERNEL BOUNDS(256, 4) round_rows_int8(const Args args) {
     SHARED float sums[8];
     allow_next_kernel();
     wait_for_previous_kernel();
+    if (args.x.count && block_x() >= *args.x.count) return;
     const int chunks = args.padded_width / 64, stride = chunks * INT8_CHUNK;
     stage_int8_rows(args.x, block_x(), 1, chunks, args.group, args.out + (i64)block_x() * stride, stride,
                     sums);

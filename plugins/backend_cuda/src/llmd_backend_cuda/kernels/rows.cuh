@@ -3,7 +3,7 @@
 // Definition: INT8 1 if rows are rounded to int8 (rows_int8.cuh), else to float16.
 #pragma once
 
-#include "activations.cuh"
+#include "experts.cuh"
 
 #ifndef INT8
 #define INT8 0
@@ -20,12 +20,13 @@ struct Rows {
     const float* gain;  // null: ones
     float eps;
     float offset;
+    const i32* count;  // the number of rows that exist; null: all of a launch
 };
 
 // One output of a linear op, or the logits.
 struct Output {
     float* out;             // [rows, width]
-    const float* bias;      // null: none
+    const float* bias;      // [width], of experts [experts, width]; null: none
     const float* residual;  // [rows, width]; null: none
     float scale;            // of the products, or of what is added to the residual
     float softcap;          // 0: none
@@ -137,16 +138,17 @@ DEVICE void stage_rows(const Rows& rows, int first_row, int num_rows, int padded
     }
 }
 
-DEVICE float biased(const Output& output, float value, int column) {
-    return output.bias ? value + output.bias[column] : value;
+// `member` is that of a group; without experts 0.
+DEVICE float biased(const Output& output, float value, int column, int member) {
+    return output.bias ? value + output.bias[(i64)member * output.width + column] : value;
 }
 
-DEVICE void write_output(const Output& output, float value, int row, int column) {
+DEVICE void write_output(const Output& output, float value, int row, int column, int member = 0) {
     const i64 at = (i64)row * output.width + column;
     if (output.residual) {
-        output.out[at] = fmaf(biased(output, value, column), output.scale, output.residual[at]);
+        output.out[at] = fmaf(biased(output, value, column, member), output.scale, output.residual[at]);
         return;
     }
-    value = biased(output, value * output.scale, column);
+    value = biased(output, value * output.scale, column, member);
     output.out[at] = output.softcap > 0.0f ? output.softcap * tanhf(value / output.softcap) : value;
 }

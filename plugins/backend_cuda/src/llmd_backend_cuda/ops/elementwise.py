@@ -1,11 +1,11 @@
-"""Ops whose elements do not depend on each other: add, glu and activate."""
+"""Ops whose elements do not depend on each other: add, glu, activate and gate."""
 
 from __future__ import annotations
 
 import ctypes
 
 from llmd.api.activations import ACTIVATIONS
-from llmd.api.ops import Activate, Add, Glu
+from llmd.api.ops import Activate, Add, Gate, Glu
 from llmd.api.program import SlottedOp
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.runtime import KernelSpec, Launch
@@ -25,6 +25,7 @@ class ElementwiseArgs(ctypes.Structure):
         ("count", ctypes.c_int64),
         ("scale", ctypes.c_float),
         ("threshold", ctypes.c_float),
+        ("slice", ctypes.c_int32),
     )
 
 
@@ -53,8 +54,17 @@ def launch_activate(context: Context, slotted: SlottedOp, rows: int) -> Launch:
     return _launch(context, KernelSpec.of("elementwise", "activate_rows", defines), args)
 
 
+def launch_gate(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch of a gate."""
+    assert isinstance(slotted.op, Gate)
+    width, gates = (context.program.slot_widths[slot] for slot in slotted.inputs)
+    args = _args(context, slotted, rows)
+    args.slice = width // gates
+    return _launch(context, KernelSpec.of("elementwise", "gate_rows"), args)
+
+
 def _args(context: Context, slotted: SlottedOp, rows: int) -> ElementwiseArgs:
-    """Return the arguments of an op with one or two inputs; all its slots have the same width."""
+    """Return the arguments of an op with one or two inputs; its output is as wide as the first."""
     a, *b = (context.slot(slot) for slot in slotted.inputs)
     out = slotted.outputs[0]
     count = rows * context.program.slot_widths[out]

@@ -15,7 +15,8 @@ from llmd_backend_cuda.runtime import KernelSpec, Launch
 TableFormat = Literal["f32", "f16", "bf16"]
 """How a table is stored."""
 
-_FORMATS: dict[TableFormat, int] = {"f32": 0, "f16": 1, "bf16": 2}
+FORMATS: dict[TableFormat, int] = {"f32": 0, "f16": 1, "bf16": 2}
+"""The macro ``FORMAT`` of ``kernels/stored.cuh``."""
 _ITEM_BYTES: dict[TableFormat, int] = {"f32": 4, "f16": 2, "bf16": 2}
 _THREADS = 256
 
@@ -48,8 +49,8 @@ def launch_embed(context: Context, slotted: SlottedOp, rows: int, table: Table) 
     out = slotted.outputs[0]
     width = context.program.slot_widths[out]
     scale = op.scale if isinstance(op, Embed) else 1.0
-    vector = _vector(width, table)
-    defines = {"FORMAT": _FORMATS[table.format], "VECTOR": vector, "SCALED": int(scale != 1.0)}
+    vector = vector_of(width, table)
+    defines = {"FORMAT": FORMATS[table.format], "VECTOR": vector, "SCALED": int(scale != 1.0)}
     kernel = context.runtime.kernel(KernelSpec.of("embed", "embed", defines))
     args = EmbedArgs(_index(context, op), context.step.fed, table.pointer, context.slot(out), scale, width)
     return Launch(kernel, (rows, -(-width // (vector * _THREADS)), 1), _THREADS, args)
@@ -67,6 +68,6 @@ def _index(context: Context, op: Embed | EmbedPosition | EmbedTokenType) -> int:
     return int(address or 0)
 
 
-def _vector(width: int, table: Table) -> int:
+def vector_of(width: int, table: Table) -> int:
     """Return how many elements are read at once: four if each row begins at a multiple of them."""
     return 1 if width % 4 or table.pointer % (4 * _ITEM_BYTES[table.format]) else 4

@@ -174,9 +174,9 @@ def choose_tile(
         return min(
             warpgroup_tiles(form), key=lambda tile: _cycles(tile, form, rows, tiles, runtime.num_processors)
         )
-    rows_of_block = _rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
-    split = WarpTile(rows_of_block, split=True, int8=int8)
-    return split if can_use(split, runtime, rows, tiles) else WarpTile(rows_of_block, split=False, int8=int8)
+    size = rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
+    split = WarpTile(size, split=True, int8=int8)
+    return split if can_use(split, runtime, rows, tiles) else WarpTile(size, split=False, int8=int8)
 
 
 def tile_candidates(
@@ -184,7 +184,7 @@ def tile_candidates(
 ) -> tuple[WarpTile | WarpgroupTile, ...]:
     """Return the tiles that may be the fastest ones, that of `choose_tile` first."""
     first = choose_tile(runtime, form, rows, tiles, int8=int8)
-    most = _rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
+    most = rows_of_block(form, rows, runtime.shared_bytes, int8=int8)
     sizes = [size for size in block_sizes(form, int8=int8) if most // 2 <= size <= most]
     warps = [WarpTile(size, split=split, int8=int8) for size in sizes for split in (False, True)]
     groups = warpgroup_tiles(form) if isinstance(first, WarpgroupTile) else ()
@@ -218,7 +218,7 @@ def _cycles(
     return turns * max(weights * tile.rows / _PRODUCTS_OF_CYCLE, num_bytes / _BYTES_OF_CYCLE)
 
 
-def _rows_of_block(form: MatrixForm, rows: int, shared_bytes: int, *, int8: bool) -> int:
+def rows_of_block(form: MatrixForm, rows: int, shared_bytes: int, *, int8: bool) -> int:
     """Return how many rows a block of ``gemm.cu`` takes; ``shared_bytes`` is `Runtime.shared_bytes`."""
     fit = [
         size

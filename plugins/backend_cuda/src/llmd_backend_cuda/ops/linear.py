@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import msgspec
 
-from llmd.api import Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
+from llmd.api import Experts, Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
 from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.context import Context
-from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixArgs, MatrixForm
+from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixForm
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, ProductShape, row_class
 from llmd_backend_cuda.ops.gemm_tiles import (
     MOST_ROWS_OF_BLOCK,
@@ -24,10 +23,16 @@ from llmd_backend_cuda.ops.gemm_tiles import (
     row_stride,
     rows_defines,
 )
+from llmd_backend_cuda.ops.product_args import (
+    MATRICES,
+    ExpertGateArgs,
+    GemmArgs,
+    GemvArgs,
+    OutputArgs,
+    RoundArgs,
+    RowsArgs,
+)
 from llmd_backend_cuda.runtime import KernelSpec, Launch
-
-MATRICES = 4
-"""Most matrices of a launch."""
 
 _FEW_ROWS_SHARED_BYTES = 96 << 10
 """Rows that need more shared memory than this, or than the card has, are multiplied like many rows."""
@@ -36,71 +41,13 @@ _STATIC_SHARED_BYTES = 8 << 10
 """Shared memory that the kernel for few rows has besides its rows."""
 
 
-class RowsArgs(ctypes.Structure):
-    """``struct Rows`` of ``kernels/rows.cuh``."""
+class Groups(msgspec.Struct, frozen=True):
+    """Rows that are grouped by expert on the device, as ``kernels/experts.cuh`` describes."""
 
-    _fields_ = (
-        ("x", ctypes.c_void_p),
-        ("chosen", ctypes.c_void_p),
-        ("width", ctypes.c_int32),
-        ("norm", ctypes.c_int32),
-        ("gain", ctypes.c_void_p),
-        ("eps", ctypes.c_float),
-        ("offset", ctypes.c_float),
-    )
-
-
-class OutputArgs(ctypes.Structure):
-    """``struct Output`` of ``kernels/rows.cuh``."""
-
-    _fields_ = (
-        ("out", ctypes.c_void_p),
-        ("bias", ctypes.c_void_p),
-        ("residual", ctypes.c_void_p),
-        ("scale", ctypes.c_float),
-        ("softcap", ctypes.c_float),
-        ("threshold", ctypes.c_float),
-        ("activation", ctypes.c_int32),
-        ("width", ctypes.c_int32),
-        ("tiles", ctypes.c_int32),
-    )
-
-
-class GemvArgs(ctypes.Structure):
-    """``struct Args`` of ``kernels/gemv.cu``."""
-
-    _fields_ = (
-        ("x", RowsArgs),
-        ("num_rows", ctypes.c_int32),
-        ("num_items", ctypes.c_int32),
-        ("outputs", OutputArgs * MATRICES),
-        ("matrices", MatrixArgs * MATRICES),
-    )
-
-
-class GemmArgs(ctypes.Structure):
-    """``struct Args`` of ``kernels/gemm.cu``."""
-
-    _fields_ = (
-        ("x", ctypes.c_void_p),
-        ("num_rows", ctypes.c_int32),
-        ("num_columns", ctypes.c_int32),
-        ("partials", ctypes.c_void_p),
-        ("outputs", OutputArgs * MATRICES),
-        ("matrices", MatrixArgs * MATRICES),
-    )
-
-
-class RoundArgs(ctypes.Structure):
-    """``struct Args`` of ``kernels/round_rows.cu``."""
-
-    _fields_ = (
-        ("x", RowsArgs),
-        ("out", ctypes.c_void_p),
-        ("padded_width", ctypes.c_int32),
-        ("in_product_order", ctypes.c_int32),
-        ("group", ctypes.c_int32),
-    )
+    pointer: int
+    """Address of the groups."""
+    most: int
+    """Most groups of a step."""
 
 
 class Product(msgspec.Struct):
@@ -113,6 +60,10 @@ class Product(msgspec.Struct):
     """The output is ``activation(first) * second``."""
     int8: bool = False
     """Rows are rounded to int8, else to float16."""
+    groups: Groups | None = None
+    """Matrices are stacks: each group of rows is multiplied by those of one expert."""
+    gate: ExpertGateArgs | None = None
+    """What a pair of experts is gated with."""
 
     @property
     def form(self) -> MatrixForm:
@@ -164,7 +115,7 @@ def products_of(context: Context, slotted: SlottedOp, rows: RowsArgs) -> list[Pr
     products: list[Product] = []
     for _, found in groupby(single, key=lambda product: product.form):
         alike = list(found)
-        products += [_joined(alike[first : first + MATRICES]) for first in range(0, len(alike), MATRICES)]
+        products += [joined(alike[first : first + MATRICES]) for first in range(0, len(alike), MATRICES)]
     return products
 
 
@@ -190,7 +141,7 @@ def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
     ``logits`` is the address of float32 ``[max_outputs, vocab]``.
     """
     assert isinstance(slotted.op, Head), "the head"
-    matrix = _matrix(context, slotted.weights[0])
+    matrix = matrix_of(context, slotted.weights[0])
     rows = rows_of(context, slotted.inputs[0])
     rows.chosen = context.step.output_rows
     output = OutputArgs(
@@ -201,7 +152,7 @@ def head_product(context: Context, slotted: SlottedOp, logits: int) -> Product:
         width=matrix.size.out,
         tiles=matrix.size.tiles,
     )
-    return Product(rows, [output], [matrix], int8=_rounds_to_int8(context, matrix))
+    return Product(rows, [output], [matrix], int8=rounds_to_int8(context, matrix))
 
 
 def is_few(product: Product, rows: int, shared_bytes: int) -> bool:
@@ -237,16 +188,20 @@ def few_rows_launch(context: Context, product: Product, rows: int, launched: int
     items = product.tiles[0] if product.is_pair else sum(product.tiles)
     args = GemvArgs(x=product.rows, num_rows=rows, num_items=items)
     _fill(args, product)
-    kernel = context.runtime.kernel(gemv_spec(product.form, is_pair=product.is_pair, int8=product.int8))
+    if product.gate is not None:
+        args.gate = product.gate
+    spec = gemv_spec(product.form, is_pair=product.is_pair, int8=product.int8)
+    kernel = context.runtime.kernel(_of_product(spec, product))
     if launched is None:
         launched = geometry_of(product.form, is_pair=product.is_pair, int8=product.int8).launched
-    blocks = min(items, launched * context.runtime.num_processors)
+    groups = 1 if product.groups is None else product.groups.most
+    blocks = min(items, -(-launched * context.runtime.num_processors // groups))
     shared = rows * product.shared_bytes_of_row
-    return Launch(kernel, (blocks, 1, 1), 32 * SLICES, args, shared, overlaps=True)
+    return Launch(kernel, (blocks, groups, 1), 32 * SLICES, args, shared, overlaps=True)
 
 
 def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile) -> Iterator[Launch]:
-    """Yield the launches of a product of many rows with a tile."""
+    """Yield the launches of a product of many rows with a tile; with groups, ``rows`` are assigned rows."""
     runtime = context.runtime
     assert context.rounded is not None, "allocated by the stage"
     assert context.partials is not None, "allocated by the stage"
@@ -266,14 +221,21 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
         partials=context.partials.pointer,
     )
     _fill(args, product)
-    spec = tile.spec(product.form)
-    blocks = -(-rows // tile.rows)
+    spec = _of_product(tile.spec(product.form), product)
+    blocks = -(-rows // tile.rows) if product.groups is None else product.groups.most
     of_weights = num_blocks(tile, tile.rows, product.tiles)
     grid = (blocks, of_weights, SLICES if tile.split else 1)
     yield Launch(runtime.kernel(spec), grid, tile.threads, args, tile.shared_bytes, overlaps=True)
     if tile.split:
         adding = runtime.kernel(KernelSpec(spec.source, "add_slices", spec.defines))
         yield Launch(adding, (-(-args.num_columns // 256), rows, 1), 256, args, overlaps=True)
+
+
+def _of_product(spec: KernelSpec, product: Product) -> KernelSpec:
+    """Return a kernel's variant for the groups of a product."""
+    if product.groups is None:
+        return spec
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1})
 
 
 def partial_bytes(limits: StageLimits, num_processors: int) -> int:
@@ -288,7 +250,17 @@ def partial_bytes(limits: StageLimits, num_processors: int) -> int:
 def rounded_bytes(program: Program, limits: StageLimits) -> int:
     """Return the bytes of `Context.rounded`."""
     widths = [w.ref.view_shape[1] for w in program.weights if len(w.ref.view_shape) == 2]
-    return 2 * _most_rows(limits) * (-(-max(widths, default=1) // CHUNK) * CHUNK)
+    bytes_of_rows = [2 * _most_rows(limits) * padded_width(max(widths, default=1))]
+    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+        if isinstance(slotted.op, Experts):
+            width = max(slotted.op.down.view_shape[1:])
+            bytes_of_rows.append(2 * limits.max_rows * slotted.op.top_k * padded_width(width))
+    return max(bytes_of_rows)
+
+
+def padded_width(width: int) -> int:
+    """Return the elements of a row with the padding of its last chunk."""
+    return -(-width // CHUNK) * CHUNK
 
 
 def _most_rows(limits: StageLimits) -> int:
@@ -332,7 +304,7 @@ def gemv_spec(form: MatrixForm, *, is_pair: bool, int8: bool = False) -> KernelS
     return KernelSpec.of("gemv", "gemv", form.defines | macros | rows_defines(int8=int8))
 
 
-def _matrix(context: Context, index: int | None) -> DeviceMatrix:
+def matrix_of(context: Context, index: int | None) -> DeviceMatrix:
     matrix = None if index is None else context.matrices[index]
     assert matrix is not None, "factors are loaded as matrices"
     return matrix
@@ -341,7 +313,7 @@ def _matrix(context: Context, index: int | None) -> DeviceMatrix:
 def _single_product(
     context: Context, rows: RowsArgs, out: int, weight: int | None, bias: int | None
 ) -> Product:
-    matrix = _matrix(context, weight)
+    matrix = matrix_of(context, weight)
     output = OutputArgs(
         out=context.slot(out),
         bias=context.vector(bias),
@@ -349,15 +321,15 @@ def _single_product(
         width=matrix.size.out,
         tiles=matrix.size.tiles,
     )
-    return Product(rows, [output], [matrix], int8=_rounds_to_int8(context, matrix))
+    return Product(rows, [output], [matrix], int8=rounds_to_int8(context, matrix))
 
 
-def _rounds_to_int8(context: Context, matrix: DeviceMatrix) -> bool:
+def rounds_to_int8(context: Context, matrix: DeviceMatrix) -> bool:
     """Return whether rows are rounded to int8 before they are multiplied by a matrix."""
     return context.program.activations == "int8" and matrix.size.form.bits < 16
 
 
-def _joined(products: Sequence[Product]) -> Product:
+def joined(products: Sequence[Product]) -> Product:
     """Return products of the same rows as one."""
     first = products[0]
     outputs = [output for product in products for output in product.outputs]
@@ -366,6 +338,7 @@ def _joined(products: Sequence[Product]) -> Product:
 
 
 def _fill(args: GemvArgs | GemmArgs, product: Product) -> None:
+    args.groups = None if product.groups is None else product.groups.pointer
     for place, (output, matrix) in enumerate(zip(product.outputs, product.matrices, strict=True)):
         args.outputs[place] = output
         args.matrices[place] = matrix.args

@@ -1,0 +1,33 @@
+// Rows of experts: the rows of a step are grouped by expert, so that each expert is read once.
+//
+// An *assigned row* is a row of the step for one of its experts. Those of an expert are consecutive, in the
+// order of the step, and cut into *groups* of as many rows as a block multiplies.
+//
+// Definition: EXPERTS 1 if matrices are stacks, and each group is multiplied by the matrix of its expert.
+#pragma once
+
+#include "activations.cuh"
+
+#ifndef EXPERTS
+#define EXPERTS 0
+#endif
+
+// Rows that a block multiplies by matrices of one member of their stacks. Without experts that is member 0.
+struct alignas(16) Group {
+    i32 member;
+    i32 first_row, end_row;  // assigned rows; equal if the group does not exist
+    i32 unused;
+};
+DEVICE int rows_of(const Group& group) { return group.end_row - group.first_row; }
+
+// What happens between the matrices of an expert.
+struct ExpertGate {
+    float limit;  // infinity: none
+    float offset;
+    i32 activation;
+};
+
+DEVICE float gated(const ExpertGate& of, float gate, float up) {
+    const float bounded = fmaxf(fminf(up, of.limit), -of.limit);
+    return activate(of.activation, fminf(gate, of.limit), 0.0f) * (bounded + of.offset);
+}
