@@ -200,7 +200,7 @@ def test_bugs_of_warpgroups(tmp_path: Path, bug: str) -> None:
     assert found is None or not np.array_equal(found, right)
 
 
-HYBRID = TinyModel(layers=3, hybrid=True, state_op="gated_delta", experts=5).plan()
+HYBRID = TinyModel(layers=3, hybrid=True, states="matrices", experts=5).plan()
 HYBRID_STEPS = (
     step_of([(0, 20)], [[2, 3]], [[2, 3]], [[-1, 0]]),
     step_of([(20, 1)], [[2, 3]], [[2, 3]], [[0, 1]]),

@@ -18,8 +18,10 @@ from gguf import GGMLQuantizationType as Type
 from numpy.typing import NDArray
 
 from tests.golden.delta_tensors import STATE_NORM
+from tests.golden.gemma4_tensors import GEMMA4
 from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
+from tests.golden.gguf_gemma4 import add_gemma4_keys, rope_divisors, with_converted_names
 from tests.golden.gguf_latents import add_latent_keys, with_split_latents
 from tests.golden.gguf_spaces import add_space_keys, layers_having, with_converted_spaces
 from tests.golden.models.tiny import TinyModel
@@ -30,6 +32,7 @@ ARCHITECTURES = {
     "mistral": "llama",
     "mixtral": "llama",
     "gemma3_text": "gemma3",
+    "gemma4_text": "gemma4",
     "qwen2_moe": "qwen2moe",
     "qwen3_moe": "qwen3moe",
     "granitemoeshared": "granitemoe",
@@ -129,11 +132,12 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     tensors = dict(_rope_tensors(config))
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
-    split = with_split_latents(with_converted_deltas(numbers, config), config)
+    split = with_split_latents(with_converted_names(with_converted_deltas(numbers, config), config), config)
     for name, tensor in with_joined_experts(with_converted_spaces(split, config), config).items():
         if "pooler" in name:
             continue
-        kept = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
+        mapped = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
+        kept = name if name.startswith("blk.") else mapped
         if name.endswith(".sinks"):
             kept = f"{kept}.weight"
         assert kept is not None, name
@@ -172,6 +176,8 @@ def _rope_tensors(config: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
     kind = rope.get("rope_type", rope.get("type"))
     if kind == "llama3":
         yield "rope_freqs.weight", np.array(_llama3_divisors(config, rope), np.float32)
+    if config["model_type"] == GEMMA4:
+        yield "rope_freqs.weight", np.array(rope_divisors(config), np.float32)
     if kind == "longrope":
         for length in ("long", "short"):
             yield f"rope_factors_{length}.weight", np.array(rope[f"{length}_factor"], np.float32)
@@ -208,6 +214,9 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     attending = ("full_attention", "attention")
     writer.add_head_count_kv(layers_having(config, config["num_key_value_heads"], attending))
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if architecture == "gemma4":
+        add_gemma4_keys(writer, config)
+        return
     writer.add_key_length(head_dim(config))
     writer.add_value_length(head_dim(config))
     writer.add_rope_freq_base(config["rope_theta"])

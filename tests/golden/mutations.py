@@ -18,6 +18,7 @@ from llmd.api import (
     Head,
     Linear,
     ModelPlan,
+    Multiply,
     Norm,
     Op,
     Rope,
@@ -163,6 +164,57 @@ def drop_offset(op: Op) -> Iterator[Op]:
 
 def drop_limit(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, limit=None) if isinstance(op, Experts) else op
+
+
+def drop_factors(op: Op) -> Iterator[Op]:
+    """Leave the output of layers as it is; multiply in vain, as above."""
+    yield msgspec.structs.replace(op, out="unused") if isinstance(op, Multiply) else op
+
+
+def drop_value_norms(op: Op) -> Iterator[Op]:
+    if isinstance(op, Norm) and op.weight is None:
+        yield Add(op.x, op.x, op.out, scale=0.0)
+    else:
+        yield op
+
+
+def shift_columns(op: Op) -> Iterator[Op]:
+    """Look up the input of the layer before, in the first layer that of the last."""
+    if isinstance(op, Embed) and op.columns is not None:
+        width = op.columns[1] - op.columns[0]
+        first = (op.columns[0] - width) % op.table.view_shape[1]
+        yield msgspec.structs.replace(op, columns=(first, first + width))
+    else:
+        yield op
+
+
+def drop_table_scale(op: Op) -> Iterator[Op]:
+    has_columns = isinstance(op, Embed) and op.columns is not None
+    yield msgspec.structs.replace(op, scale=1.0) if has_columns else op
+
+
+def drop_gains(op: Op) -> Iterator[Op]:
+    if isinstance(op, Router):
+        yield msgspec.structs.replace(op, out="unused")
+        yield msgspec.structs.replace(op, gains=None)
+    else:
+        yield op
+
+
+def drop_router_scale(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, scale=1.0) if isinstance(op, Router) else op
+
+
+def read_layer_0(op: Op) -> Iterator[Op]:
+    """Read the keys of the first layer of the group, where a layer reads those of another one."""
+    if isinstance(op, Attention) and op.k is None and op.layer == 1:
+        yield msgspec.structs.replace(op, layer=0)
+    else:
+        yield op
+
+
+def scale_scores(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, scale=op.head_dim**-0.5) if isinstance(op, Attention) else op
 
 
 def _changed_delta(change: Callable[[GatedDelta], GatedDelta]) -> Change:

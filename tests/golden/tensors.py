@@ -16,6 +16,8 @@ from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
 from tests.golden.expert_tensors import expert_shapes, has_experts
+from tests.golden.gemma4_tensors import FACTORS, GEMMA4, layer_shapes, model_shapes
+from tests.golden.gemma4_tensors import GAINS as GEMMA4_GAINS
 from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
@@ -61,7 +63,12 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
         return backbone_shapes(config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
+    if config["model_type"] == GEMMA4:
+        shapes |= model_shapes(config)
     for layer in range(config["num_hidden_layers"]):
+        if config["model_type"] == GEMMA4:
+            shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in layer_shapes(config, layer)}
+            continue
         feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
         mixer = latent_shapes(config) if config["model_type"] in LATENT else _mixer(config, layer)
         for name, shape in (*mixer, *feed_forward, *_norms(config)):
@@ -169,7 +176,7 @@ def _gains(config: Mapping[str, Any]) -> dict[str, float]:
     A small residual stream magnifies rounding, so these score a little lower: models of 8-bit weights must
     pass too.
     """
-    if config["model_type"] in GEMMA:
+    if config["model_type"] in (*GEMMA, GEMMA4):
         embedding = {"embed_tokens": 0.06, "norm": 6.0}
     elif config["tie_word_embeddings"]:
         embedding = {"embed_tokens": 0.2, "embeddings": 0.2}
@@ -181,13 +188,16 @@ def _gains(config: Mapping[str, Any]) -> dict[str, float]:
 def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
     """Mean and standard deviation of a tensor."""
     owner, kind = name.split(".")[-2:]
-    gains = {**_gains(case.config), **EXPERT_GAINS, **case.gains}
+    of_family = GEMMA4_GAINS if case.config["model_type"] == GEMMA4 else {}
+    gains = {**_gains(case.config), **EXPERT_GAINS, **of_family, **case.gains}
     gain = gains.get(owner if kind == "weight" else kind, 1.0)
     if kind in ("gate_up_proj", "down_proj"):  # matrices of all experts
         inputs = shape[-2] if case.config["model_type"] == "gpt_oss" else shape[-1]
         return 0.0, gains[f"experts.{kind}"] / math.sqrt(inputs)
-    if kind != "weight" or owner in ("embed_tokens", "embeddings"):
+    if of_family and kind in FACTORS:
+        return gain, 0.2
+    if kind != "weight" or owner.startswith("embed"):
         return 0.0, gain
-    if owner.endswith(("norm", "norm_f")):
+    if owner.endswith(("norm", "norm_f")) or "layernorm" in owner:
         return gain - (case.config["model_type"] in OFFSET and not name.endswith(STATE_NORM)), 0.2
     return 0.0, gain / math.sqrt(shape[-1])

@@ -11,6 +11,7 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import tiny_model
+from tests.golden.models.gemma4 import ROPES as GEMMA4_ROPES
 from tests.golden.models.latents import LITE_ROPE, V3_ROPE
 from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
 from tests.golden.models.mixtures import GPT_OSS_ROPE
@@ -22,6 +23,8 @@ from tests.golden.mutations import (
     drop_bounds,
     drop_correction,
     drop_embedding_scale,
+    drop_factors,
+    drop_gains,
     drop_gates,
     drop_limit,
     drop_logit_scale,
@@ -29,14 +32,20 @@ from tests.golden.mutations import (
     drop_offset,
     drop_qk_norms,
     drop_router_bias,
+    drop_router_scale,
     drop_sinks,
+    drop_table_scale,
+    drop_value_norms,
     interleave_rope,
     join_queries_as_one_head,
     join_the_other_way,
     norm_whole_rows,
+    read_layer_0,
     rotate_halves,
+    scale_scores,
     score_by_softmax,
     score_groups_by_largest,
+    shift_columns,
     sum_two_of_groups,
     swap_b_and_c,
     swap_decay_and_beta,
@@ -243,7 +252,47 @@ LATENTS = [
     Mutation("glm4-moe-lite", "factor", {"routed_scaling_factor": 1.79}),
     Mutation("glm4-moe-lite", "softmax", change=score_by_softmax),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS
+FULL_ROPE, LOCAL_ROPE = GEMMA4_ROPES["full_attention"], GEMMA4_ROPES["sliding_attention"]
+GEMMA4 = [
+    *(
+        Mutation(name, what, change=change)
+        for name in ("gemma4", "gemma4-odd", "gemma4-shared")
+        for what, change in (
+            ("layers without their factor", drop_factors),
+            ("no norm of values", drop_value_norms),
+            ("no q/k norm", drop_qk_norms),
+            ("scaled scores", scale_scores),
+            ("embedding multiplier", drop_embedding_scale),
+            ("rope interleaved", interleave_rope),
+        )
+    ),
+    *(
+        Mutation(name, what, {"rope_parameters": GEMMA4_ROPES | ropes})
+        for name in ("gemma4", "gemma4-odd")
+        for what, ropes in (
+            ("base of full layers", {"full_attention": FULL_ROPE | {"rope_theta": 1010000.0}}),
+            ("base of windowed layers", {"sliding_attention": LOCAL_ROPE | {"rope_theta": 10100.0}}),
+            ("half a head turns", {"full_attention": FULL_ROPE | {"partial_rotary_factor": 0.5}}),
+        )
+    ),
+    Mutation(
+        "gemma4",
+        "frequencies of a part of a head",
+        {"rope_parameters": GEMMA4_ROPES | {"full_attention": FULL_ROPE | {"rope_type": "default"}}},
+    ),
+    Mutation("gemma4", "window", {"sliding_window": 11}),
+    Mutation("gemma4", "logit soft-cap", {"final_logit_softcapping": 4.1}),
+    Mutation("gemma4-odd", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
+    Mutation("gemma4-shared", "keys of another layer", change=read_layer_0),
+    Mutation("gemma4-per-layer", "inputs of other layers", change=shift_columns),
+    Mutation("gemma4-per-layer", "table not scaled", change=drop_table_scale),
+    Mutation("gemma4-per-layer", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
+    Mutation("gemma4-moe", "one expert more", {"top_k_experts": 4}),
+    Mutation("gemma4-moe", "no gains of experts", change=drop_gains),
+    Mutation("gemma4-moe", "router not scaled", change=drop_router_scale),
+    Mutation("gemma4-moe", "gate and up swapped", change=swap_gates_of_experts),
+]
+MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS + GEMMA4
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

@@ -30,13 +30,23 @@ def first_halves(case: TinyModel) -> tuple[str, ...]:
     return ("0.ffn",) if layer_kinds(case.config)[0] in ("mlp", "moe") else ("0.mixer",)
 
 
+def is_whole(case: TinyModel) -> bool:
+    """Whether every layer looks up tokens, so that only the head can be on another device."""
+    return bool(case.config.get("hidden_size_per_layer_input"))
+
+
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:
-    return (StageSpec(first, "0", "0"), StageSpec(second, "1", str(num_layers(case) - 1)))
+    last = str(num_layers(case) - 1)
+    if is_whole(case):
+        return (StageSpec(first, "0", last), StageSpec(second, "head", "head"))
+    return (StageSpec(first, "0", "0"), StageSpec(second, "1", last))
 
 
 def apart(case: TinyModel, device: str) -> tuple[StageSpec, ...]:
     """The embedding, the head and each half of the first layer are stages of their own."""
     last = str(num_layers(case) - 1)
+    if is_whole(case):
+        return (StageSpec(device, "embed", last), StageSpec(device, "head", "head"))
     alone = [(name, name) for name in ("embed", *first_halves(case))]
     return tuple(StageSpec(device, *one) for one in (*alone, ("1", last), ("head", "head")))
 

@@ -27,12 +27,14 @@ Call bind_attention(const Operands& of, const Bindings& to) {
     require_consistent(
         of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == args.heads * args.value_dim,
         "the query heads of an attention op must add up to its input and output");
-    require_consistent(
-        of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
-        "the KV heads of an attention op must add up to its keys and values");
     args.q = of.input(0);
-    args.k = of.input(1);
-    args.v = of.input(2);
+    if (of.num_inputs() > 1) {
+        require_consistent(
+            of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
+            "the KV heads of an attention op must add up to its keys and values");
+        args.k = of.input(1);
+        args.v = of.input(2);
+    }
     args.out = of.output(0);
     args.pool = to.pools.layer(of.integer(0), of.integer(1));
     args.dtype = to.limits.kv_dtype;

@@ -3,6 +3,8 @@
 #include <stdexcept>
 
 #include "attention_calls.hpp"
+#include "elementwise.hpp"
+#include "operands.hpp"
 
 namespace llmd {
 
@@ -22,13 +24,18 @@ namespace {
 EmbedArgs bind_look_up(const Operands& of, float scale) {
     const Matrix& table = of.matrix(0);
     require_consistent(table.cols == of.output_width(0), "the embedding must have the width of its output");
-    return {&table, nullptr, 0, scale, of.output(0)};
+    return {&table, nullptr, 0, 0, table.cols, scale, of.output(0)};
 }
 
 Call bind_embed(const Operands& of, const Bindings& to) {
     require_consistent(of.matrix(0).rows >= to.weights.program.vocab_size,
                        "the embedding must have a row for each token");
-    return bind_look_up(of, of.number(0));
+    const Matrix& table = of.matrix(0);
+    const int64_t first = of.integer(0);
+    const int64_t width = of.output_width(0);
+    require_consistent(first >= 0 && first + width <= table.cols,
+                       "the embedding must have the columns of its output");
+    return EmbedArgs{&table, nullptr, 0, first, width, of.number(0), of.output(0)};
 }
 
 Call bind_embed_position(const Operands& of, const Bindings& to) {
@@ -111,26 +118,6 @@ Call bind_rope(const Operands& of, const Bindings& to) {
                      angles.sines(), of.integer(3) != 0}};
 }
 
-Call bind_glu(const Operands& of) {
-    const int64_t width = of.output_width(0);
-    require_consistent(of.input_width(0) == width && of.input_width(1) == width,
-                       "gate, up and output must have the same width");
-    return GluArgs{of.input(0), of.input(1), of.output(0), width, activation_of(of), of.number(0)};
-}
-
-Call bind_activate(const Operands& of) {
-    require_consistent(of.input_width(0) == of.output_width(0),
-                       "the input and output of an activation must have the same width");
-    return ActivateArgs{of.input(0), of.output(0), of.output_width(0), activation_of(of)};
-}
-
-Call bind_add(const Operands& of) {
-    const int64_t width = of.output_width(0);
-    require_consistent(of.input_width(0) == width && of.input_width(1) == width,
-                       "the operands and the output of an addition must have the same width");
-    return AddArgs{of.input(0), of.input(1), of.output(0), width, of.number(0)};
-}
-
 Call bind_head(const Operands& of, const Bindings& to) {
     const Matrix& weight = of.matrix(0);
     const int64_t vocab = to.weights.program.vocab_size;
@@ -144,24 +131,6 @@ Call bind_head(const Operands& of, const Bindings& to) {
     call.unpacked = to.unpacked;
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
-}
-
-Call bind_gate(const Operands& of) {
-    const int64_t width = of.output_width(0);
-    const int64_t slices = of.input_width(1);
-    require_consistent(of.input_width(0) == width, "the input and output of a gate must have the same width");
-    require_consistent(slices > 0 && width % slices == 0, "gates must divide their input evenly");
-    return GateArgs{of.input(0), of.input(1), of.output(0), 0, width, slices};
-}
-
-Call bind_join(const Operands& of) {
-    const int64_t heads = of.integer(0);
-    const int64_t first = of.input_width(0);
-    const int64_t second = of.input_width(1);
-    require_consistent(heads > 0 && first % heads == 0 && second % heads == 0,
-                       "the heads of joined values must divide both evenly");
-    require_consistent(of.output_width(0) == first + second, "joined values must add up to the output");
-    return JoinArgs{of.input(0), of.input(1), of.output(0), 0, heads, first / heads, second / heads};
 }
 
 Call bind_router(const Operands& of, const Bindings& to) {
@@ -265,6 +234,10 @@ struct Execution {
         args.count *= step.rows;
         crew.run_small(kernels.add, args);
     }
+    void operator()(MultiplyArgs args) const {
+        args.count *= step.rows;
+        crew.run_small(kernels.multiply, args);
+    }
     void operator()(const HeadCall& call) const {
         if (selection->rows == 0) return;  // a prefill chunk that is not the last
         GatherArgs gather = call.gather;
@@ -292,7 +265,7 @@ struct Execution {
         args.sequences = step.sequences;
         args.block_table = table.blocks;
         args.table_width = table.width;
-        crew.run_small(kernels.write_kv, args);
+        if (args.k != nullptr) crew.run_small(kernels.write_kv, args);
         crew.share(kernels.attention, args);
     }
 
@@ -345,6 +318,8 @@ Call bind(const Op& op, const Bindings& to) {
             return std::make_shared<HeadLinearCall>(of, to);
         case OpKind::kJoin:
             return bind_join(of);
+        case OpKind::kMultiply:
+            return bind_multiply(of);
         case OpKind::kRecurrence:
             break;
     }

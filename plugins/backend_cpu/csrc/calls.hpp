@@ -75,12 +75,12 @@ struct RouterCall {
 };
 
 // Arguments hold everything that the stage fixes. `execute` fills in `rows`, pointers into the step and
-// counts that depend on the number of rows. Counts in `NormArgs`, `GluArgs`, `AddArgs` and `ActivateArgs`
-// are for one row.
+// counts that depend on the number of rows. Counts in `NormArgs`, `GluArgs`, `AddArgs`, `ActivateArgs` and
+// `MultiplyArgs` are for one row.
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
                           RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
-                          std::shared_ptr<HeadLinearCall>, JoinArgs>;
+                          std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {

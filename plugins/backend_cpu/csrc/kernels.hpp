@@ -51,10 +51,13 @@ struct IntegerMatrix {
     const int8_t* outlier_residuals = nullptr;
 };
 
+// Columns [first, first + width) of the rows of a table.
 struct EmbedArgs {
     const Matrix* table;
     const int32_t* ids;
     int64_t rows;
+    int64_t first;
+    int64_t width;
     float scale;
     float* out;
 };
@@ -155,7 +158,7 @@ struct RopeArgs {
 
 struct AttentionArgs {
     const float* q;
-    const float* k;
+    const float* k;  // null, as v: the keys and values of the step are in the pool
     const float* v;
     float* out;
     const int32_t* positions;
@@ -271,6 +274,13 @@ struct AddArgs {
     float scale;
 };
 
+struct MultiplyArgs {
+    const float* x;
+    const float* factor;  // [1]
+    float* out;
+    int64_t count;
+};
+
 // The rows of a step that need output; see llmd.api.step.Selection.
 struct Selection {
     int64_t rows;
@@ -346,6 +356,7 @@ struct Kernels {
     void (*glu)(const GluArgs&, Worker&);
     void (*activate)(const ActivateArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);
+    void (*multiply)(const MultiplyArgs&, Worker&);
     void (*gate)(const GateArgs&, Worker&);
     void (*router)(const RouterArgs&, Worker&);
     void (*expert_gate)(const ExpertGateArgs&, Worker&);

@@ -29,6 +29,7 @@ enum class OpKind : int64_t {
     kStateSpace,
     kHeadLinear,
     kJoin,
+    kMultiply,
 };
 
 struct Op {

@@ -107,7 +107,7 @@ void Weights::add_vector(Format format, int64_t count, const void* data) {
     const auto widen = [](void* context, Worker& worker) {
         const Job& job = *static_cast<Job*>(context);
         const int32_t row = 0;
-        job.kernels.embed({&job.from, &row, 1, 1.0F, job.to}, worker);
+        job.kernels.embed({&job.from, &row, 1, 0, job.from.cols, 1.0F, job.to}, worker);
     };
     pool.run(widen, &job);
     begin_weight(false);

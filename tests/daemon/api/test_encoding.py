@@ -13,6 +13,7 @@ from llmd.api import (
     OP_KINDS,
     Activate,
     Attention,
+    Embed,
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
@@ -111,6 +112,12 @@ def test_each_activation_has_its_own_number(kind: str) -> None:
 
 def test_joined_values_have_the_number_of_their_heads() -> None:
     assert read_back([Join(HIDDEN, HIDDEN, "x", 4)]) == [("join", [4], [])]
+
+
+def test_an_embedding_has_its_first_column_there() -> None:
+    table = TensorRef("t", (16, 24))
+    ops = [Embed(HIDDEN, TensorRef("all", (16, 8)), 2.0), Embed(HIDDEN, table, columns=(5, 13))]
+    assert read_back(ops) == [("embed", [0], [2.0]), ("embed", [5], [1.0])]
 
 
 def test_a_gate_has_its_threshold() -> None:

@@ -18,6 +18,7 @@ from llmd.api import (
     HeadLinear,
     Join,
     Linear,
+    Multiply,
     Norm,
     Recurrence,
     Rope,
@@ -37,7 +38,8 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     mixtures = ("router", "experts", "gate")
     states = ("gated_delta", "state_space")
     latent = ("head_linear", "join")
-    assert decoders + encoders + hybrids + mixtures + states + latent == OP_KINDS
+    factors = ("multiply",)
+    assert decoders + encoders + hybrids + mixtures + states + latent + factors == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -60,6 +62,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         Gate("x", "g", "y"),
         HeadLinear("x", "y", STACK),
         Join("a", "b", "y", 2),
+        Multiply("x", "y", B),
+        Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -80,6 +84,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("gate", ("x", "g"), ("y",)),
         ("head_linear", ("x",), ("y",)),
         ("join", ("a", "b"), ("y",)),
+        ("multiply", ("x",), ("y",)),
+        ("attention", ("q",), ("o",)),
     ]
 
 
@@ -99,6 +105,12 @@ def test_values_are_as_wide_as_keys_unless_they_are_given_another_width() -> Non
     attention = Attention("q", "k", "k", "o", 0, 0, 4, 1, 6, 0.5)
     assert attention.value_dim == 6
     assert msgspec.structs.replace(attention, value_dim=4).value_dim == 4
+
+
+def test_an_embedding_has_the_columns_that_it_names_or_all() -> None:
+    table = TensorRef("t", (5, 12))
+    assert Embed("h", table).column_range == (0, 12)
+    assert Embed("h", table, columns=(3, 7)).column_range == (3, 7)
 
 
 def test_rotary_dim_is_twice_the_number_of_frequencies() -> None:

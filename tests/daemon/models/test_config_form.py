@@ -19,7 +19,7 @@ FITTING: dict[str, tuple[Any, ...]] = {
     "quantization_config": OF_EACH_TYPE[-1:],
     "text_config": (),
     "is_causal": (True,),
-    "use_bidirectional_attention": (True,),
+    "use_bidirectional_attention": (True, "x"),
     "is_matryoshka": (True,),
     "matryoshka_dimensions": (),
     "sentence_transformers": (),

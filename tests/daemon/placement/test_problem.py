@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from msgspec import structs
+
 from llmd.placement.problem import Choice, Cost, Problem, cost_of, fits
 
 TWO = Problem(
@@ -41,3 +43,10 @@ def test_a_choice_fits_up_to_the_last_byte_of_each_memory() -> None:
     assert fits(TWO, Choice((), 0.0, (10, 20)))
     assert not fits(TWO, Choice((), 0.0, (11, 20)))
     assert not fits(TWO, Choice((), 0.0, (10, 21)))
+
+
+def test_a_part_that_depends_on_the_one_before_is_not_apart_from_it() -> None:
+    tied = structs.replace(TWO, dependent=frozenset({1}))
+    assert cost_of(tied, (0, 0, 1)) == cost_of(TWO, (0, 0, 1))
+    assert cost_of(tied, (1, 0, 0)) is None
+    assert cost_of(TWO, (1, 0, 0)) is not None

@@ -166,6 +166,7 @@ SINKS = {
     for name in ("sinks", "sinks-window", "long-sinks")
     for kv_dtype in KV_DTYPES
 }
+SHARED = {f"attention/shared-{kv_dtype}" for kv_dtype in KV_DTYPES}
 
 LATENT = {
     f"attention/{name}-{kv_dtype}"
@@ -178,6 +179,8 @@ LATENT = {
     ("feature", "names"),
     [
         ("latent", LATENT),
+        ("columns", {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", "q8", "q6_k")}),
+        ("shared_keys", SHARED),
         ("sinks", SINKS),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),
         ("draws", {"head/draws", "program/draws"}),

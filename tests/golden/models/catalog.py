@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.golden.models import (
     gemma,
+    gemma4,
     granite,
     hybrids,
     latents,
@@ -23,6 +24,7 @@ CASES: tuple[TinyModel, ...] = (
     *qwen.CASES,
     *phi3.CASES,
     *gemma.CASES,
+    *gemma4.CASES,
     *granite.CASES,
     *olmo2.CASES,
     *mixtures.CASES,

@@ -61,5 +61,6 @@ def fix_rope(model: PreTrainedModel, context_len: int) -> None:
 @torch.no_grad()
 def logits(model: PreTrainedModel, ids: list[int]) -> NDArray[np.float32]:
     """Logits ``[len(ids), vocab]`` of the whole sequence, computed afresh without a KV cache."""
-    output = model(torch.tensor([ids]), use_cache=False)
+    # With hidden states, Gemma 4 computes every row in layers that share keys, and needs no per-layer inputs.
+    output = model(torch.tensor([ids]), use_cache=False, output_hidden_states=True)
     return output.logits[0].numpy()

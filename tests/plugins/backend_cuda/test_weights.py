@@ -33,7 +33,7 @@ from tests.plugins.backend_cuda.bench import LIMITS, Bench, one
 pytestmark = NEEDS_COMPILER
 
 TINY = TinyModel(layers=2)
-MIXTURE = TinyModel(layers=3, hybrid=True, state_op="gated_delta", experts=5)
+MIXTURE = TinyModel(layers=3, hybrid=True, states="matrices", experts=5)
 PLANS: dict[str, tuple[ModelPlan, int, int | None]] = {
     "whole": (TINY.plan(), 0, None),
     "embedding": (TINY.plan(), 0, 1),

@@ -15,7 +15,7 @@ class BaseOp(msgspec.Struct, frozen=True):
     kind: ClassVar[str]
     """Name of the op in `OP_KINDS`."""
     read_fields: ClassVar[tuple[str, ...]] = ("x",)
-    """Fields that name values to read."""
+    """Fields that name values to read; None for an optional value that an op lacks."""
     write_fields: ClassVar[tuple[str, ...]] = ("out",)
     """Fields that name values to write."""
     tensor_fields: ClassVar[tuple[str, ...]] = ()
@@ -24,7 +24,7 @@ class BaseOp(msgspec.Struct, frozen=True):
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the values that the op reads."""
-        return tuple(getattr(self, field) for field in self.read_fields)
+        return tuple(name for field in self.read_fields if (name := getattr(self, field)) is not None)
 
     @property
     def writes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@
 
 Integers and floats of each op, in order::
 
-    embed      ints -                                             floats scale
+    embed      ints first column                                  floats scale
     norm       ints method (0 rms, 1 layer), heads, own_weights   floats eps, offset
     linear     ints -                                             floats -
     rope       ints heads, head_dim, rope index, interleaved      floats -
@@ -35,6 +35,7 @@ Integers and floats of each op, in order::
                     head_dim, taps, rates (index in `RATES`)      floats least_time, most_time (0 none)
     head_linear  ints -                                           floats -
     join       ints heads                                         floats -
+    multiply   ints -                                             floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -130,6 +131,8 @@ def _append_list(records: list[int], values: Sequence[int]) -> None:
 def _integers(program: Program, slotted: SlottedOp) -> list[int]:
     values: list[int] = []
     match slotted.op:
+        case Embed() as op:
+            values = [op.column_range[0]]
         case Norm(method=method, heads=heads, own_weights=own):
             values = [NORM_METHODS.index(method), heads, int(own)]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):

@@ -27,6 +27,12 @@ SINKS = "sinks"
 OWN_WEIGHTS = "own_weights"
 """Each slice of a norm can have weights of its own (`Norm.own_weights`)."""
 
+SHARED_KEYS = "shared_keys"
+"""Attention can read the keys and values of another layer (`Attention.k` is None)."""
+
+COLUMNS = "columns"
+"""An embedding can look up some columns of its table (`Embed.columns`)."""
+
 TAPS = "taps"
 """Hidden states inside the program can be read (`Program.taps`)."""
 

@@ -41,7 +41,10 @@ class RopeTable(msgspec.Struct, frozen=True):
 
 
 class Embed(BaseOp, frozen=True, tag="embed"):
-    """``out[r] = table[token_ids[r]] * scale``; ``table`` is ``[vocab, width]``."""
+    """``out[r] = table[token_ids[r]] * scale``; ``table`` is ``[vocab, width]``.
+
+    With ``columns``, ``out`` has only these of each row of the table.
+    """
 
     kind: ClassVar[str] = "embed"
     read_fields: ClassVar[tuple[str, ...]] = ()
@@ -49,6 +52,13 @@ class Embed(BaseOp, frozen=True, tag="embed"):
     out: str
     table: TensorRef
     scale: float = 1.0
+    columns: tuple[int, int] | None = None
+    """Half-open range. A device that looks up ranges states `llmd.api.features.COLUMNS`. None: all."""
+
+    @property
+    def column_range(self) -> tuple[int, int]:
+        """The columns, also if they are all."""
+        return self.columns or (0, self.table.view_shape[1])
 
 
 class Norm(BaseOp, frozen=True, tag="norm"):
@@ -115,6 +125,9 @@ class Rope(BaseOp, frozen=True, tag="rope"):
 class Attention(BaseOp, frozen=True, tag="attention"):
     """Causal attention over paged keys and values: write ``k`` and ``v`` of the step, then attend.
 
+    Without ``k`` and ``v``, nothing is written: the op reads the keys and values of another layer, which an
+    earlier op of the program writes.
+
     Query head ``h`` uses key-value head ``h // (heads / kv_heads)``. A row at position ``p`` sees positions
     ``max(0, p - window + 1) .. p`` if the group has a window, else ``0 .. p``. Scores are ``q.k * scale``,
     then ``softcap * tanh(score / softcap)`` if there is a ``softcap``, then a softmax. With ``sinks``, the
@@ -125,20 +138,22 @@ class Attention(BaseOp, frozen=True, tag="attention"):
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention"; Ainslie et al. 2023, "GQA"; OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card" (sinks,
-    after Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks").
+    after Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks"); Brandon et al. 2024,
+    "Reducing Transformer Key-Value Cache Size with Cross-Layer Attention" (keys of another layer).
     """
 
     kind: ClassVar[str] = "attention"
     read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v")
     tensor_fields: ClassVar[tuple[str, ...]] = ("sinks",)
     q: str
-    k: str
-    v: str
+    k: str | None
+    """None, as ``v``: a device that reads keys of another layer states `llmd.api.features.SHARED_KEYS`."""
+    v: str | None
     out: str
     group: int
     """`KVGroup.id` of the group that the layer belongs to."""
     layer: int
-    """Number of the layer in the model."""
+    """Number in the model of the layer whose keys and values the op reads."""
     heads: int
     """Number of query heads."""
     kv_heads: int
@@ -181,6 +196,17 @@ class Add(BaseOp, frozen=True, tag="add"):
     b: str
     out: str
     scale: float = 1.0
+
+
+class Multiply(BaseOp, frozen=True, tag="multiply"):
+    """``out = x * factor``: a learned number for all elements, such as Gemma 4's ``layer_scalar``."""
+
+    kind: ClassVar[str] = "multiply"
+    tensor_fields: ClassVar[tuple[str, ...]] = ("factor",)
+    x: str
+    out: str
+    factor: TensorRef
+    """``[1]``."""
 
 
 class Head(BaseOp, frozen=True, tag="head"):
@@ -312,6 +338,7 @@ Op = (
     | StateSpace
     | HeadLinear
     | Join
+    | Multiply
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))

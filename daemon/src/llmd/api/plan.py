@@ -88,6 +88,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     """A tensor is left out if its name contains one of these."""
     is_draft: bool = False
     """Whether they belong to the text model: a head that predicts further tokens."""
+    why: str = "llmd runs only the text model"
+    """Why they are not needed, if they are no draft head."""
 
 
 class ModelPlan(msgspec.Struct, frozen=True):

@@ -6,13 +6,13 @@ by liveness, and number weights, rope tables and KV layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.ops import (
     Attention,
@@ -112,9 +112,7 @@ def lower(
         activations=activations,
         precision=precision,
         needs=(
-            *_needs(plan, groups),
-            *((SINKS,) if any(isinstance(b.op, Attention) and b.op.sinks for b in bound.ops) else ()),
-            *((OWN_WEIGHTS,) if any(isinstance(b.op, Norm) and b.op.own_weights for b in bound.ops) else ()),
+            *_needs(plan, groups, [b.op for b in bound.ops]),
             *((TAPS,) if tapped else ()),
             *((STREAMS,) if in_memory else ()),
         ),
@@ -163,7 +161,9 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
     match op:
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]
-        case Embed(table=table) | EmbedPosition(table=table) | EmbedTokenType(table=table):
+        case Embed(column_range=(first, last)):
+            width = last - first
+        case EmbedPosition(table=table) | EmbedTokenType(table=table):
             width = table.shape[1]
         case (
             Attention(heads=heads, value_dim=dim)
@@ -254,10 +254,22 @@ def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[
     )
 
 
-def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...]) -> tuple[str, ...]:
-    """Return the features that the plan needs, and those for what the layers of this range keep."""
+def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...], ops: Sequence[Op]) -> tuple[str, ...]:
+    """Return the features that the plan needs, and those for what layers keep and for options of ops."""
     kept = {_FEATURES[group.kind] for group in groups if group.layers and group.kind in _FEATURES}
-    return tuple(sorted({*plan.needs, *kept}))
+    return tuple(sorted({*plan.needs, *kept, *(name for op in ops for name in _options(op))}))
+
+
+def _options(op: Op) -> Iterator[str]:
+    """Yield the features of the options that an op has."""
+    match op:
+        case Attention(sinks=sinks, k=k):
+            yield from (SINKS,) if sinks else ()
+            yield from (SHARED_KEYS,) if k is None else ()
+        case Embed(columns=(_, _)):
+            yield COLUMNS
+        case Norm(own_weights=True):
+            yield OWN_WEIGHTS
 
 
 def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:

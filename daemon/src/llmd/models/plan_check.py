@@ -22,7 +22,6 @@ HARMLESS = re.compile(
 """Tensors that may be unused: derived from the configuration, KV cache scales, and BERT's pooler."""
 
 HEAD = "lm_head.weight"
-ONLY_TEXT = "llmd runs only the text model"
 NO_DRAFTS = "llmd does not draft with such a head yet"
 LAYER_NUMBER = re.compile(r"\.\d+\.")
 
@@ -131,7 +130,7 @@ def _unused_notices(plan: ModelPlan, used: set[str], checkpoint: Checkpoint) -> 
     for left_out, meant in left_out_tensors(plan, checkpoint):
         known |= {tensor.name for tensor in meant}
         count = sum(len(tensor.stored) for tensor in meant)
-        why = NO_DRAFTS if left_out.is_draft else ONLY_TEXT
+        why = NO_DRAFTS if left_out.is_draft else left_out.why
         notices.append(f"{count} tensors for {left_out.what} are left out: {why}")
     unused = [name for name in _needed(checkpoint) if name not in known]
     _refuse_parts_of_layers(unused, used, checkpoint)

@@ -31,6 +31,9 @@ class PlacementProgram:
         self._begin()
         for before, after in zip(self._parts, self._parts[1:], strict=False):
             self._connect(before, after)
+        for part in problem.dependent:
+            for before_on, on in zip(self._parts[part - 1], self._parts[part], strict=True):
+                self._solver.addConstr(on == before_on)
         if problem.tied_bytes and len(self._parts) > 1:
             self._tie()
         self._use()

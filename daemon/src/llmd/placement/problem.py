@@ -45,6 +45,9 @@ class Problem(msgspec.Struct, frozen=True):
     different memories: its consecutive parts are one stage. Empty: all numbers are different."""
     uses: tuple[Cost, ...] = ()
     """What each device costs once if it has any part; empty: nothing."""
+    dependent: frozenset[int] = frozenset()
+    """Parts that must be on the device of the part before them. What they cost is counted in the part that
+    the first of them depends on."""
 
     def is_border(self, before: int | None, device: int) -> bool:
         """Whether a part on ``device`` begins a stage, after a part on ``before`` (None: it is the first)."""
@@ -82,7 +85,12 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def cost_of(problem: Problem, devices: Sequence[int]) -> Choice | None:
-    """Return what a choice costs, whether it fits or not; None if a device cannot run one of its parts."""
+    """Return what a choice costs, whether it fits or not.
+
+    None: a device cannot run one of its parts, or a part is apart from the one that it depends on.
+    """
+    if any(devices[part] != devices[part - 1] for part in problem.dependent):
+        return None
     seconds = 0.0
     num_bytes = [0] * len(problem.budgets)
     before = None

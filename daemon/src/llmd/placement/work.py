@@ -78,15 +78,21 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
     heads = {part for part, one in ops if one.op.kind == "head"}
     states = [group for group in program.groups if group.kind == "state"]
     flops: dict[int, int] = defaultdict(int)
+    reads: dict[int, int] = defaultdict(int)  # a layer's keys may be read by others too
     for _, one in in_layers:
         if isinstance(one.op, Attention):
             flops[one.op.group] += 2 * one.op.heads * (one.op.head_dim + one.op.value_dim)
+            reads[one.op.group] += 1
     return Work(
         num_parts=len({part for part, _ in in_layers} - heads),
         layers=_weights(program, dense),
         head=_weights(program, [one for _, one in ops if one.op.kind == "head"]),
         spans=tuple(
-            Span(group.window, kv_block_bytes(group, kv_dtype) // BLOCK_LEN, flops[group.id])
+            Span(
+                group.window,
+                kv_block_bytes(group, kv_dtype) // BLOCK_LEN * reads[group.id] // len(group.layers),
+                flops[group.id],
+            )
             for group in program.groups
             if group.kind != "state" and group.layers
         ),

@@ -14,7 +14,19 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import DRAWS, KERNELS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import (
+    COLUMNS,
+    DRAWS,
+    KERNELS,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
@@ -88,7 +100,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
         "features": tuple(
             name
-            for name in (DRAWS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS)
+            for name in (COLUMNS, DRAWS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE, STREAMS, TAPS)
             if name not in info.features
         ),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),

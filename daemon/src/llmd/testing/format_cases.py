@@ -56,6 +56,7 @@ def format_cases() -> Iterator[Workload]:
         yield head_case(f"head/{name}", head, name, width=narrow)
         yield embed_case(f"embed/{name}", _embed(narrow), name, width=narrow)
     yield from _other_table_cases()
+    yield from _column_cases()
     yield from _program_cases()
 
 
@@ -101,6 +102,14 @@ def _other_table_cases() -> Iterator[Workload]:
     types = TensorRef("types", (2, 256))
     for op in (EmbedPosition(HIDDEN, positions), EmbedTokenType(HIDDEN, types)):
         yield embed_case(f"{op.kind}/q6_k", op, "q6_k", width=256)
+
+
+def _column_cases() -> Iterator[Workload]:
+    """Yield columns of tables: one begins and ends within a group, the other at those of blocks."""
+    within = Embed(HIDDEN, TensorRef("table", (_VOCAB, 200)), scale=2.5, columns=(50, 150))
+    yield embed_case("embed/q8-columns", within, "q8", width=100)
+    blocks = Embed(HIDDEN, TensorRef("table", (_VOCAB, 768)), columns=(256, 512))
+    yield embed_case("embed/q6_k-columns", blocks, "q6_k", width=256)
 
 
 def _linear_ops(narrow: int, wide: int) -> tuple[Op, ...]:

@@ -21,6 +21,7 @@ from llmd.api import (
     KVGroup,
     Linear,
     ModelPlan,
+    Multiply,
     Norm,
     Op,
     Part,
@@ -63,6 +64,9 @@ def _embed_and_norm() -> Iterator[Workload]:
             embed_case(f"embed_token_type/{fmt}-mixed", types, fmt), token_types=True
         )
         yield mixed
+        wide = TensorRef("wide", (_VOCAB, 3 * _WIDTH))
+        middle = Embed(HIDDEN, wide, columns=(_WIDTH - 5, 2 * _WIDTH - 5))
+        yield embed_case(f"embed/{fmt}-columns", middle, fmt)
     gain, bias = _vector("gain"), _vector("bias")
     piece = TensorRef("piece", (_WIDTH // 4,))
     norms = {
@@ -78,6 +82,7 @@ def _embed_and_norm() -> Iterator[Workload]:
     for name, op in norms.items():
         yield part_case(f"norm/{name}", (op,))
     yield part_case("add", (Norm(HIDDEN, "x", None, 1e-6), Add(HIDDEN, "x", HIDDEN, scale=0.3)))
+    yield part_case("multiply", (Multiply(HIDDEN, HIDDEN, TensorRef("factor", (1,))),))
 
 
 def _linear() -> Iterator[Workload]:
@@ -148,6 +153,22 @@ def _attention() -> Iterator[Workload]:
             if name in {"gqa", "sinks"}:
                 long = "long" if name == "gqa" else f"long-{name}"
                 yield long_case(msgspec.structs.replace(case, name=f"attention/{long}-{kv_dtype}"))
+    yield from _shared_keys()
+
+
+def _shared_keys() -> Iterator[Workload]:
+    """Yield attention with queries of its own over the keys and values that another op has written."""
+    kv = tuple(TensorRef(n, (2 * 12, _WIDTH)) for n in ("k", "v"))
+    ops = (
+        Linear(HIDDEN, ("k", "v"), kv, (None, None)),
+        Attention(HIDDEN, "k", "v", "y", 0, 0, 4, 2, 12, 0.4),
+        Add(HIDDEN, "y", "q"),
+        Attention("q", None, None, HIDDEN, 0, 0, 4, 2, 12, 0.4),
+    )
+    group = KVGroup(0, 17, 2, 12, (0,))
+    for kv_dtype, bounds in MAX_NMSE["f32"].items():
+        case = part_case(f"attention/shared-{kv_dtype}", ops, groups=(group,), max_nmse=bounds.part)
+        yield msgspec.structs.replace(case, kv_dtype=kv_dtype, kv_is_tested=True)
 
 
 def long_case(case: Workload) -> Workload:

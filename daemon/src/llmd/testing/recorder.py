@@ -30,7 +30,7 @@ from llmd.api import (
     Ticket,
     WeightData,
 )
-from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, STATE
+from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE
 from llmd.api.step import Float32, Int32, LateEdits
 
 
@@ -62,7 +62,7 @@ class Recorder:
             kv_dtypes=KV_DTYPES,
             ops=OP_KINDS,
             reason="it only records",
-            features=(LATENT, OWN_WEIGHTS, SINKS, STATE),
+            features=(COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE),
         )
         self.weights: list[WeightData] = []
         self.stored_blocks: list[NDArray[np.uint8] | None] = []

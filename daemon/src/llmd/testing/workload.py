@@ -17,6 +17,7 @@ from llmd.api import (
     INTEGER_FORMATS,
     ActivationDtype,
     Attention,
+    Embed,
     EncoderAttention,
     Format,
     KVDtype,
@@ -26,7 +27,7 @@ from llmd.api import (
     Precision,
     TensorRef,
 )
-from llmd.api.features import DRAWS, LATENT, OWN_WEIGHTS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import COLUMNS, DRAWS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -82,12 +83,15 @@ class Workload(msgspec.Struct, frozen=True):
         """The features of devices that the case tries."""
         has_states = any(group.kind == "state" for group in self.plan.groups)
         has_latent = any(group.kind == "latent" for group in self.plan.groups)
-        has_sinks = any(isinstance(op, Attention) and op.sinks is not None for op in self.ops)
+        attention = [op for op in self.ops if isinstance(op, Attention)]
+        has_columns = any(isinstance(op, Embed) and op.columns is not None for op in self.ops)
         tried = (
+            (COLUMNS, has_columns),
             (DRAWS, self.draws),
             (LATENT, has_latent),
             (OWN_WEIGHTS, any(isinstance(op, Norm) and op.own_weights for op in self.ops)),
-            (SINKS, has_sinks),
+            (SHARED_KEYS, any(op.k is None for op in attention)),
+            (SINKS, any(op.sinks is not None for op in attention)),
             (STATE, has_states),
             (STREAMS, bool(self.streamed)),
             (TAPS, bool(self.taps)),

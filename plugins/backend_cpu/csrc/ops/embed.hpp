@@ -1,7 +1,7 @@
 // embed: out[r] = table[ids[r]] * scale      embed_position, embed_token_type: ids are positions or types
 //
-//   table  [vocab, width]  f32, f16 or bf16, row-major, read where it is mapped; or packed integers
-//   out    [rows, width]  f32
+//   table  [vocab, columns]  f32, f16 or bf16, row-major, read where it is mapped; or packed integers
+//   out    [rows, width]  f32: the columns from `first` on
 //   work   one row of the step at a time
 //   check  exact except for one rounding   (tests/plugins/backend_cpu/test_device.py)
 
@@ -14,10 +14,11 @@ namespace llmd::LLMD_ISA {
 
 template <class Element>
 void embed_rows(const EmbedArgs& args, Worker& worker) {
-    const int64_t width = args.table->cols;
+    const int64_t width = args.width;
     const Vec scale = set1(args.scale);
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
-        const Element* from = static_cast<const Element*>(args.table->data) + args.ids[r] * width;
+        const Element* from =
+            static_cast<const Element*>(args.table->data) + args.ids[r] * args.table->cols + args.first;
         float* to = args.out + r * width;
         int64_t i = 0;
         for (; i + Vec::kLanes <= width; i += Vec::kLanes) store(to + i, load(from + i) * scale);
@@ -27,7 +28,8 @@ void embed_rows(const EmbedArgs& args, Worker& worker) {
 
 void embed_packed(const EmbedArgs& args, Worker& worker) {
     each_near(worker, args.rows, 1, [&](int64_t r) LLMD_LAMBDA {
-        unpack_row(*args.table, args.ids[r], args.scale, args.out + r * args.table->cols);
+        unpack_columns(*args.table, args.ids[r], args.first, args.width, args.scale,
+                       args.out + r * args.width);
     });
 }
 

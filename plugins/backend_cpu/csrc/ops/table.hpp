@@ -16,6 +16,7 @@
 #include "ops/head.hpp"
 #include "ops/join.hpp"
 #include "ops/linear.hpp"
+#include "ops/multiply.hpp"
 #include "ops/norm.hpp"
 #include "ops/pack.hpp"
 #include "ops/read.hpp"
@@ -40,6 +41,7 @@ constexpr Kernels table(const char* isa) {
             glu,
             activate,
             add,
+            multiply,
             gate,
             router,
             expert_gate,

@@ -1,4 +1,5 @@
-// Unpacks a row of packed integers to floats: out[i] = (scale * integer + minimum) * factor
+// Unpacks rows of packed integers, or some columns of them, to floats: out[i] = (scale * integer + minimum) *
+// factor
 //
 //   from   panels, ops/pack.hpp     out  [cols]  f32
 //   exact  scale * integer is exact; the sum is rounded once, as in llmd.models.formats.dequantization,
@@ -111,14 +112,33 @@ LLMD_INLINE void unpack_group(const RowGroup& from, int64_t inputs, float factor
     }
 }
 
-LLMD_INLINE void unpack_row(const Matrix& from, int64_t row, float factor, float* out) {
+// Columns [first, first + count) of a row. Groups that are not needed whole are unpacked aside.
+LLMD_INLINE void unpack_columns(const Matrix& from, int64_t row, int64_t first, int64_t count, float factor,
+                                float* out) {
     const PanelLayout layout{from.cols, from.integer};
     const int64_t size = from.integer.activation_group();
+    const int64_t last = first + count;
     const uint8_t* p = static_cast<const uint8_t*>(from.data) + row / kPanelRows * layout.panel_bytes();
-    for (int64_t a = 0; a < layout.activation_groups(); p += layout.group_bytes(a++)) {
-        const int64_t left = from.cols - a * size;
-        unpack_group({layout, p, a, row % kPanelRows}, left < size ? left : size, factor, out + a * size);
+    for (int64_t a = 0; a * size < last; p += layout.group_bytes(a++)) {
+        const int64_t begin = a * size;
+        const int64_t end = begin + size < from.cols ? begin + size : from.cols;
+        if (end <= first) continue;
+        const RowGroup group{layout, p, a, row % kPanelRows};
+        if (begin >= first && end <= last) {
+            unpack_group(group, end - begin, factor, out + begin - first);
+            continue;
+        }
+        float aside[kMostGroupInputs];
+        unpack_group(group, end - begin, factor, aside);
+        const int64_t from_column = begin < first ? first : begin;
+        const int64_t to_column = end < last ? end : last;
+        std::memcpy(out + from_column - first, aside + from_column - begin,
+                    sizeof(float) * static_cast<size_t>(to_column - from_column));
     }
+}
+
+LLMD_INLINE void unpack_row(const Matrix& from, int64_t row, float factor, float* out) {
+    unpack_columns(from, row, 0, from.cols, factor, out);
 }
 
 }  // namespace llmd::LLMD_ISA

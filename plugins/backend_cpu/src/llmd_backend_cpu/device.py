@@ -19,7 +19,7 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.errors import DeviceError
-from llmd.api.features import LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE
+from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE
 from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
@@ -50,7 +50,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
-        features=(LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE),
+        features=(COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
     )
 
 

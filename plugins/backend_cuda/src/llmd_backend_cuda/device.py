@@ -29,7 +29,7 @@ from llmd_backend_cuda.weights import CudaWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
-_WITHOUT_KERNELS = ("state_space", "head_linear", "join")
+_WITHOUT_KERNELS = ("state_space", "head_linear", "join", "multiply")
 _OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 

@@ -31,7 +31,16 @@ from llmd_backend_vulkan.weights import VulkanWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
-_WITHOUT_KERNELS = ("router", "experts", "gate", "gated_delta", "state_space", "head_linear", "join")
+_WITHOUT_KERNELS = (
+    "router",
+    "experts",
+    "gate",
+    "gated_delta",
+    "state_space",
+    "head_linear",
+    "join",
+    "multiply",
+)
 _OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 _SCORES = {DISCRETE: 80, CPU: 1}

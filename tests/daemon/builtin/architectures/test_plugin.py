@@ -22,6 +22,8 @@ FAMILIES = (
     "phi4-mini-long",
     "gemma2",
     "gemma3-linear-rope",
+    "gemma4-per-layer",
+    "gemma4-moe",
     "granite",
     "olmo2",
     "mixtral",
@@ -84,6 +86,7 @@ def test_a_class_named_model_is_the_family_without_its_head() -> None:
         (name,) = case.config["architectures"]
         text_models = {
             "gemma3_text": "Gemma3TextModel",
+            "gemma4_text": "Gemma4TextModel",
             "qwen3_5_text": "Qwen3_5TextModel",
             "qwen3_5_moe_text": "Qwen3_5MoeTextModel",
         }

@@ -61,3 +61,9 @@ def test_attention_factors_are_one_without_stretching_and_grow_with_it() -> None
 
 def test_longrope_divides_each_frequency_by_its_own_factor() -> None:
     assert rope_scaling.longrope([1.0, 0.5], [2.0, 5.0]) == [0.5, 0.1]
+
+
+def test_proportional_frequencies_are_those_of_whole_heads_and_then_0() -> None:
+    found = rope_scaling.proportional(10000.0, 64, 0.3, 2.0)
+    assert found[:9] == [f / 2 for f in PLAIN[:9]]
+    assert found[9:] == [0.0] * 23

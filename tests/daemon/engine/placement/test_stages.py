@@ -6,11 +6,13 @@ from llmd.api import Part
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
+from llmd.builtin.architectures import gemma4
 from llmd.engine.placement.stages import StageParts, first_gpu_part, part_names, parts_text, place_parts
 from llmd.models.headless import without_head
 from llmd.server.models.load_message import parse_split
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
+from tests.golden.models.catalog import tiny_model
 
 PLAN = TinyModel(layers=4).plan()
 """Embedding, mixer and feed-forward network of 4 layers, head: parts 0 to 9."""
@@ -35,6 +37,23 @@ def placed(split: str, plan: ModelPlan = PLAN) -> list[tuple[str, int, int]]:
 )
 def test_a_stage_has_the_parts_that_it_names(split: str, expected: list[tuple[int, int]]) -> None:
     assert [(first, last) for _, first, last in placed(split)] == expected
+
+
+@pytest.mark.parametrize(
+    ("split", "reason"),
+    [
+        (
+            "0-1=a,2-5=b",
+            "--split begins a stage with layer 2.mixer, but layer 3 mixer reads the keys of layer 1",
+        ),
+        ("0-4=a,5=b", "layer 5.mixer, but layer 5 mixer reads the keys of layer 2"),
+    ],
+)
+def test_a_stage_does_not_begin_with_a_part_that_depends_on_the_one_before(split: str, reason: str) -> None:
+    shared = gemma4.plan(tiny_model("gemma4-shared").config, None)
+    assert placed("0=a,1-5=b", shared) == [("a", 0, 3), ("b", 3, 14)]
+    with pytest.raises(ConfigError, match=reason):
+        placed(split, shared)
 
 
 def test_neighbours_on_one_device_are_one_stage_if_some_are_streamed() -> None:

@@ -26,7 +26,9 @@ def read(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) ->
 
 
 def family_name(tmp_path: Path, name: str, changes: Mapping[str, Any] | None = None) -> str:
-    return family_of(fields(tmp_path, name, changes or {})).name
+    family = family_of(fields(tmp_path, name, changes or {}))
+    assert family is not None
+    return family.name
 
 
 def test_a_llama_with_experts_is_a_mixtral(tmp_path: Path) -> None:

@@ -99,3 +99,23 @@ def test_special_tokens_are_found_by_their_names() -> None:
         "tokenizer.ggml.eom_token_id": "x",
     }
     assert token_ids(metadata, "eos", "eot", "eom", "bos") == [2]
+
+
+def test_some_keys_have_a_value_for_each_layer(tmp_path: Path) -> None:
+    read = fields(
+        tmp_path,
+        key("general.architecture", STRING, text("gemma4")),
+        listed("gemma4.feed_forward_length", U32, [pack("<I", 3), pack("<I", 6)]),
+        key("gemma4.n", U32, pack("<I", 7)),
+        listed("gemma4.flags", BOOL, [b"\0", b"\1"]),
+        key("gemma4.t", STRING, text("x")),
+    )
+    assert read.each("feed_forward_length", 2) == [3, 6]
+    assert read.integer("feed_forward_length") == 3
+    assert (read.each("n", 3), read.each("flags", 2)) == ([7, 7, 7], [False, True])
+    with pytest.raises(CheckpointError, match="has 2 values for 3 layers"):
+        read.each("feed_forward_length", 3)
+    with pytest.raises(CheckpointError, match="expected integers or truth values"):
+        read.each("t", 1)
+    with pytest.raises(CheckpointError, match=r"gemma4\.absent is missing"):
+        read.each("absent", 1)

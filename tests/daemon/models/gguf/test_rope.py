@@ -75,3 +75,9 @@ def test_divisors_are_not_scaled_again(tmp_path: Path) -> None:
 def test_a_factor_may_not_be_missing(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"llama.rope.scaling.factor is missing"):
         read(tmp_path, "llama-yarn-rope", llama__rope__scaling__factor=None)
+
+
+def test_large_divisors_leave_pairs_unturned(tmp_path: Path) -> None:
+    found = read(tmp_path, "gemma4")["rope_scaling"]
+    assert found["rope_type"] == "proportional"
+    assert len([f for f in rope_scaling.proportional(1e6, 64, found["partial_rotary_factor"], 1.0) if f]) == 8

@@ -11,7 +11,17 @@ from tests.golden.models.encoders import bert
 from tests.golden.models.tiny import TinyModel
 
 ROPE = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-NAMES = ("llama-mqa-biases", "qwen2-tied", "qwen3-tied", "phi4", "gemma2", "gemma3", "granite", "olmo2")
+NAMES = (
+    "llama-mqa-biases",
+    "qwen2-tied",
+    "qwen3-tied",
+    "phi4",
+    "gemma2",
+    "gemma3",
+    "gemma4",
+    "granite",
+    "olmo2",
+)
 MIXTURES = ("mixtral", "qwen2-moe", "qwen3-moe", "olmoe", "glm4-moe", "gpt-oss", "qwen3-5", "qwen3-5-moe")
 LATENTS = ("deepseek-v2-lite", "deepseek-v3")
 FAMILIES = [case for case in CASES if case.name in (*NAMES, *MIXTURES, *LATENTS)]

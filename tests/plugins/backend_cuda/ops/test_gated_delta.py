@@ -137,5 +137,5 @@ def test_programs_without_such_layers_need_no_memory() -> None:
     op = OPS["grouped"]
     program = Bench(op).one.program
     limits = StageLimits(10, 1, 1)
-    assert DeltaSizes.of(program, limits).num_bytes == 40 * (op.width + 4 + 4)
+    assert DeltaSizes.of(program, limits).num_bytes == 40 * (op.sizes.width + 4 + 4)
     assert DeltaSizes.of(msgspec.structs.replace(program, instructions=()), limits).num_bytes == 0

@@ -81,14 +81,14 @@ def decoder_plan(
     shape, style, ends = family.shape, family.style, family.ends
     groups = _groups(family)
     group_of = {layer: group.id for group in groups for layer in group.layers}
-    parts = [_embed_part(shape, ends)]
+    parts = [embed_part(shape, ends)]
     for layer, table in enumerate(ropes):
         if family.half(layer) != "feed_forward":
             mixer = _mixer(family, layer, group_of[layer], table)
             parts.append(Part(f"layer {layer} mixer", "mixer", layer, mixer))
         if family.half(layer) != "mixer":
             parts.append(Part(f"layer {layer} ffn", "ffn", layer, _feed_forward(family, layer)))
-    parts.append(_head_part(shape, style, ends))
+    parts.append(head_part(shape, style, ends))
     return ModelPlan(
         architecture=family.architecture,
         hidden_size=shape.hidden_size,
@@ -103,6 +103,7 @@ def decoder_plan(
 def _mixer(family: Family, layer: int, group: int, rope: RopeTable | None) -> tuple[Op, ...]:
     match family.states[layer] if family.states else None:
         case None if family.latent is not None:
+            assert rope is not None, "a part of latent keys is rotated"
             return latent_ops(family.latent, family.shape, family.style, layer, group, rope)
         case None:
             return mixer_ops(family.shape, family.style, layer, group, rope)
@@ -143,19 +144,22 @@ def _group(
     return KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
 
 
-def _embedding(shape: Shape, ends: Ends) -> TensorRef:
+def embedding(shape: Shape, ends: Ends) -> TensorRef:
+    """Return the table of the embedding."""
     return TensorRef(ends.embedding, (shape.vocab_size, shape.hidden_size))
 
 
-def _embed_part(shape: Shape, ends: Ends) -> Part:
-    op = Embed(HIDDEN, _embedding(shape, ends), ends.embed_scale)
+def embed_part(shape: Shape, ends: Ends) -> Part:
+    """Return the first part."""
+    op = Embed(HIDDEN, embedding(shape, ends), ends.embed_scale)
     return Part("embedding", "embed", None, (op,))
 
 
-def _head_part(shape: Shape, style: LayerStyle, ends: Ends) -> Part:
+def head_part(shape: Shape, style: LayerStyle, ends: Ends) -> Part:
+    """Return the last part: the final norm and the head."""
     weight = TensorRef(ends.norm, (shape.hidden_size,))
     norm = Norm(HIDDEN, "x", weight, style.eps, offset=style.norm_offset)
-    table = _embedding(shape, ends)
+    table = embedding(shape, ends)
     matrix = table if ends.tied else TensorRef("lm_head.weight", table.shape)
     head = Head("x", matrix, ends.head_scale, ends.head_softcap)
     return Part("head", "head", None, (norm, head))

@@ -36,5 +36,5 @@ def latent_plan(
     mixtures = tuple(mixture if layer >= num_dense else None for layer in range(layers))
     ends = Ends(tied=fields.flag("tie_word_embeddings", default=False))
     family = Family(architecture, shape, style, ends, (None,) * layers, mixtures, latent=latent)
-    draft = LeftOut("a draft head", (f"model.layers.{layers}.", f"blk.{layers}."))
+    draft = LeftOut("a draft head", (f"model.layers.{layers}.", f"blk.{layers}."), is_draft=True)
     return msgspec.structs.replace(plan_with_one_rope(family, fields, context_len), left_out=(draft,))

@@ -127,11 +127,11 @@ class LayerBuilder(msgspec.Struct, frozen=True):
 
     def pre_norm(self, part: int) -> Iterator[Op]:
         if self.style.pre_norms is not None:
-            yield self._norm(HIDDEN, "x", self.style.pre_norms[part], self.shape.hidden_size)
+            yield self.norm(HIDDEN, "x", self.style.pre_norms[part], self.shape.hidden_size)
 
     def post_norm(self, part: int) -> Iterator[Op]:
         if self.style.post_norms is not None:
-            yield self._norm("y", "y", self.style.post_norms[part], self.shape.hidden_size)
+            yield self.norm("y", "y", self.style.post_norms[part], self.shape.hidden_size)
 
     def residual(self) -> Op:
         return Add(HIDDEN, "y", HIDDEN, self.style.residual_scale)
@@ -191,9 +191,9 @@ class LayerBuilder(msgspec.Struct, frozen=True):
         for value, heads in (("q", self.shape.heads), ("k", self.shape.kv_heads)):
             name = f"{self.style.modules.attention}.{value}_norm"
             if self.style.qk_norm == "head":
-                yield self._norm(value, value, name, self.shape.head_dim, heads)
+                yield self.norm(value, value, name, self.shape.head_dim, heads)
             elif self.style.qk_norm == "width":
-                yield self._norm(value, value, name, heads * self.shape.head_dim)
+                yield self.norm(value, value, name, heads * self.shape.head_dim)
 
     def linear(self, x: str, outs: dict[str, tuple[str, int]], width: int, *, bias: bool) -> Linear:
         """Return a linear op. ``outs`` maps each output to its module and width; ``width`` is that of x."""
@@ -225,7 +225,8 @@ class LayerBuilder(msgspec.Struct, frozen=True):
             for (out, width), end in zip(widths.items(), ends, strict=True)
         }
 
-    def _norm(self, x: str, out: str, module: str, width: int, heads: int = 1) -> Op:
+    def norm(self, x: str, out: str, module: str, width: int, heads: int = 1) -> Norm:
+        """Return the norm of a module over ``heads`` slices of ``width`` elements."""
         weight = TensorRef(self.name(f"{module}.weight"), (width,))
         return Norm(x, out, weight, self.style.eps, offset=self.style.norm_offset, heads=heads)
 

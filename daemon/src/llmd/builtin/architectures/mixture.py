@@ -28,6 +28,8 @@ class ExpertNames(msgspec.Struct, frozen=True):
     """Of `Router.correction`; None: there is none."""
     router_bias: str | None = None
     """None: the router has no bias."""
+    gains: str | None = None
+    """Of `Router.gains`; None: there are none."""
     biases: tuple[str, str, str] | None = None
     """Of gate, up and down, the first two equal as above; None: there are none."""
 
@@ -70,6 +72,8 @@ class Mixture(msgspec.Struct, frozen=True):
     score: Score = "softmax"
     normalized: bool = True
     factor: float = 1.0
+    scale: float = 1.0
+    """Of `Router`."""
     groups: int = 1
     top_groups: int = 1
     group_score: GroupScore = "sum_of_two"
@@ -87,15 +91,15 @@ class Mixture(msgspec.Struct, frozen=True):
     """The matrices to and from these elements."""
 
 
-def read_top_k(fields: ConfigFields, num_experts: int) -> int:
-    """Return ``num_experts_per_tok``.
+def read_top_k(fields: ConfigFields, num_experts: int, name: str = "num_experts_per_tok") -> int:
+    """Return the number of experts that a row uses, the field ``name``.
 
     Raises:
         CheckpointError: it is missing, or larger than the number of experts.
     """
-    top_k = fields.size("num_experts_per_tok")
+    top_k = fields.size(name)
     if top_k > num_experts:
-        fields.contradict(f"num_experts_per_tok is {top_k}, but there are {num_experts} experts")
+        fields.contradict(f"{name} is {top_k}, but there are {num_experts} experts")
     return top_k
 
 
@@ -104,7 +108,7 @@ def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -
     build = LayerBuilder(shape, style, layer)
     return (
         *build.pre_norm(1),
-        _router(mixture, build),
+        router_op(mixture, build, build.input),
         *_experts(mixture, build),
         *(() if mixture.shared is None else _shared_expert(mixture.shared, build)),
         *build.post_norm(1),
@@ -112,7 +116,8 @@ def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -
     )
 
 
-def _router(mixture: Mixture, build: LayerBuilder) -> Op:
+def router_op(mixture: Mixture, build: LayerBuilder, x: str) -> Op:
+    """Return the op that writes ``routes``."""
     count, names = mixture.num_experts, mixture.names
     weight = TensorRef(build.name(names.router), (count, build.shape.hidden_size))
 
@@ -120,18 +125,20 @@ def _router(mixture: Mixture, build: LayerBuilder) -> Op:
         return None if name is None else TensorRef(build.name(name), (count,))
 
     return Router(
-        build.input,
+        x,
         "routes",
         weight,
         mixture.top_k,
         mixture.score,
         mixture.normalized,
         mixture.factor,
+        mixture.scale,
         groups=mixture.groups,
         top_groups=mixture.top_groups,
         group_score=mixture.group_score,
         bias=vector(names.router_bias),
         correction=vector(names.correction),
+        gains=vector(names.gains),
     )
 
 
@@ -140,21 +147,22 @@ def _experts(mixture: Mixture, build: LayerBuilder) -> Iterator[Op]:
     hidden, latent = build.shape.hidden_size, mixture.latent
     into, back = mixture.latent_modules
     if latent is None:
-        yield _stacked_experts(mixture, build, build.input, hidden)
+        yield experts_op(mixture, build, build.input, "y", hidden)
         return
     yield build.linear(build.input, {"latent": (into, latent)}, hidden, bias=False)
-    yield _stacked_experts(mixture, build, "latent", latent)
+    yield experts_op(mixture, build, "latent", "y", latent)
     yield build.linear("y", {"y": (back, hidden)}, latent, bias=False)
 
 
-def _stacked_experts(mixture: Mixture, build: LayerBuilder, x: str, width: int) -> Op:
+def experts_op(mixture: Mixture, build: LayerBuilder, x: str, out: str, width: int) -> Op:
+    """Return the op that reads ``routes`` and ``x``, rows of ``width`` elements."""
     names, inner = mixture.names, mixture.inner
     stacks = _Stacks(mixture, build, is_fused=names.gate == names.up)
     gate_bias, up_bias, down_bias = names.biases or (None, None, None)
     return Experts(
         x,
         "routes",
-        "y",
+        out,
         gate=None if names.gate is None else stacks.matrix(names.gate, inner, width, half=0),
         up=stacks.matrix(names.up, inner, width, half=1),
         down=stacks.matrix(names.down, width, inner),

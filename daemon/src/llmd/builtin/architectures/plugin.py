@@ -62,6 +62,18 @@ FAMILIES = {
     ),
     "gemma2": ("Gemma2ForCausalLM", "Gemma2Model", "gemma2"),
     "gemma3": ("Gemma3ForCausalLM", "Gemma3TextModel", "gemma3_text"),
+    "gemma4": (
+        "Gemma4ForCausalLM",
+        "Gemma4TextModel",
+        "gemma4_text",
+        "Gemma4ForConditionalGeneration",
+        "gemma4",
+        "Gemma4UnifiedForCausalLM",
+        "Gemma4UnifiedTextModel",
+        "gemma4_unified_text",
+        "Gemma4UnifiedForConditionalGeneration",
+        "gemma4_unified",
+    ),
     "vision_language": (
         "Gemma3ForConditionalGeneration",
         "gemma3",

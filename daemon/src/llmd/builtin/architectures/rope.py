@@ -15,9 +15,9 @@ from llmd.builtin.architectures import rope_scaling
 from llmd.builtin.architectures.config_fields import ConfigFields
 
 DEFAULT_THETA = 10000.0
-TYPES = {name: name for name in ("default", "linear", "dynamic", "llama3", "yarn", "longrope")} | {
-    "su": "longrope"
-}
+TYPES = {
+    name: name for name in ("default", "linear", "dynamic", "llama3", "yarn", "longrope", "proportional")
+} | {"su": "longrope"}
 STRETCHED = ("dynamic", "yarn")
 """Types whose ``factor`` extends the context beyond ``max_position_embeddings``."""
 
@@ -88,7 +88,7 @@ def rope_table(rope: RopeConfig, head_dim: int, context_len: int) -> RopeTable:
         CheckpointError: the rotated part of a head is not an even number of elements, or a field is missing
             or has the wrong type.
     """
-    dim = int(head_dim * rope.partial_factor)
+    dim = head_dim if rope.type == "proportional" else int(head_dim * rope.partial_factor)
     if dim % 2 or not 2 <= dim <= head_dim:
         rope.scaling.contradict(
             f"head_dim {head_dim} and partial_rotary_factor {rope.partial_factor} rotate {dim} elements of each head,"
@@ -106,8 +106,10 @@ def rope_table(rope: RopeConfig, head_dim: int, context_len: int) -> RopeTable:
             return _yarn(rope, dim)
         case "longrope":
             return _longrope(rope, plain, context_len)
-        case _:
-            return _table(plain)
+        case "proportional":
+            factor = rope.scaling.positive("factor", 1.0)
+            plain = rope_scaling.proportional(rope.theta, dim, rope.partial_factor, factor)
+    return _table(plain)
 
 
 def _table(freqs: list[float], factor: float = 1.0) -> RopeTable:

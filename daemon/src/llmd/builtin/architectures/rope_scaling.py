@@ -16,6 +16,17 @@ def frequencies(theta: float, dim: int) -> Frequencies:
     return [theta ** (-2 * i / dim) for i in range(dim // 2)]
 
 
+def proportional(theta: float, dim: int, partial: float, factor: float) -> Frequencies:
+    """Return the frequencies of heads of ``dim`` elements, all but the first ``partial`` of them 0.
+
+    Unlike a RoPE of only the first elements, each pair has the frequency that it has in a whole head.
+    Source: Gemma Team 2026, "Gemma 4".
+    """
+    turning = int(partial * dim / 2)
+    whole = frequencies(theta, dim)
+    return [freq / factor if pair < turning else 0.0 for pair, freq in enumerate(whole)]
+
+
 def linear(freqs: Frequencies, factor: float) -> Frequencies:
     """Scale positions by ``1 / factor`` (interpolation). Chen et al. 2023, "Extending Context Window"."""
     return [f / factor for f in freqs]

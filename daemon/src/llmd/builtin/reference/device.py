@@ -11,7 +11,18 @@ import numpy as np
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.features import DRAWS, LATENT, OWN_WEIGHTS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import (
+    COLUMNS,
+    DRAWS,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
@@ -44,16 +55,19 @@ def describe() -> DeviceInfo:
         activations=ACTIVATION_DTYPES,
         precisions=PRECISIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
+        # All weights are in main memory, so that streaming them is nothing new.
         features=(
+            COLUMNS,
             DRAWS,
             LATENT,
             OWN_WEIGHTS,
+            SHARED_KEYS,
             SINKS,
             SPANS,
             STATE,
             STREAMS,
             TAPS,
-        ),  # all weights are in main memory
+        ),
     )
 
 

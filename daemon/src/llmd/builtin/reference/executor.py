@@ -23,6 +23,7 @@ from llmd.api.ops import (
     Glu,
     Head,
     Linear,
+    Multiply,
     Norm,
     Op,
     Recurrence,
@@ -112,7 +113,7 @@ class Execution:
             case Rope() as op:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
-                out = self._attention(slotted, op, *inputs)
+                out = self._attention(slotted, op, inputs)
             case Recurrence() | GatedDelta() | StateSpace() as op:
                 out = self._with_states(slotted, op, inputs)
             case EncoderAttention() as op:
@@ -122,20 +123,22 @@ class Execution:
             case Experts() as op:
                 out = mix(op, self._experts(slotted), *inputs)
             case _:
-                out = _elementwise(slotted.op, *(x.astype(np.float64) for x in inputs)).astype(np.float32)
+                tensors = (self._weights.arrays[index] for index in slotted.weights if index is not None)
+                values = (x.astype(np.float64) for x in inputs)
+                out = _elementwise(slotted.op, *values, *tensors).astype(np.float32)
         return [out]
 
     def _look_up(self, slotted: SlottedOp, op: Embed | EmbedPosition | EmbedTokenType) -> Float32:
-        step, scale = self._step, 1.0
+        step, scale, columns = self._step, 1.0, slice(None)
         match op:
             case Embed():
-                rows, scale = self._tokens, op.scale
+                rows, scale, columns = self._tokens, op.scale, slice(*op.column_range)
             case EmbedPosition():
                 rows = step.positions
             case EmbedTokenType():
                 rows = np.zeros_like(step.positions) if step.token_types is None else step.token_types
         table = self._weights.arrays[slotted.weights[0] or 0]
-        found: Float32 = (table[rows] * scale).astype(np.float32)
+        found: Float32 = (table[rows, columns] * scale).astype(np.float32)
         return found
 
     def _norm(self, slotted: SlottedOp, op: Norm, x: Float32) -> Float32:
@@ -203,7 +206,8 @@ class Execution:
             array(down_bias),
         )
 
-    def _attention(self, slotted: SlottedOp, op: Attention, q: Float32, k: Float32, v: Float32) -> Float32:
+    def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> Float32:
+        q, *written = inputs
         group, layer = self._program.groups[op.group], slotted.kv_layer or 0
         pool, step = self._pools[op.group], self._step
         sinks = self._weights.array(slotted.weights[0])
@@ -213,8 +217,9 @@ class Execution:
             rows = slice(*step.row_offsets[sequence : sequence + 2])
             positions = step.positions[rows]
             table = step.block_tables[op.group][sequence]
-            written = (x[rows].reshape(len(positions), op.kv_heads, -1) for x in (k, v))
-            pool.write(layer, table, positions, *written)
+            if written:
+                shaped = (value[rows].reshape(len(positions), op.kv_heads, -1) for value in written)
+                pool.write(layer, table, positions, *shaped)
             first, last = _first_visible(int(positions[0]), group.window), int(positions[-1]) + 1
             keys, values = pool.read(layer, table, first, last)
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
@@ -277,6 +282,7 @@ class Execution:
 
 
 def _elementwise(op: Op, *x: Float64) -> Float64:
+    """Compute an op of the values and then the tensors ``x``."""
     match op:
         case Glu(activation=activation, threshold=threshold):
             return numerics.ACTIVATIONS[activation](numerics.zero_below(threshold, x[0])) * x[1]
@@ -287,6 +293,8 @@ def _elementwise(op: Op, *x: Float64) -> Float64:
         case Join(heads=heads):
             slices = [one.reshape(len(one), heads, -1) for one in x]
             return np.concatenate(slices, axis=-1).reshape(len(x[0]), -1)
+        case Multiply():
+            return x[0] * x[1]
         case Gate():
             return x[0] * np.repeat(numerics.sigmoid(x[1]), x[0].shape[1] // x[1].shape[1], axis=1)
         case _:

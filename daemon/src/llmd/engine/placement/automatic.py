@@ -16,8 +16,9 @@ from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import needs_of
 from llmd.engine.placement.model_problem import ModelOnDevices
-from llmd.engine.placement.stages import StageParts, lower_stage, part_names, refuses
+from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, part_names, refuses
 from llmd.host.devices import DeviceState
+from llmd.models.dependent_parts import dependent_parts
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
 
@@ -32,7 +33,7 @@ def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     Raises:
         NotFoundError: there is no such device, or no usable one.
         PluginError: a named device cannot be used; the message says why.
-        ConfigError: there is no graphics card for `Load.gpu_layers`.
+        ConfigError: there is no graphics card for `Load.gpu_layers`, or it divides parts that stay together.
         MemoryBudgetError: that many layers do not fit.
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
@@ -80,6 +81,12 @@ def _with_gpu_layers(load: Load, model: OpenModel, devices: MachineDevices) -> L
         raise ConfigError(
             f"--gpu-layers {load.gpu_layers}: no graphics card can be used",
             hint="`llmd devices` says why; leave --gpu-layers out to use the processor",
+        )
+    reason = dependent_parts(model.plan).get(first_gpu_part(model.plan, load.gpu_layers or 0))
+    if reason is not None:
+        raise ConfigError(
+            f"--gpu-layers {load.gpu_layers} divides parts that must be on one device: {reason}",
+            hint="use more or fewer layers, or leave --gpu-layers out",
         )
     asked, opened = with_default_quant(load, model)
     stages = planned_stages(asked, opened, devices.measure([*cards, *hosts]))

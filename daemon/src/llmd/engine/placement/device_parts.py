@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llmd.api.device import HOST_MEMORY, StageLimits
+from llmd.api.expert_ops import Experts
 from llmd.api.kv import kv_block_bytes
 from llmd.api.messages import Load
 from llmd.api.program import Program
@@ -14,6 +15,7 @@ from llmd.engine.placement.memory_use import pool_bytes
 from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, refuses
 from llmd.engine.placement.typical_request import Request
 from llmd.engine.step_reads import expert_reads
+from llmd.models.dependent_parts import part_runs
 from llmd.models.open_model import OpenModel
 from llmd.models.program_bytes import BUFFERED_PARTS
 from llmd.placement.problem import NOTHING, Cost
@@ -54,9 +56,10 @@ class DeviceParts:
         self._layers = [part.layer for part in model.plan.parts]
         self._kinds = [KINDS[part.kind] for part in model.plan.parts]
         self._programs = [
-            lower_stage(load, model, candidate.info, StageParts(candidate.info.name, part, part + 1))
-            for part in range(len(model.plan.parts))
+            lower_stage(load, model, candidate.info, StageParts(candidate.info.name, first, last))
+            for first, last in part_runs(model.plan)
         ]
+        """For each part, the program of it and of the parts that depend on it; those have empty programs."""
         self._experts = [expert_reads(program) for program in self._programs]
         self._works = [work_of(program, load.kv_dtype) for program in self._programs]
 
@@ -152,8 +155,7 @@ class DeviceParts:
     def _sizes(self, part: int, num_blocks: Sequence[int]) -> Mapping[str, int]:
         """Return the bytes of a part by kind."""
         program = self._programs[part]
-        experts = sum(one.num_bytes for one in self._experts[part])
-        weights = {self._kinds[part]: self._weight_bytes(part) - experts, EXPERTS: experts}
+        weights = self._bytes_by_kind(program)
         return {
             **(dict.fromkeys(weights, 0) if self._streamed else weights),
             CACHE: self._pools(program, num_blocks, states=False),
@@ -171,6 +173,18 @@ class DeviceParts:
                 for group in program.groups
             ],
         )
+
+    def _bytes_by_kind(self, program: Program) -> Mapping[str, int]:
+        """Return the bytes of weights by the kind of the first part that uses them; experts are apart."""
+        found: dict[str, int] = {}
+        left = set(range(len(program.weights)))
+        for instruction in program.instructions:
+            for one in instruction.ops:
+                used = {index for index in one.weights if index is not None} & left
+                kind = EXPERTS if isinstance(one.op, Experts) else self._kinds[instruction.part]
+                found[kind] = found.get(kind, 0) + sum(program.weights[index].num_bytes for index in used)
+                left -= used
+        return found
 
     def _stage_buffers(self) -> int:
         return max((self._buffers(one) for one in self._programs if not one.has_head), default=0)

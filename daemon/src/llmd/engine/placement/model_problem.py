@@ -21,6 +21,7 @@ from llmd.engine.placement.memory_need import LEAST_KV_TOKENS
 from llmd.engine.placement.memory_use import least_by_memory
 from llmd.engine.placement.stages import StageParts, joined, stage_limits
 from llmd.engine.placement.typical_request import Request, request_for
+from llmd.models.dependent_parts import dependent_parts
 from llmd.models.open_model import OpenModel
 from llmd.placement.overlap import overlapped_seconds
 from llmd.placement.problem import Problem
@@ -77,6 +78,7 @@ class ModelOnDevices:
             host=memories.index(HOST_MEMORY) if HOST_MEMORY in memories else None,
             hardware=tuple(owners.index(one) for one in owners),
             uses=tuple(device.use() for device in self._devices),
+            dependent=frozenset(dependent_parts(self._model.plan)),
         )
 
     def stages(self, devices: Sequence[int]) -> tuple[StageParts, ...]:

@@ -15,6 +15,7 @@ from llmd.api.plan import ModelPlan, Part
 from llmd.api.program import Program
 from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
 from llmd.models.arithmetic import chosen_arithmetic
+from llmd.models.dependent_parts import dependent_parts
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel
 from llmd.models.weight_formats import format_policy
@@ -38,7 +39,8 @@ def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
     """Return the parts of each stage of a load, in order.
 
     Raises:
-        ConfigError: the stages name a part that the model lacks, leave parts out or name some twice.
+        ConfigError: the stages name a part that the model lacks, leave parts out or name some twice, or one
+            begins with a part that depends on the device of the part before.
     """
     if not load.stages:
         return (StageParts(load.device, 0, len(plan.parts)),)
@@ -50,6 +52,7 @@ def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
         if first > reached:
             raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, first)}")
         reached = last
+    _refuse_dependent(plan, ranges)
     if reached < len(plan.parts):
         raise _wrong_split(plan, f"leaves out {parts_text(plan, reached, len(plan.parts))}")
     stages = [
@@ -57,6 +60,16 @@ def place_parts(load: Load, plan: ModelPlan) -> tuple[StageParts, ...]:
         for spec, (first, last) in zip(load.stages, ranges, strict=True)
     ]
     return joined(stages) if any(stage.streamed for stage in stages) else tuple(stages)
+
+
+def _refuse_dependent(plan: ModelPlan, ranges: Sequence[tuple[int, int]]) -> None:
+    dependent = dependent_parts(plan)
+    for first, _ in ranges:
+        if first in dependent:
+            raise ConfigError(
+                f"--split begins a stage with {parts_text(plan, first, first + 1)}, but {dependent[first]}",
+                hint="keep these parts in one stage",
+            )
 
 
 def _layer_parts(plan: ModelPlan, first: int, last: int) -> tuple[int, ...]:

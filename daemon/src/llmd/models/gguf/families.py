@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.gemma4 import gemma4_fields
 from llmd.models.gguf.state_spaces import GRANITE_HYBRID, MAMBA2, NEMOTRON_H, having_tensor, state_spaces
 
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
@@ -337,6 +338,7 @@ FAMILIES: Mapping[str, Family] = {
     "phi3": Family("Phi3", "phi3", _phi3),
     "gemma2": Family("Gemma2", "gemma2", _gemma2),
     "gemma3": Family("Gemma3", "gemma3_text", _gemma3, bare="TextModel"),
+    "gemma4": Family("Gemma4", "gemma4_text", gemma4_fields, bare="TextModel", mixes=True),
     "granite": Family("Granite", "granite", _granite, interleaved=True),
     "olmo2": Family("Olmo2", "olmo2", _olmo2),
     "qwen2moe": Family("Qwen2Moe", "qwen2_moe", _qwen2_moe, mixes=True),

@@ -17,6 +17,8 @@ _MISSING: Any = object()
 
 ARCHITECTURE = "general.architecture"
 MAX_NAME_LEN = 100
+VARIED = {"gemma4": ("attention.head_count_kv", "feed_forward_length")}
+"""By architecture, the keys whose values may differ between layers: `GgufFields.each` reads them."""
 
 
 class MetadataFields:
@@ -105,12 +107,26 @@ class GgufFields(MetadataFields):
             raise self._wrong(key, value, "a list of truth values, or a number")
         return value
 
+    def each(self, key: str, num_layers: int) -> list[int]:
+        """Return an integer or a truth value for each layer; a single one is that of all layers."""
+        value = super()._get(key, _MISSING)
+        values = value.tolist() if isinstance(value, np.ndarray) else [value] * num_layers
+        if not all(isinstance(one, int) for one in values):
+            raise self._wrong(key, value, "integers or truth values")
+        if len(values) != num_layers:
+            raise self.contradict(f"has {len(values)} values for {num_layers} layers", key)
+        return values
+
     def _get(self, key: str, default: Any) -> Any:
-        """Return the value; of a list, the one that all layers share that have such a part; others have 0."""
+        """Return the value; of a list, the one that all layers share that have such a part; others have 0. If
+        it varies, return the first.
+        """
         value = super()._get(key, default)
         return self._of_all_layers(key, value) if isinstance(value, np.ndarray) else value
 
     def _of_all_layers(self, key: str, values: np.ndarray[Any, Any]) -> object:
+        if len(values) and key in VARIED.get(self.architecture, ()):
+            return values[0].item()
         different = np.unique(values[values != 0]) if np.any(values) else np.unique(values)
         if len(different) > 1:
             raise self.refuse(key, values.tolist(), "one number for all layers")

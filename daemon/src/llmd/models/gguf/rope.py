@@ -13,6 +13,9 @@ DIVISORS, LONG_DIVISORS, SHORT_DIVISORS = (
 )
 """Tensors that are part of the configuration: a divisor for each rotated pair."""
 
+NEVER = 1e20
+"""A divisor from which on a pair does not turn within any context."""
+
 ORIGINAL_LEN = "rope.scaling.original_context_length"
 SCALING_TYPES = ("none", "linear", "yarn", "longrope")
 UNTRUNCATED = ("gpt-oss",)
@@ -61,9 +64,17 @@ def _scaling(fields: GgufFields, model: GgufModel) -> dict[str, Any] | None:
 def _divided(model: GgufModel) -> dict[str, Any]:
     """Return Llama 3's scaling, which is stored as the result of its formula for each pair.
 
-    It is expressed as longrope with the same list for every length and no attention factor.
+    It is expressed as longrope with the same list for every length and no attention factor. Gemma 4 has such
+    large divisors that all but the first pairs do not turn.
     """
     divisors = _numbers(model, DIVISORS)
+    if max(divisors, default=1.0) >= NEVER:
+        num_turning = sum(divisor < NEVER for divisor in divisors)
+        # Add half a pair, because the product with their number is rounded down.
+        return {
+            "rope_type": "proportional",
+            "partial_rotary_factor": (num_turning + 0.5) / len(divisors),
+        }
     return {
         "rope_type": "longrope",
         "short_factor": divisors,

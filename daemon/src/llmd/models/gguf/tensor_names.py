@@ -14,6 +14,9 @@ from llmd.models.stored_names import renamed
 ENDS: Mapping[str, str] = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
+    "model.embed_tokens_per_layer": "per_layer_token_embd",
+    "model.per_layer_model_projection": "per_layer_model_proj",
+    "model.per_layer_projection_norm": "per_layer_proj_norm",
     "lm_head": "output",
     "backbone.embeddings": "token_embd",
     "backbone.norm_f": "output_norm",
@@ -99,14 +102,24 @@ LAYER: Mapping[str, str] = {
     "mixer.shared_experts.down_proj": "ffn_down_shexp",
     "mixer.fc1_latent_proj": "ffn_latent_down",
     "mixer.fc2_latent_proj": "ffn_latent_up",
+    "per_layer_input_gate": "inp_gate",
+    "per_layer_projection": "proj",
+    "post_per_layer_input_norm": "post_norm",
+    "post_feedforward_layernorm_1": "post_ffw_norm_1",
+    "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+    "post_feedforward_layernorm_2": "post_ffw_norm_2",
+    "router.proj": "ffn_gate_inp",
+    "experts.*.gate_proj": "ffn_gate_exps",
+    "experts.*.up_proj": "ffn_up_exps",
+    "experts.*.down_proj": "ffn_down_exps",
     "block_sparse_moe.gate": "ffn_gate_inp",
     "block_sparse_moe.experts.*.w1": "ffn_gate_exps",
     "block_sparse_moe.experts.*.w2": "ffn_down_exps",
     "block_sparse_moe.experts.*.w3": "ffn_up_exps",
 }
 AFTER_ATTENTION = "post_attention_layernorm"
-NORM_AFTER = ("gemma2", "gemma3", "olmo2", "glm4moe", "gpt-oss", "qwen3next", "qwen35", "qwen35moe")
-"""Architectures that name this norm after attention, which it follows in the first three; others name it
+NORM_AFTER = ("gemma2", "gemma3", "olmo2", "gemma4", "glm4moe", "gpt-oss", "qwen3next", "qwen35", "qwen35moe")
+"""Architectures that name this norm after attention, which it follows in the first four; others name it
 after the feed-forward network, which it precedes."""
 BARE: Mapping[str, str] = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
@@ -121,6 +134,11 @@ BARE: Mapping[str, str] = {
     "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
     "mlp.experts.gate_up_proj": "ffn_gate_up_exps.weight",
     "mlp.experts.down_proj": "ffn_down_exps.weight",
+    "layer_scalar": "layer_output_scale.weight",
+    "router.scale": "ffn_gate_inp.scale",
+    "router.per_expert_scale": "ffn_down_exps.scale",
+    "experts.gate_up_proj": "ffn_gate_up_exps.weight",
+    "experts.down_proj": "ffn_down_exps.weight",
 }
 """Tensors of a layer that transformers names without ``weight`` or ``bias``."""
 

@@ -1,0 +1,39 @@
+"""Parts of a model that need more from the parts before them than their hidden states."""
+
+from __future__ import annotations
+
+from llmd.api.ops import Attention, Embed
+from llmd.api.plan import ModelPlan
+
+
+def dependent_parts(plan: ModelPlan) -> dict[int, str]:
+    """Return the parts that must be on the device of the part before them, each with the reason.
+
+    A layer may read the keys and values of an earlier one, which are on one device. Only the device of the
+    first part has the tokens of a step.
+    """
+    mixers = {part.layer: index for index, part in enumerate(plan.parts) if part.kind == "mixer"}
+    found: dict[int, str] = {}
+    for index, part in enumerate(plan.parts):
+        for op in part.ops:
+            if isinstance(op, Attention) and op.k is None:
+                first, reason = mixers[op.layer], f"reads the keys of layer {op.layer}"
+            elif isinstance(op, Embed):
+                first, reason = 0, "looks up tokens, which only the device of the embedding has"
+            else:
+                continue
+            for between in range(first + 1, index + 1):
+                found.setdefault(between, f"{part.name} {reason}")
+    return found
+
+
+def part_runs(plan: ModelPlan) -> list[tuple[int, int]]:
+    """Return for each part the range of it and the parts that depend on it; an empty one for those parts."""
+    dependent = dependent_parts(plan)
+    runs = []
+    for first in range(len(plan.parts)):
+        last = first
+        while last == first or last in dependent:
+            last += 1
+        runs.append((first, first if first in dependent else last))
+    return runs

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from llmd.api.plan import ModelPlan
+from llmd.builtin.architectures.gemma4 import plan
+from llmd.models.dependent_parts import dependent_parts, part_runs
+from llmd.testing.plans import TinyModel
+from tests.golden.models.catalog import tiny_model
+
+
+def planned(name: str) -> ModelPlan:
+    return plan(tiny_model(name).config, None)
+
+
+def test_most_models_have_none() -> None:
+    found = TinyModel().plan()
+    assert dependent_parts(found) == {}
+    assert part_runs(found) == [(part, part + 1) for part in range(len(found.parts))]
+
+
+def test_parts_between_keys_and_their_reader_stay_together() -> None:
+    found = dependent_parts(planned("gemma4-shared"))
+    assert list(found) == list(range(4, 12))
+    assert found[4] == "layer 3 mixer reads the keys of layer 1"
+    assert found[11] == "layer 5 mixer reads the keys of layer 2"
+
+
+def test_a_layer_that_looks_up_tokens_stays_with_the_embedding() -> None:
+    plan = planned("gemma4-per-layer")
+    assert list(dependent_parts(plan)) == list(range(1, 11))
+    assert part_runs(plan) == [(0, 11), *((part, part) for part in range(1, 11)), (11, 12)]
