@@ -20,7 +20,7 @@ from tests.golden.engines import Architectures, engine, expected_rows, greedy_to
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import stored_type, write_gguf
 from tests.golden.meta_layout import write_meta, write_mistral
-from tests.golden.models import latents, state_spaces
+from tests.golden.models import gemma4, latents, state_spaces
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import as_written_now, write_phi4_multimodal, write_vision_language
@@ -42,7 +42,7 @@ MORE_KEYS = {
 }
 
 Checkpoint = Callable[[TinyModel], Path]
-CONVERTIBLE = [case for case in CASES if case not in (*latents.CASES, *state_spaces.CASES)]
+CONVERTIBLE = [case for case in CASES if case not in (*gemma4.CASES, *latents.CASES, *state_spaces.CASES)]
 BOTH_WAYS = [case for case in CONVERTIBLE if case in CONVERTED]
 parametrize_cases = pytest.mark.parametrize("case", BOTH_WAYS, ids=[case.name for case in BOTH_WAYS])
 
@@ -132,6 +132,23 @@ def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
     what = WITHOUT_GGUF.get(name, r"layer \d: window is \d+ and would become None")
     with pytest.raises(UnsupportedModelError, match=what):
         converted(checkpoint(tiny_model(name)), tmp_path / "m.gguf", architectures)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["m.gguf", "directory"])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("deepseek-v3", "models with latent attention"),
+        ("mamba2", "models with state spaces of Mamba-2"),
+        ("gemma4", "models whose layers have a factor"),
+    ],
+)
+def test_what_is_not_converted_yet_is_refused(
+    name: str, what: str, target: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    with pytest.raises(UnsupportedModelError, match=f"{what} are not converted yet"):
+        converted(checkpoint(tiny_model(name)), tmp_path / target, architectures)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Device, ModelPlan, Pattern
+from llmd.api import Attention, Device, ModelPlan, Part, Pattern, Rope
 from llmd.builtin.architectures.plugin import FAMILIES
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.lowering import lower
@@ -46,6 +46,12 @@ def test_every_family_has_a_case() -> None:
     assert [family for family, names in FAMILIES.items() if not classes & set(names)] == []
 
 
+def rotates_keys(part: Part) -> bool:
+    """Whether a part rotates queries and keys: not keys of another layer, and not without positions."""
+    rotated = any(isinstance(op, Rope) for op in part.ops)
+    return rotated and any(isinstance(op, Attention) and op.k is not None for op in part.ops)
+
+
 @pytest.mark.parametrize("case", PLANS, ids=[case.name for case in PLANS])
 def test_rotations_fuse_with_attention_and_sums_with_norms(
     case: TinyModel, architectures: Architectures
@@ -55,7 +61,7 @@ def test_rotations_fuse_with_attention_and_sums_with_norms(
     parts: dict[Pattern, list[int]] = {ROTATED: [], ADDED: []}
     for instruction in program.instructions:
         parts.setdefault(instruction.pattern, []).append(instruction.part)
-    rotated = [n for n, part in enumerate(plan.parts) if any(op.kind == "rope" for op in part.ops)]
+    rotated = [n for n, part in enumerate(plan.parts) if rotates_keys(part)]
     layers = [n for n, part in enumerate(plan.parts) if part.layer is not None]
     if not plan.groups:  # an encoder: learned positions, and a norm after each sum, also of embeddings
         assert parts[ROTATED] == []
@@ -66,6 +72,9 @@ def test_rotations_fuse_with_attention_and_sums_with_norms(
         assert parts[ADDED] == layers
         return
     assert parts[ROTATED] == rotated  # without the layers that keep states
+    if any(op.kind == "multiply" for part in plan.parts for op in part.ops):  # after the sum of a layer
+        assert set(parts[ADDED]) >= {n for n, part in enumerate(plan.parts) if part.kind == "mixer"}
+        return
     if plan.parts[layers[0]].ops[0].kind == "norm":  # of the next part
         assert parts[ADDED] == layers
     else:  # only the head begins with a norm

@@ -120,7 +120,9 @@ def test_codes_and_scales_are_written_as_they_were(checkpoint: Checkpoint) -> No
 def test_rates_become_negative_and_logarithms_again(tmp_path: Path, checkpoint: Checkpoint) -> None:
     rates = read(checkpoint, "logs", "f32", rates="negative")
     assert np.array_equal(rates, -np.exp(TENSORS["logs"]))
-    write_safetensors(path := tmp_path / "rates.safetensors", {"rates": rates, "wrong": np.negative(rates)}, {})
+    write_safetensors(
+        path := tmp_path / "rates.safetensors", {"rates": rates, "wrong": np.negative(rates)}, {}
+    )
     with Checkpoint.open(Shards(path, (path,))) as stored:
         assert read(stored, "rates", "f32", rates="log") == pytest.approx(TENSORS["logs"], rel=1e-6)
         assert np.array_equal(

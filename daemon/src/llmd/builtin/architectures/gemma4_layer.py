@@ -71,8 +71,10 @@ def _normed(layer: Layer, build: LayerBuilder) -> Iterator[Op]:
     if not layer.shares:
         values = "k" if layer.value_is_key else "v"
         yield Norm(values, "v", None, build.style.eps, heads=shape.kv_heads)
-    for value, heads in (("q", shape.heads), ("k", shape.kv_heads))[: 1 if layer.shares else 2]:
+    turned = (("q", shape.heads), ("k", shape.kv_heads))[: 1 if layer.shares else 2]
+    for value, heads in turned:
         yield build.norm(value, value, f"self_attn.{value}_norm", dim, heads)
+    for value, heads in turned:
         yield Rope(value, value, heads, dim, layer.rope)
 
 
