@@ -19,6 +19,11 @@ def compile_unit(compiler: str, isa: str, flags: Sequence[str]) -> Path:
         return _unit(folder, compiler, isa, flags)
 
 
+def check_syntax(compiler: str, isa: str) -> None:
+    """Let a compiler check the source of a unit, without making code."""
+    _run([compiler, *STANDARD, *isa_flags()[isa], "-fsyntax-only", str(unit_source(isa))])
+
+
 def build_runner(compiler: str, isas: Sequence[str], flags: Sequence[str]) -> Path:
     """The program ``replay`` with the units of these instruction sets.
 
