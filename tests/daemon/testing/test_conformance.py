@@ -359,12 +359,12 @@ class CountedParts(NullWeights):
         self.is_closed = True
 
 
-def test_a_device_that_takes_5_ms_for_a_step_ends_the_suite_within_a_minute() -> None:
+def test_a_device_that_takes_5_ms_for_a_step_ends_the_suite_within_75_seconds() -> None:
     device, share = Counting(), 10
     chosen = cases_for(device.info)[::share]
     assert len(list(check_device(device, chosen))) > 2 * len(chosen)
     num_steps = sum(len(stage.submitted) for parts in device.loaded for stage in parts.stages)
-    assert num_steps * share * 0.005 < 60
+    assert num_steps * share * 0.005 < 75
     assert len(device.loaded) < 3 * len(chosen)
     assert all(parts.is_closed for parts in device.loaded)
 

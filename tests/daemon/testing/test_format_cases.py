@@ -23,6 +23,7 @@ def test_our_formats_have_rows_with_short_last_groups_and_without(name: Format) 
 
 def test_every_integer_format_has_a_case_of_a_table() -> None:
     tables = {case.name: case for case in format_cases() if case.name.startswith("embed/")}
+    tables = {name: case for name, case in tables.items() if not name.endswith("-columns")}
     assert set(tables) == {f"embed/{name}" for name in INTEGER_FORMATS}
     for case in tables.values():
         (ref,) = case.plan.tensor_refs()
