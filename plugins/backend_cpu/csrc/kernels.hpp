@@ -255,15 +255,12 @@ struct WeightedSumArgs {
     int64_t most;
 };
 
-// Joins slices of two values, head by head.
 struct JoinArgs {
     const float* a;  // [rows, heads, first]
     const float* b;  // [rows, heads, second]
     float* out;
     int64_t rows;
-    int64_t heads;
-    int64_t first;
-    int64_t second;
+    int64_t heads, first, second;
 };
 
 struct AddArgs {

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import FAMILIES, MIXTURES, family_of, head_dim
-from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.families import FAMILIES, MIXTURES, family_of
+from llmd.models.gguf.fields import GgufFields, head_dim
 from llmd.models.gguf.gguf_file import GgufFile
 from tests.golden.gguf_latents import older_keys
 from tests.golden.gguf_layout import write_gguf

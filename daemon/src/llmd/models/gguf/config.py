@@ -8,8 +8,8 @@ from typing import Any
 
 from llmd.api.embedding import Pooling
 from llmd.api.errors import UnsupportedModelError
-from llmd.models.gguf.families import FAMILIES, Family, family_of, has_experts, head_dim
-from llmd.models.gguf.fields import GgufFields, MetadataFields, token_ids
+from llmd.models.gguf.families import FAMILIES, Family, family_of, has_experts
+from llmd.models.gguf.fields import GgufFields, MetadataFields, head_dim, token_ids
 from llmd.models.gguf.gguf_model import GgufModel
 from llmd.models.gguf.metadata import Metadata
 from llmd.models.gguf.rope import rope_config

@@ -7,17 +7,21 @@ from typing import Any
 
 import msgspec
 
-from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.fields import LATENT_RANK, ROTATED, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
-from llmd.models.gguf.state_spaces import GRANITE_HYBRID, MAMBA2, NEMOTRON_H, having_tensor, state_spaces
+from llmd.models.gguf.state_spaces import (
+    GRANITE_HYBRID,
+    NEMOTRON_H,
+    having_tensor,
+    mamba2_fields,
+    state_spaces,
+)
 
 WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
 
 EXPERTS = "expert_count"
 GATING, SOFTMAX, SIGMOID = "expert_gating_func", 1, 2
 """The key of the scores of routers, and the numbers of both kinds."""
-LATENT_RANK = "attention.kv_lora_rank"
-ROTATED = "rope.dimension_count"
 
 MAX_LAYERS = 4096
 
@@ -251,14 +255,6 @@ def _nemotron_h(fields: GgufFields) -> dict[str, Any]:
     )
 
 
-def _mamba2(fields: GgufFields) -> dict[str, Any]:
-    inner, hidden = fields.integer("ssm.inner_size"), fields.integer("embedding_length")
-    return state_spaces(fields, MAMBA2) | {
-        "expand": inner // max(1, hidden),
-        "layer_norm_epsilon": fields.real("attention.layer_norm_rms_epsilon"),
-    }
-
-
 def _gpt_oss(fields: GgufFields) -> dict[str, Any]:
     return (
         _biases(fields)
@@ -311,22 +307,6 @@ def is_sliding(period: int, num_layers: int) -> list[bool]:
     return [(layer + 1) % period != 0 for layer in range(num_layers)]
 
 
-def head_dim(fields: GgufFields) -> int:
-    """Return the head dimension, at least 1: of latent attention, that of rotated elements. Any other model
-    whose values have another one than keys is refused.
-    """
-    if fields.integer(LATENT_RANK, 0):
-        rotated: int = fields.integer(ROTATED)
-        return max(1, rotated)
-    heads = max(1, fields.integer("attention.head_count"))
-    width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
-    if width < 1:
-        raise fields.contradict(f"makes heads of {width} elements", "attention.key_length")
-    if (values := fields.integer("attention.value_length", width)) != width:
-        raise fields.refuse("attention.value_length", values, f"{width}, the width of keys")
-    return width
-
-
 _SEPARATE = {"fused_experts": False}
 _RATES = {"negative_rates": True}
 _TILED = {**_RATES, "tiled_heads": True}
@@ -371,7 +351,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
-    "mamba2": Family("Mamba2", "mamba2", _mamba2, form=_RATES),
+    "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }
 """Decoders by ``general.architecture``."""

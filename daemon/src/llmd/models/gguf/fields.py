@@ -15,6 +15,7 @@ from llmd.models.json_file import DAMAGED
 
 _MISSING: Any = object()
 
+LATENT_RANK, ROTATED = "attention.kv_lora_rank", "rope.dimension_count"
 ARCHITECTURE = "general.architecture"
 MAX_NAME_LEN = 100
 VARIED = {"gemma4": ("attention.head_count_kv", "feed_forward_length")}
@@ -151,3 +152,19 @@ def token_ids(metadata: Mapping[str, Any], *names: str) -> list[int]:
     """Return the ids of special tokens by names such as ``eos``, in this order; missing ones are left out."""
     found = (metadata.get(f"tokenizer.ggml.{name}_token_id") for name in names)
     return list(dict.fromkeys(token for token in found if isinstance(token, int)))
+
+
+def head_dim(fields: GgufFields) -> int:
+    """Return the head dimension, at least 1: of latent attention, that of rotated elements. Any other model
+    whose values have another one than keys is refused.
+    """
+    if fields.integer(LATENT_RANK, 0):
+        rotated: int = fields.integer(ROTATED)
+        return max(1, rotated)
+    heads = max(1, fields.integer("attention.head_count"))
+    width: int = fields.integer("attention.key_length", fields.integer("embedding_length") // heads)
+    if width < 1:
+        raise fields.contradict(f"makes heads of {width} elements", "attention.key_length")
+    if (values := fields.integer("attention.value_length", width)) != width:
+        raise fields.refuse("attention.value_length", values, f"{width}, the width of keys")
+    return width

@@ -66,3 +66,12 @@ def state_spaces(fields: GgufFields, names: SpaceNames) -> dict[str, Any]:
         names.has_filter_bias: fields.has_tensor(f"blk.{first}.ssm_conv1d.bias"),
         names.has_bias: fields.has_tensor(f"blk.{first}.ssm_in.bias"),
     }
+
+
+def mamba2_fields(fields: GgufFields) -> dict[str, Any]:
+    """Return the fields that only models of Mamba-2 have."""
+    inner, hidden = fields.integer("ssm.inner_size"), fields.integer("embedding_length")
+    return state_spaces(fields, MAMBA2) | {
+        "expand": inner // max(1, hidden),
+        "layer_norm_epsilon": fields.real("attention.layer_norm_rms_epsilon"),
+    }
