@@ -10,8 +10,9 @@ from llmd.api.errors import CheckpointError
 from llmd.api.state_ops import StateSpace
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerStyle
-from llmd.builtin.architectures.mamba import Mamba, MambaFields, mamba_ops, read_mamba
+from llmd.builtin.architectures.mamba import Mamba, mamba_ops, read_mamba
 from llmd.builtin.architectures.shape import Shape
+from llmd.models.space_names import SpaceNames
 
 SHAPE = Shape(
     hidden_size=8, intermediate_size=20, vocab_size=30, num_layers=2, heads=2, kv_heads=1, head_dim=4
@@ -19,7 +20,7 @@ SHAPE = Shape(
 STYLE = LayerStyle(eps=1e-5, activation="silu", scale=0.5)
 LAYER = "model.layers.1.mamba"
 MAMBA = Mamba("mamba", heads=4, groups=2, head_dim=5, state_size=3, taps=4)
-FIELDS = MambaFields("heads", "dim", "groups", "state", "taps", "filter_bias", "bias")
+FIELDS = SpaceNames("heads", "dim", "groups", "state", "taps", "filter_bias", "bias")
 SIZES = {"heads": 6, "dim": 5, "groups": 3, "state": 7}
 
 

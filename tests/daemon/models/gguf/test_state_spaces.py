@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmd.models.gguf.state_spaces import MAMBA2, having_tensor, state_spaces
+from llmd.models.gguf.state_spaces import having_tensor, state_spaces
+from llmd.models.space_names import MAMBA2
 from tests.daemon.models.gguf.test_families import fields
 
 

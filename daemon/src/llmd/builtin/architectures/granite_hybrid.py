@@ -13,21 +13,13 @@ from llmd.builtin.architectures.decoder import Family, plan_with_one_rope, plan_
 from llmd.builtin.architectures.granite import granite_family
 from llmd.builtin.architectures.granite_moe import granite_mixture
 from llmd.builtin.architectures.layer import LayerStyle, Modules
-from llmd.builtin.architectures.mamba import MambaFields, read_mamba
+from llmd.builtin.architectures.mamba import read_mamba
+from llmd.models.space_names import GRANITE_HYBRID
 
 LAYER_TYPES = ("mamba", "attention", "linear_attention", "full_attention")
 """The names before and since transformers 5."""
 STATES = ("mamba", "linear_attention")
 POSITIONS = {"rope": True, "nope": False}
-FIELDS = MambaFields(
-    heads="mamba_n_heads",
-    head_dim="mamba_d_head",
-    groups="mamba_n_groups",
-    state_size="mamba_d_state",
-    taps="mamba_d_conv",
-    has_filter_bias="mamba_conv_bias",
-    has_bias="mamba_proj_bias",
-)
 SHARED = Modules(feed_forward="shared_mlp", gate_up="input_linear", down="output_linear")
 
 
@@ -50,7 +42,7 @@ def _with_states(family: Family, fields: ConfigFields) -> Family:
         fields.names("layer_types", layers, LAYER_TYPES) if "layer_types" in fields else ["mamba"] * layers
     )
     inner = fields.size("mamba_expand", 2) * family.shape.hidden_size
-    mamba = read_mamba(fields, FIELDS, "mamba", inner=inner)
+    mamba = read_mamba(fields, GRANITE_HYBRID, "mamba", inner=inner)
     states = tuple(mamba if name in STATES else None for name in types)
     return msgspec.structs.replace(family, architecture="granitemoehybrid", states=states)
 

@@ -11,23 +11,12 @@ from llmd.api.state_ops import Rates, StateSizes, StateSpace
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.shape import Shape
+from llmd.models.space_names import SpaceNames
 
 MAX_SIZE = 4096
 """Of heads, groups, elements of a head and of its state."""
 MAX_TAPS = 64
 FLOAT_BYTES = 4
-
-
-class MambaFields(msgspec.Struct, frozen=True):
-    """What configurations of a family call the fields of `Mamba`."""
-
-    heads: str
-    head_dim: str
-    groups: str
-    state_size: str
-    taps: str
-    has_filter_bias: str
-    has_bias: str
 
 
 class Mamba(msgspec.Struct, frozen=True):
@@ -72,7 +61,7 @@ class Mamba(msgspec.Struct, frozen=True):
         return FLOAT_BYTES * sizes.elements
 
 
-def read_mamba(fields: ConfigFields, names: MambaFields, module: str, *, inner: int | None = None) -> Mamba:
+def read_mamba(fields: ConfigFields, names: SpaceNames, module: str, *, inner: int | None = None) -> Mamba:
     """Read the sizes; ``inner`` is the width that heads must add up to, and that tells a missing head_dim.
 
     Raises:

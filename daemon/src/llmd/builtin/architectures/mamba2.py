@@ -8,18 +8,9 @@ from llmd.builtin.architectures.activation import read_activation
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.decoder import Ends, Family, Half, plan_without_rope
 from llmd.builtin.architectures.layer import LayerStyle, Modules
-from llmd.builtin.architectures.mamba import MambaFields, read_mamba
+from llmd.builtin.architectures.mamba import read_mamba
 from llmd.builtin.architectures.shape import MAX_LAYERS, Shape
-
-FIELDS = MambaFields(
-    heads="num_heads",
-    head_dim="head_dim",
-    groups="n_groups",
-    state_size="state_size",
-    taps="conv_kernel",
-    has_filter_bias="use_conv_bias",
-    has_bias="use_bias",
-)
+from llmd.models.space_names import MAMBA2
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
@@ -28,7 +19,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
     hidden = fields.size("hidden_size")
     layers = fields.size("num_hidden_layers", at_most=MAX_LAYERS)
     inner = fields.size("expand", 2) * hidden
-    mamba = read_mamba(fields, FIELDS, "mixer", inner=inner)
+    mamba = read_mamba(fields, MAMBA2, "mixer", inner=inner)
     shape = Shape(hidden, inner, fields.size("vocab_size"), layers, mamba.heads, mamba.heads, mamba.head_dim)
     style = LayerStyle(
         eps=fields.positive("layer_norm_epsilon", 1e-5),

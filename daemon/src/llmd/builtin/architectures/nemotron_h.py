@@ -15,20 +15,12 @@ from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.decoder import Ends, Family, Half, plan_without_rope
 from llmd.builtin.architectures.glm4_moe import sigmoid_mixture
 from llmd.builtin.architectures.layer import LayerStyle, Modules
-from llmd.builtin.architectures.mamba import MambaFields, read_mamba
+from llmd.builtin.architectures.mamba import read_mamba
 from llmd.builtin.architectures.mixture import ExpertNames, Mixture, shared_expert
 from llmd.builtin.architectures.shape import read_shape
+from llmd.models.space_names import NEMOTRON_H
 
 DEFAULT_HEAD_DIM = 128
-FIELDS = MambaFields(
-    heads="mamba_num_heads",
-    head_dim="mamba_head_dim",
-    groups="n_groups",
-    state_size="ssm_state_size",
-    taps="conv_kernel",
-    has_filter_bias="use_conv_bias",
-    has_bias="use_bias",
-)
 MODULES = Modules(layers="backbone.layers", attention="mixer", feed_forward="mixer")
 EMBEDDING, NORM = "backbone.embeddings.weight", "backbone.norm_f.weight"
 NAMES = ExpertNames(
@@ -68,7 +60,7 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         gate_up="up",
         modules=MODULES,
     )
-    mamba = read_mamba(fields, FIELDS, "mixer") if "M" in kinds else None
+    mamba = read_mamba(fields, NEMOTRON_H, "mixer") if "M" in kinds else None
     mixture = _mixture(fields) if "E" in kinds else None
     family = Family(
         "nemotron_h",

@@ -11,7 +11,8 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
-from llmd.models.gguf.families import FAMILIES, PATTERN, PERIODS, SCALE, WINDOW, is_sliding
+from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding
+from llmd.models.gguf.fields import PATTERN, WINDOW
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
 

@@ -7,17 +7,16 @@ from typing import Any
 
 import msgspec
 
-from llmd.models.gguf.fields import LATENT_RANK, ROTATED, GgufFields, head_dim
+from llmd.models.gguf.fields import LATENT_RANK, PATTERN, ROTATED, WINDOW, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
 from llmd.models.gguf.state_spaces import (
-    GRANITE_HYBRID,
-    NEMOTRON_H,
     having_tensor,
     mamba2_fields,
     state_spaces,
 )
+from llmd.models.space_names import GRANITE_HYBRID, NEMOTRON_H
 
-WINDOW, PATTERN, SCALE = "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale"
+SCALE = "attention.scale"
 
 EXPERTS = "expert_count"
 GATING, SOFTMAX, SIGMOID = "expert_gating_func", 1, 2

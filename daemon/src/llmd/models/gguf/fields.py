@@ -15,6 +15,7 @@ from llmd.models.json_file import DAMAGED
 
 _MISSING: Any = object()
 
+WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 LATENT_RANK, ROTATED = "attention.kv_lora_rank", "rope.dimension_count"
 ARCHITECTURE = "general.architecture"
 MAX_NAME_LEN = 100

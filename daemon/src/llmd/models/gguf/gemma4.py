@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.fields import PATTERN, WINDOW, GgufFields
 
-WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 FULL, LOCAL = "full_attention", "sliding_attention"
 ROPE_PART = 0.25
 """Of a head in layers of full attention, in files without the tensor that says so."""

@@ -4,46 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from llmd.models.gguf.fields import GgufFields
+from llmd.models.space_names import MAMBA2, SpaceNames
 
 MAX_LAYERS = 4096
-
-
-class SpaceNames(msgspec.Struct, frozen=True):
-    """What a family calls the sizes of its state spaces in ``config.json``."""
-
-    heads: str
-    head_dim: str
-    groups: str
-    state_size: str
-    taps: str
-    has_filter_bias: str
-    has_bias: str
-
-
-GRANITE_HYBRID = SpaceNames(
-    "mamba_n_heads",
-    "mamba_d_head",
-    "mamba_n_groups",
-    "mamba_d_state",
-    "mamba_d_conv",
-    "mamba_conv_bias",
-    "mamba_proj_bias",
-)
-NEMOTRON_H = SpaceNames(
-    "mamba_num_heads",
-    "mamba_head_dim",
-    "n_groups",
-    "ssm_state_size",
-    "conv_kernel",
-    "use_conv_bias",
-    "use_bias",
-)
-MAMBA2 = SpaceNames(
-    "num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "use_conv_bias", "use_bias"
-)
 
 
 def having_tensor(fields: GgufFields, name: str) -> list[bool]:
