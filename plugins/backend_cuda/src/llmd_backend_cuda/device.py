@@ -22,15 +22,13 @@ from llmd_backend_cuda.limits import refusals
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.linear import ROUND_SPEC
 from llmd_backend_cuda.probe import CardProperties
-from llmd_backend_cuda.programs import PATTERNS
+from llmd_backend_cuda.programs import COMPUTED, PATTERNS
 from llmd_backend_cuda.runtime import KernelSpec, Runtime
 from llmd_backend_cuda.tuning import Tuner
 from llmd_backend_cuda.weights import CudaWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
-_WITHOUT_KERNELS = ("state_space", "head_linear", "join", "multiply")
-_OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 
 def describe(card: CardProperties) -> DeviceInfo:
@@ -43,7 +41,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         memory_bytes=card.memory_bytes,
         formats=CLAIMED_FORMATS,
         kv_dtypes=tuple(KV_CODES),
-        ops=_OPS,
+        ops=tuple(kind for kind in OP_KINDS if kind in COMPUTED),
         patterns=PATTERNS,
         row_exact=True,
         queues=True,

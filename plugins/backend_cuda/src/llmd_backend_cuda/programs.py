@@ -72,6 +72,21 @@ _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
 }
 """Ops that are one launch and read nothing but slots and vectors."""
 
+_OTHERS = (
+    Attention,
+    Embed,
+    EmbedPosition,
+    EmbedTokenType,
+    Experts,
+    GatedDelta,
+    Head,
+    Linear,
+    Recurrence,
+    Router,
+)
+COMPUTED = frozenset({*_SINGLE_LAUNCHES, *(op.kind for op in _OTHERS)})
+"""Kinds of ops that have kernels."""
+
 
 class Memories(msgspec.Struct, frozen=True):
     """What some ops read and write besides slots and matrices."""

@@ -23,7 +23,7 @@ from llmd_backend_vulkan.kv_memory import KV_CODES
 from llmd_backend_vulkan.limits import refusals
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
 from llmd_backend_vulkan.memory import Arena
-from llmd_backend_vulkan.programs import PATTERNS
+from llmd_backend_vulkan.programs import COMPUTED, PATTERNS
 from llmd_backend_vulkan.runtime import Runtime
 from llmd_backend_vulkan.tuning import Tuner, default_folder
 from llmd_backend_vulkan.vulkan import CPU, DISCRETE, Loader, PhysicalDevice
@@ -31,17 +31,6 @@ from llmd_backend_vulkan.weights import VulkanWeights, load_weights
 
 _VERSION = 1
 """Of how keys and values are computed and stored."""
-_WITHOUT_KERNELS = (
-    "router",
-    "experts",
-    "gate",
-    "gated_delta",
-    "state_space",
-    "head_linear",
-    "join",
-    "multiply",
-)
-_OPS = tuple(kind for kind in OP_KINDS if kind not in _WITHOUT_KERNELS)
 
 _SCORES = {DISCRETE: 80, CPU: 1}
 _SHARED_SCORE = 40
@@ -62,7 +51,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         memory_bytes=device.memory_bytes,
         formats=CLAIMED_FORMATS,
         kv_dtypes=tuple(KV_CODES),
-        ops=_OPS,
+        ops=tuple(kind for kind in OP_KINDS if kind in COMPUTED),
         patterns=PATTERNS,
         row_exact=True,
         queues=queues,

@@ -52,7 +52,8 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
     EmbedTokenType.kind: embed,
     Linear.kind: linear,
 }
-
+COMPUTED = frozenset({*_SINGLE, *_MANY, Attention.kind, Head.kind})
+"""Kinds of ops that have kernels."""
 
 PATTERNS = (("linear", "add"), ("rope", "rope", "attention"))
 """Sequences of ops that have fewer phases together."""
