@@ -47,3 +47,18 @@ KERNELS = "kernels"
 
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""
+
+COMPUTED: tuple[str, ...] = (
+    COLUMNS,
+    DRAWS,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
+"""What a device can be asked for on any machine: the reference has all of these, and the conformance suite
+names those that a device lacks."""

@@ -14,19 +14,7 @@ import numpy as np
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
-from llmd.api.features import (
-    COLUMNS,
-    DRAWS,
-    KERNELS,
-    LATENT,
-    OWN_WEIGHTS,
-    SHARED_KEYS,
-    SINKS,
-    SPANS,
-    STATE,
-    STREAMS,
-    TAPS,
-)
+from llmd.api.features import COMPUTED, KERNELS, SPANS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
@@ -98,11 +86,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
     left_out = {
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
-        "features": tuple(
-            name
-            for name in (COLUMNS, DRAWS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE, STREAMS, TAPS)
-            if name not in info.features
-        ),
+        "features": tuple(name for name in COMPUTED if name not in info.features),
         "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}

@@ -44,10 +44,9 @@ from llmd.api import (
 from llmd.api.byte_size import format_bytes
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import check_hidden, check_late_edits, check_selection, check_step
-from llmd.api.features import DRAWS
+from llmd.api.features import COMPUTED, DRAWS
 from llmd.api.spans import Span
 from llmd.api.step import Float32
-from llmd.builtin.reference.device import describe
 from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes
 from llmd.testing.null_rows import NullRows, null_logits
 from llmd.testing.null_timeline import NullRun, NullTimeline
@@ -93,7 +92,7 @@ class NullDevice:
             row_exact=True,
             queues=True,
             description="keeps time, computes nothing",
-            features=tuple(name for name in describe().features if draws or name != DRAWS),
+            features=tuple(name for name in COMPUTED if draws or name != DRAWS),
             memory_id=name,
         )
         self.held_bytes = 0

@@ -11,18 +11,7 @@ import numpy as np
 from llmd.api.byte_size import format_bytes
 from llmd.api.device import DeviceInfo, LoadedWeights, Progress, Refusal, StageLimits
 from llmd.api.errors import MemoryBudgetError
-from llmd.api.features import (
-    COLUMNS,
-    DRAWS,
-    LATENT,
-    OWN_WEIGHTS,
-    SHARED_KEYS,
-    SINKS,
-    SPANS,
-    STATE,
-    STREAMS,
-    TAPS,
-)
+from llmd.api.features import COMPUTED
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.kv import KV_DTYPES, KVDtype, kv_block_bytes
 from llmd.api.machine import available_bytes
@@ -56,18 +45,7 @@ def describe() -> DeviceInfo:
         precisions=PRECISIONS,
         integer_ops=(*FACTOR_OPS, *TABLE_OPS),
         # All weights are in main memory, so that streaming them is nothing new.
-        features=(
-            COLUMNS,
-            DRAWS,
-            LATENT,
-            OWN_WEIGHTS,
-            SHARED_KEYS,
-            SINKS,
-            SPANS,
-            STATE,
-            STREAMS,
-            TAPS,
-        ),
+        features=COMPUTED,
     )
 
 
