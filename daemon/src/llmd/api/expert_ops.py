@@ -108,3 +108,10 @@ class Experts(BaseOp, frozen=True, tag="experts"):
     def num_experts(self) -> int:
         """Number of experts."""
         return self.down.view_shape[0]
+
+    @property
+    def row_elements(self) -> int:
+        """Elements that a row takes: what enters and leaves each of its experts, and what the gate and up
+        matrices of these make.
+        """
+        return self.top_k * 2 * sum(self.down.view_shape[1:])

@@ -9,6 +9,10 @@ from llmd.api.program import Program
 from llmd.api.state_ops import GatedDelta, StateSpace
 
 FLOAT_BYTES = 4
+_WithRows = Experts | GatedDelta | StateSpace | HeadLinear
+"""Ops that turn rows into something else before they compute."""
+_SHARING: tuple[tuple[type[_WithRows], ...], ...] = ((Experts,), (GatedDelta, StateSpace), (HeadLinear,))
+"""Kinds of ops that use the same buffers one after the other."""
 
 
 def step_buffer_bytes(program: Program, limits: StageLimits) -> int:
@@ -18,7 +22,7 @@ def step_buffer_bytes(program: Program, limits: StageLimits) -> int:
     Results are hidden states, or the raw and the edited logits of output rows. Padding, other scratch and the
     few bytes of candidates are left out.
     """
-    of_ops = _expert_elements(program) + _state_elements(program) + _head_elements(program)
+    of_ops = sum(_most_elements(program, *kinds) for kinds in _SHARING)
     slots = limits.max_rows * (sum(program.slot_widths) + of_ops)
     if program.has_head:
         results = limits.max_outputs * 2 * program.vocab_size
@@ -27,22 +31,6 @@ def step_buffer_bytes(program: Program, limits: StageLimits) -> int:
     return FLOAT_BYTES * (slots + limits.tickets * results)
 
 
-def _expert_elements(program: Program) -> int:
-    """Return the elements that a row takes for its experts, in the mixture that takes the most: what enters
-    and leaves each expert, and what its gate and up matrices make.
-    """
-    ops = (slotted.op for slotted in program.ops)
-    mixtures = (op for op in ops if isinstance(op, Experts))
-    return max((op.top_k * 2 * sum(op.down.view_shape[1:]) for op in mixtures), default=0)
-
-
-def _state_elements(program: Program) -> int:
-    """Return the elements that a row takes in the layer with matrices as states that takes the most."""
-    ops = (slotted.op for slotted in program.ops)
-    return max((op.row_elements for op in ops if isinstance(op, GatedDelta | StateSpace)), default=0)
-
-
-def _head_elements(program: Program) -> int:
-    """Return the elements that a row takes in the op with a matrix for each head that takes the most."""
-    ops = (slotted.op for slotted in program.ops)
-    return max((op.row_elements for op in ops if isinstance(op, HeadLinear)), default=0)
+def _most_elements(program: Program, *kinds: type[_WithRows]) -> int:
+    """Return the elements that a row takes in the op of these kinds that takes the most."""
+    return max((one.op.row_elements for one in program.ops if isinstance(one.op, kinds)), default=0)
