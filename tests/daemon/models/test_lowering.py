@@ -79,7 +79,7 @@ def test_no_live_value_is_overwritten(patterns: tuple[Pattern, ...]) -> None:
     names: dict[str, str] = {}
     parts = iter([(part, op) for part in PLAN.parts for op in part.ops])
     current = None
-    for slotted in (op for instruction in program.instructions for op in instruction.ops):
+    for slotted in program.ops:
         part, op = next(parts)
         assert op == slotted.op
         if part is not current:

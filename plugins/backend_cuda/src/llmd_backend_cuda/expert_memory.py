@@ -27,8 +27,7 @@ class ExpertSizes(msgspec.Struct, frozen=True):
     def of(cls, program: Program, limits: StageLimits) -> ExpertSizes:
         """Return what the largest mixture of a program needs; nothing if there is none."""
         products = products_bytes(program, limits)
-        ops = [s.op for instruction in program.instructions for s in instruction.ops]
-        mixtures = [op for op in ops if isinstance(op, Experts)]
+        mixtures = [slotted.op for slotted in program.ops if isinstance(slotted.op, Experts)]
         if not mixtures:
             return cls(products, 0, 0, 0, 0, 0, 0, 0)
         assigned = [limits.max_rows * op.top_k for op in mixtures]

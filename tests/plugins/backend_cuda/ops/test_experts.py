@@ -180,7 +180,7 @@ def test_an_expert_may_have_all_rows() -> None:
 
 
 def test_assigned_rows_have_the_order_of_experts_and_of_the_step() -> None:
-    """With so many experts, a thread numbers several rows."""
+    """With this many experts, a thread counts several rows."""
     bench, experts, rows = Bench(OP), 300, 30
     routes = np.zeros((rows, experts), np.float32)
     draw = np.random.default_rng(2)

@@ -58,8 +58,7 @@ class DeltaSizes(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, program: Program, limits: StageLimits) -> DeltaSizes:
         """Return what the largest op of a program needs; nothing if there is none."""
-        ops = [s.op for instruction in program.instructions for s in instruction.ops]
-        found = [op for op in ops if isinstance(op, GatedDelta)]
+        found = [slotted.op for slotted in program.ops if isinstance(slotted.op, GatedDelta)]
         widths = [(op.sizes.width, op.bias.view_shape[-1], op.heads) for op in found]
         most = [max(column) for column in zip(*widths, strict=True)] or [0, 0, 0]
         return cls(*(4 * limits.max_rows * width for width in most))

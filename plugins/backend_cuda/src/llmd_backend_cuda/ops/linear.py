@@ -251,7 +251,7 @@ def rounded_bytes(program: Program, limits: StageLimits) -> int:
     """Return the bytes of `Context.rounded`."""
     widths = [w.ref.view_shape[1] for w in program.weights if len(w.ref.view_shape) == 2]
     bytes_of_rows = [2 * _most_rows(limits) * padded_width(max(widths, default=1))]
-    for slotted in (s for instruction in program.instructions for s in instruction.ops):
+    for slotted in program.ops:
         if isinstance(slotted.op, Experts):
             width = max(slotted.op.down.view_shape[1:])
             bytes_of_rows.append(2 * limits.max_rows * slotted.op.top_k * padded_width(width))

@@ -81,6 +81,6 @@ def router_launches(
 
 def products_bytes(program: Program, limits: StageLimits) -> int:
     """Return the bytes of the products of the largest router, float32 ``[max_rows, experts]``."""
-    ops = (slotted.op for instruction in program.instructions for slotted in instruction.ops)
+    ops = (slotted.op for slotted in program.ops)
     experts = [op.weight.view_shape[0] for op in ops if isinstance(op, Router)]
     return 4 * limits.max_rows * max(experts, default=0)
