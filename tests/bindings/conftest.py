@@ -63,7 +63,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture
 def host(daemon: RunningDaemon) -> dict[str, str]:
-    """Variables with which an example finds a daemon, of which one model is loaded."""
+    """Variables with which an example finds a daemon, of which one model is loaded: again, if it was idle for
+    the time after which models are unloaded.
+    """
+    client = daemon.client()
+    list(client.load(MODEL))  # until it has been loaded
     with contextlib.suppress(NotFoundError):
-        daemon.client().stop(EMBEDDER)
+        client.stop(EMBEDDER)
     return {"LLMD_HOST": f"unix:{daemon.socket}"}
