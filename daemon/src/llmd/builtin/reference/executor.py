@@ -103,13 +103,18 @@ class Execution:
         return {part: self._slots[slot] for part, slot in zip(program.taps, program.tap_slots, strict=True)}
 
     def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
+        if isinstance(slotted.op, Linear):
+            return self._linear(slotted, inputs[0])
+        return [self._output(slotted, inputs)]
+
+    def _output(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> Float32:
         match slotted.op:
             case Embed() | EmbedPosition() | EmbedTokenType() as op:
                 out = self._look_up(slotted, op)
             case Norm() as op:
                 out = self._norm(slotted, op, inputs[0])
-            case Linear() | HeadLinear():
-                return self._linear(slotted, inputs[0])
+            case HeadLinear():
+                out = self._head_linear(slotted, inputs[0])
             case Rope() as op:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
@@ -126,7 +131,7 @@ class Execution:
                 tensors = (self._weights.arrays[index] for index in slotted.weights if index is not None)
                 values = (x.astype(np.float64) for x in inputs)
                 out = _elementwise(slotted.op, *values, *tensors).astype(np.float32)
-        return [out]
+        return out
 
     def _look_up(self, slotted: SlottedOp, op: Embed | EmbedPosition | EmbedTokenType) -> Float32:
         step, scale, columns = self._step, 1.0, slice(None)
@@ -160,8 +165,6 @@ class Execution:
         )
 
     def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
-        if isinstance(slotted.op, HeadLinear):
-            return [self._head_linear(slotted, x)]
         pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
         return [self._project(x, weight, bias).astype(np.float32) for weight, bias in pairs]
 
