@@ -34,6 +34,8 @@ class Peer:
         self._model = llama_cpp.llama_model_load_from_file(
             path.encode(), llama_cpp.llama_model_default_params()
         )
+        if not self._model:
+            sys.exit(f"llama.cpp cannot load {path}")
         self._vocab = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(self._model))
         self._threads = threads
         self._kv_type: int = getattr(llama_cpp, f"GGML_TYPE_{kv_type}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
 from collections import deque
 from pathlib import Path
 
+from llmd.builtin.guide import guide_directory
 from llmd.conversion.convert import convert
 from llmd.engine.composition import make_host
 
@@ -16,6 +18,8 @@ PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 PEER_BUILDS = ROOT / ".bench-llama-cpp"
 PEER_SERVER = PEER_BUILDS / "native" / "llama-server"
 """The server of the build that most measurements use."""
+
+TOKENIZER = "tokenizer.json"
 
 
 def peer_version() -> str:
@@ -69,8 +73,29 @@ def make_gguf(directory: Path, kind: str, file: Path) -> Path:
 
 
 def write_plain(directory: Path, file: Path) -> Path:
-    """Convert a checkpoint to a GGUF file in bf16."""
+    """Convert a checkpoint to a GGUF file in bf16.
+
+    The pre-tokenizer of the built-in model is replaced by one that the peer knows. Both sides are given
+    tokens, so that it cuts no text.
+    """
     with tempfile.TemporaryDirectory(prefix="llmd-cache-") as cache:
         architectures = make_host(Path(cache)).architectures()
-    deque(convert(directory, file, architectures, quant="bf16", force=True), maxlen=0)
+        source = (
+            _with_known_pre_tokenizer(directory, Path(cache)) if directory == guide_directory() else directory
+        )
+        deque(convert(source, file, architectures, quant="bf16", force=True), maxlen=0)
     return file
+
+
+def _with_known_pre_tokenizer(directory: Path, cache: Path) -> Path:
+    """Return a folder with links to a checkpoint and a tokenizer that only cuts digits and GPT-2's words."""
+    folder = cache / directory.name
+    folder.mkdir()
+    for source in directory.iterdir():
+        (folder / source.name).symlink_to(source)
+    tokenizer = json.loads((directory / TOKENIZER).read_text())
+    parts = tokenizer["pre_tokenizer"]["pretokenizers"]
+    tokenizer["pre_tokenizer"]["pretokenizers"] = [part for part in parts if part["type"] != "Split"]
+    (folder / TOKENIZER).unlink()
+    (folder / TOKENIZER).write_text(json.dumps(tokenizer))
+    return folder

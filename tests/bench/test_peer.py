@@ -14,7 +14,11 @@ from bench import peer
 from bench.checkpoint import write_checkpoint
 from bench.shapes import Shape
 from bench.vocabulary import tokens
+from llmd.builtin.guide import guide_directory
 from tests.bench.families import FAMILIES
+
+PRE_TOKENIZERS_WITH_DIGITS_APART = {"starcoder", "refact", "smollm", "codeshell", "exaone", "minerva-7b"}
+"""Names that llama.cpp gives to this pre-tokenizer."""
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +70,13 @@ def test_the_file_has_the_weights_and_the_tokens(shape: Shape, tmp_path: Path) -
     listed = reader.get_field("tokenizer.ggml.tokens")
     assert listed is not None
     assert listed.contents() == tokens(shape.vocab)
+
+
+def test_the_peer_knows_the_pre_tokenizer_of_the_built_in_model(tmp_path: Path) -> None:
+    reader = gguf.GGUFReader(peer.write_plain(guide_directory(), tmp_path / "guide.gguf"))
+    name = reader.get_field("tokenizer.ggml.pre")
+    assert name is not None
+    assert name.contents() in PRE_TOKENIZERS_WITH_DIGITS_APART
 
 
 def test_each_build_has_its_own_library() -> None:
