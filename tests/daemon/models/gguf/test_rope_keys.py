@@ -83,3 +83,10 @@ def test_gemma_3_has_another_base_in_layers_with_a_window() -> None:
 def test_what_files_have_no_words_for_is_refused() -> None:
     with pytest.raises(UnsupportedModelError, match="dynamic RoPE"):
         keys_of("llama-dynamic-rope-within")
+
+
+@pytest.mark.parametrize("name", ["qwen3-5", "qwen3-5-moe"])
+def test_pairs_of_each_axis_are_told(name: str) -> None:
+    assert np.array_equal(keys_of(name, head_dim=256).keys["rope.dimension_sections"], [11, 11, 10, 0])
+    stated = keys_of(name, rope_parameters={"rope_type": "default", "mrope_section": [2, 1, 1]})
+    assert np.array_equal(stated.keys["rope.dimension_sections"], [2, 1, 1, 0])

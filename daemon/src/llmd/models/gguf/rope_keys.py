@@ -21,6 +21,10 @@ THETA, LOCAL_THETA = "rope.freq_base", "rope.freq_base_swa"
 GEMMA3_THETA = 1000000.0
 DEFAULT_THETA = 10000.0
 PLAIN = ("default", "none")
+MULTI_AXIS = ("qwen3_5", "qwen3_5_moe")
+"""Architectures of plans whose pairs follow the axes of an image in turn. llama.cpp refuses files that do not
+state how many pairs each axis has. A text has the same position on all axes.
+"""
 
 
 class RopeKeys(msgspec.Struct, frozen=True):
@@ -43,6 +47,8 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
     default = GEMMA3_THETA if plan.architecture == "gemma3" else DEFAULT_THETA
     theta = float(stated.get("rope_theta") or default)
     keys: dict[str, Value] = {THETA: theta, "rope.dimension_count": table.rotary_dim}
+    if plan.architecture in MULTI_AXIS:
+        keys["rope.dimension_sections"] = _pairs_of_axes(stated, table.rotary_dim // 2)
     if plan.architecture == "gemma3":
         keys[LOCAL_THETA] = float(local or DEFAULT_THETA)
     kind = stated.get("rope_type", stated.get("type", "default"))
@@ -64,6 +70,12 @@ def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
         new = new["full_attention"]
     stated = {**_present(text), **_present(new), **_present(text.get("rope_scaling") or {})}
     return stated, local
+
+
+def _pairs_of_axes(stated: Mapping[str, Any], pairs: int) -> NDArray[np.int32]:
+    """Return the pairs of time, height and width, and of a fourth axis that no model has; ``[4]``."""
+    axes = stated.get("mrope_section") or [(pairs + 2 - axis) // 3 for axis in range(3)]
+    return np.array([*axes, 0], np.int32)
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
