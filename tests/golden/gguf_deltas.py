@@ -5,7 +5,7 @@ Source: ``conversion/qwen.py`` of github.com/ggml-org/llama.cpp.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gguf
@@ -81,3 +81,20 @@ def add_delta_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     writer.add_ssm_group_count(config["linear_num_key_heads"])
     writer.add_ssm_time_step_rank(config["linear_num_value_heads"])
     writer.add_ssm_inner_size(config["linear_value_head_dim"] * config["linear_num_value_heads"])
+    if interval := _interval(config["layer_types"]):
+        writer.add_full_attention_interval(interval)
+    if config["model_type"].startswith("qwen3_5"):
+        writer.add_rope_dimension_sections(_pairs_of_axes(config))
+
+
+def _interval(layer_types: Sequence[str]) -> int | None:
+    """Return the distance of layers of full attention; None where it varies."""
+    full = [layer + 1 for layer, kind in enumerate(layer_types) if kind == "full_attention"]
+    regular = list(range(full[0], len(layer_types) + 1, full[0]))
+    return full[0] if full == regular else None
+
+
+def _pairs_of_axes(config: Mapping[str, Any]) -> list[int]:
+    """Return transformers' default, 11, 11 and 10 of 32 pairs, for as many pairs as the model rotates."""
+    pairs = int(config["head_dim"] * config["partial_rotary_factor"]) // 2
+    return [len(range(axis, pairs, 3)) for axis in range(3)] + [0]

@@ -39,6 +39,7 @@ MORE_KEYS = {
     "gemma3": {"gemma3.rope.freq_base_swa"},
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
     "gpt-oss": {"general.quantization_version"},
+    "qwen3-5-tied": {"qwen35.attention.recurrent_layers"},
 }
 
 Checkpoint = Callable[[TinyModel], Path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
@@ -36,3 +37,9 @@ def test_sizes_of_states_are_stated(name: str) -> None:
     sizes = [keys[f"ssm.{key}"] for key in ("conv_kernel", "state_size", "group_count", "time_step_rank")]
     assert sizes == [4, 16, 2, 4]
     assert keys["ssm.inner_size"] == 24 * 4
+
+
+def test_layers_with_states_are_told_by_an_interval_or_one_by_one() -> None:
+    assert layer_keys(plan("qwen3-5"))["full_attention_interval"] == 3
+    flags = layer_keys(plan("qwen3-5-tied"))["attention.recurrent_layers"]
+    assert np.array_equal(flags, [True, False, True, True, False])

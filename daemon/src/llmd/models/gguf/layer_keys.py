@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
+import numpy as np
+
 from llmd.api.expert_ops import Experts, Router
 from llmd.api.ops import Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
@@ -82,7 +84,18 @@ def _delta_keys(plan: ModelPlan) -> dict[str, Value]:
         "ssm.group_count": delta.key_heads,
         "ssm.time_step_rank": delta.heads,
         "ssm.inner_size": delta.heads * delta.value_dim,
+        **_linear_layers(plan),
     }
+
+
+def _linear_layers(plan: ModelPlan) -> dict[str, Value]:
+    """Return which layers have linear attention: by the interval of the others, or a flag for each."""
+    found = {part.layer for part in plan.parts for op in part.ops if isinstance(op, GatedDelta)}
+    flags = [layer in found for layer in range(plan.num_layers)]
+    interval = flags.index(False) + 1 if False in flags else len(flags) + 1
+    if flags == [(layer + 1) % interval != 0 for layer in range(plan.num_layers)]:
+        return {"full_attention_interval": interval}
+    return {"attention.recurrent_layers": np.array(flags)}
 
 
 def _experts(plan: ModelPlan) -> Iterator[Part]:
