@@ -213,7 +213,10 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
         return
     attending = ("full_attention", "attention")
     writer.add_head_count_kv(layers_having(config, config["num_key_value_heads"], attending))
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if architecture.startswith("nemotron_h"):
+        writer.add_layer_norm_eps(config["layer_norm_epsilon"])
+    else:
+        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     if architecture == "gemma4":
         add_gemma4_keys(writer, config)
         return

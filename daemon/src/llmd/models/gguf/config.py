@@ -74,12 +74,18 @@ def _decoder(family: Family, fields: GgufFields, model: GgufModel) -> dict[str, 
         "num_key_value_heads": fields.integer("attention.head_count_kv", heads),
         "head_dim": width,
         "max_position_embeddings": fields.integer("context_length"),
-        "rms_norm_eps": fields.real("attention.layer_norm_rms_epsilon"),
+        "rms_norm_eps": _epsilon(fields),
         "tie_word_embeddings": not fields.has_tensor(HEAD),
         "rope_interleave": family.interleaved,
         **rope_config(fields, model, width),
         **family.config(fields),
     }
+
+
+def _epsilon(fields: GgufFields) -> float:
+    """Return what norms add to a mean square. Files of Nemotron-H have it under the key of other norms."""
+    other = fields.real("attention.layer_norm_epsilon", None)
+    return float(fields.real("attention.layer_norm_rms_epsilon", *([] if other is None else [other])))
 
 
 def _encoder(fields: GgufFields, model: GgufModel) -> dict[str, Any]:
