@@ -6,7 +6,7 @@ SOURCES := $(wildcard daemon/src plugins/*/src bindings/python tui/src tools ben
 NATIVE = $(shell git ls-files --cached --others --exclude-standard 'plugins/*/csrc/*.cpp' 'plugins/*/csrc/*.hpp' 'plugins/*/src/*/kernels/*.cu' 'plugins/*/src/*/kernels/*.cuh' 'plugins/*/src/*/kompute/*.hpp' 'tests/cuda/*.cpp' 'tests/cuda/*.hpp' 'bench/*.cpp' 'bench/*.h' 'bindings/*.c' 'bindings/*.h' 'bindings/*.cpp' 'bindings/*.hpp' 'tests/bindings/*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts gpu-check pictures oracle guide guide-continue guide-eval
+.PHONY: help setup demo test-setup test test-full check docs format bindings stubs release bench bench-cpu bench-serve bench-starts gpu-check pictures oracle oracle-llama-cpp guide guide-continue guide-eval
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -85,6 +85,9 @@ oracle: .venv-oracle/.made .venv-tokenizers/.made  ## recompute the goldens with
 	@.venv-oracle/bin/python -m tests.golden.oracle.make_ranking
 	@.venv-oracle/bin/python -m tests.golden.templates.generate
 	@.venv-tokenizers/bin/python -m tests.golden.tokenizers.generate
+
+oracle-llama-cpp: setup .bench-llama-cpp/.made  ## compare logits with llama.cpp's on GGUF files of every family
+	@$(RUN) -m tests.golden.oracle.check_llama_cpp
 
 guide: .venv-guide/.made  ## train the built-in model from scratch
 	@.venv-guide/bin/python -m guide.train
