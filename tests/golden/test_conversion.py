@@ -20,7 +20,7 @@ from tests.golden.engines import Architectures, engine, expected_rows, greedy_to
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import stored_type, write_gguf
 from tests.golden.meta_layout import write_meta, write_mistral
-from tests.golden.models import gemma4, latents, state_spaces
+from tests.golden.models import gemma4, latents
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import as_written_now, write_phi4_multimodal, write_vision_language
@@ -29,8 +29,12 @@ from tests.golden.test_gguf import CONVERTED, WITHOUT_GGUF
 BOUND = 1e-9
 BOUND_OF_BLOCKS = 1e-3
 """For activations that are rounded to int8, and a table of embeddings that is rounded to f16."""
-NORMS_LOSE_BITS = ("gemma2", "gemma3")
-"""Norms of f32, to which files of Gemma add 1."""
+LOSE_BITS = {"gemma2": "norm", "gemma3": "norm", "granite-hybrid": "A_log"}
+"""Parts of the names of tensors in f32 that files store as other numbers: norms of Gemma with 1 added, and
+rates, not their logarithms.
+"""
+ANY_ORDER = {"granite-hybrid": ("attn_q.weight", "attn_k.weight")}
+"""Tensors whose rows llama.cpp's converter sorts for RoPE, although there is none."""
 OWN_KEYS = {"general.type", "general.name", "general.file_type", "{}.vocab_size"}
 """Keys that are written in addition to those that
 tests/golden/gguf_layout.py takes from llama.cpp's converter.
@@ -40,10 +44,12 @@ MORE_KEYS = {
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
     "gpt-oss": {"general.quantization_version"},
     "qwen3-5-tied": {"qwen35.attention.recurrent_layers"},
+    "nemotron-h-moe": {"nemotron_h_moe.expert_gating_func"},
+    "nemotron-h-latent": {"nemotron_h_moe.expert_gating_func"},
 }
 
 Checkpoint = Callable[[TinyModel], Path]
-CONVERTIBLE = [case for case in CASES if case not in (*gemma4.CASES, *latents.CASES, *state_spaces.CASES)]
+CONVERTIBLE = [case for case in CASES if case not in (*gemma4.CASES, *latents.CASES)]
 BOTH_WAYS = [case for case in CONVERTIBLE if case in CONVERTED]
 parametrize_cases = pytest.mark.parametrize("case", BOTH_WAYS, ids=[case.name for case in BOTH_WAYS])
 
@@ -64,7 +70,8 @@ def test_a_gguf_file_is_as_llama_cpp_converts_it(
     assert found.keys() == expected.keys()
     for name, tensor in expected.items():
         assert found[name].tensor_type == tensor.tensor_type, name
-        assert np.array_equal(compared(found[name]), compared(tensor)), name
+        if not name.endswith(ANY_ORDER.get(case.name, ())):
+            assert np.array_equal(compared(found[name]), compared(tensor)), name
     keys, known = contents(ours), contents(theirs)
     assert keys.items() >= {key: keys.get(key) for key in known}.items()
     assert {key: keys.get(key) for key in known} == known
@@ -114,7 +121,7 @@ def test_a_model_comes_back_as_it_was_to_the_last_bit(
     converted(source, tmp_path / "m.gguf", architectures)
     converted(tmp_path / "m.gguf", back, architectures)
     changed = different(stored_tensors(source), stored_tensors(back))
-    assert [name for name in changed if "norm" not in name or case.name not in NORMS_LOSE_BITS] == []
+    assert [name for name in changed if LOSE_BITS.get(case.name, "/") not in name] == []
     rows = []
     for model in (source, back):
         with engine(case, model, architectures, open_device, device="reference") as core:
@@ -141,7 +148,6 @@ def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
     ("name", "what"),
     [
         ("deepseek-v3", "models with latent attention"),
-        ("mamba2", "models with state spaces of Mamba-2"),
         ("gemma4", "models whose layers have a factor"),
     ],
 )
@@ -213,7 +219,9 @@ def test_quantised_tensors_are_those_of_ggml_and_answer_as_their_numbers(
 
 
 @pytest.mark.parametrize("kind", [Type.Q8_0, Type.Q4_1], ids=lambda k: k.name)
-@pytest.mark.parametrize("name", ["qwen3-moe", "granite-moe", "glm4-moe", "qwen3-next", "qwen3-5-moe"])
+@pytest.mark.parametrize(
+    "name", ["qwen3-moe", "granite-moe", "glm4-moe", "qwen3-next", "qwen3-5-moe", "nemotron-h-moe"]
+)
 def test_experts_and_layers_with_states_are_quantised_as_by_ggml(
     name: str,
     kind: Type,

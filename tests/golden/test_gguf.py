@@ -43,7 +43,7 @@ WITHOUT_GGUF = {
     "qwen3-moe-one-expert": "normalized",
     "gpt-oss-floats": "experts",
     "qwen3-next-odd": "experts",
-    "mamba2-odd": "states",
+    "mamba2-odd": "least_time",
     "deepseek-v3-halves": "experts",
 }
 """What llama.cpp does not know of a model, and what says so."""

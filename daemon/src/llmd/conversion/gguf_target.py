@@ -19,6 +19,7 @@ from llmd.models.gguf.families import FAMILIES
 from llmd.models.gguf.fields import ARCHITECTURE
 from llmd.models.gguf.header_writer import gguf_layout
 from llmd.models.gguf.rope_keys import rope_keys
+from llmd.models.gguf.state_spaces import space_shapes
 from llmd.models.gguf.tensor_names import as_stored
 from llmd.models.model_path import path_name
 from llmd.models.new_weights import NewTensor
@@ -53,8 +54,9 @@ class GgufTarget:
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
         stated = config_keys(source.plan, source.text_config) | dict(rope.keys)
+        shapes = space_shapes(plan)
         tensors = tuple(
-            NewTensor(name, formats.by_name[name], _stored_shape(tensor.ref))
+            NewTensor(name, formats.by_name[name], shapes.get(name) or _stored_shape(tensor.ref))
             for name, tensor in tensor_map.items()
         )
         keys = {

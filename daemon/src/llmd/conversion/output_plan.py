@@ -14,7 +14,6 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Multiply, Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
-from llmd.api.state_ops import StateSpace
 from llmd.api.tensors import Format
 from llmd.conversion.formats import Formats
 from llmd.conversion.tensor_map import MappedTensor
@@ -104,8 +103,8 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, or has state spaces, latent attention or factors of
-            layers; files describe this in ways that llmd does not convert.
+        UnsupportedModelError: it embeds or ranks texts, or has latent attention or factors of layers; files
+            describe this in ways that llmd does not convert.
     """
     form = find_source(path)
     config = form.read_config()
@@ -126,9 +125,7 @@ def _unconverted(model: OpenModel) -> str:
     if any(group.kind == "latent" for group in model.plan.groups):
         return "with latent attention"
     ops = [op for part in model.plan.parts for op in part.ops]
-    if any(isinstance(op, Multiply) for op in ops):
-        return "whose layers have a factor"
-    return "with state spaces of Mamba-2" if any(isinstance(op, StateSpace) for op in ops) else ""
+    return "whose layers have a factor" if any(isinstance(op, Multiply) for op in ops) else ""
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:

@@ -12,7 +12,7 @@ import msgspec
 
 from llmd.api.ops import Norm, Op
 from llmd.api.plan import ModelPlan, Part
-from llmd.api.state_ops import GatedDelta, Rates
+from llmd.api.state_ops import GatedDelta, Rates, StateSpace
 from llmd.api.tensors import MEMBER, TensorRef
 from llmd.conversion.orders import Order, find_orders
 
@@ -112,6 +112,7 @@ def _of_part(part: Part, new_part: Part) -> Iterator[tuple[str, MappedPart]]:
 
 def _rates(op: Op, new: Op) -> Sequence[Rates | None]:
     """Return the form that each tensor of an op takes on, if it holds rates in another."""
-    if not isinstance(op, GatedDelta) or not isinstance(new, GatedDelta) or op.rates_as == new.rates_as:
+    kinds = GatedDelta | StateSpace
+    if not isinstance(op, kinds) or not isinstance(new, kinds) or op.rates_as == new.rates_as:
         return [None] * len(op.tensors)
     return [new.rates_as if field == "rates" else None for field in op.tensor_fields]

@@ -38,6 +38,19 @@ def test_sizes_are_those_of_the_configuration() -> None:
     assert keys["attention.layer_norm_rms_epsilon"] == config["rms_norm_eps"]
 
 
+def test_layers_without_attention_have_no_heads_of_keys() -> None:
+    keys = config_keys(plan("nemotron-h"), {})
+    assert np.array_equal(keys["attention.head_count_kv"], [0, 0, 2, 0, 0])
+    assert keys["attention.layer_norm_epsilon"] == 1e-3
+    assert "attention.layer_norm_rms_epsilon" not in keys
+    assert config_keys(plan("mamba2"), {})["attention.head_count"] == 0
+
+
+def test_the_name_of_a_nemotron_depends_on_its_experts() -> None:
+    assert stored_architecture(plan("nemotron-h")) == "nemotron_h"
+    assert stored_architecture(plan("nemotron-h-moe")) == "nemotron_h_moe"
+
+
 def test_the_parts_of_a_fused_matrix_are_told_apart() -> None:
     assert (
         config_keys(plan("phi4"), {})["feed_forward_length"] == tiny_model("phi4").config["intermediate_size"]

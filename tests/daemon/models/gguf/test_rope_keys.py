@@ -90,3 +90,8 @@ def test_pairs_of_each_axis_are_told(name: str) -> None:
     assert np.array_equal(keys_of(name, head_dim=256).keys["rope.dimension_sections"], [11, 11, 10, 0])
     stated = keys_of(name, rope_parameters={"rope_type": "default", "mrope_section": [2, 1, 1]})
     assert np.array_equal(stated.keys["rope.dimension_sections"], [2, 1, 1, 0])
+
+
+def test_attention_without_positions_has_a_base_all_the_same() -> None:
+    assert keys_of("nemotron-h").keys == {"rope.freq_base": 10000.0, "rope.dimension_count": 24}
+    assert keys_of("mamba2").keys == {}

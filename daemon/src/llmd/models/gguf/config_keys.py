@@ -8,11 +8,12 @@ from typing import TypeVar
 import numpy as np
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.api.ops import Add, Attention, Embed, Glu, Head, Linear, Norm, Op
+from llmd.api.ops import Add, Attention, Embed, Head, Norm, Op
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
 from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding
 from llmd.models.gguf.fields import PATTERN, WINDOW
+from llmd.models.gguf.inner_sizes import inner_sizes
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
 
@@ -26,11 +27,21 @@ SAME_PROGRAM: Mapping[str, str] = {
     "qwen3_next": "qwen3next",
     "qwen3_5": "qwen35",
     "qwen3_5_moe": "qwen35moe",
+    "granitemoehybrid": "granitehybrid",
 }
 """Architectures of plans that have another name in GGUF files."""
 
+WITH_EXPERTS: Mapping[str, str] = {"nemotron_h": "nemotron_h_moe"}
+"""Names of those that have another one with experts."""
+
 ALWAYS_STATE_WINDOW = ("phi3",)
 """For these, llama.cpp guesses the window from the model's size if a file states none."""
+
+OTHER_EPSILON = ("nemotron_h",)
+"""Architectures whose files have the epsilon of norms under the key of layer norms."""
+
+STATE_LAYERS = ("granitemoehybrid", "nemotron_h")
+"""Architectures whose files state the heads of keys of each layer, 0 where it has no attention."""
 
 Kind = TypeVar("Kind", bound=Op)
 
@@ -42,6 +53,7 @@ def stored_architecture(plan: ModelPlan) -> str:
         UnsupportedModelError: llmd does not read such a model from GGUF files, or it has no head.
     """
     name = SAME_PROGRAM.get(plan.architecture, plan.architecture)
+    name = WITH_EXPERTS[name] if name in WITH_EXPERTS and has_experts(plan) else name
     if name not in FAMILIES or not plan.has_head:
         raise UnsupportedModelError(
             f"a model of the architecture {plan.architecture} cannot be written as a GGUF file; only generating "
@@ -60,19 +72,34 @@ def config_keys(plan: ModelPlan, config: Config) -> dict[str, Value]:
     Values for which the architecture has no key are left out, so a writer must read the file again and
     compare.
     """
-    attention, norm = _first(plan, Attention), _first(plan, Norm)
+    epsilon = "layer_norm" if plan.architecture in OTHER_EPSILON else "layer_norm_rms"
     keys: dict[str, Value] = {
         "context_length": plan.context_len,
         "embedding_length": plan.hidden_size,
         "block_count": plan.num_layers,
         "vocab_size": plan.vocab_size,
+        f"attention.{epsilon}_epsilon": _first(plan, Norm).eps,
+    }
+    return (
+        keys | _heads(plan) | inner_sizes(plan, config) | _windows(plan) | _factors(plan) | layer_keys(plan)
+    )
+
+
+def _heads(plan: ModelPlan) -> dict[str, Value]:
+    """Return the sizes of attention; some files say of each layer how many heads of keys it has."""
+    layers = {part.layer: op for part in plan.parts for op in part.ops if isinstance(op, Attention)}
+    if not layers:
+        return {"attention.head_count": 0}
+    attention = next(iter(layers.values()))
+    each = [op.kv_heads if (op := layers.get(layer)) else 0 for layer in range(plan.num_layers)]
+    return {
         "attention.head_count": attention.heads,
-        "attention.head_count_kv": attention.kv_heads,
+        "attention.head_count_kv": np.array(each, np.uint32)
+        if plan.architecture in STATE_LAYERS
+        else attention.kv_heads,
         "attention.key_length": attention.head_dim,
         "attention.value_length": attention.head_dim,
-        "attention.layer_norm_rms_epsilon": norm.eps,
     }
-    return keys | _inner_size(plan, config) | _windows(plan) | _factors(plan, attention) | layer_keys(plan)
 
 
 def _windows(plan: ModelPlan) -> dict[str, Value]:
@@ -90,9 +117,11 @@ def _windows(plan: ModelPlan) -> dict[str, Value]:
     return {WINDOW: window, PATTERN: stated if is_periodic else np.array(flags)}
 
 
-def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
+def _factors(plan: ModelPlan) -> dict[str, Value]:
     """Return multipliers and soft caps that only some architectures have."""
-    head = _first(plan, Head)
+    head, attention = _first(plan, Head), next(_each(plan, Attention), None)
+    if attention is None:
+        return {}
     factors: dict[str, Value] = {}
     is_granite = plan.architecture.startswith("granite")
     if plan.architecture in PERIODS or is_granite:
@@ -108,25 +137,9 @@ def _factors(plan: ModelPlan, attention: Attention) -> dict[str, Value]:
     return factors
 
 
-def _inner_size(plan: ModelPlan, config: Config) -> dict[str, Value]:
-    """Return the width between the matrices of feed-forward networks; none if a mixture does not state it."""
-    if has_experts(plan):
-        stated = config.get("intermediate_size")
-        return {"feed_forward_length": stated} if stated else {}
-    gates = {op.gate for part in plan.parts if part.kind == "ffn" for op in part.ops if isinstance(op, Glu)}
-    widths = (
-        weight.view_shape[0]
-        for op in _ops(plan)
-        if isinstance(op, Linear)
-        for out, weight in zip(op.outs, op.weights, strict=True)
-        if out in gates
-    )
-    return {"feed_forward_length": next(widths)}
-
-
 def _first(plan: ModelPlan, kind: type[Kind]) -> Kind:
-    return next(op for op in _ops(plan) if isinstance(op, kind))
+    return next(_each(plan, kind))
 
 
-def _ops(plan: ModelPlan) -> Iterator[Op]:
-    return (op for part in plan.parts for op in part.ops)
+def _each(plan: ModelPlan, kind: type[Kind]) -> Iterator[Kind]:
+    return (op for part in plan.parts for op in part.ops if isinstance(op, kind))

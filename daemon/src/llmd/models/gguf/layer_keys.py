@@ -11,17 +11,22 @@ from typing import TypeVar
 import numpy as np
 
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.ops import Glu, Linear, Op
+from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
 from llmd.models.gguf.families import EXPERTS, SIGMOID
 from llmd.models.gguf.metadata import Value
+from llmd.models.gguf.state_spaces import space_keys
 
-STATE_INNER = ("qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe")
+STATE_INNER = ("qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe", "nemotron_h")
 """Architectures whose files state the width between the matrices of an expert; in others, it is that of
 feed-forward networks."""
-STATE_ROUTERS = ("glm4_moe",)
+STATE_ROUTERS = ("glm4_moe", "nemotron_h")
 """Architectures whose files state how routers choose and weigh experts."""
+DENSE_FIRST = ("glm4_moe",)
+"""Architectures whose first layers may have no experts."""
+ONE_SHARED = ("nemotron_h",)
+"""Architectures whose files state the width of shared experts and that there is one."""
 COUNT_SHARED = ("glm4_moe",)
 """Architectures whose files state how many shared experts there are, not their width."""
 
@@ -35,7 +40,7 @@ def has_experts(plan: ModelPlan) -> bool:
 
 def layer_keys(plan: ModelPlan) -> dict[str, Value]:
     """Return the keys without the architecture prefix; none for a model without such layers."""
-    return _expert_keys(plan) | _delta_keys(plan)
+    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan)
 
 
 def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
@@ -48,13 +53,20 @@ def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
     if plan.architecture in STATE_INNER:
         keys["expert_feed_forward_length"] = inner
     if plan.architecture in STATE_ROUTERS:
-        keys |= _router_keys(router) | {"leading_dense_block_count": part.layer or 0}
-    shared = _shared_width(part)
+        keys |= _router_keys(router)
+    if plan.architecture in DENSE_FIRST:
+        keys["leading_dense_block_count"] = part.layer or 0
+    if (latent := experts.up.view_shape[-1]) != plan.hidden_size:
+        keys["moe_latent_size"] = latent
+    return keys | _shared_keys(plan, _shared_width(part), inner)
+
+
+def _shared_keys(plan: ModelPlan, width: int, inner: int) -> dict[str, Value]:
+    """Return the width of the expert that all rows use, and how many experts it counts as."""
     if plan.architecture in COUNT_SHARED:
-        keys["expert_shared_count"] = shared // inner
-    elif shared:
-        keys["expert_shared_feed_forward_length"] = shared
-    return keys
+        return {"expert_shared_count": width // inner}
+    one: dict[str, Value] = {"expert_shared_count": 1} if plan.architecture in ONE_SHARED else {}
+    return one | ({"expert_shared_feed_forward_length": width} if width else {})
 
 
 def _router_keys(router: Router) -> dict[str, Value]:
@@ -69,7 +81,7 @@ def _router_keys(router: Router) -> dict[str, Value]:
 
 def _shared_width(part: Part) -> int:
     """Return the width between the matrices of the expert that all rows use; 0 if there is none."""
-    inner = {op.out for op in part.ops if isinstance(op, Glu)}
+    inner = {op.out for op in part.ops if isinstance(op, Glu | Activate)}
     downs = (op for op in part.ops if isinstance(op, Linear) and op.x in inner)
     return next((op.weights[0].view_shape[-1] for op in downs), 0)
 

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.api.ops import Rope, RopeTable
+from llmd.api.ops import Attention, Rope, RopeTable
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.gguf.fields import ROTATED
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.rope import DIVISORS, LONG_DIVISORS, ORIGINAL_LEN, SHORT_DIVISORS, yarn_attention_factor
 
@@ -43,10 +44,12 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
         UnsupportedModelError: GGUF files cannot express them.
     """
     stated, local = _stated(config)
-    table = _table(plan)
     default = GEMMA3_THETA if plan.architecture == "gemma3" else DEFAULT_THETA
     theta = float(stated.get("rope_theta") or default)
-    keys: dict[str, Value] = {THETA: theta, "rope.dimension_count": table.rotary_dim}
+    table = _table(plan)
+    if table is None:
+        return RopeKeys(_unused(plan, theta))
+    keys: dict[str, Value] = {THETA: theta, ROTATED: table.rotary_dim}
     if plan.architecture in MULTI_AXIS:
         keys["rope.dimension_sections"] = _pairs_of_axes(stated, table.rotary_dim // 2)
     if plan.architecture == "gemma3":
@@ -83,11 +86,18 @@ def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _table(plan: ModelPlan) -> RopeTable:
+def _unused(plan: ModelPlan, theta: float) -> dict[str, Value]:
+    """Return the keys that files have if attention has no positions; none if there is no attention."""
+    dims = (op.head_dim for part in plan.parts for op in part.ops if isinstance(op, Attention))
+    head_dim = next(dims, None)
+    return {} if head_dim is None else {THETA: theta, ROTATED: head_dim}
+
+
+def _table(plan: ModelPlan) -> RopeTable | None:
     """Return the table of the layers without a window, if they have a separate one; else the only table."""
     whole = {layer for group in plan.groups if group.window is None for layer in group.layers}
     ropes = [(part.layer, op.table) for part in plan.parts for op in part.ops if isinstance(op, Rope)]
-    return next((table for layer, table in ropes if layer in whole), ropes[0][1])
+    return next((table for layer, table in ropes if layer in whole), ropes[0][1] if ropes else None)
 
 
 def _is_one_list(stated: Mapping[str, Any]) -> bool:

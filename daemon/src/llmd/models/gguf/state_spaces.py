@@ -1,13 +1,20 @@
-"""The keys of layers with the state space of Mamba-2."""
+"""The keys of layers with the state space of Mamba-2, and the shapes of their tensors."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from llmd.api.ops import Norm, Rope
+from llmd.api.plan import ModelPlan, Part
+from llmd.api.state_ops import StateSpace
 from llmd.models.gguf.fields import GgufFields
+from llmd.models.gguf.metadata import Value
 from llmd.models.space_names import MAMBA2, SpaceNames
 
 MAX_LAYERS = 4096
+STATE_POSITIONS = ("granitemoehybrid",)
+"""Architectures whose files state whether attention has positions."""
 
 
 def having_tensor(fields: GgufFields, name: str) -> list[bool]:
@@ -39,3 +46,41 @@ def mamba2_fields(fields: GgufFields) -> dict[str, Any]:
         "expand": inner // max(1, hidden),
         "layer_norm_epsilon": fields.real("attention.layer_norm_rms_epsilon"),
     }
+
+
+def space_keys(plan: ModelPlan) -> dict[str, Value]:
+    """Return the keys without the architecture prefix; none for a model without state spaces."""
+    space = next((op for _, op in _spaces(plan)), None)
+    if space is None:
+        return {}
+    return {
+        "ssm.conv_kernel": space.taps,
+        "ssm.state_size": space.state_size,
+        "ssm.group_count": space.groups,
+        "ssm.inner_size": space.heads * space.head_dim,
+        "ssm.time_step_rank": space.heads,
+        **({"rope.scaling.finetuned": _rotates(plan)} if plan.architecture in STATE_POSITIONS else {}),
+    }
+
+
+def space_shapes(plan: ModelPlan) -> Mapping[str, tuple[int, ...]]:
+    """Return by name the shapes of tensors that are vectors in a plan and matrices in a file: a column for
+    numbers of heads, and the weights of a norm below each other by group.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for part, space in _spaces(plan):
+        shapes |= {ref.name: (space.heads, 1) for ref in (space.rates, space.skips)}
+        norms = (op.weight for op in part.ops if isinstance(op, Norm) and op.x == space.out)
+        inner = space.heads * space.head_dim
+        shapes |= {ref.name: (space.groups, inner // space.groups) for ref in norms if ref is not None}
+    return shapes
+
+
+def _spaces(plan: ModelPlan) -> Iterator[tuple[Part, StateSpace]]:
+    """Yield the parts with state spaces, and these."""
+    return ((part, op) for part in plan.parts for op in part.ops if isinstance(op, StateSpace))
+
+
+def _rotates(plan: ModelPlan) -> bool:
+    """Whether attention has positions."""
+    return any(isinstance(op, Rope) for part in plan.parts for op in part.ops)
