@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,10 +14,10 @@ from pathlib import Path
 from tools.native import CSRC, PLUGIN, STANDARD, core_sources, isa_flags, unit_source
 
 
-def compile_unit(compiler: str, isa: str, flags: Sequence[str]) -> Path:
-    """The object of one instruction-set unit."""
-    with _alone_in(_folder(compiler, flags)) as folder:
-        return _unit(folder, compiler, isa, flags)
+def built_units() -> list[Path]:
+    """The objects of the instruction-set units that `make setup` has left where it built the extension."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return sorted((PLUGIN / "build").glob(f"{python}-*/CMakeFiles/_ext.dir/csrc/arch/*.o"))
 
 
 def check_syntax(compiler: str, isa: str) -> None:
