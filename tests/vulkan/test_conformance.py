@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS
+from llmd.api.features import LATENT
 from llmd.testing.conformance import cases_for, check_case, unclaimed
 from llmd_backend_vulkan.device import VulkanDevice
 
@@ -55,15 +55,6 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
 
 def test_what_is_not_claimed(device: VulkanDevice) -> None:
     assert unclaimed(device.info) == {
-        "ops": (
-            "router",
-            "experts",
-            "gate",
-            "gated_delta",
-            "state_space",
-            "head_linear",
-            "join",
-            "multiply",
-        ),
-        "features": (COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS),
+        "ops": ("gated_delta", "state_space", "head_linear"),
+        "features": (LATENT,),
     }

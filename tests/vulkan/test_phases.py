@@ -13,6 +13,7 @@ from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.runtime import Recording
 
 CASES = (
+    "experts/limit",
     "program/full-f32-kv-int8",
     "program/full-f32-kv-int4",
     "program/hybrid",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import HIDDEN, Attention, Instruction, KVGroup, Program, SlottedOp, TensorRef, Weight
+from llmd.api import HIDDEN, Attention, Experts, Instruction, KVGroup, Program, SlottedOp, TensorRef, Weight
 from llmd_backend_vulkan.limits import refusals
 from tests.plugins.backend_vulkan.test_step_memory import program
 
@@ -23,10 +23,10 @@ def test_the_small_model_is_not_refused() -> None:
 
 
 def test_wide_heads_are_refused_once() -> None:
-    of = with_attention(288, KVGroup(0, None, 2, 288, (0, 1)))
+    of = with_attention(608, KVGroup(0, None, 2, 608, (0, 1)))
     (refusal,) = refusals(msgspec.structs.replace(of, instructions=of.instructions * 2))
-    assert "288" in refusal.what
-    assert "256" in refusal.reason
+    assert "608" in refusal.what
+    assert "576" in refusal.reason
 
 
 def test_values_of_another_size_are_refused() -> None:
@@ -38,3 +38,12 @@ def test_unknown_formats_are_refused() -> None:
     odd = Weight(TensorRef("w", (4, 4)), "q7")
     (refusal,) = refusals(msgspec.structs.replace(program(), weights=(odd,)))
     assert refusal.what == "format q7"
+
+
+def test_more_experts_than_shared_memory_has_room_for_are_refused() -> None:
+    up, down = TensorRef("up", (1025, 8, 16), is_stack=True), TensorRef("down", (1025, 16, 8), is_stack=True)
+    op = Experts(HIDDEN, "r", HIDDEN, None, up, down, "silu", 2)
+    slotted = SlottedOp(op, (0, 1), (2,), (None, None, 0, None, 1, None))
+    of = msgspec.structs.replace(program(), instructions=(Instruction((slotted,), 0, (2,)),))
+    (refusal,) = refusals(of)
+    assert refusal.what == "1025 experts of a layer"

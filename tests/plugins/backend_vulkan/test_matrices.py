@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, TensorRef, Weight
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, TensorRef, Weight, WeightData
 from llmd.testing.sources import RandomSource
-from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, moved, packed
+from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, load_stack, moved, packed
 from llmd_backend_vulkan.memory import Arena
 
 
@@ -67,3 +67,28 @@ def test_a_matrix_moves_with_all_its_arrays(arena: Arena) -> None:
     assert after.region is target
     for name in ("low_at", "high_at", "scales_at", "coarse_at", "outliers_at"):
         assert getattr(after, name) - target.at == getattr(before, name) - before.region.at
+
+
+@pytest.mark.parametrize(
+    ("most_words", "pieces"), [(1 << 20, 1), (512 + 2 * 6 * 128, 3), (512 + 4 * 128, 10)]
+)
+def test_pieces_of_a_stack_have_whole_members_or_rows_of_one(
+    monkeypatch: pytest.MonkeyPatch, arena: Arena, most_words: int, pieces: int
+) -> None:
+    members = [np.full((6, 256), number, np.float16) for number in range(5)]
+    read: list[int] = []
+
+    def member(number: int) -> WeightData:
+        read.append(number)
+        return WeightData("f16", members[number])
+
+    most = arena.runtime.most_words
+    monkeypatch.setattr(arena.runtime, "most_words", most_words)
+    stack = load_stack(arena, 5, member)
+    monkeypatch.setattr(arena.runtime, "most_words", most)
+    assert read == [0, 1, 2, 3, 4]
+    assert (stack.height, stack.width, len(stack.pieces)) == (6, 256, pieces)
+    for piece in stack.pieces:
+        found = arena.download(piece.region, 0, piece.num_members * piece.num_rows * 128).view(np.float16)
+        numbers = range(piece.first_member, piece.first_member + piece.num_members)
+        assert np.array_equal(found.reshape(-1, 256)[:, 0], np.repeat(numbers, piece.num_rows))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from llmd.api import Program, StageLimits, Weight, WeightData
+from llmd.api.expert_ops import Experts, Router
 from llmd.api.streaming import streamed_weights
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
@@ -15,7 +16,7 @@ from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.runtime import Runtime
 from llmd_backend_vulkan.tickets import TicketMemory
 from llmd_backend_vulkan.vulkan import PhysicalDevice
-from llmd_backend_vulkan.weights import VulkanWeights, load_weights, weight_uses
+from llmd_backend_vulkan.weights import VulkanWeights, load_weights, weight_factors, weight_uses
 
 
 class CountingSource(RandomSource):
@@ -75,6 +76,30 @@ def test_a_table_that_is_also_the_head_is_stored_once(arena: Arena) -> None:
     program = program_of(0, 10, tied=True)
     (tied,) = [i for i, weight in enumerate(program.weights) if weight.ref.name == "embed"]
     assert weight_uses(program)[tied] == {"matrix"}
+
+
+def test_members_of_a_stack_are_read_one_by_one(arena: Arena) -> None:
+    plan = TinyModel(experts=6).plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f16", activations="f32")
+    source = CountingSource()
+    weights = load(arena, program, source)
+    stacks = [weight for weight in program.weights if weight.ref.is_stack and weight.ref.is_matrix]
+    assert stacks
+    for weight in stacks:
+        assert source.names.count(weight.ref.name) == weight.ref.view_shape[0]
+        assert weights.loaded.resident.matrices[weight].height == weight.ref.view_shape[1]
+
+
+def test_a_router_multiplies_by_its_first_weight_only() -> None:
+    plan = TinyModel(experts=6).plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f16", activations="f32")
+    uses, factors = weight_uses(program), weight_factors(program)
+    for slotted in program.ops:
+        if isinstance(slotted.op, Router | Experts):
+            matrices = range(1) if isinstance(slotted.op, Router) else range(0, 6, 2)
+            for place, index in enumerate(slotted.weights):
+                assert index is None or uses[index] == {"matrix" if place in matrices else "vector"}
+                assert index is None or (index in factors) == (place in matrices)
 
 
 def test_bytes_are_those_of_a_stage(arena: Arena) -> None:

@@ -29,8 +29,8 @@ class Context(msgspec.Struct, frozen=True):
     """Where the arrays of a step begin."""
     slots: Sequence[int]
     """Where the slots of the program are: float32 ``[max_rows][stride]``."""
-    scratch: int
-    """Where the sums of attention's spans are."""
+    scratch: Mapping[str, int]
+    """Where memory is that ops use while they run, by name: all ops of a kind share it."""
     spans: int
     """Most spans of attention in a step of the bucket; 0: spans are not computed apart."""
     matrices: Sequence[DeviceMatrix | None]

@@ -15,7 +15,18 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.byte_size import format_bytes
-from llmd.api.features import DRAWS, KERNELS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import (
+    COLUMNS,
+    DRAWS,
+    KERNELS,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
 from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
 from llmd_backend_vulkan.bandwidth import read_rate
@@ -61,8 +72,12 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         precisions=("f32",),
         integer_ops=FACTOR_OPS,
         features=(
+            COLUMNS,
             DRAWS,
             KERNELS,
+            OWN_WEIGHTS,
+            SHARED_KEYS,
+            SINKS,
             STATE,
             STREAMS,
             TAPS,

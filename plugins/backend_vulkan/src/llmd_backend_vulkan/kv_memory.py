@@ -12,8 +12,8 @@ from llmd.api.step import Int32
 from llmd_backend_vulkan.commands import WORD, Buffer, Dispatch, Shader
 from llmd_backend_vulkan.memory import Arena
 
-MAX_HEAD_DIM = 256
-"""Most elements of a head."""
+MAX_HEAD_DIM = 576
+"""Most elements of a head: what shaders have room for in shared memory."""
 
 KV_CODES: Mapping[KVDtype, int] = {"f16": 1, "bf16": 2, "f32": 0, "int8": 3, "int4": 4}
 """KV dtypes, with their numbers in ``kv_layout.glsl``."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmd.api import Attention, EncoderAttention, Op, Program, Refusal
+from llmd.api import Attention, EncoderAttention, Experts, Op, Program, Refusal
 from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
+from llmd_backend_vulkan.ops.router import MAX_EXPERTS
 
 
 def refusals(program: Program) -> list[Refusal]:
@@ -28,6 +29,8 @@ def _shapes(program: Program) -> Iterator[Refusal]:
 def _of_op(op: Op) -> Iterator[Refusal]:
     if isinstance(op, Attention | EncoderAttention) and op.head_dim > MAX_HEAD_DIM:
         yield Refusal(f"heads of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_HEAD_DIM}")
+    if isinstance(op, Experts) and op.num_experts > MAX_EXPERTS:
+        yield Refusal(f"{op.num_experts} experts of a layer", f"the Vulkan backend has up to {MAX_EXPERTS}")
 
 
 def _groups(program: Program) -> Iterator[Refusal]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -18,6 +18,8 @@ CLAIMED_FORMATS: tuple[Format, ...] = (*PLAIN_FORMATS, *INTEGER_FORMATS)
 
 _PLAIN_BITS = {"f16": 16, "bf16": 17, "f32": 32}
 _CHUNK_BITS = 128
+_UPLOADED_WORDS = 4 << 20
+"""Words of the members of a stack that are copied at once: each copy waits for the device."""
 _NO_SCALES, _HALVES, _PAIRS, _FLOATS, _FINE, _FINE_PAIRS = range(6)
 
 
@@ -72,12 +74,18 @@ class MatrixForm(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Some rows of a matrix in device memory. All places are words of the region's buffer."""
+    """Some rows of a matrix in device memory, or of members of a stack: all rows of some, or some of one.
+
+    All places are words of the region's buffer.
+    """
 
     region: Region
+    first_member: int
+    num_members: int
     first: int
-    """Its first row in the matrix."""
+    """Its first row in the matrix, or in each member."""
     num_rows: int
+    """Its rows of the matrix, or of each member."""
     low_at: int
     high_at: int
     scales_at: int
@@ -90,10 +98,11 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class DeviceMatrix(msgspec.Struct, frozen=True):
-    """A matrix ``[height, width]`` in device memory, cut into pieces that fit in a buffer."""
+    """A matrix ``[height, width]`` in device memory, or a stack of them, in pieces that fit in a buffer."""
 
     form: MatrixForm
     height: int
+    """Rows of the matrix, or of a member."""
     width: int
     pieces: tuple[Piece, ...]
     tiles: Mapping[int, Tile] = msgspec.field(default_factory=dict)
@@ -135,15 +144,37 @@ def load_matrix(arena: Arena, data: WeightData) -> DeviceMatrix:
     Raises:
         MemoryBudgetError: there is not enough memory.
     """
-    form = form_of(data)
-    height, width = data.data.shape
-    row_words = max(1, sum(part.size for part in _arrays(form, data.rows(slice(0, 1)))))
-    step = max(1, (arena.runtime.most_words - 8 * ALIGNMENT) // row_words)
-    pieces = [
-        _load_piece(arena, form, first, data.rows(slice(first, min(first + step, height))))
-        for first in range(0, height, step)
-    ]
+    return load_stack(arena, 1, lambda _: data)
+
+
+def load_stack(arena: Arena, members: int, read: Callable[[int], WeightData]) -> DeviceMatrix:
+    """Arrange the members of a stack one after the other, and copy them to the device.
+
+    ``read`` returns a member; all have the same shape and format.
+
+    Raises:
+        MemoryBudgetError: there is not enough memory.
+    """
+    data = read(0)
+    form, (height, width) = form_of(data), data.data.shape
+    row_words = [part.size for part in _arrays(form, data.rows(slice(0, 1)))]
+    fitting = max(1, (arena.runtime.most_words - 8 * ALIGNMENT) // max(1, sum(row_words)))
+    at_once = max(1, _UPLOADED_WORDS // max(1, sum(row_words) * height))
+    pieces: list[Piece] = []
+    for of_piece in _cut(members, max(1, fitting // max(height, 1))):
+        own = [_take_piece(arena, row_words, of_piece, rows) for rows in _cut(height, fitting)]
+        for first, count in _cut(of_piece[1], at_once):
+            numbers = range(of_piece[0] + first, of_piece[0] + first + count)
+            uploaded = [data if number == 0 else read(number) for number in numbers]
+            for piece in own:
+                _upload(arena, form, piece, first, uploaded)
+        pieces += own
     return DeviceMatrix(form, height, width, tuple(pieces))
+
+
+def _cut(count: int, most: int) -> list[tuple[int, int]]:
+    """Cut a range into parts of at most ``most``; return the first number and the length of each."""
+    return [(first, min(most, count - first)) for first in range(0, count, most)]
 
 
 def moved(matrix: DeviceMatrix, regions: Sequence[Region]) -> DeviceMatrix:
@@ -166,20 +197,32 @@ def _moved(piece: Piece, region: Region) -> Piece:
     )
 
 
-def _load_piece(arena: Arena, form: MatrixForm, first: int, data: WeightData) -> Piece:
-    arrays = _arrays(form, data)
+def _take_piece(
+    arena: Arena, row_words: Sequence[int], members: tuple[int, int], rows: tuple[int, int]
+) -> Piece:
+    """Take the memory of a piece; ``row_words`` are the words of each array of a row (`_arrays`)."""
+    (first_member, num_members), (first, num_rows) = members, rows
     places, end = [], 0
-    for words in arrays:
+    for words in row_words:
         places.append(end)
-        end += -(-words.size // 4) * 4
+        end += -(-words * num_rows * num_members // 4) * 4
     region = arena.take(end)
-    for at, words in zip(places, arrays, strict=True):
-        if words.size:
-            arena.upload(region, at, words)
     low, high, scales, coarse, outliers = (region.at + at for at in places)
-    num_rows = data.data.shape[0]
-    row_scales, row_coarse = arrays[2].size // num_rows, arrays[3].size // num_rows
-    return Piece(region, first, num_rows, low, high, scales, row_scales, coarse, row_coarse, outliers)
+    of_scales, of_coarse = row_words[2:4]
+    return Piece(
+        region, first_member, num_members, first, num_rows, low, high, scales, of_scales, coarse, of_coarse, outliers
+    )  # fmt: skip
+
+
+def _upload(arena: Arena, form: MatrixForm, piece: Piece, first: int, members: Sequence[WeightData]) -> None:
+    """Copy the rows of some members to the piece; the first of them is number ``first`` of the piece."""
+    rows = slice(piece.first, piece.first + piece.num_rows)
+    places = (piece.low_at, piece.high_at, piece.scales_at, piece.coarse_at, piece.outliers_at)
+    arrays = zip(*(_arrays(form, data.rows(rows)) for data in members), strict=True)
+    for at, of_members in zip(places, arrays, strict=True):
+        if words := of_members[0].size:
+            in_piece = at - piece.region.at + first * words
+            arena.upload(piece.region, in_piece, np.concatenate(of_members))
 
 
 def _arrays(form: MatrixForm, data: WeightData) -> tuple[Words, Words, Words, Words, Words]:

@@ -15,25 +15,33 @@ from llmd.api import (
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
+    Experts,
+    Gate,
     Glu,
     Head,
     Instruction,
+    Join,
     Linear,
+    Multiply,
     Norm,
     Recurrence,
     Rope,
+    Router,
     SlottedOp,
 )
 from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
 from llmd_backend_vulkan.ops.attention import attention, rotated_attention
-from llmd_backend_vulkan.ops.elementwise import activate, add, glu
+from llmd_backend_vulkan.ops.elementwise import activate, add, gate, glu, multiply
 from llmd_backend_vulkan.ops.embed import embed
 from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
+from llmd_backend_vulkan.ops.experts import experts
+from llmd_backend_vulkan.ops.join import join
 from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
 from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
+from llmd_backend_vulkan.ops.router import router
 
 Phase = list[Dispatch]
 
@@ -41,7 +49,10 @@ _SINGLE: Mapping[str, Callable[[Context, SlottedOp], Dispatch]] = {
     Activate.kind: activate,
     Add.kind: add,
     EncoderAttention.kind: encoder_attention,
+    Gate.kind: gate,
     Glu.kind: glu,
+    Join.kind: join,
+    Multiply.kind: multiply,
     Norm.kind: norm,
     Recurrence.kind: recurrence,
     Rope.kind: rope,
@@ -52,7 +63,12 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
     EmbedTokenType.kind: embed,
     Linear.kind: linear,
 }
-COMPUTED = frozenset({*_SINGLE, *_MANY, Attention.kind, Head.kind})
+_PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
+    Attention.kind: attention,
+    Experts.kind: experts,
+    Router.kind: router,
+}
+COMPUTED = frozenset({*_SINGLE, *_MANY, *_PHASES, Head.kind})
 """Kinds of ops that have kernels."""
 
 PATTERNS = (("linear", "add"), ("rope", "rope", "attention"))
@@ -135,6 +151,6 @@ def add_is_fused(instruction: Instruction) -> bool:
 
 def _of_op(context: Context, slotted: SlottedOp) -> list[Phase]:
     kind = slotted.op.kind
-    if kind == Attention.kind:
-        return attention(context, slotted)
+    if kind in _PHASES:
+        return _PHASES[kind](context, slotted)
     return [_MANY[kind](context, slotted)] if kind in _MANY else [[_SINGLE[kind](context, slotted)]]

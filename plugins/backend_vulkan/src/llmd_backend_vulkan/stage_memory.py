@@ -8,7 +8,9 @@ from llmd.api import Program, StageLimits
 from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena
-from llmd_backend_vulkan.ops.attention import scratch_words
+from llmd_backend_vulkan.ops.attention import SPANS, scratch_words
+from llmd_backend_vulkan.ops.experts import experts_words
+from llmd_backend_vulkan.ops.router import router_words
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.outputs.layout import OutputsLayout
 from llmd_backend_vulkan.outputs.outputs import device_words
@@ -71,7 +73,7 @@ class StageMemory:
             self.work.buffer,
             self._places["step"],
             [self.slot(index) for index in range(len(self._program.slot_widths))],
-            self._places["scratch"],
+            {name: self._places[name] for name in _scratch(self._program, self._limits)},
             spans,
             weights.matrices,
             weights.vectors,
@@ -79,12 +81,21 @@ class StageMemory:
         )
 
 
+def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
+    """Return the words of the memory that ops use while they run, by name."""
+    return {
+        SPANS: scratch_words(program, limits.max_rows),
+        **router_words(program, limits),
+        **experts_words(program, limits),
+    }
+
+
 def _places(program: Program, limits: StageLimits) -> tuple[Mapping[str, int], int]:
     """Return the place of each part of the region, and the end of the last one."""
     sizes = {
         "step": StepLayout.of(program, limits, limits.max_rows).end,
         **{f"slot {i}": limits.max_rows * stride_of(width) for i, width in enumerate(program.slot_widths)},
-        "scratch": scratch_words(program, limits.max_rows),
+        **_scratch(program, limits),
         **{f"outputs {place}": device_words(program, limits) for place in range(limits.tickets)},
     }
     places, end = {}, 0

@@ -7,12 +7,23 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api import HOST_MEMORY, KVDtype, Program, Progress, StageLimits, TensorSource, Weight, WeightData
+from llmd.api import (
+    HOST_MEMORY,
+    KVDtype,
+    Program,
+    Progress,
+    Router,
+    SlottedOp,
+    StageLimits,
+    TensorSource,
+    Weight,
+    WeightData,
+)
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.api.streaming import streamed_weights
 from llmd_backend_vulkan.commands import WORD
 from llmd_backend_vulkan.kv_memory import block_bytes
-from llmd_backend_vulkan.matrices import DeviceMatrix, load_matrix
+from llmd_backend_vulkan.matrices import DeviceMatrix, load_matrix, load_stack
 from llmd_backend_vulkan.memory import Arena, HostArena, Region
 from llmd_backend_vulkan.stage import VulkanStage
 from llmd_backend_vulkan.stage_memory import StageMemory
@@ -129,17 +140,22 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
     for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             if index is not None:
-                # Of products, biases have odd places.
-                is_matrix = slotted.op.kind in TABLE_OPS or (slotted.op.kind in FACTOR_OPS and place % 2 == 0)
+                is_matrix = slotted.op.kind in TABLE_OPS or place in _matrix_places(slotted)
                 uses[index].add("matrix" if is_matrix else "vector")
     return uses
 
 
+def _matrix_places(slotted: SlottedOp) -> range:
+    """Return the places of the weights that an op multiplies by: biases of most products have odd places."""
+    if isinstance(slotted.op, Router):
+        return range(1)
+    return range(0, len(slotted.weights) if slotted.op.kind in FACTOR_OPS else 0, 2)
+
+
 def weight_factors(program: Program) -> set[int]:
     """Return the indices of the weights that rows are multiplied by."""
-    ops = program.ops
-    factors = (slotted.weights[::2] for slotted in ops if slotted.op.kind in FACTOR_OPS)
-    return {index for indices in factors for index in indices if index is not None}
+    found = (slotted.weights[place] for slotted in program.ops for place in _matrix_places(slotted))
+    return {index for index in found if index is not None}
 
 
 def _tune(tuner: Tuner, loaded: Loaded, weight: Weight) -> None:
@@ -165,11 +181,26 @@ def _load(
             missing.remove("vector")
     if not missing:
         return
+    if weight.ref.is_stack and weight.ref.is_matrix:
+        assert missing == {"matrix"}, "only products read stacks of matrices"
+        loaded.matrices[weight] = _stack(arena, weight, tensors)
+        return
     data = tensors.read(weight)
     if "matrix" in missing:
         loaded.matrices[weight] = load_matrix(arena, data)
     if "vector" in missing:
         loaded.vectors[weight] = _vector(arena, data)
+
+
+def _stack(arena: Arena, weight: Weight, tensors: TensorSource) -> DeviceMatrix:
+    """Load a stack of matrices, one member at a time."""
+    ref = weight.ref
+    first, end = ref.members or (0, ref.shape[0])
+
+    def read(number: int) -> WeightData:
+        return tensors.read(Weight(ref.member(first + number), weight.format))
+
+    return load_stack(arena, end - first, read)
 
 
 def _vector(arena: Arena, data: WeightData) -> Region:

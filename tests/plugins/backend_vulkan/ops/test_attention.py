@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from msgspec import structs
 
-from llmd.api import Attention, DeviceOptions, HostHidden, Step
+from llmd.api import HIDDEN, Attention, DeviceOptions, HostHidden, KVGroup, Linear, Step, TensorRef
 from llmd.models.lowering import lower
 from llmd.profiling.plans import attention_plan
 from llmd.profiling.timed_model import TimedModel
-from llmd.testing.conformance import cases_for
+from llmd.testing.conformance import cases_for, check_case
 from llmd.testing.plans import TinyModel
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.workload import all_at_once
@@ -32,6 +33,10 @@ NAMES = (
     "attention/mqa-int4",
     "attention/wide-head-int4",
     "attention/long-int4",
+    "attention/sinks-f16",
+    "attention/long-sinks-f16",
+    "attention/sinks-window-int8",
+    "attention/shared-int8",
 )
 
 
@@ -54,7 +59,9 @@ def test_scratch_has_room_for_the_bucket_of_spans() -> None:
     assert scratch_words(program, 400) == 16 * 16 * 4 * (12 + 2)
 
 
-@pytest.mark.parametrize("name", ["mha-bf16", "gqa-f32", "long-f16", "mqa-int4", "wide-head-int8"])
+@pytest.mark.parametrize(
+    "name", ["mha-bf16", "gqa-f32", "long-f16", "mqa-int4", "wide-head-int8", "sinks-f16"]
+)
 def test_rows_that_share_keys_have_the_bits_of_rows_alone(
     physical: PhysicalDevice, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -98,6 +105,28 @@ def test_as_many_rows_share_keys_as_fit_in_shared_memory() -> None:
 
     assert [shared(8, 8, 64), shared(8, 4, 128), shared(32, 8, 128), shared(8, 1, 64)] == [16, 8, 4, 4]
     assert [shared(8, 8, 256), shared(32, 8, 160)] == [8, 2]
+    assert [shared(4, 4, 512), shared(16, 1, 512), shared(16, 1, 576)] == [4, 1, 0]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["wide-head-f16", "wide-head-int8", "wide-head-int4"])
+def test_heads_may_have_as_many_elements_as_those_of_gemma(device: VulkanDevice, name: str) -> None:
+    """Queries of 512 elements, in place of the case's 40."""
+    case = next(case for case in cases_for(device.info) if case.name == f"attention/{name}")
+    before, tested, after = case.plan.parts
+    (_, of) = tested.ops
+    assert isinstance(of, Attention)
+    width = case.plan.hidden_size
+    q, k, v = (TensorRef(n, (heads * 512, width)) for n, heads in (("q", 4), ("k", 1), ("v", 1)))
+    ops = (
+        Linear(HIDDEN, ("q", "k", "v"), (q, k, v), (None,) * 3),
+        structs.replace(of, q="q", out="y", kv_heads=1, head_dim=512, value_dim=512),
+        Linear("y", (HIDDEN,), (TensorRef("back", (width, 4 * 512)),), (None,)),
+    )
+    parts = (before, structs.replace(tested, ops=ops), after)
+    plan = structs.replace(case.plan, parts=parts, groups=(KVGroup(0, None, 1, 512, (0,)),))
+    results = list(check_case(device, structs.replace(case, plan=plan)))
+    assert [result for result in results if result.problem] == []
 
 
 def test_attention_of_many_rows_is_cut_into_submissions(

@@ -1,4 +1,4 @@
-"""Add, and every activation."""
+"""Add, every activation, gates and factors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ NAMES = (
     "glu/relu-threshold",
     "activate/silu",
     "activate/tanh",
+    "gate/1",
+    "gate/4",
+    "gate/48",
+    "multiply",
 )
 
 

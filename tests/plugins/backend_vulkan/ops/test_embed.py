@@ -10,6 +10,7 @@ NAMES = (
     "embed/f32",
     "embed/f16",
     "embed/bf16",
+    "embed/f16-columns",
     "embed_position/f16",
     "embed_token_type/bf16-mixed",
 )

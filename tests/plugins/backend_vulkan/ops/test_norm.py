@@ -11,6 +11,8 @@ NAMES = (
     "norm/rms-offset",
     "norm/rms-plain",
     "norm/rms-heads",
+    "norm/rms-own",
+    "norm/layer-own",
     "norm/layer",
     "norm/layer-bias",
 )

@@ -26,16 +26,25 @@ SPLIT_ROWS = 16
 """Most rows of a step whose spans are computed in work groups of their own."""
 
 _SHORTEST_SPAN = 128
+SPANS = "spans of attention"
+"""Sums of spans, in the scratch memory."""
+
 _THREADS = 64
 _MOST_HEADS = 4
 """Query heads of a work group."""
 _MOST_QUERIES = 16
-"""Query heads times rows of a work group, if heads have up to 128 elements: what fits in 16 KiB."""
+"""Query heads times rows of a work group."""
+_QUERY_ELEMENTS = 2048
+"""Elements of all queries of a work group: with scores, what fits in 16 KiB."""
 
 
 def attention(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
-    """Return the phases of an attention op: store, attend, and add the spans if they are computed apart."""
-    return [[_store(context, slotted, None)], *_attending(context, slotted)]
+    """Return the phases of an attention op: store, attend, and add the spans if they are computed apart.
+
+    An op without keys attends to those that another op has stored.
+    """
+    stored = [[_store(context, slotted, None)]] if has_keys(slotted) else []
+    return [*stored, *_attending(context, slotted)]
 
 
 def rotated_attention(context: Context, instruction: Instruction) -> list[list[Dispatch]]:
@@ -45,6 +54,8 @@ def rotated_attention(context: Context, instruction: Instruction) -> list[list[D
     turned where they are stored.
     """
     *ropes, attending = instruction.ops
+    if not has_keys(attending):
+        return [*([rope(context, one)] for one in ropes), *attention(context, attending)]
     q, k, v = attending.inputs
     of_q = [one for one in ropes if one.outputs[0] == q]
     of_k = [one for one in ropes if one.outputs[0] == k]
@@ -54,6 +65,11 @@ def rotated_attention(context: Context, instruction: Instruction) -> list[list[D
         return [*turned, *attention(context, attending)]
     begin = [rope(context, of_q[0]), _store(context, attending, of_k[0])]
     return [begin, *_attending(context, attending)]
+
+
+def has_keys(slotted: SlottedOp) -> bool:
+    """Return whether an attention op stores keys and values of its own."""
+    return len(slotted.inputs) > 1
 
 
 def _attending(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
@@ -114,15 +130,17 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
     ratio = op.heads // op.kv_heads
     heads = min(ratio, _MOST_HEADS)
     own = (KV_CODES[pool.kv_dtype], heads, -(-op.head_dim // _THREADS), int(op.softcap is not None))
+    sinks, sink_at = context.vector(slotted.weights[0])
+    has_sinks = int(op.sinks is not None)
     constants = (
         context.counts, context.slots[q], context.stride(q), context.slots[out], context.stride(out),
         context.place("positions"), context.place("sequences"), context.place(table_name(op.group)),
         region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
-        pool.group.window or 0, context.scratch, context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
+        pool.group.window or 0, context.scratch[SPANS], context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
     has_tiles = not context.spans and context.rows > SPLIT_ROWS and not pool.group.window
     shared = shared_rows(op) if has_tiles else 0
-    shader = Shader("attention", (*own, int(context.spans == 0), shared))
+    shader = Shader("attention", (*own, int(context.spans == 0), shared, has_sinks))
     of_row = float(context.program.context_len) * op.heads * op.head_dim * 2
     step = max(1, int(MOST_WORK / of_row))
     if shared:
@@ -130,29 +148,26 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
     for first in range(0, context.rows, step):
         rows = min(step, context.rows - first)
         x = op.kv_heads * -(-ratio // heads)
-        buffers, words = (context.work, region.buffer), (*constants, first)
+        buffers, words = (context.work, region.buffer, sinks), (*constants, first, sink_at)
         yield Dispatch(shader, buffers, words, (x, rows, context.spans or 1), rows * of_row)
         if shared:
-            yield Dispatch(
-                Shader("attention_rows", (*own, shared)), buffers, words, (x, -(-rows // shared), 1)
-            )
+            of_rows = Shader("attention_rows", (*own, shared, has_sinks))
+            yield Dispatch(of_rows, buffers, words, (x, -(-rows // shared), 1))
 
 
 def shared_rows(op: Attention) -> int:
-    """Return how many rows of a sequence a work group computes, of steps with many rows."""
-    queries = _MOST_QUERIES if op.head_dim <= 2 * _THREADS else _MOST_QUERIES // 2
+    """Return how many rows of a sequence a work group computes, of a step with many; 0: it has one row."""
+    width = -(-op.head_dim // _THREADS) * _THREADS
+    queries = min(_MOST_QUERIES, _QUERY_ELEMENTS // width)
     return queries // min(op.heads // op.kv_heads, _MOST_HEADS)
 
 
 def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
     out, pool = slotted.outputs[0], context.pools[op.group]
+    sinks, sink_at = context.vector(slotted.weights[0])
     constants = (
         context.counts, context.slots[out], context.stride(out), context.place("positions"), op.head_dim,
-        pool.group.window or 0, context.scratch, context.spans,
+        pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at,
     )  # fmt: skip
-    return Dispatch(
-        Shader("attention_merge", (KV_CODES[pool.kv_dtype],)),
-        (context.work,),
-        constants,
-        (op.heads, context.rows, 1),
-    )
+    shader = Shader("attention_merge", (KV_CODES[pool.kv_dtype], int(op.sinks is not None)))
+    return Dispatch(shader, (context.work, sinks), constants, (op.heads, context.rows, 1))

@@ -1,14 +1,14 @@
-"""Ops whose elements do not depend on each other: add, glu and activate."""
+"""Ops whose elements do not depend on each other: add, glu, activate, gate and multiply."""
 
 from __future__ import annotations
 
 from llmd.api.activations import ACTIVATIONS, Activation
-from llmd.api.ops import Activate, Add, Glu
+from llmd.api.ops import Activate, Add, Gate, Glu, Multiply
 from llmd.api.program import SlottedOp
 from llmd_backend_vulkan.commands import Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
 
-_ADD, _GLU, _ACTIVATE = range(3)
+_ADD, _GLU, _ACTIVATE, _GATE, _MULTIPLY = range(5)
 _ELEMENTS = 256
 """Elements of a work group."""
 
@@ -32,6 +32,18 @@ def activate(context: Context, slotted: SlottedOp) -> Dispatch:
     return _dispatch(context, slotted, _activating(_ACTIVATE, slotted.op.activation), 1.0, 0.0)
 
 
+def gate(context: Context, slotted: SlottedOp) -> Dispatch:
+    """Return the dispatch of a gate."""
+    assert isinstance(slotted.op, Gate)
+    return _dispatch(context, slotted, Shader("elementwise", (_GATE, 0)), 1.0, 0.0)
+
+
+def multiply(context: Context, slotted: SlottedOp) -> Dispatch:
+    """Return the dispatch of a multiply."""
+    assert isinstance(slotted.op, Multiply)
+    return _dispatch(context, slotted, Shader("elementwise", (_MULTIPLY, 0)), 1.0, 0.0)
+
+
 def _activating(kind: int, activation: Activation) -> Shader:
     return Shader("elementwise", (kind, ACTIVATIONS.index(activation)))
 
@@ -39,11 +51,12 @@ def _activating(kind: int, activation: Activation) -> Shader:
 def _dispatch(
     context: Context, slotted: SlottedOp, shader: Shader, scale: float, threshold: float
 ) -> Dispatch:
-    a, *b = (context.slots[slot] for slot in slotted.inputs)
-    out = slotted.outputs[0]
+    a, b, out = slotted.inputs[0], slotted.inputs[-1], slotted.outputs[0]
     width = context.program.slot_widths[out]
+    factors, factor_at = context.vector(next(iter(slotted.weights), None))
     constants = (
-        context.counts, a, b[0] if b else a, context.slots[out], context.stride(out), width,
-        float_word(scale), float_word(threshold),
+        context.counts, context.slots[a], context.slots[b], context.slots[out], context.stride(out), width,
+        context.stride(b), width // context.program.slot_widths[b], factor_at, float_word(scale),
+        float_word(threshold),
     )  # fmt: skip
-    return Dispatch(shader, (context.work,), constants, (-(-width // _ELEMENTS), context.rows, 1))
+    return Dispatch(shader, (context.work, factors), constants, (-(-width // _ELEMENTS), context.rows, 1))

@@ -17,15 +17,16 @@ def embed(context: Context, slotted: SlottedOp) -> list[Dispatch]:
     assert isinstance(op, Embed | EmbedPosition | EmbedTokenType)
     table, out = context.matrix(slotted.weights[0]), slotted.outputs[0]
     scale = op.scale if isinstance(op, Embed) else 1.0
+    first, end = op.column_range if isinstance(op, Embed) else (0, table.width)
     shader = Shader("embed", (table.form.bits,))
-    groups = (-(-table.width // _ELEMENTS), context.rows, 1)
+    groups = (-(-(end - first) // _ELEMENTS), context.rows, 1)
     return [
         Dispatch(
             shader,
             (context.work, piece.region.buffer),
             (
-                context.counts, context.place(_INDEX[op.kind]), context.slots[out], context.stride(out), table.width,
-                piece.low_at, table.row_words, piece.first, piece.num_rows, float_word(scale),
+                context.counts, context.place(_INDEX[op.kind]), context.slots[out], context.stride(out), end - first,
+                first, piece.low_at, table.row_words, piece.first, piece.num_rows, float_word(scale),
             ),
             groups,
         )

@@ -41,6 +41,8 @@ class Target(msgspec.Struct, frozen=True):
     scale: float = 1.0
     softcap: float = 0.0
     residual: Residual | None = None
+    num_groups: int | None = None
+    """Of a stack: the number of the groups of rows at ``count_at`` (``experts_assign.comp``)."""
 
 
 def shader_of(tile: Tile, matrix: DeviceMatrix, target: Target, *, has_bias: bool) -> Shader:
@@ -48,16 +50,19 @@ def shader_of(tile: Tile, matrix: DeviceMatrix, target: Target, *, has_bias: boo
     gather, added = int(target.index is not None), int(target.residual is not None)
     constants = (
         *matrix.form.constants, tile.rows, tile.cols, gather, int(has_bias), lanes_of(matrix), tile.threads, added,
+        int(target.num_groups is not None),
     )  # fmt: skip
     if tile.shared_rows:
         return Shader("linear_tiles", (*constants, tile.shared_rows, tile.depth))
     return Shader("linear", constants)
 
 
-def groups_of(tile: Tile, matrix: DeviceMatrix, height: int, rows: int) -> tuple[int, int, int]:
-    """Return the work groups for ``height`` rows of a matrix and ``rows`` rows of x."""
+def groups_of(
+    tile: Tile, matrix: DeviceMatrix, height: int, rows: int, num_groups: int | None = None
+) -> tuple[int, int, int]:
+    """Return the work groups for ``height`` rows of a matrix, and ``rows`` rows of x or groups of these."""
     own = tile.shared_rows or tile.threads // lanes_of(matrix) * tile.rows
-    return (-(-height // own), -(-rows // tile.all_cols), 1)
+    return (-(-height // own), -(-rows // tile.all_cols) if num_groups is None else num_groups, 1)
 
 
 def tile_of(matrix: DeviceMatrix, rows: int) -> Tile:
@@ -119,7 +124,7 @@ def _products(
 def products(
     work: Buffer, matrix: DeviceMatrix, bias: tuple[Buffer, int], target: Target, tile: Tile, rows: int
 ) -> Iterator[Dispatch]:
-    """Yield independent dispatches, which multiply up to ``rows`` rows by a matrix.
+    """Yield independent dispatches, which multiply up to ``rows`` rows by a matrix, or by members of a stack.
 
     ``bias`` is a vector (`Context.vector`).
     """
@@ -134,9 +139,9 @@ def products(
             piece.num_rows, piece.low_at, piece.high_at, piece.scales_at, piece.row_scales, piece.coarse_at,
             piece.row_coarse, piece.outliers_at, bias_at + first if has_bias else bias_at, target.index or 0,
             float_word(target.scale), float_word(target.softcap), residual.place + first, residual.stride,
-            float_word(residual.scale),
+            float_word(residual.scale), piece.first_member, piece.num_members, matrix.height,
         )  # fmt: skip
-        groups = groups_of(tile, matrix, piece.num_rows, rows)
+        groups = groups_of(tile, matrix, piece.num_rows, rows, target.num_groups)
         amount = float(rows) * matrix.width * piece.num_rows
         yield Dispatch(shader, (work, piece.region.buffer, biases), constants, groups, amount)
 
@@ -151,7 +156,7 @@ def cut_by_work(matrix: DeviceMatrix, rows: int) -> Iterator[Piece]:
 
 
 def first_rows(matrix: DeviceMatrix, count: int) -> DeviceMatrix:
-    """Return the first rows of a matrix, at most ``count`` and those of its first piece."""
+    """Return the first rows of a matrix or of members of a stack, at most ``count`` of its first piece."""
     piece = matrix.pieces[0]
     kept = min(count, piece.num_rows)
     return msgspec.structs.replace(matrix, height=kept, pieces=(_part(matrix, piece, 0, kept),))

@@ -16,8 +16,9 @@ def norm(context: Context, slotted: SlottedOp) -> Dispatch:
     gain, bias = slotted.weights
     shader = Shader("norm", (int(op.method == "layer"), int(gain is not None), int(bias is not None)))
     (gains, gain_at), (biases, bias_at) = context.vector(gain), context.vector(bias)
+    width = context.program.slot_widths[x] // op.heads
     constants = (
         context.counts, context.slots[x], context.stride(x), context.slots[out], context.stride(out),
-        context.program.slot_widths[x] // op.heads, gain_at, bias_at, float_word(op.eps), float_word(op.offset),
+        width, gain_at, bias_at, width if op.own_weights else 0, float_word(op.eps), float_word(op.offset),
     )  # fmt: skip
     return Dispatch(shader, (context.work, gains, biases), constants, (op.heads, context.rows, 1))

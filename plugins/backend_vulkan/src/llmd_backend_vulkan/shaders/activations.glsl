@@ -18,6 +18,8 @@ float erf_of(float x) {
     return sign(x) * (1.0 - sum * exp(-a * a));
 }
 
+float sigmoid(float z) { return 1.0 / (1.0 + exp(-z)); }
+
 // In the order of llmd.api.activations.ACTIVATIONS: silu, gelu, gelu_tanh, relu2, relu, tanh, quick_gelu.
 float activated(uint kind, float z, float threshold) {
     switch (kind) {

@@ -1,6 +1,7 @@
 // Causal attention of a row over the keys and values of its sequence (kv_layout.glsl), those of the step included.
 //
-// out = sum over t of softmax(softcap(q . k[t] * scale)) v[t], for the positions t that the row sees.
+// out = sum over t of softmax(softcap(q . k[t] * scale)) v[t], for the positions t that the row sees. With sinks, the
+// sum of the softmax of a head also contains exp(sink).
 //
 // A work group computes HEADS query heads of one key-value head of one row. WHOLE: all spans, one after the other, and
 // writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][head_dim + 2], and
@@ -12,16 +13,18 @@
 layout(local_size_x = 64) in;
 layout(constant_id = 4) const bool WHOLE = true;
 layout(constant_id = 5) const uint SHARED_ROWS = 0;
+layout(constant_id = 6) const bool HAS_SINKS = false;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "kv_layout.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Pool { uint pool[]; };
+layout(binding = 2) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
     uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
-    uint first_row;
+    uint first_row, sink_at;
 };
 
 #include "attention_keys.glsl"
@@ -94,8 +97,8 @@ void main() {
     for (uint h = 0; h < num_heads; h++) {
         for (uint i = 0; i < DIMS; i++) {
             if (i * 64u + thread < head_dim) {
-                precise float result = all_spans[h][i].sum / all_spans[h][i].total;
-                query[(h * DIMS + i) * 64u + thread] = result;
+                float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + h]) : 0.0;
+                query[(h * DIMS + i) * 64u + thread] = result_of(all_spans[h][i], HAS_SINKS, sink);
             }
         }
     }

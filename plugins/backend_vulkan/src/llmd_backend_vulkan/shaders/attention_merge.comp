@@ -3,13 +3,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+layout(constant_id = 1) const bool HAS_SINKS = false;
 #include "kv_layout.glsl"
 #include "work.glsl"
+layout(binding = 1) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
-    uint counts, out_at, out_stride, positions, head_dim, window, scratch, most_spans;
+    uint counts, out_at, out_stride, positions, head_dim, window, scratch, most_spans, sink_at;
 };
 #include "attention_spans.glsl"
-shared float results[256];
+shared float results[576];
 #define HEADS_TO_ROTATE results
 #include "hadamard.glsl"
 
@@ -27,11 +29,11 @@ void main() {
             float best = number(of_span + head_dim), total = number(of_span + head_dim + 1u);
             all_spans = merged(all_spans, best, total, number(of_span + element));
         }
-        precise float result = all_spans.sum / all_spans.total;
-        results[element] = result;
+        float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + head]) : 0.0;
+        results[element] = result_of(all_spans, HAS_SINKS, sink);
     }
     if (KV == 4u) {
-        rotate_heads(1u, 256u, head_dim);
+        rotate_heads(1u, 576u, head_dim);
     }
     for (uint element = gl_LocalInvocationID.x; element < head_dim; element += 64u) {
         put(out_at + row * out_stride + head * head_dim + element, results[element]);

@@ -16,16 +16,18 @@ layout(constant_id = 1) const uint HEADS = 1;
 layout(constant_id = 2) const uint DIMS = 1; // head_dim / 64, rounded up
 layout(constant_id = 3) const bool CAPPED = false;
 layout(constant_id = 4) const uint ROWS = 4;
+layout(constant_id = 5) const bool HAS_SINKS = false;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "kv_layout.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Pool { uint pool[]; };
+layout(binding = 2) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
     uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
-    uint first_row;
+    uint first_row, sink_at;
 };
 
 #include "attention_keys.glsl"
@@ -194,9 +196,10 @@ void main() {
     }
     end_spans(most, true);
     for (uint n = 0; n < QUERIES; n++) {
+        float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + min(n % HEADS, num_heads - 1u)]) : 0.0;
         for (uint i = 0; i < DIMS; i++) {
-            precise float result = all_sums[n][i] / all_totals[n];
-            query[n * WIDTH + i * 64u + thread] = result;
+            Merged merged_spans = Merged(all_best[n], all_totals[n], all_sums[n][i]);
+            query[n * WIDTH + i * 64u + thread] = result_of(merged_spans, HAS_SINKS, sink);
         }
     }
     barrier();

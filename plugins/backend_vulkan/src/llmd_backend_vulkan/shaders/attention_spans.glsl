@@ -33,3 +33,16 @@ Merged merged(Merged before, float best, float total, float sum) {
     new_sum = fma(sum, fresh, new_sum);
     return Merged(largest, new_total, new_sum);
 }
+
+// The weighted mean of values. With a sink, the sum of weights also contains exp(sink), to which no value belongs.
+float result_of(Merged all_spans, bool has_sink, float sink) {
+    if (!has_sink) {
+        precise float mean = all_spans.sum / all_spans.total;
+        return mean;
+    }
+    float largest = max(all_spans.best, sink);
+    float scaled = exp(all_spans.best - largest);
+    precise float total_with_sink = fma(all_spans.total, scaled, exp(sink - largest));
+    precise float mean = all_spans.sum * scaled / total_with_sink;
+    return mean;
+}

@@ -1,6 +1,7 @@
-// OP 0: out = a + b * scale    1: out = activation(a) * b    2: out = activation(a)
+// OP 0: out = a + b * scale    1: out = activation(a) * b    2: out = activation(a)    3: out = a * sigmoid(b)
+//    4: out = a * a learned factor
 //
-// All slots have the same width. Groups: (width / 256, rows).
+// a and out have the same width; b has an element for each `slice` elements of them. Groups: (width / 256, rows).
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -9,8 +10,9 @@ layout(constant_id = 0) const uint OP = 0;
 layout(constant_id = 1) const uint ACTIVATION = 0;
 #include "activations.glsl"
 #include "work.glsl"
+layout(binding = 1) readonly buffer Factors { uint factors[]; };
 layout(push_constant) uniform Push {
-    uint counts, a, b, out_at, stride, width;
+    uint counts, a, b, out_at, stride, width, b_stride, slice, factor_at;
     float scale, threshold;
 };
 
@@ -26,12 +28,17 @@ void main() {
         }
         uint at = row * stride + column;
         precise float value = number(a + at);
+        float other = OP == 2u || OP == 4u ? 0.0 : number(b + row * b_stride + column / slice);
         if (OP == 0u) {
-            value = value + number(b + at) * scale;
+            value = value + other * scale;
+        } else if (OP == 3u) {
+            value = value * sigmoid(other);
+        } else if (OP == 4u) {
+            value = value * uintBitsToFloat(factors[factor_at]);
         } else {
             value = activated(ACTIVATION, value, threshold);
             if (OP == 1u) {
-                value = value * number(b + at);
+                value = value * other;
             }
         }
         put(out_at + at, value);

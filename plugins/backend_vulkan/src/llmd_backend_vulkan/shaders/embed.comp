@@ -1,7 +1,7 @@
 // out[row] = table[index[row]] * scale, for those indices that are in this piece of the table: [first, first + count).
 //
 // A piece is [count][row_words], elements packed into words from the lowest bits on. FORMAT: 32, 16 (float16), 17
-// (bfloat16). Groups: (width / 256, rows).
+// (bfloat16). Of a row of the table, the `width` columns from `first_column` on are looked up. Groups: (width / 256, rows).
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -11,7 +11,7 @@ layout(constant_id = 0) const uint FORMAT = 32;
 #include "work.glsl"
 layout(binding = 1) readonly buffer Table { uint table[]; };
 layout(push_constant) uniform Push {
-    uint counts, index, out_at, out_stride, width, table_at, row_words, first, count;
+    uint counts, index, out_at, out_stride, width, first_column, table_at, row_words, first, count;
     float scale;
 };
 
@@ -36,7 +36,7 @@ void main() {
     for (uint i = 0; i < 4u; i++) {
         uint column = gl_WorkGroupID.x * 256u + i * 64u + gl_LocalInvocationID.x;
         if (column < width) {
-            put(out_at + row * out_stride + column, element(at, column) * scale);
+            put(out_at + row * out_stride + column, element(at, first_column + column) * scale);
         }
     }
 }

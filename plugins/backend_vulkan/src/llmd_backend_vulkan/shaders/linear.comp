@@ -2,7 +2,8 @@
 // out = residual + that * residual_scale. For few rows: linear_tiles.comp is for many.
 //
 // LANES threads, a lane each (linear.glsl), share ROWS weight rows and COLS rows of x. GATHER: the rows of x are those
-// in `index` (the output rows of a step). Groups: (columns / (THREADS / LANES * ROWS), rows / COLS).
+// in `index` (the output rows of a step). Groups: (columns / (THREADS / LANES * ROWS), rows / COLS,
+// or with EXPERTS groups of rows).
 
 #version 450
 #extension GL_EXT_control_flow_attributes : require
@@ -14,8 +15,7 @@ shared float sums[COLS][THREADS + 1u];
 
 void main() {
     uint thread = gl_LocalInvocationID.x, lane = thread % LANES;
-    uint count = word(count_at), first_row = gl_WorkGroupID.y * COLS;
-    if (first_row >= count) {
+    if (!find_rows(COLS)) {
         return;
     }
     uint first = (gl_WorkGroupID.x * (THREADS / LANES) + thread / LANES) * ROWS;
@@ -23,7 +23,7 @@ void main() {
     uint fours = (width + 3u) / 4u;
     uint from[COLS];
     for (uint c = 0; c < COLS; c++) {
-        from[c] = row_of_x(min(first_row + c, count - 1u));
+        from[c] = row_of_x(min(first_row + c, end_row - 1u));
     }
     precise float mine[ROWS][COLS];
     for (uint r = 0; r < ROWS; r++) {
@@ -34,7 +34,7 @@ void main() {
     for (uint chunk = lane; chunk < chunks; chunk += LANES) {
         uvec4 low[ROWS];
         for (uint r = 0; r < ROWS; r++) {
-            low[r] = weights[(low_at >> 2) + min(first + r, height - 1u) * chunks + chunk];
+            low[r] = weights[(low_at >> 2) + stored_row(first + r) * chunks + chunk];
         }
         [[dont_unroll]] for (uint step_at = 0; step_at < CHUNK; step_at += STEP) {
             precise float products[ROWS][COLS], inputs[COLS];
@@ -57,7 +57,7 @@ void main() {
                     }
                 }
                 for (uint r = 0; r < ROWS; r++) {
-                    uint high = high_at + (min(first + r, height - 1u) * chunks + chunk) * HIGH_WORDS;
+                    uint high = high_at + (stored_row(first + r) * chunks + chunk) * HIGH_WORDS;
                     vec4 w = four(low[r], high, i);
                     for (uint c = 0; c < COLS; c++) {
                         products[r][c] = fma(w.x, xs[c].x, products[r][c]);
@@ -74,7 +74,7 @@ void main() {
                         mine[r][c] = mine[r][c] + products[r][c];
                     }
                 } else if (column < width) {
-                    vec2 scaled = scale_at(min(first + r, height - 1u), column);
+                    vec2 scaled = scale_at(stored_row(first + r), column);
                     for (uint c = 0; c < COLS; c++) {
                         mine[r][c] = fma(scaled.x, products[r][c], mine[r][c]);
                         if (HAS_MINIMUM) {
@@ -89,7 +89,7 @@ void main() {
         for (uint group = lane; group * GROUP < width; group += LANES) {
             for (uint r = 0; r < ROWS; r++) {
                 for (uint e = 0; e < 4u; e++) {
-                    Outlier one = outlier_of(min(first + r, height - 1u), group, e);
+                    Outlier one = outlier_of(stored_row(first + r), group, e);
                     for (uint c = 0; c < COLS; c++) {
                         float input_at = work[from[c] + one.column / 4u][one.column & 3u];
                         mine[r][c] = fma(one.residual, input_at, mine[r][c]);
@@ -104,7 +104,7 @@ void main() {
         }
         barrier();
         uint column = first + r, row = first_row + lane;
-        if (lane < COLS && column < height && row < count) {
+        if (lane < COLS && column < height && row < end_row) {
             precise float sum = 0.0;
             for (uint other = 0; other < LANES; other++) {
                 sum = sum + sums[lane][thread - lane + other];

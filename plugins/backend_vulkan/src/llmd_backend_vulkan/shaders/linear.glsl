@@ -12,6 +12,7 @@ layout(constant_id = 14) const bool HAS_BIAS = false;
 layout(constant_id = 15) const uint LANES = 16;
 layout(constant_id = 16) const uint THREADS = 64;
 layout(constant_id = 17) const bool RESIDUAL = false;
+layout(constant_id = 18) const bool EXPERTS = false;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "matrix.glsl"
@@ -23,11 +24,36 @@ layout(push_constant) uniform Push {
     float scale, softcap;
     uint residual, residual_stride;
     float residual_scale;
+    uint first_member, num_members, member_rows;
 };
 
 const uint STEP = CHUNK < 16u ? CHUNK : 16u; // elements that share a scale for certain
 
 uint word(uint at) { return floatBitsToUint(work[at >> 2][at & 3u]); }
+
+uint first_row, end_row;  // of x
+uint stack_row, bias_row; // where the rows of a member begin in the piece, and among the biases of a stack
+
+// Finds the rows of x of the work group, at most some; returns whether there are any. With EXPERTS, the weights are a
+// stack: members [first_member, first_member + num_members) are in the piece, each with `member_rows` rows, and
+// `count_at` is where the groups of rows are (experts_assign.comp). A work group has one of them.
+bool find_rows(uint most) {
+    if (!EXPERTS) {
+        first_row = gl_WorkGroupID.y * most;
+        end_row = word(count_at);
+        stack_row = bias_row = 0u;
+        return first_row < end_row;
+    }
+    uint group = count_at + 4u * gl_WorkGroupID.y, member = word(group);
+    first_row = word(group + 1u);
+    end_row = word(group + 2u);
+    stack_row = (member - first_member) * member_rows;
+    bias_row = member * member_rows;
+    return first_row < end_row && member - first_member < num_members; // a wrapped difference is not below
+}
+
+// A row of weights in the piece; of those after the last, the last.
+uint stored_row(uint column) { return stack_row + min(column, height - 1u); }
 
 // Where a row of x begins, in fours.
 uint row_of_x(uint row) { return (x + (GATHER ? word(index + row) : row) * x_stride) >> 2; }
@@ -54,7 +80,7 @@ Outlier outlier_of(uint row, uint group, uint e) {
 void store(uint row, uint column, float sum) {
     precise float result = sum * scale;
     if (HAS_BIAS) {
-        result = result + uintBitsToFloat(biases[bias_at + column]);
+        result = result + uintBitsToFloat(biases[bias_at + bias_row + column]);
     }
     if (softcap != 0.0) {
         result = softcap * tanh_of(result / softcap);

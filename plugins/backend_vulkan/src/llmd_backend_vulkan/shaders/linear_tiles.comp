@@ -3,7 +3,8 @@
 // A work group computes TILE_ROWS weight rows for TILE_COLS rows of x, a thread ROWS x COLS elements of them. It takes
 // the lanes one after the other, and of a lane DEPTH elements at a time: weights (codes as floats), scales and rows of x
 // are brought to shared memory, then each thread multiplies. So it keeps three sums of an element: of a step, of the
-// lane, and of the lanes before. Groups: (columns / TILE_ROWS, rows / TILE_COLS).
+// lane, and of the lanes before. Groups: (columns / TILE_ROWS,
+// rows / TILE_COLS, or with EXPERTS groups of rows).
 //
 // With a tile of 64 x 64 and 8 x 4 elements of a thread, 128 threads:
 // - A weight is read and unpacked once for 64 rows. For 4096 multiply-adds, 64 weights and 64 floats of x come from
@@ -22,8 +23,8 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x_id = 16) in;
-layout(constant_id = 18) const uint TILE_ROWS = 64; // a multiple of ROWS, as ROWS and COLS are of 4
-layout(constant_id = 19) const uint DEPTH = 32;     // a multiple of STEP, at most 16 times as much
+layout(constant_id = 19) const uint TILE_ROWS = 64; // a multiple of ROWS, as ROWS and COLS are of 4
+layout(constant_id = 20) const uint DEPTH = 32;     // a multiple of STEP, at most 16 times as much
 #include "linear.glsl"
 
 const uint ACROSS = TILE_ROWS / ROWS; // threads that share rows of x
@@ -36,7 +37,7 @@ shared vec4 inputs[DEPTH * TILE_COLS / 4u]; // [element][row of x]
 shared vec2 scales[SCALES == 0u ? 1u : STEPS * TILE_ROWS];         // [step][weight row]
 shared float input_sums[HAS_MINIMUM ? STEPS * TILE_COLS : 1u];     // [step][row of x]
 
-uint count, first_row, first_column, chunks, lane_steps;
+uint first_column, chunks, lane_steps;
 float lane_sums[ROWS][COLS], all_sums[ROWS][COLS]; // glslc 2023.2 fails if they are `precise`
 
 // Of a step in the order of the lanes: its lane, its chunk (which may be beyond the last one), its first column.
@@ -50,7 +51,7 @@ uint x_row(uint c) { return ((c / 4u) * (THREADS / ACROSS) + gl_LocalInvocationI
 void load_inputs(uint first_step) {
     [[dont_unroll]] for (uint task = gl_LocalInvocationID.x; task < STEPS * TILE_COLS; task += THREADS) {
         uint step_at = task / TILE_COLS, row = task % TILE_COLS;
-        uint from = row_of_x(min(first_row + row, count - 1u)), column = column_of(first_step + step_at);
+        uint from = row_of_x(min(first_row + row, end_row - 1u)), column = column_of(first_step + step_at);
         precise float sum = 0.0;
         [[dont_unroll]] for (uint i = 0; i < STEP; i += 4u) {
             vec4 four_inputs = column + i < width ? work[from + (column + i) / 4u] : vec4(0.0);
@@ -71,7 +72,7 @@ void load_weights(uint first_step) {
         if (chunk >= chunks) {
             continue;
         }
-        uint stored = min(first_column + row, height - 1u), at = stored * chunks + chunk;
+        uint stored = stored_row(first_column + row), at = stored * chunks + chunk;
         uvec4 low = weights[(low_at >> 2) + at];
         [[dont_unroll]] for (uint i = 0; i < STEP; i += 4u) {
             uint in_chunk = (first_step + step_at) % IN_CHUNK * STEP + i;
@@ -130,9 +131,9 @@ void add_outliers(uint lane) {
     [[dont_unroll]] for (uint group = lane; group * GROUP < width; group += LANES) {
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             for (uint e = 0; e < 4u; e++) {
-                Outlier one = outlier_of(min(first_column + weight_row(r), height - 1u), group, e);
+                Outlier one = outlier_of(stored_row(first_column + weight_row(r)), group, e);
                 [[unroll]] for (uint c = 0; c < COLS; c++) {
-                    uint from = row_of_x(min(first_row + x_row(c), count - 1u));
+                    uint from = row_of_x(min(first_row + x_row(c), end_row - 1u));
                     float input_at = work[from + one.column / 4u][one.column & 3u];
                     precise float sum = fma(one.residual, input_at, lane_sums[r][c]);
                     lane_sums[r][c] = sum;
@@ -156,12 +157,10 @@ void end_lane(uint lane) {
 }
 
 void main() {
-    count = word(count_at);
-    first_row = gl_WorkGroupID.y * TILE_COLS;
-    first_column = gl_WorkGroupID.x * TILE_ROWS;
-    if (first_row >= count) {
+    if (!find_rows(TILE_COLS)) {
         return;
     }
+    first_column = gl_WorkGroupID.x * TILE_ROWS;
     chunks = (width + CHUNK - 1u) / CHUNK;
     lane_steps = (chunks + LANES - 1u) / LANES * IN_CHUNK;
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
@@ -189,7 +188,7 @@ void main() {
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             uint row = first_row + x_row(c), column = first_column + weight_row(r);
-            if (row < count && column < height) {
+            if (row < end_row && column < height) {
                 store(row, column, all_sums[r][c]);
             }
         }

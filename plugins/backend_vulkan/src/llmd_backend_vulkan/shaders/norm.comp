@@ -1,6 +1,7 @@
 // rms:   out = x / sqrt(mean(x^2) + eps) * (offset + weight)
 // layer: out = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * (offset + weight) + bias
-// over each of some equal pieces of a row. Groups: (pieces, rows). A thread sums every 64th element of a piece, and the
+// over each of some equal pieces of a row, which have the same weights, or their own if `own_step` is the width and not
+// 0. Groups: (pieces, rows). A thread sums every 64th element of a piece, and the
 // sums of the threads are added as a tree: an order that depends on nothing but the width.
 
 #version 450
@@ -9,30 +10,14 @@ layout(local_size_x = 64) in;
 layout(constant_id = 0) const bool LAYER = false;
 layout(constant_id = 1) const bool HAS_WEIGHT = true;
 layout(constant_id = 2) const bool HAS_BIAS = false;
+#include "total.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Weights { uint weights[]; };
 layout(binding = 2) readonly buffer Biases { uint biases[]; };
 layout(push_constant) uniform Push {
-    uint counts, x, x_stride, out_at, out_stride, width, weight_at, bias_at;
+    uint counts, x, x_stride, out_at, out_stride, width, weight_at, bias_at, own_step;
     float eps, offset;
 };
-
-shared float sums[64];
-
-float total(float mine) {
-    uint thread = gl_LocalInvocationID.x;
-    barrier(); // the total before this one has been read
-    sums[thread] = mine;
-    for (uint half_size = 32u; half_size > 0u; half_size /= 2u) {
-        barrier();
-        if (thread < half_size) {
-            precise float sum = sums[thread] + sums[thread + half_size];
-            sums[thread] = sum;
-        }
-    }
-    barrier();
-    return sums[0];
-}
 
 void main() {
     uint row = gl_WorkGroupID.y;
@@ -40,6 +25,7 @@ void main() {
         return;
     }
     uint thread = gl_LocalInvocationID.x, piece = gl_WorkGroupID.x * width;
+    uint own = gl_WorkGroupID.x * own_step;
     uint from = x + row * x_stride + piece, to = out_at + row * out_stride + piece;
     precise float mean = 0.0;
     if (LAYER) {
@@ -56,10 +42,10 @@ void main() {
     }
     precise float factor = inversesqrt(total(squares) / float(width) + eps);
     for (uint i = thread; i < width; i += 64u) {
-        float gain = offset + (HAS_WEIGHT ? uintBitsToFloat(weights[weight_at + i]) : 1.0);
+        float gain = offset + (HAS_WEIGHT ? uintBitsToFloat(weights[weight_at + own + i]) : 1.0);
         precise float value = (number(from + i) - mean) * factor * gain;
         if (HAS_BIAS) {
-            value += uintBitsToFloat(biases[bias_at + i]);
+            value += uintBitsToFloat(biases[bias_at + own + i]);
         }
         put(to + i, value);
     }

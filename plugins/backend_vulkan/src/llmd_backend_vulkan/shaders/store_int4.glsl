@@ -7,7 +7,7 @@ const float REACH = 255.0;       // elements are clamped to this, in units of le
 const uint LARGEST_SCALE = 0xf7; // the next one is infinite
 const uint SCALES_TRIED = 3;
 
-shared float head_values[256];
+shared float head_values[576];
 shared float detours[64], squares[64];
 shared uint codes[64];
 
@@ -122,7 +122,7 @@ void store_64(uint to, uint first, uint head_dim) {
 
 // Rotates `head_values`, and stores it.
 void store_rotated(uint to, bool is_odd, uint head_dim) {
-    rotate_heads(1u, 256u, head_dim);
+    rotate_heads(1u, 576u, head_dim);
     for (uint i = gl_LocalInvocationID.x; i < head_dim; i += 64u) {
         head_values[i] = is_odd ? -head_values[i] : head_values[i];
     }
