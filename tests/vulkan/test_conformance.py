@@ -55,6 +55,6 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
 
 def test_what_is_not_claimed(device: VulkanDevice) -> None:
     assert unclaimed(device.info) == {
-        "ops": ("gated_delta", "state_space", "head_linear"),
+        "ops": ("head_linear",),
         "features": (LATENT,),
     }

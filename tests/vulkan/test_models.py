@@ -20,7 +20,7 @@ from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.models import hybrids, latents, state_spaces
+from tests.golden.models import latents
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
 
@@ -35,6 +35,8 @@ FEW = (
     "granite",
     "gpt-oss",
     "gemma4-per-layer",
+    "qwen3-next",
+    "mamba2",
 )
 """An architecture of each kind."""
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
@@ -44,8 +46,7 @@ each_case = pytest.mark.parametrize(
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
         for case in CASES
-        # some of their ops have no kernels yet
-        if case not in (*hybrids.CASES, *state_spaces.CASES, *latents.CASES)
+        if case not in latents.CASES  # some of their ops have no kernels yet
     ],
 )
 

@@ -14,6 +14,7 @@ from llmd_backend_vulkan.runtime import Recording
 
 CASES = (
     "experts/limit",
+    "gated_delta/grouped",
     "program/full-f32-kv-int8",
     "program/full-f32-kv-int4",
     "program/hybrid",

@@ -16,7 +16,6 @@ from llmd.api import DeviceOptions, Selection, StageLimits, Step
 from llmd.api.candidates import OutputRows
 from llmd.api.draws import GREEDY, SAMPLED
 from llmd.api.step import Float32
-from llmd.testing.conformance import cases_for, check_case
 from llmd.testing.sources import RandomSource
 from llmd_backend_vulkan import runtime, step_memory
 from llmd_backend_vulkan.commands import Segment, Words
@@ -182,92 +181,6 @@ def test_results_show_a_bug_in_a_shader(
 ) -> None:
     plant(monkeypatch, tmp_path / "shaders", file, old, new)
     assert are_wrong(answers(fresh), right)
-
-
-@NEEDS_COMPILER
-@pytest.mark.parametrize(
-    ("name", "file", "old", "new"),
-    [
-        pytest.param(
-            "experts/ungated", "linear.glsl", "* member_rows;\n    bias", "* 1u;\n    bias", id="member"
-        ),
-        *(
-            pytest.param(*bug, id=label, marks=pytest.mark.exhaustive)
-            for label, bug in {
-                "bias of a member": (
-                    "experts/limit",
-                    "linear.glsl",
-                    "bias_row = member * member_rows",
-                    "bias_row = 0u",
-                ),
-                "rows of an expert": (
-                    "experts/ungated",
-                    "experts_assign.comp",
-                    "place += count;",
-                    "place += 1u;",
-                ),
-                "limit": (
-                    "experts/limit",
-                    "experts_gate.comp",
-                    "max(min(up_value, limit), -limit)",
-                    "up_value",
-                ),
-                "order of experts": (
-                    "experts/ungated",
-                    "experts_sum.comp",
-                    "first + uint(findLSB(bits))",
-                    "first",
-                ),
-                "groups of experts": (
-                    "router/groups",
-                    "router.comp",
-                    "before < top_groups",
-                    "before <= top_groups",
-                ),
-                "sum of scores": (
-                    "router/softmax",
-                    "router.comp",
-                    "scale / (total(sum)",
-                    "scale / (2.0 * total(sum)",
-                ),
-                "correction": ("router/sigmoid", "router.comp", "found + uintBits", "found - uintBits"),
-                "sink": (
-                    "attention/sinks-f32",
-                    "attention_spans.glsl",
-                    "scaled, exp(sink - largest)",
-                    "scaled, 0.0",
-                ),
-                "weights of another slice": (
-                    "norm/rms-own",
-                    "norm.comp",
-                    "[weight_at + own + i]",
-                    "[weight_at + i]",
-                ),
-                "another column": ("embed/f16-columns", "embed.comp", "first_column + column", "column"),
-                "no factor": ("multiply", "elementwise.comp", "factors[factor_at]", "0x3f800000u"),
-                "joined values": ("join/heads", "join.comp", "element < a_dim", "element <= a_dim"),
-                "sink of a head": (
-                    "attention/long-sinks-f32",
-                    "attention_merge.comp",
-                    "[sink_at + head]",
-                    "[sink_at]",
-                ),
-            }.items()
-        ),
-    ],
-)
-def test_the_suite_shows_a_bug_in_a_shader(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh: VulkanDevice,
-    name: str,
-    file: str,
-    old: str,
-    new: str,
-) -> None:
-    plant(monkeypatch, tmp_path / "shaders", file, old, new)
-    case = next(case for case in cases_for(fresh.info) if case.name == name)
-    assert any(result.problem for result in check_case(fresh, case))
 
 
 @NEEDS_COMPILER

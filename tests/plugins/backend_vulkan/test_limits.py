@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from llmd.api import HIDDEN, Attention, Experts, Instruction, KVGroup, Program, SlottedOp, TensorRef, Weight
+from llmd.api.state_ops import GatedDelta
 from llmd_backend_vulkan.limits import refusals
 from tests.plugins.backend_vulkan.test_step_memory import program
 
@@ -47,3 +48,13 @@ def test_more_experts_than_shared_memory_has_room_for_are_refused() -> None:
     of = msgspec.structs.replace(program(), instructions=(Instruction((slotted,), 0, (2,)),))
     (refusal,) = refusals(of)
     assert refusal.what == "1025 experts of a layer"
+
+
+def test_wider_keys_than_a_thread_has_registers_for_are_refused() -> None:
+    q, k, v = (TensorRef(name, (width, 1, 4)) for name, width in (("q", 257), ("k", 257), ("v", 8)))
+    vectors = TensorRef("rates", (1,)), TensorRef("bias", (1,))
+    op = GatedDelta("q", "k", "v", "d", "b", HIDDEN, q, k, v, *vectors, 0, 0, 1, 1, 257, 8)
+    slotted = SlottedOp(op, (0, 0, 0, 0, 0), (0,), (None,) * 5, kv_layer=0)
+    of = msgspec.structs.replace(program(), instructions=(Instruction((slotted,), 0, (0,)),))
+    (refusal,) = refusals(of)
+    assert refusal.what == "keys of 257 elements"

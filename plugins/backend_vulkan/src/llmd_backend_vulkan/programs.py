@@ -17,6 +17,7 @@ from llmd.api import (
     EncoderAttention,
     Experts,
     Gate,
+    GatedDelta,
     Glu,
     Head,
     Instruction,
@@ -28,6 +29,7 @@ from llmd.api import (
     Rope,
     Router,
     SlottedOp,
+    StateSpace,
 )
 from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
@@ -36,12 +38,14 @@ from llmd_backend_vulkan.ops.elementwise import activate, add, gate, glu, multip
 from llmd_backend_vulkan.ops.embed import embed
 from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
 from llmd_backend_vulkan.ops.experts import experts
+from llmd_backend_vulkan.ops.gated_delta import gated_delta
 from llmd_backend_vulkan.ops.join import join
 from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
 from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.ops.router import router
+from llmd_backend_vulkan.ops.state_space import state_space
 
 Phase = list[Dispatch]
 
@@ -66,7 +70,9 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
 _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     Attention.kind: attention,
     Experts.kind: experts,
+    GatedDelta.kind: gated_delta,
     Router.kind: router,
+    StateSpace.kind: state_space,
 }
 COMPUTED = frozenset({*_SINGLE, *_MANY, *_PHASES, Head.kind})
 """Kinds of ops that have kernels."""

@@ -11,6 +11,7 @@ from llmd_backend_vulkan.memory import ALIGNMENT, Arena
 from llmd_backend_vulkan.ops.attention import SPANS, scratch_words
 from llmd_backend_vulkan.ops.experts import experts_words
 from llmd_backend_vulkan.ops.router import router_words
+from llmd_backend_vulkan.ops.states import states_words
 from llmd_backend_vulkan.outputs import Outputs
 from llmd_backend_vulkan.outputs.layout import OutputsLayout
 from llmd_backend_vulkan.outputs.outputs import device_words
@@ -87,6 +88,7 @@ def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
         SPANS: scratch_words(program, limits.max_rows),
         **router_words(program, limits),
         **experts_words(program, limits),
+        **states_words(program, limits),
     }
 
 
