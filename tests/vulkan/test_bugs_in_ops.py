@@ -99,6 +99,25 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                     "[bias_at + column]",
                     "[bias_at]",
                 ),
+                "slice of a head": ("head_linear/f16-wide", "heads_split.comp", "head * slice + i", "i"),
+                "rows of a head": (
+                    "head_linear/f16-wide",
+                    "heads_join.comp",
+                    "/ slice * most_rows",
+                    "/ slice",
+                ),
+                "values behind keys": (
+                    "attention/latent-f16",
+                    "attention_keys.glsl",
+                    "position, value_kind",
+                    "position, 1u",
+                ),
+                "values of a span": (
+                    "attention/long-latent-f16",
+                    "attention_merge.comp",
+                    "value_dim + 1u",
+                    "value_dim",
+                ),
                 "sink of a head": (
                     "attention/long-sinks-f32",
                     "attention_merge.comp",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api.features import LATENT
 from llmd.testing.conformance import cases_for, check_case, unclaimed
 from llmd_backend_vulkan.device import VulkanDevice
 
@@ -53,8 +52,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_what_is_not_claimed(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {
-        "ops": ("head_linear",),
-        "features": (LATENT,),
-    }
+def test_everything_is_claimed(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {}

@@ -33,10 +33,15 @@ def test_a_slot_has_the_states_of_all_layers() -> None:
     assert block_bytes(STATES, "f16") == 3 * 112
 
 
+def test_latent_vectors_are_stored_once() -> None:
+    group = KVGroup(0, None, 1, 576, (0, 1), kind="latent", value_dim=512)
+    assert block_bytes(group, "f16") == kv_block_bytes(group, "f16") == 2 * 16 * 576 * 2
+
+
 def test_unsupported_groups_are_refused() -> None:
     assert set(KV_CODES) == set(KV_DTYPES)
-    with pytest.raises(ValueError, match="latent"):
-        block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent", value_dim=32), "f16")
+    with pytest.raises(ValueError, match="values of 32"):
+        block_bytes(KVGroup(0, None, 1, 64, (0,), value_dim=32), "f16")
 
 
 def test_blocks_are_read_and_written(arena: Arena) -> None:

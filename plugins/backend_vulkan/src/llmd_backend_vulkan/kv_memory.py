@@ -41,7 +41,9 @@ def layer_words(group: KVGroup, kv_dtype: KVDtype) -> int:
     """
     if group.kind == "state":
         return -(-group.state_bytes // WORD)
-    if group.kind != "paged" or group.value_dim != group.key_dim:
+    if group.kind == "latent":
+        return group.kv_heads * BLOCK_LEN * head_words(group.key_dim, kv_dtype)
+    if group.value_dim != group.key_dim:
         raise ValueError(
             f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements"
             f" and values of {group.value_dim}"

@@ -20,6 +20,7 @@ from llmd.api import (
     GatedDelta,
     Glu,
     Head,
+    HeadLinear,
     Instruction,
     Join,
     Linear,
@@ -39,6 +40,7 @@ from llmd_backend_vulkan.ops.embed import embed
 from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
 from llmd_backend_vulkan.ops.experts import experts
 from llmd_backend_vulkan.ops.gated_delta import gated_delta
+from llmd_backend_vulkan.ops.head_linear import head_linear
 from llmd_backend_vulkan.ops.join import join
 from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
@@ -71,6 +73,7 @@ _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     Attention.kind: attention,
     Experts.kind: experts,
     GatedDelta.kind: gated_delta,
+    HeadLinear.kind: head_linear,
     Router.kind: router,
     StateSpace.kind: state_space,
 }

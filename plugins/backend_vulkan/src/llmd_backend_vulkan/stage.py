@@ -247,7 +247,7 @@ class VulkanStage:
         """Return the bucket of the spans of a step; 0 if they are not computed apart."""
         if not self._splits_spans or step.num_rows > SPLIT_ROWS:
             return 0
-        windows = {group.window for group in self._program.groups if group.layers and group.kind == "paged"}
+        windows = {group.window for group in self._program.groups if group.layers and group.kind != "state"}
         most = max(int(spans_of(step.positions, window).max()) for window in windows)
         return 0 if most == 1 else bucket_of(most, MOST_SPANS)
 

@@ -10,6 +10,7 @@ from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena
 from llmd_backend_vulkan.ops.attention import SPANS, scratch_words
 from llmd_backend_vulkan.ops.experts import experts_words
+from llmd_backend_vulkan.ops.head_linear import head_linear_words
 from llmd_backend_vulkan.ops.router import router_words
 from llmd_backend_vulkan.ops.states import states_words
 from llmd_backend_vulkan.outputs import Outputs
@@ -89,6 +90,7 @@ def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
         **router_words(program, limits),
         **experts_words(program, limits),
         **states_words(program, limits),
+        **head_linear_words(program, limits),
     }
 
 

@@ -15,7 +15,7 @@ from llmd.api.program import Instruction, Program, SlottedOp
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word
-from llmd_backend_vulkan.kv_memory import KV_CODES
+from llmd_backend_vulkan.kv_memory import KV_CODES, KVPool
 from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.step_memory import rope_name, table_name
 
@@ -93,7 +93,7 @@ def spans_of(positions: NDArray[np.int32], window: int | None) -> NDArray[np.int
 def scratch_words(program: Program, rows: int) -> int:
     """Return the words that the sums of spans take in steps of at most ``rows`` rows."""
     ops = (slotted.op for slotted in program.ops)
-    widths = [op.heads * (op.head_dim + 2) for op in ops if isinstance(op, Attention)]
+    widths = [op.heads * (op.value_dim + 2) for op in ops if isinstance(op, Attention)]
     spans = bucket_of(min(-(-program.context_len // _SHORTEST_SPAN), MOST_SPANS), MOST_SPANS)
     return min(rows, SPLIT_ROWS) * spans * max(widths, default=0) if spans > 1 else 0
 
@@ -118,7 +118,8 @@ def _store(context: Context, slotted: SlottedOp, turning: SlottedOp | None) -> D
         context.place("sequences"), context.place(table_name(op.group)), region.at, pool.block_words, op.kv_heads, op.head_dim, pairs, rotations,
     )  # fmt: skip
     shader = Shader("store_kv", (KV_CODES[pool.kv_dtype], rotated))
-    return Dispatch(shader, (context.work, region.buffer), constants, (2 * op.kv_heads, context.rows, 1))
+    groups = (_kinds(pool) * op.kv_heads, context.rows, 1)
+    return Dispatch(shader, (context.work, region.buffer), constants, groups)
 
 
 def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dispatch]:
@@ -148,11 +149,19 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
     for first in range(0, context.rows, step):
         rows = min(step, context.rows - first)
         x = op.kv_heads * -(-ratio // heads)
-        buffers, words = (context.work, region.buffer, sinks), (*constants, first, sink_at)
+        buffers, words = (
+            (context.work, region.buffer, sinks),
+            (*constants, first, sink_at, op.value_dim, _kinds(pool) - 1),
+        )
         yield Dispatch(shader, buffers, words, (x, rows, context.spans or 1), rows * of_row)
         if shared:
             of_rows = Shader("attention_rows", (*own, shared, has_sinks))
             yield Dispatch(of_rows, buffers, words, (x, -(-rows // shared), 1))
+
+
+def _kinds(pool: KVPool) -> int:
+    """Return how many vectors of a head are stored for a position: latent vectors are keys and values."""
+    return 1 if pool.group.kind == "latent" else 2
 
 
 def shared_rows(op: Attention) -> int:
@@ -166,7 +175,7 @@ def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
     out, pool = slotted.outputs[0], context.pools[op.group]
     sinks, sink_at = context.vector(slotted.weights[0])
     constants = (
-        context.counts, context.slots[out], context.stride(out), context.place("positions"), op.head_dim,
+        context.counts, context.slots[out], context.stride(out), context.place("positions"), op.value_dim,
         pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at,
     )  # fmt: skip
     shader = Shader("attention_merge", (KV_CODES[pool.kv_dtype], int(op.sinks is not None)))

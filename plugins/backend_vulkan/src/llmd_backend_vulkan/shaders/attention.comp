@@ -4,7 +4,7 @@
 // sum of the softmax of a head also contains exp(sink).
 //
 // A work group computes HEADS query heads of one key-value head of one row. WHOLE: all spans, one after the other, and
-// writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][head_dim + 2], and
+// writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][value_dim + 2], and
 // attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans);
 // rows begin with `first_row`. With SHARED_ROWS, attention_rows.comp computes those of the rows that share keys.
 
@@ -24,7 +24,7 @@ layout(push_constant) uniform Push {
     uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
-    uint first_row, sink_at;
+    uint first_row, sink_at, value_dim, value_kind;
 };
 
 #include "attention_keys.glsl"
@@ -36,7 +36,7 @@ layout(push_constant) uniform Push {
 void add_span(Spans spans, uint span, uint position) {
     uint end = min(spans.first + (span + 1u) * spans.size, position + 1u);
     for (uint first = spans.first + span * spans.size; first < end; first += 64u) {
-        add_positions(first, min(first + 64u, end), head_dim, scale, softcap);
+        add_positions(first, min(first + 64u, end), head_dim, value_dim, scale, softcap);
     }
 }
 
@@ -67,14 +67,14 @@ void main() {
         barrier();
         add_span(spans, gl_WorkGroupID.z, position);
         for (uint h = 0; h < num_heads; h++) {
-            uint at = scratch + ((row * kv_heads * ratio + first_head + h) * most_spans + gl_WorkGroupID.z) * (head_dim + 2u);
+            uint at = scratch + ((row * kv_heads * ratio + first_head + h) * most_spans + gl_WorkGroupID.z) * (value_dim + 2u);
             for (uint i = 0; i < DIMS; i++) {
-                if (i * 64u + thread < head_dim) {
+                if (i * 64u + thread < value_dim) {
                     put(at + i * 64u + thread, sums[h][i]);
                 }
             }
-            put(at + head_dim, best[h]);
-            put(at + head_dim + 1u, totals[h]);
+            put(at + value_dim, best[h]);
+            put(at + value_dim + 1u, totals[h]);
         }
         return;
     }
@@ -96,7 +96,7 @@ void main() {
     }
     for (uint h = 0; h < num_heads; h++) {
         for (uint i = 0; i < DIMS; i++) {
-            if (i * 64u + thread < head_dim) {
+            if (i * 64u + thread < value_dim) {
                 float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + first_head + h]) : 0.0;
                 query[(h * DIMS + i) * 64u + thread] = result_of(all_spans[h][i], HAS_SINKS, sink);
             }
@@ -106,8 +106,8 @@ void main() {
         rotate_heads(HEADS, DIMS * 64u, head_dim);
     }
     for (uint h = 0; h < num_heads; h++) {
-        for (uint i = thread; i < head_dim; i += 64u) {
-            put(out_at + row * out_stride + (first_head + h) * head_dim + i, query[h * DIMS * 64u + i]);
+        for (uint i = thread; i < value_dim; i += 64u) {
+            put(out_at + row * out_stride + (first_head + h) * value_dim + i, query[h * DIMS * 64u + i]);
         }
     }
 }

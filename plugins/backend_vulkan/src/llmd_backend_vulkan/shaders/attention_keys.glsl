@@ -1,6 +1,6 @@
 // Keys and values of causal attention, as kv_layout.glsl stores them.
 //
-// The includer declares the push constants that are named here, and sets `table_row` and `words_of_head`.
+// `value_kind` is 1, or 0 if values are the first elements of keys. The includer declares the push constants that are named here, and sets `table_row` and `words_of_head`.
 
 #include "kv_int4.glsl"
 
@@ -38,4 +38,4 @@ bool shares_keys(uint first, uint count) {
 float signed_at(uint position, float x) { return KV == 4u && (position & 1u) == 1u ? -x : x; }
 
 float key(uint position, uint element) { return signed_at(position, stored(place(position, 0u), element)); }
-float value(uint position, uint element) { return signed_at(position, stored(place(position, 1u), element)); }
+float value(uint position, uint element) { return signed_at(position, stored(place(position, value_kind), element)); }

@@ -8,7 +8,7 @@ layout(constant_id = 1) const bool HAS_SINKS = false;
 #include "work.glsl"
 layout(binding = 1) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
-    uint counts, out_at, out_stride, positions, head_dim, window, scratch, most_spans, sink_at;
+    uint counts, out_at, out_stride, positions, value_dim, window, scratch, most_spans, sink_at;
 };
 #include "attention_spans.glsl"
 shared float results[576];
@@ -21,21 +21,21 @@ void main() {
         return;
     }
     Spans spans = spans_of(work[positions + row], window);
-    uint at = scratch + (row * gl_NumWorkGroups.x + head) * most_spans * (head_dim + 2u);
-    for (uint element = gl_LocalInvocationID.x; element < head_dim; element += 64u) {
+    uint at = scratch + (row * gl_NumWorkGroups.x + head) * most_spans * (value_dim + 2u);
+    for (uint element = gl_LocalInvocationID.x; element < value_dim; element += 64u) {
         Merged all_spans = Merged(-3.4028234663852886e38, 0.0, 0.0);
         for (uint span = 0; span < spans.count; span++) {
-            uint of_span = at + span * (head_dim + 2u);
-            float best = number(of_span + head_dim), total = number(of_span + head_dim + 1u);
+            uint of_span = at + span * (value_dim + 2u);
+            float best = number(of_span + value_dim), total = number(of_span + value_dim + 1u);
             all_spans = merged(all_spans, best, total, number(of_span + element));
         }
         float sink = HAS_SINKS ? uintBitsToFloat(sinks[sink_at + head]) : 0.0;
         results[element] = result_of(all_spans, HAS_SINKS, sink);
     }
     if (KV == 4u) {
-        rotate_heads(1u, 576u, head_dim);
+        rotate_heads(1u, 576u, value_dim);
     }
-    for (uint element = gl_LocalInvocationID.x; element < head_dim; element += 64u) {
-        put(out_at + row * out_stride + head * head_dim + element, results[element]);
+    for (uint element = gl_LocalInvocationID.x; element < value_dim; element += 64u) {
+        put(out_at + row * out_stride + head * value_dim + element, results[element]);
     }
 }

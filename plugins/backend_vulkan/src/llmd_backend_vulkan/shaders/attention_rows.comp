@@ -27,7 +27,7 @@ layout(push_constant) uniform Push {
     uint counts, q, q_stride, out_at, out_stride, positions, sequences, table, pool_at, block_words;
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
-    uint first_row, sink_at;
+    uint first_row, sink_at, value_dim, value_kind;
 };
 
 #include "attention_keys.glsl"
@@ -137,7 +137,7 @@ void add_positions(uint first, uint most) {
                 of_queries[n] = of_queries[n] * corrections[n];
             }
         }
-        for (uint j = 0; j < 64u && first + j < most && element < head_dim; j++) {
+        for (uint j = 0; j < 64u && first + j < most && element < value_dim; j++) {
             float v = value(first + j, element);
             for (uint n = 0; n < QUERIES; n++) {
                 if (first + j < ends[n / HEADS]) {
@@ -208,8 +208,8 @@ void main() {
     }
     for (uint at = thread; at < QUERIES * WIDTH; at += 64u) {
         uint n = at / WIDTH, head = n % HEADS, element = at % WIDTH;
-        if (head < num_heads && element < head_dim) {
-            put(out_at + (own_row + n / HEADS) * out_stride + (first_head + head) * head_dim + element, query[at]);
+        if (head < num_heads && element < value_dim) {
+            put(out_at + (own_row + n / HEADS) * out_stride + (first_head + head) * value_dim + element, query[at]);
         }
     }
 }

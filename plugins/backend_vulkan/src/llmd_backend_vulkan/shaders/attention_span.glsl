@@ -56,7 +56,7 @@ void score_position(uint position, bool is_seen, uint head_dim, float scale, flo
 }
 
 // Adds positions [first, last), at most 64.
-void add_positions(uint first, uint last, uint head_dim, float scale, float softcap) {
+void add_positions(uint first, uint last, uint head_dim, uint value_dim, float scale, float softcap) {
     uint thread = gl_LocalInvocationID.x, count = last - first;
     score_position(first + thread, thread < count, head_dim, scale, softcap);
     barrier();
@@ -87,7 +87,7 @@ void add_positions(uint first, uint last, uint head_dim, float scale, float soft
         for (uint h = 0; h < HEADS; h++) {
             mine[h] = sums[h][i] * corrections[h];
         }
-        for (uint j = 0; j < count && element < head_dim; j++) {
+        for (uint j = 0; j < count && element < value_dim; j++) {
             float v = value(first + j, element);
             for (uint h = 0; h < HEADS; h++) {
                 mine[h] = fma(scores[h * 64u + j], v, mine[h]);

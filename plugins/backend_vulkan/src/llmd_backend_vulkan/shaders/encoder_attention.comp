@@ -28,7 +28,7 @@ void main() {
     barrier();
     uint sequence = work[sequences + row], end = work[offsets + sequence + 1u];
     for (uint first = work[offsets + sequence]; first < end; first += 64u) {
-        add_positions(first, min(first + 64u, end), head_dim, scale, 0.0);
+        add_positions(first, min(first + 64u, end), head_dim, head_dim, scale, 0.0);
     }
     for (uint i = 0; i < DIMS; i++) {
         if (i * 64u + thread < head_dim) {

@@ -2,7 +2,8 @@
 // ROTATED: keys are turned before, as rope.comp does: 1 pairs elements i and i + pairs, 2 pairs 2 i and 2 i + 1.
 //
 // int8: s = half(max |x| / 127) of 32 elements, codes rint(x * (1 / s)) within -127 .. 127; 0 if s is 0.
-// int4: store_int4.glsl. Groups: (2 kv_heads, rows): keys first. Threads: a word, two groups of 32 elements in int8, or
+// int4: store_int4.glsl. Groups: (2 kv_heads, rows): keys first;
+// (kv_heads, rows) if values are the first elements of keys. Threads: a word, two groups of 32 elements in int8, or
 // elements in int4.
 
 #version 450
