@@ -17,7 +17,7 @@ from llmd.testing.workload import all_at_once
 from llmd_backend_vulkan.commands import MOST_WORK
 from llmd_backend_vulkan.context import NONE, stride_of
 from llmd_backend_vulkan.device import VulkanDevice, describe
-from llmd_backend_vulkan.matrices import load_matrix
+from llmd_backend_vulkan.matrices import load_matrix, load_stack
 from llmd_backend_vulkan.memory import Arena
 from llmd_backend_vulkan.ops import linear as linear_ops
 from llmd_backend_vulkan.ops.linear import (
@@ -203,3 +203,21 @@ def test_the_first_rows_of_a_matrix_are_a_matrix(arena: Arena) -> None:
     part = first_rows(matrix, 20)
     assert (part.height, part.pieces[0].num_rows) == (20, 20)
     assert first_rows(matrix, 100).height == 75
+
+
+def test_the_first_rows_of_a_stack_are_those_of_its_first_member(arena: Arena) -> None:
+    ref = TensorRef("m", (3, 20, 64), is_stack=True)
+    members = [RandomSource().read(Weight(ref.member(number), "q8")) for number in range(3)]
+    stack, first = load_stack(arena, 3, members.__getitem__), load_matrix(arena, members[0])
+    work, rows = arena.take(64 + 2 * (64 + 12)), np.arange(2 * 64, dtype=np.float32)
+    arena.upload(work, 0, np.array([2], np.uint32))
+    arena.upload(work, 64, rows)
+    target = Target(work.at + 64, 64, work.at + 64 + 2 * 64, 12, work.at)
+    results = []
+    for matrix in (stack, first):
+        part = first_rows(matrix, 12)
+        assert part.height == 12
+        arena.runtime.run([list(products(work.buffer, part, (work.buffer, NONE), target, Tile(4, 2, 64), 2))])
+        results.append(arena.download(work, 64 + 2 * 64, 2 * 12).view(np.float32))
+    assert results[0].any()
+    assert np.array_equal(*results)

@@ -120,7 +120,7 @@ def _activate(context: Context, op: Experts) -> Dispatch:
         float_word(limit), float_word(op.offset),
     )  # fmt: skip
     shader = Shader("experts_gate", (int(op.gate is not None), ACTIVATIONS.index(op.activation)))
-    groups = (-(-stride_of(inner) // _ELEMENTS), context.rows * op.top_k, 1)
+    groups = (-(-stride_of(inner) // _ELEMENTS), context.rows, op.top_k)
     return Dispatch(shader, (context.work,), constants, groups)
 
 

@@ -1,6 +1,6 @@
 // out = activation(min(gate, limit)) * (clamp(up, -limit, limit) + offset), or without a gate activation(up), for all
 // assigned rows (experts_assign.comp); 0 between the width and the stride. `out` may be `up`.
-// Groups: (stride / 256, assigned rows).
+// Groups: (stride / 256, rows, experts of a row): Vulkan promises no more than 65535 in one direction.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -25,7 +25,7 @@ float result(uint at) {
 }
 
 void main() {
-    uint row = gl_WorkGroupID.y;
+    uint row = gl_WorkGroupID.y * gl_NumWorkGroups.z + gl_WorkGroupID.z;
     if (row >= work[assigned]) {
         return;
     }
