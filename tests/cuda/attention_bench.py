@@ -164,7 +164,8 @@ class Bench:
         """Return the launches of a step of at most ``rows`` rows."""
         layer, sinks = len(self.group.layers) - 1, (None if self.sinks is None else 0,)
         if not self.ropes:
-            slotted = SlottedOp(self.op, (0, 1, 2), (5,), sinks, kv_layer=layer)
+            inputs = (0,) if self.op.k is None else (0, 1, 2)
+            slotted = SlottedOp(self.op, inputs, (5,), sinks, kv_layer=layer)
             return attention_launches(self.context, slotted, rows, self._memory())
         ops = (
             SlottedOp(self.ropes[0], (0,), (3,), rope=0),

@@ -37,7 +37,7 @@ SPILLING = {("attention_whole", "sm_75")}
 TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
     "attention": [
         {"HEAD_DIM": size, "TILES": tiles, "KV_DTYPE": dtype, "SOFTCAP": softcap}
-        for size, tiles in ((128, 4), (64, 4), (256, 2))
+        for size, tiles in ((128, 4), (64, 4), (256, 2), (512, 1))
         for dtype in (0, 2, 3)
         for softcap in (0, 1)
     ],
@@ -60,7 +60,7 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for add in (0, 1)
         for layer in (0, 1)
     ],
-    "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256) for dtype in range(4)],
+    "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256, 512) for dtype in range(4)],
 }
 """Definitions of sources whose modules have no function for that; others have default definitions."""
 

@@ -138,8 +138,8 @@ def test_sizes_have_little_padding(kv_dtype: KVDtype) -> None:
 
 
 def test_unsupported_groups_are_refused() -> None:
-    with pytest.raises(ValueError, match="320"):
-        block_bytes(KVGroup(0, None, 1, 320, (0,)), "f16")
+    with pytest.raises(ValueError, match="520"):
+        block_bytes(KVGroup(0, None, 1, 520, (0,)), "f16")
     with pytest.raises(ValueError, match="latent"):
         block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent"), "f16")
     assert set(KV_CODES) == set(KV_DTYPES)

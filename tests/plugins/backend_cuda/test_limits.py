@@ -34,13 +34,13 @@ def test_formats_with_outliers_are_refused() -> None:
 
 def test_each_reason_is_given_once() -> None:
     """Two layers have the same large heads."""
-    program = lowered(TinyModel(layers=2, head_dim=300, rotary_dim=1100).plan())
-    assert sorted(refused(program)) == ["heads of 300 elements", "rotations of 1100 elements"]
+    program = lowered(TinyModel(layers=2, head_dim=600, rotary_dim=1100).plan())
+    assert sorted(refused(program)) == ["heads of 600 elements", "rotations of 1100 elements"]
 
 
 def test_heads_that_are_too_large_are_refused() -> None:
-    group = KVGroup(0, None, 1, 260, (0,))
-    assert refused(program_of(*attention(1, 1, 260), width=260, groups=(group,))) == ["heads of 260 elements"]
+    group = KVGroup(0, None, 1, 516, (0,))
+    assert refused(program_of(*attention(1, 1, 516), width=516, groups=(group,))) == ["heads of 516 elements"]
     encoder = EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 1, 257, 0.5)
     assert refused(program_of(encoder, width=257)) == ["heads of 257 elements"]
     assert refused(program_of(msgspec.structs.replace(encoder, head_dim=256), width=256)) == []

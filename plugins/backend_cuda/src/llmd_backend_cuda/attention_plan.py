@@ -63,7 +63,12 @@ class AttentionShape(msgspec.Struct, frozen=True):
     @property
     def tiles(self) -> int:
         """Groups of 16 pairs of a whole tile: what fits into registers."""
-        return 4 if self.head_dim <= 128 else 2
+        return 4 if self.head_dim <= 128 else 2 if self.head_dim <= 256 else 1
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block, which share the dimensions of a value."""
+        return 4 if self.head_dim <= 256 else 8
 
     @property
     def long_chunks(self) -> int:

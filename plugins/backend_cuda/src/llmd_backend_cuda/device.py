@@ -13,7 +13,18 @@ from llmd.api import (
     Refusal,
     TensorSource,
 )
-from llmd.api.features import DRAWS, KERNELS, SINKS, SPANS, STATE, STREAMS, TAPS
+from llmd.api.features import (
+    COLUMNS,
+    DRAWS,
+    KERNELS,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
 from llmd.api.ops import FACTOR_OPS, OP_KINDS
 from llmd_backend_cuda.bandwidth import read_rate
 from llmd_backend_cuda.kernel_cache import default_folder
@@ -50,7 +61,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         activations=("f16", "int8"),
         precisions=("f16",),
         integer_ops=FACTOR_OPS,
-        features=(DRAWS, STATE, SINKS, TAPS, SPANS, STREAMS, KERNELS),
+        features=(DRAWS, STATE, SINKS, OWN_WEIGHTS, SHARED_KEYS, COLUMNS, TAPS, SPANS, STREAMS, KERNELS),
         memory_id=card.memory_id,
         aliases=(card.uuid,),
     )

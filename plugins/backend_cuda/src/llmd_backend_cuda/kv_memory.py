@@ -11,7 +11,7 @@ from llmd.api.step import BLOCK_LEN
 from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.runtime import KernelSpec, Runtime
 
-MAX_HEAD_DIM = 256
+MAX_HEAD_DIM = 512
 """Most elements of a head."""
 
 KV_CODES: Mapping[KVDtype, int] = {"f16": 0, "bf16": 1, "int8": 2, "int4": 3, "f32": 0}

@@ -20,7 +20,9 @@ from llmd.api import (
     Glu,
     Head,
     Instruction,
+    Join,
     Linear,
+    Multiply,
     Norm,
     Recurrence,
     Rope,
@@ -30,7 +32,14 @@ from llmd.api import (
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory
 from llmd_backend_cuda.ops.attention import AttentionMemory, attention_launches, rotated_attention_launches
-from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_gate, launch_glu
+from llmd_backend_cuda.ops.elementwise import (
+    launch_activate,
+    launch_add,
+    launch_gate,
+    launch_glu,
+    launch_join,
+    launch_multiply,
+)
 from llmd_backend_cuda.ops.embed import Table, launch_embed
 from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
 from llmd_backend_cuda.ops.experts import experts_launches
@@ -69,6 +78,8 @@ _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
     Add.kind: launch_add,
     Activate.kind: launch_activate,
     Gate.kind: launch_gate,
+    Multiply.kind: launch_multiply,
+    Join.kind: launch_join,
 }
 """Ops that are one launch and read nothing but slots and vectors."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -27,6 +28,8 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("mqa32-12", attention(32, 1, 12), None, "f16"),
     ("mqa24-64", attention(24, 1, 64), None, "f16"),
     ("mha-256", attention(1, 1, 256), None, "f16"),
+    ("mha-460", attention(1, 1, 460), None, "f16"),
+    ("mha-512", attention(4, 2, 512), None, "f16"),
     ("odd-7", attention(2, 1, 7), None, "f16"),
     ("window-17", attention(4, 2, 12, scale=0.4), 17, "f16"),
     ("window-1-softcap", attention(4, 2, 12, scale=0.4, softcap=5.0), 1, "f16"),
@@ -42,8 +45,20 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("int4-80-window", attention(4, 2, 80, softcap=5.0), 33, "int4"),
     ("int4-128", attention(4, 1, 128), None, "int4"),
     ("int4-256", attention(1, 1, 256), None, "int4"),
+    ("int8-512", attention(1, 1, 512), 33, "int8"),
+    ("int4-512", attention(1, 1, 512, softcap=5.0), None, "int4"),
 )
-EXHAUSTIVE = {"mqa24-64", "sinks-mqa24", "mha-256", "window-150", "int4-80-window", "int4-256"}
+EXHAUSTIVE = {
+    "mqa24-64",
+    "sinks-mqa24",
+    "mha-256",
+    "mha-512",
+    "window-150",
+    "int4-80-window",
+    "int4-256",
+    "int8-512",
+    "int4-512",
+}
 """Shapes that `make test` leaves out."""
 BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6, "int4": 1e-6}
 """Of the NMSE; `docs/ops.md` allows 3e-6, 5e-5 for bf16 and int8, and 3e-3 for int4."""
@@ -153,6 +168,22 @@ def test_rotated_rows_that_are_read_later_are_written(kept: int, kv_dtype: KVDty
     assert before == ["rope_rows", "rope_rows", "store_kv"][-launches:]
     step = ((0, 0, 4),)
     assert nmse(bench.run(step), bench.expected(step)) < 1e-6
+
+
+@pytest.mark.parametrize("kv_dtype", ["f16", "int4"])
+def test_keys_of_another_layer_are_read_but_not_written(kv_dtype: KVDtype) -> None:
+    """What follows the step in the blocks is kept, and so are keys that differ from those of the step."""
+    bench = Bench(attention(4, 2, 20), kv_dtype=kv_dtype, context_len=100)
+    step = ((0, 0, 37), (1, 0, 18))
+    rows = bench.run(step, padding=1)
+    bench.op = msgspec.structs.replace(bench.op, k=None, v=None)
+    names = [launch.kernel.spec.name for launch in bench.launches(4)]
+    assert names == (["store_kv"] if kv_dtype == "int4" else []) + ["attention_split"]
+    blocks = np.arange(bench.kv.num_blocks, dtype=np.int32)
+    before = bench.kv.read_blocks(blocks)
+    bench.qkv[1:] = [np.zeros_like(values) for values in bench.qkv[1:]]
+    _same_bits(bench.run(step, padding=1), rows)
+    np.testing.assert_array_equal(bench.kv.read_blocks(blocks), before)
 
 
 def test_a_negative_scale_is_refused() -> None:

@@ -5,21 +5,41 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from llmd.api import TensorRef
 from llmd.api.activations import ACTIVATIONS, Activation
-from llmd.api.ops import Activate, Add, Gate, Glu
+from llmd.api.latent_ops import Join
+from llmd.api.ops import Activate, Add, Gate, Glu, Multiply
 from llmd.api.step import Float32
-from llmd_backend_cuda.ops.elementwise import launch_activate, launch_add, launch_gate, launch_glu
+from llmd_backend_cuda.ops.elementwise import (
+    launch_activate,
+    launch_add,
+    launch_gate,
+    launch_glu,
+    launch_join,
+    launch_multiply,
+)
 from tests.cuda.one_instruction import OnDevice, OneInstruction, make_step, nmse, one_op, random_rows
 
 BOUND = 1e-12
 WIDTHS = (1, 5, 48, 130, 4096)
-LAUNCHES = {"add": launch_add, "glu": launch_glu, "activate": launch_activate, "gate": launch_gate}
+LAUNCHES = {
+    "add": launch_add,
+    "glu": launch_glu,
+    "activate": launch_activate,
+    "gate": launch_gate,
+    "multiply": launch_multiply,
+    "join": launch_join,
+}
+FACTOR = np.array([-0.7], np.float32)
 
 
-def _run(op: Add | Glu | Activate | Gate, *inputs: Float32) -> tuple[Float32, Float32]:
+def _run(op: Add | Glu | Activate | Gate | Multiply | Join, *inputs: Float32) -> tuple[Float32, Float32]:
     """Return (what the kernel makes, what the reference makes)."""
-    rows, width = inputs[0].shape
-    one = OneInstruction(one_op(op, len(inputs)), (*(x.shape[1] for x in inputs), width))
+    rows = len(inputs[0])
+    widths = [x.shape[1] for x in inputs]
+    width = sum(widths) if isinstance(op, Join) else widths[0]
+    weights = (0,) if isinstance(op, Multiply) else ()
+    one = OneInstruction(one_op(op, len(inputs), weights), (*widths, width), (FACTOR,))
     step, values = make_step((rows,)), dict(enumerate(inputs))
     device = OnDevice(one, step, values)
     launch = LAUNCHES[op.kind](device.context, one.instruction.ops[0], device.rows)
@@ -64,6 +84,18 @@ def test_slices_of_a_row_have_their_gates(slices: int) -> None:
     found, expected = _run(Gate("x", "gate", "out"), x, gate)
     assert nmse(found, expected) < BOUND
     np.testing.assert_array_equal(_run(Gate("x", "gate", "out"), x[3:4], gate[3:4])[0], found[3:4])
+
+
+@pytest.mark.parametrize("width", [5, 48])
+def test_all_elements_have_one_factor(width: int) -> None:
+    op = Multiply("x", "out", TensorRef("factor", (1,)))
+    np.testing.assert_array_equal(*_run(op, random_rows(3, width)))
+
+
+@pytest.mark.parametrize(("heads", "first", "second"), [(4, 13, 7), (1, 5, 2), (3, 8, 16), (5, 1, 2)])
+def test_slices_of_two_values_are_joined(heads: int, first: int, second: int) -> None:
+    a, b = random_rows(3, heads * first, 1), random_rows(3, heads * second, 2)
+    np.testing.assert_array_equal(*_run(Join("a", "b", "out", heads), a, b))
 
 
 def test_an_element_has_the_same_bits_at_any_place() -> None:

@@ -28,6 +28,13 @@ def test_tokens_have_the_bits_of_the_reference(fmt: TableFormat, width: int, sca
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(("columns", "width"), [((8, 20), 24), ((5, 12), 24), ((0, 6), 13)])
+def test_some_columns_of_a_table(fmt: TableFormat, columns: tuple[int, int], width: int) -> None:
+    op = Embed("out", TensorRef("table", (50, width)), 1.7, columns)
+    _check(op, fmt, columns[1] - columns[0], entries=50, entry_width=width)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("width", [6, 48])
 def test_positions_and_token_types(fmt: TableFormat, width: int) -> None:
     _check(EmbedPosition("out", TensorRef("positions", (256, width))), fmt, width, entries=256)
@@ -61,8 +68,9 @@ def _check(
     *,
     entries: int,
     skipped: int = 0,
+    entry_width: int | None = None,
 ) -> None:
-    data = RandomSource().read(Weight(TensorRef("table", (skipped + entries, width)), fmt))
+    data = RandomSource().read(Weight(TensorRef("table", (skipped + entries, entry_width or width)), fmt))
     values = to_float64(data)[skipped:].astype(np.float32)
     one = OneInstruction(one_op(op, 0, (0,)), (width,), (values,))
     step = make_step((9, 1, 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -33,7 +34,9 @@ def _vectors(width: int) -> tuple[Float32, Float32]:
 def _one_norm(width: int, op: Norm) -> OneInstruction:
     weights = (None if op.weight is None else 0, None if op.bias is None else 1)
     total = width * op.heads
-    return OneInstruction(one_op(op, 1, weights), (total, total), _vectors(width))
+    return OneInstruction(
+        one_op(op, 1, weights), (total, total), _vectors(total if op.own_weights else width)
+    )
 
 
 def _run(one: OneInstruction, x: Float32, *, order: str | int = 1) -> Float32:
@@ -56,6 +59,16 @@ def test_rows(width: int, method: Method) -> None:
 @pytest.mark.parametrize(("width", "heads"), [(12, 4), (128, 5), (130, 3), (256, 2), (1024, 2)])
 def test_heads(width: int, heads: int, method: Method) -> None:
     one = _one_norm(width, _norm(width, method, heads=heads))
+    x = random_rows(3, width * heads)
+    expected = one.reference(make_step((3,)), {0: x})[1]
+    assert nmse(_run(one, x), expected) < BOUND
+
+
+@pytest.mark.parametrize("method", ["rms", "layer"])
+@pytest.mark.parametrize(("width", "heads"), [(12, 5), (130, 3), (1024, 2)])
+def test_slices_with_weights_of_their_own(width: int, heads: int, method: Method) -> None:
+    op = msgspec.structs.replace(_norm(width, method, heads=heads, offset=1.0), own_weights=True)
+    one = _one_norm(width, op)
     x = random_rows(3, width * heads)
     expected = one.reference(make_step((3,)), {0: x})[1]
     assert nmse(_run(one, x), expected) < BOUND

@@ -190,7 +190,7 @@ DEVICE void begin_split(const Args& args, const Item& item, Work& work, int& ids
     ids = read_ids(work, first_seen(work, item.span));
 }
 
-KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
+KERNEL BOUNDS(THREADS, RESIDENT) attention_split(Args args) {
     SHARED Shared<1> shared;
     allow_next_kernel();
     int number = block_x();
@@ -226,7 +226,7 @@ KERNEL BOUNDS(THREADS, 2) attention_split(Args args) {
 // As long as a span is one chunk, the sums of the spans stay in registers. Those of longer spans are added to
 // sums in `out`. There is a block for each tile that a step may have: tiles begin in order, and the longest
 // are the first.
-KERNEL BOUNDS(THREADS, 2) attention_whole(Args args) {
+KERNEL BOUNDS(THREADS, RESIDENT) attention_whole(Args args) {
     SHARED Shared<TILES> shared;
     allow_next_kernel();
     const int number = args.plan[0] + block_y();

@@ -13,17 +13,19 @@
 #define SOFTCAP 0
 #endif
 
-constexpr int WARPS = 4;
+constexpr int WARPS = DIM <= 256 ? 4 : 8;  // so that each has registers for the sums of its dimensions
 constexpr int THREADS = WARPS * WARP;
-constexpr int PAIRS = 16;  // of a split tile: rows of a multiply_tile
+constexpr int RESIDENT = DIM <= 256 ? 2 : 1;  // blocks that a processor has registers for
+constexpr int PAIRS = 16;                     // of a split tile: rows of a multiply_tile
 constexpr int HEADS = RATIO < PAIRS ? RATIO : PAIRS;
 constexpr int HEAD_TILES = (RATIO + PAIRS - 1) / PAIRS;
 constexpr int CHUNK_BLOCKS = 8;
 constexpr int CHUNK = CHUNK_BLOCKS * BLOCK_LEN;
 constexpr int OWN_BLOCKS = CHUNK_BLOCKS / WARPS;  // blocks of a chunk for which a warp computes scores
 constexpr int STEPS = DIM / 16;                   // of a product with keys
-constexpr int UNITS = DIM <= 64 ? 1 : (DIM + 127) / 128 * 2;  // groups of 16 dimensions that a warp sums up
-constexpr int GROUP = UNITS < 2 ? 1 : 2;                      // of them at a time: their values share a scale
+// Groups of 16 dimensions that a warp sums up.
+constexpr int UNITS = DIM <= 64 ? 1 : (DIM + 32 * WARPS - 1) / (32 * WARPS) * 2;
+constexpr int GROUP = UNITS < 2 ? 1 : 2;  // of them at a time: their values share a scale
 
 // What a block computes, as the host describes it.
 struct Item {

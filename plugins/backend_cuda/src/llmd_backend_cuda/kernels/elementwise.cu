@@ -1,8 +1,10 @@
 // add: out = a + b * scale      glu: out = activation(a) * b      activate: out = activation(a)
 // gate: out = a / (1 + e^-b), with an element of b for each `slice` elements of a
+// multiply: out = a * b, with one b      join: out = slices of a and of b in turn, those of b shorter or
+// longer
 //
 //   a, b, out  [rows, width] f32, as one array of `count` elements
-//              (of a gate, b has count / slice elements)
+//              (of a gate, b has count / slice elements, of a product 1, of a join the rest)
 //   work       a thread makes four neighbouring elements
 //   speed      bound by the launch for few rows, else by memory: each element is read and written once
 //
@@ -26,7 +28,8 @@ struct Args {
     i64 count;
     float scale;      // of add
     float threshold;  // of glu with relu: lower values become 0
-    i32 slice;        // of gate: elements that share a gate
+    i32 slice;        // of gate: elements that share a gate; of join: elements of a slice of a
+    i32 other_slice;  // of join: elements of a slice of b
 };
 
 DEVICE i64 first_element() { return ((i64)block_x() * num_threads() + thread_index()) * 4; }
@@ -74,6 +77,26 @@ KERNEL gate_rows(Args args) {
     for (int i = 0; i < 4; ++i) {
         const i64 place = first + i < args.count ? first + i : args.count - 1;
         out.at[i] = x.at[i] * sigmoid(args.b[place / args.slice]);
+    }
+    write_elements(args.out, first, args.count, out);
+}
+
+KERNEL multiply_rows(Args args) {
+    const i64 first = first_element();
+    const float factor = args.b[0];
+    Elements out = read_elements(args.a, first, args.count);
+    for (int i = 0; i < 4; ++i) out.at[i] *= factor;
+    write_elements(args.out, first, args.count, out);
+}
+
+KERNEL join_rows(Args args) {
+    const i64 first = first_element(), both = args.slice + args.other_slice;
+    Elements out = {};
+    for (int i = 0; i < 4; ++i) {
+        const i64 number = (first + i) / both, place = (first + i) % both;
+        if (first + i >= args.count) break;
+        out.at[i] = place < args.slice ? args.a[number * args.slice + place]
+                                       : args.b[number * args.other_slice + place - args.slice];
     }
     write_elements(args.out, first, args.count, out);
 }

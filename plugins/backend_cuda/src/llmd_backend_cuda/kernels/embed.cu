@@ -1,7 +1,8 @@
 // embed: out[r] = table[index[r]] * scale
 //
 //   index  [rows]            the token id, position or token type of each row
-//   table  [entries, width]  f32, f16 or bf16 (FORMAT 0, 1, 2), used with their exact values
+//   table  [entries, entry_width]  f32, f16 or bf16 (FORMAT 0, 1, 2), used with their exact values, from a
+//                            column on
 //   out    [rows, width]     f32: the product with the scale in float64, rounded once
 //   work   a thread makes VECTOR neighbouring elements of a row: 4, or 1 if rows are not aligned.
 //          Block x has row x
@@ -30,13 +31,15 @@ struct Args {
     float* out;
     double scale;
     i32 width;
+    i32 entry_width;  // elements between entries
 };
 
 KERNEL embed(Args args) {
     const int row = block_x();
     const int column = (block_y() * num_threads() + thread_index()) * VECTOR;
     if (column >= args.width) return;
-    const Stored* entry = (const Stored*)args.table + (i64)token_of(args.index[row], args.fed) * args.width;
+    const i64 place = (i64)token_of(args.index[row], args.fed) * args.entry_width;
+    const Stored* entry = (const Stored*)args.table + place;
     const Entries found = *(const Entries*)(entry + column);
     Elements scaled;
     for (int i = 0; i < VECTOR; ++i) {

@@ -7,7 +7,7 @@
 
 #include "gpu.cuh"
 
-constexpr int MOST_DIM = 256;
+constexpr int MOST_DIM = 512;
 
 // The size of the piece that a dimension belongs to; 1 beyond the head.
 DEVICE constexpr int piece_of(int dim) {

@@ -20,7 +20,7 @@
 // What is stored is always a finite float16 when it is read, also before it is written: positions that a row
 // does not see are multiplied by 0.
 //
-// Macros: HEAD_DIM, at most 256; KV_DTYPE, one of the numbers below.
+// Macros: HEAD_DIM, at most 512; KV_DTYPE, one of the numbers below.
 #pragma once
 
 #include "step.cuh"

@@ -2,7 +2,7 @@
 //
 //   m             mean(x) for layer norm (LAYER 1), 0 for rms
 //   x, out        [slices, width]  f32; a slice is a row, or one head of a row
-//   weight, bias  [width]          f32 or absent; without a weight, the factor is 1
+//   weight, bias  [weights, width] f32 or absent; slices take turns. Without a weight, the factor is 1
 //   with ADD, out is residual + that * scale
 //   work   WARPS warps have a slice; a block has four slices of one warp, or one slice of several. A thread
 //          keeps LOADS vectors of VECTOR elements in registers, so that memory is read once
@@ -39,6 +39,7 @@ struct Args {
     float* out;
     i32 slices;
     i32 width;
+    i32 weights;  // that differ: 1, or one for each slice of a row
     float scale;  // with ADD
     float offset;
     float eps;
@@ -76,7 +77,9 @@ KERNEL BOUNDS(THREADS, 1) norm_rows(Args args) {
     if (slice >= args.slices) return;
     const int first = (WARPS == 1 ? lane_index() : thread_index()) * VECTOR;
     constexpr int step = WARP * WARPS * VECTOR;
-    const i64 begin = slice * args.width;
+    const i64 begin = slice * args.width, own = slice % args.weights * args.width;
+    const float* weight = args.weight ? args.weight + own : nullptr;
+    const float* of_bias = args.bias ? args.bias + own : nullptr;
 
     Elements x[LOADS], gain[LOADS], bias[LOADS];
 #pragma unroll
@@ -84,8 +87,8 @@ KERNEL BOUNDS(THREADS, 1) norm_rows(Args args) {
         const int column = first + n * step;
         x[n] = read_vector(args.x + begin, column, args.width, 0.0f, 0.0f);
         if (READ_EARLY) {
-            gain[n] = read_vector(args.weight, column, args.width, args.offset, 1.0f);
-            bias[n] = read_vector(args.bias, column, args.width, 0.0f, 0.0f);
+            gain[n] = read_vector(weight, column, args.width, args.offset, 1.0f);
+            bias[n] = read_vector(of_bias, column, args.width, 0.0f, 0.0f);
         }
     }
 
@@ -124,8 +127,8 @@ KERNEL BOUNDS(THREADS, 1) norm_rows(Args args) {
         const int column = first + n * step;
         if (column >= args.width) continue;
         if (!READ_EARLY) {
-            gain[n] = read_vector(args.weight, column, args.width, args.offset, 1.0f);
-            bias[n] = read_vector(args.bias, column, args.width, 0.0f, 0.0f);
+            gain[n] = read_vector(weight, column, args.width, args.offset, 1.0f);
+            bias[n] = read_vector(of_bias, column, args.width, 0.0f, 0.0f);
         }
         Elements out;
         for (int i = 0; i < VECTOR; ++i) {

@@ -3,7 +3,8 @@
 //
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
 //            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated.
-//            With int4, all of them are rotated as in kv_hadamard.cuh after that
+//            With int4, all of them are rotated as in kv_hadamard.cuh after that. Without k, only queries are
+//            written: attention reads the keys and values of another layer
 //   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
 //            a block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
 //            dimensions at once
@@ -129,7 +130,8 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
     allow_next_kernel();
     const int row = block_x();
     if (row >= args.step.counts[0]) return;  // the blocks of row 0 wait for the kernel before
-    const int kv_heads = args.memory.kv_heads, first_key = args.heads, first_value = args.heads + kv_heads;
+    const int kv_heads = args.k ? args.memory.kv_heads : 0;
+    const int first_key = args.heads, first_value = args.heads + kv_heads;
     const int first = block_y() * WARPS, n = first + warp_index();
     const int position = args.step.positions[row], sequence = args.step.sequences[row];
     const int block = blocks_of(args.memory.block_table, sequence)[position / BLOCK_LEN];

@@ -18,7 +18,8 @@ from llmd_backend_cuda.ops.norm import launch_norm
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.runtime import KernelSpec, Launch
 
-_THREADS = 128
+_WARP = 32
+_STORING_THREADS = 128
 _HEADS_OF_BLOCK = 4
 _BLOCKS_OF_PROCESSOR = 2
 _NO_WINDOW = 1 << 30
@@ -113,21 +114,23 @@ def shape_of(op: Attention, group: KVGroup) -> AttentionShape:
 def attention_launches(
     context: Context, slotted: SlottedOp, rows: int, memory: AttentionMemory
 ) -> list[Launch]:
-    """Return the launches of an attention op for steps of at most ``rows`` rows: store keys and values, then
-    attend.
+    """Return the launches of an attention op for steps of at most ``rows`` rows: store keys and values if it
+    has any, then attend.
 
     Raises:
         ValueError: the op is not supported.
     """
     op = slotted.op
     assert isinstance(op, Attention)
-    q, k, v = slotted.inputs
-    store = StoreArgs(
-        step=context.step, memory=_kv_args(slotted, memory), k=context.slot(k), v=context.slot(v)
-    )
+    q, *kv = slotted.inputs
+    store = StoreArgs(context.step, _kv_args(slotted, memory))
+    if kv:
+        store.k, store.v = map(context.slot, kv)
     if memory.kv.rotates_heads:
         store.q, store.q_out, store.heads = context.slot(q), _queries(context, q, memory), op.heads
     attend = _attend_launches(context, slotted, q, rows, memory)
+    if not store.k and not store.q:
+        return attend
     return [_store_launch(context, op, store, rows, memory), *attend]
 
 
@@ -146,7 +149,8 @@ def rotated_attention_launches(
     *before, attention = instruction.ops
     norms = [slotted for slotted in before if isinstance(slotted.op, Norm)]
     ropes = [slotted for slotted in before if isinstance(slotted.op, Rope)]
-    of_q, of_k = (_writer(ropes, slot) for slot in attention.inputs[:2])
+    q_slot, *kv = attention.inputs
+    of_q, of_k = _writer(ropes, q_slot), _writer(ropes, kv[0]) if kv else None
     q_norm, k_norm = (rope and _writer(norms, rope.inputs[0]) for rope in (of_q, of_k))
     if norms and not (_is_of_heads(q_norm, of_q, instruction) and _is_of_heads(k_norm, of_k, instruction)):
         single = [launch_norm(context, norm, rows) for norm in norms]
@@ -158,13 +162,12 @@ def rotated_attention_launches(
         return [*single, *attention_launches(context, attention, rows, memory)]
     op = attention.op
     assert isinstance(op, Attention)
-    q_slot, _, v_slot = attention.inputs
     store = StoreArgs(
         context.step,
         _kv_args(attention, memory),
         context.slot((q_norm or of_q).inputs[0]),
         context.slot((k_norm or of_k).inputs[0]),
-        context.slot(v_slot),
+        context.slot(kv[1]),
         _queries(context, q_slot, memory),
         _rotation(context, of_q),
         _rotation(context, of_k),
@@ -208,6 +211,7 @@ def _is_of_heads(norm: SlottedOp | None, rope: SlottedOp | None, instruction: In
     return (
         norm.op.method == "rms"
         and norm.op.bias is None
+        and not norm.op.own_weights
         and norm.op.heads == rope.op.heads
         and readers == [rope]
         and norm.outputs[0] not in instruction.outputs
@@ -246,9 +250,9 @@ def _store_spec(memory: KVMemory) -> KernelSpec:
 def _store_launch(
     context: Context, op: Attention, args: StoreArgs, rows: int, memory: AttentionMemory
 ) -> Launch:
-    heads = args.heads + 2 * op.kv_heads
+    heads = args.heads + (2 * op.kv_heads if args.k else 0)
     kernel = context.runtime.kernel(_store_spec(memory.kv))
-    return Launch(kernel, (rows, -(-heads // _HEADS_OF_BLOCK), 1), _THREADS, args, overlaps=True)
+    return Launch(kernel, (rows, -(-heads // _HEADS_OF_BLOCK), 1), _STORING_THREADS, args, overlaps=True)
 
 
 def _attend_spec(name: str, op: Attention, memory: KVMemory) -> KernelSpec:
@@ -288,7 +292,8 @@ def _attend_launch(
     memory: AttentionMemory,
 ) -> Launch:
     kernel = context.runtime.kernel(_attend_spec(name, op, memory.kv))
-    return Launch(kernel, grid, _THREADS, args, overlaps=True)
+    threads = _WARP * shape_of(op, memory.kv.group).warps
+    return Launch(kernel, grid, threads, args, overlaps=True)
 
 
 def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: AttentionMemory) -> AttentionArgs:

@@ -1,11 +1,12 @@
-"""Ops whose elements do not depend on each other: add, glu, activate and gate."""
+"""Ops whose elements do not depend on each other: add, glu, activate, gate, multiply and join."""
 
 from __future__ import annotations
 
 import ctypes
 
 from llmd.api.activations import ACTIVATIONS
-from llmd.api.ops import Activate, Add, Gate, Glu
+from llmd.api.latent_ops import Join
+from llmd.api.ops import Activate, Add, Gate, Glu, Multiply
 from llmd.api.program import SlottedOp
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.runtime import KernelSpec, Launch
@@ -26,6 +27,7 @@ class ElementwiseArgs(ctypes.Structure):
         ("scale", ctypes.c_float),
         ("threshold", ctypes.c_float),
         ("slice", ctypes.c_int32),
+        ("other_slice", ctypes.c_int32),
     )
 
 
@@ -63,8 +65,25 @@ def launch_gate(context: Context, slotted: SlottedOp, rows: int) -> Launch:
     return _launch(context, KernelSpec.of("elementwise", "gate_rows"), args)
 
 
+def launch_multiply(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch of a multiplication by one number."""
+    assert isinstance(slotted.op, Multiply)
+    args = _args(context, slotted, rows)
+    args.b = context.vector(slotted.weights[0])
+    return _launch(context, KernelSpec.of("elementwise", "multiply_rows"), args)
+
+
+def launch_join(context: Context, slotted: SlottedOp, rows: int) -> Launch:
+    """Return the launch that joins the slices of two values."""
+    assert isinstance(slotted.op, Join)
+    args = _args(context, slotted, rows)
+    widths = (context.program.slot_widths[slot] for slot in slotted.inputs)
+    args.slice, args.other_slice = (width // slotted.op.heads for width in widths)
+    return _launch(context, KernelSpec.of("elementwise", "join_rows"), args)
+
+
 def _args(context: Context, slotted: SlottedOp, rows: int) -> ElementwiseArgs:
-    """Return the arguments of an op with one or two inputs; its output is as wide as the first."""
+    """Return the arguments of an op with one or two inputs."""
     a, *b = (context.slot(slot) for slot in slotted.inputs)
     out = slotted.outputs[0]
     count = rows * context.program.slot_widths[out]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Literal
 
 import msgspec
@@ -28,6 +29,10 @@ class Table(msgspec.Struct, frozen=True):
     """Address of the first entry that index 0 means."""
     format: TableFormat
 
+    def from_column(self, column: int) -> Table:
+        """Return the table whose entries begin at a column of these."""
+        return Table(self.pointer + column * _ITEM_BYTES[self.format], self.format)
+
 
 class EmbedArgs(ctypes.Structure):
     """``struct Args`` of ``kernels/embed.cu``."""
@@ -39,6 +44,7 @@ class EmbedArgs(ctypes.Structure):
         ("out", ctypes.c_void_p),
         ("scale", ctypes.c_double),
         ("width", ctypes.c_int32),
+        ("entry_width", ctypes.c_int32),
     )
 
 
@@ -47,12 +53,16 @@ def launch_embed(context: Context, slotted: SlottedOp, rows: int, table: Table) 
     op = slotted.op
     assert isinstance(op, Embed | EmbedPosition | EmbedTokenType)
     out = slotted.outputs[0]
-    width = context.program.slot_widths[out]
+    width, entry_width = context.program.slot_widths[out], op.table.view_shape[1]
     scale = op.scale if isinstance(op, Embed) else 1.0
-    vector = vector_of(width, table)
+    if isinstance(op, Embed):
+        table = table.from_column(op.column_range[0])
+    vector = vector_of(math.gcd(width, entry_width), table)
     defines = {"FORMAT": FORMATS[table.format], "VECTOR": vector, "SCALED": int(scale != 1.0)}
     kernel = context.runtime.kernel(KernelSpec.of("embed", "embed", defines))
-    args = EmbedArgs(_index(context, op), context.step.fed, table.pointer, context.slot(out), scale, width)
+    args = EmbedArgs(
+        _index(context, op), context.step.fed, table.pointer, context.slot(out), scale, width, entry_width
+    )
     return Launch(kernel, (rows, -(-width // (vector * _THREADS)), 1), _THREADS, args)
 
 

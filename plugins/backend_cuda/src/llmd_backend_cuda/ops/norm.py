@@ -31,6 +31,7 @@ class NormArgs(ctypes.Structure):
         ("out", ctypes.c_void_p),
         ("slices", ctypes.c_int32),
         ("width", ctypes.c_int32),
+        ("weights", ctypes.c_int32),
         ("scale", ctypes.c_float),
         ("offset", ctypes.c_float),
         ("eps", ctypes.c_float),
@@ -73,6 +74,7 @@ def _norm_args(context: Context, slotted: SlottedOp, rows: int) -> NormArgs:
         out=context.slot(out),
         slices=rows * op.heads,
         width=context.program.slot_widths[out] // op.heads,
+        weights=op.heads if op.own_weights else 1,
         offset=op.offset,
         eps=op.eps,
     )
