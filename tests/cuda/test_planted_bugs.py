@@ -217,10 +217,10 @@ HYBRID_BUGS = {
     "all rows of an expert in one place": ("experts.cu", "place += rows_of_range;", ""),
     "missing wait for experts": ("experts.cu", SUM_WAIT, "(Route*)shared;"),
     "a score that is chosen twice": ("router.cu", "a.place < b.place", "a.place <= b.place"),
-    "lanes of another column": ("gated_delta.cu", "shuffle_xor(value, WARP / PARTS * 2)", "value"),
-    "missing barrier of a row": ("gated_delta.cu", ROW_BARRIER, "const OwnRow now = own;"),
-    "rows of another step": ("gated_delta.cu", "kept[(i64)(number + tap)", "kept[(i64)tap"),
-    "rows that are kept too late": ("gated_delta.cu", "kept[(i64)(i + rows)", "kept[(i64)(i + rows - 1)"),
+    "lanes of another column": ("state_rows.cuh", "shuffle_xor(value, WARP / PARTS * 2)", "value"),
+    "missing barrier of a row": ("state_rows.cuh", ROW_BARRIER, "const OwnRow now = own;"),
+    "rows of another step": ("state_rows.cuh", "kept[(i64)(number + tap)", "kept[(i64)tap"),
+    "rows that are kept too late": ("state_rows.cuh", "kept[(i64)(i + rows)", "kept[(i64)(i + rows - 1)"),
 }
 """File, old text and new one."""
 FEW_HYBRID_BUGS = {"rows before they are numbered", "lanes of another column", "rows of another step"}

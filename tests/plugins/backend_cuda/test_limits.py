@@ -9,7 +9,9 @@ from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.limits import refusals
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from tests.cuda.simulated import lowered
+from tests.cuda.state_bench import Bench
 from tests.plugins.backend_cpu.workbench import attention
+from tests.plugins.backend_cuda.ops import test_gated_delta, test_state_space
 
 
 def program_of(*ops: Op, width: int, groups: tuple[KVGroup, ...] = ()) -> Program:
@@ -69,6 +71,12 @@ def test_values_of_another_size_than_keys_are_refused() -> None:
     group = KVGroup(0, None, 1, 16, (0,), value_dim=8)
     program = program_of(*attention(1, 1, 16), width=16, groups=(group,))
     assert refused(program) == ["keys of 16 and values of 8 elements"]
+
+
+def test_keys_of_states_that_are_too_large_are_refused() -> None:
+    for op in (test_gated_delta.op_of(1, 1, (257, 4), 2), test_state_space.op_of(1, 1, (257, 4), 2)):
+        bench = Bench(op)
+        assert refused(bench.one.program) == ["keys of states of 257 elements"]
 
 
 def test_too_many_experts_are_refused() -> None:

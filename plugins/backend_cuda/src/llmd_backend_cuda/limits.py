@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmd.api import Attention, EncoderAttention, Experts, GatedDelta, Norm, Op, Program, Refusal, Rope
+from llmd.api import (
+    Attention,
+    EncoderAttention,
+    Experts,
+    GatedDelta,
+    Norm,
+    Op,
+    Program,
+    Refusal,
+    Rope,
+    StateSpace,
+)
 from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.encoder_attention import MAX_HEAD_DIM as MAX_ENCODER_HEAD_DIM
 from llmd_backend_cuda.ops.experts import MAX_EXPERTS
-from llmd_backend_cuda.ops.gated_delta import MAX_KEY_DIM
 from llmd_backend_cuda.ops.norm import MAX_WIDTH
 from llmd_backend_cuda.ops.rope import MAX_PAIRS
+from llmd_backend_cuda.ops.state_rows import MAX_KEY_DIM
 
 
 def refusals(program: Program) -> list[Refusal]:
@@ -44,8 +55,8 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
         yield from _too_large("rotations", 2 * len(op.table.inv_freq), 2 * MAX_PAIRS)
     if isinstance(op, Experts):
         yield from _too_many("experts", op.num_experts, MAX_EXPERTS)
-    if isinstance(op, GatedDelta):
-        yield from _too_large("keys", op.key_dim, MAX_KEY_DIM)
+    if isinstance(op, GatedDelta | StateSpace):
+        yield from _too_large("keys of states", op.sizes.key_dim, MAX_KEY_DIM)
     if isinstance(op, Norm):
         yield from _too_large("norms", width // op.heads, MAX_WIDTH)
 

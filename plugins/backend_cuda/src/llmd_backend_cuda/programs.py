@@ -28,6 +28,7 @@ from llmd.api import (
     Rope,
     Router,
     SlottedOp,
+    StateSpace,
 )
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory
@@ -43,7 +44,7 @@ from llmd_backend_cuda.ops.elementwise import (
 from llmd_backend_cuda.ops.embed import Table, launch_embed
 from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
 from llmd_backend_cuda.ops.experts import experts_launches
-from llmd_backend_cuda.ops.gated_delta import DeltaRows, gated_delta_launches
+from llmd_backend_cuda.ops.gated_delta import gated_delta_launches
 from llmd_backend_cuda.ops.linear import (
     Product,
     gated,
@@ -58,6 +59,8 @@ from llmd_backend_cuda.ops.norm import launch_norm, launch_norm_add
 from llmd_backend_cuda.ops.recurrence import States, launch_recurrence
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.ops.router import router_launches
+from llmd_backend_cuda.ops.state_rows import StateRows
+from llmd_backend_cuda.ops.state_space import state_space_launches
 from llmd_backend_cuda.runtime import Launch
 
 PATTERNS = (
@@ -94,6 +97,7 @@ _OTHERS = (
     Linear,
     Recurrence,
     Router,
+    StateSpace,
 )
 COMPUTED = frozenset({*_SINGLE_LAUNCHES, *(op.kind for op in _OTHERS)})
 """Kinds of ops that have kernels."""
@@ -109,7 +113,7 @@ class Memories(msgspec.Struct, frozen=True):
     states: Mapping[int, States]
     """By KV group."""
     experts: ExpertMemory
-    delta: DeltaRows
+    state_rows: StateRows
 
 
 def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Launch]]:
@@ -235,7 +239,10 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             yield from experts_launches(context, slotted, rows, memories.experts)
         case GatedDelta(group=group):
             states = memories.states[group]
-            yield from gated_delta_launches(context, slotted, rows, states, memories.delta)
+            yield from gated_delta_launches(context, slotted, rows, states, memories.state_rows)
+        case StateSpace(group=group):
+            states = memories.states[group]
+            yield from state_space_launches(context, slotted, rows, states, memories.state_rows)
         case Recurrence(group=group):
             yield launch_recurrence(context, slotted, rows, memories.states[group])
         case Embed() | EmbedPosition() | EmbedTokenType():

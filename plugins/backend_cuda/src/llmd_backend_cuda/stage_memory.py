@@ -17,8 +17,8 @@ from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.ops.attention import AttentionMemory, shape_of
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.ops.fastest import Fastest
-from llmd_backend_cuda.ops.gated_delta import DeltaRows, DeltaSizes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
+from llmd_backend_cuda.ops.state_rows import StateRows, StateRowsSizes
 from llmd_backend_cuda.programs import Memories
 from llmd_backend_cuda.runtime import Memory, Runtime
 from llmd_backend_cuda.state_memory import StateMemory
@@ -56,7 +56,7 @@ class StageMemory:
         self._rounded = runtime.allocate(rounded_bytes(program, limits))
         self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
         self._experts = ExpertMemory.allocate(runtime, ExpertSizes.of(program, limits))
-        self._delta = DeltaRows.allocate(runtime, DeltaSizes.of(program, limits))
+        self._state_rows = StateRows.allocate(runtime, StateRowsSizes.of(program, limits))
 
     def context(
         self,
@@ -88,7 +88,7 @@ class StageMemory:
         for number, pool in self.pools.items():
             if isinstance(pool, StateMemory):
                 states[number] = pool.states(self.step.table(number))
-        return Memories(tables, attention, states, self._experts, self._delta)
+        return Memories(tables, attention, states, self._experts, self._state_rows)
 
     def _attention(self, bucket: int, op: Attention) -> AttentionMemory:
         pool = self.pools[op.group]

@@ -26,8 +26,8 @@ from llmd_backend_cuda.kv_memory import block_bytes
 from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
 from llmd_backend_cuda.matrices import load_matrix, load_stack
 from llmd_backend_cuda.ops.embed import TableFormat
-from llmd_backend_cuda.ops.gated_delta import DeltaSizes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
+from llmd_backend_cuda.ops.state_rows import StateRowsSizes
 from llmd_backend_cuda.outputs import Outputs
 from llmd_backend_cuda.runtime import Memory, Runtime
 from llmd_backend_cuda.shapes import attention_shapes
@@ -68,7 +68,7 @@ class CudaWeights:
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
             + ExpertSizes.of(program, limits).num_bytes
-            + DeltaSizes.of(program, limits).num_bytes
+            + StateRowsSizes.of(program, limits).num_bytes
             + WeightStream.num_bytes(self._streamed.values())
         )
 
