@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from llmd.api.device import StageLimits
 from llmd.api.kv import KVDtype
 from llmd.api.ops import Attention, Rope, RopeTable
-from llmd.api.plan import KVGroup
+from llmd.api.plan import KVGroup, KVKind
 from llmd.api.program import Instruction, Precision, Program, SlottedOp
 from llmd.api.step import BLOCK_LEN, Int32
 from llmd.api.tensors import TensorRef
@@ -54,7 +54,10 @@ class Bench:
         """``kept`` are the slots that are read later: 3 has rotated queries, 4 rotated keys, 5 the result."""
         self.op, self.ropes, self.context_len, self.kept = op, ropes, context_len, kept
         self.runtime = SimtRuntime(order=order)
-        self.group = KVGroup(0, window, op.kv_heads, op.head_dim, tuple(range(layers)))
+        kind: KVKind = "latent" if op.value_dim < op.head_dim else "paged"
+        self.group = KVGroup(
+            0, window, op.kv_heads, op.head_dim, tuple(range(layers)), kind=kind, value_dim=op.value_dim
+        )
         self.limits = StageLimits(max_rows, sequences, max_rows, kv_dtype)
         self.width = -(-context_len // BLOCK_LEN)
         num_blocks = sequences * self.width + 1
@@ -94,7 +97,7 @@ class Bench:
             self._upload(self.slots[slot], np.concatenate([values[s, first:end] for s, first, end in step]))
         for launch in self.launches(rows + padding):
             self.runtime.launch(launch)
-        found = np.empty((rows, self.op.heads * self.op.head_dim), np.float32)
+        found = np.empty((rows, self.op.heads * self.op.value_dim), np.float32)
         self.runtime.download(found, self.slots[-1], 0)
         return found
 
@@ -202,6 +205,7 @@ def attention(
     scale: float | None = None,
     softcap: float | None = None,
     has_sinks: bool = False,
+    value_dim: int = 0,
 ) -> Attention:
     """Return an attention op."""
     return Attention(
@@ -217,6 +221,7 @@ def attention(
         head_dim**-0.5 if scale is None else scale,
         softcap,
         TensorRef("sinks", (heads,)) if has_sinks else None,
+        value_dim,
     )
 
 

@@ -40,7 +40,8 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for size, tiles in ((128, 4), (64, 4), (256, 2), (512, 1))
         for dtype in (0, 2, 3)
         for softcap in (0, 1)
-    ],
+    ]
+    + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "TILES": 1, "RATIO": 16}],
     "elementwise": [{"ACTIVATION": index} for index in range(len(ACTIVATIONS))],
     "embed": [
         {"FORMAT": index, "VECTOR": vector, "SCALED": scaled}
@@ -61,7 +62,8 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for add in (0, 1)
         for layer in (0, 1)
     ],
-    "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256, 512) for dtype in range(4)],
+    "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256, 512) for dtype in range(4)]
+    + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "KV_DTYPE": dtype} for dtype in range(2)],
 }
 """Definitions of sources whose modules have no function for that; others have default definitions."""
 
@@ -74,6 +76,11 @@ def rows_of(form: MatrixForm) -> tuple[bool, ...]:
 def with_experts(spec: KernelSpec) -> KernelSpec:
     """Return the variant of a product for rows that are grouped by expert."""
     return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1})
+
+
+def with_heads(spec: KernelSpec) -> KernelSpec:
+    """Return the variant of a product with a matrix for each slice of a row."""
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"HEADS": 1})
 
 
 def common_specs(source: str) -> Iterator[KernelSpec]:
@@ -100,13 +107,13 @@ def all_specs(source: str) -> Iterator[KernelSpec]:
     if source == "gemv":
         for form, is_pair in product(forms, (False, True)):
             specs = [gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form)]
-            yield from (*specs, *map(with_experts, specs))
+            yield from (*specs, *map(with_experts, specs), *([] if is_pair else map(with_heads, specs)))
     elif source == "gemm":
         for form, split in product(forms, (False, True)):
             for int8 in rows_of(form):
                 sizes = block_sizes(form, int8=int8)
                 specs = [WarpTile(rows, split=split, int8=int8).spec(form) for rows in sizes]
-                yield from (*specs, *([] if split else map(with_experts, specs)))
+                yield from (*specs, *([] if split else (*map(with_experts, specs), *map(with_heads, specs))))
     elif source == "gemm_warpgroup":
         yield from (tile.spec(form) for form in forms for tile in warpgroup_tiles(form))
     elif source == "pack":

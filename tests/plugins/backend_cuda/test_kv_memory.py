@@ -137,11 +137,23 @@ def test_sizes_have_little_padding(kv_dtype: KVDtype) -> None:
     assert least <= block_bytes(group, kv_dtype) <= 1.001 * least
 
 
+def test_latent_vectors_are_stored_once() -> None:
+    group = KVGroup(0, None, 1, 576, (0, 1), kind="latent", value_dim=512)
+    assert block_bytes(group, "f16") == 2 * 16 * 576 * 2
+    bench = Bench(attention(2, 1, 40, value_dim=24), context_len=48)
+    bench.run(((0, 0, 16),))
+    halves = _stored(bench, int(bench.tables[0, 0]), 0).view(np.float16).reshape(16, 64)
+    np.testing.assert_array_equal(halves[:, :40], bench.qkv[1][0, :16].astype(np.float16))
+    assert not np.any(halves[:, 40:])
+
+
 def test_unsupported_groups_are_refused() -> None:
-    with pytest.raises(ValueError, match="520"):
-        block_bytes(KVGroup(0, None, 1, 520, (0,)), "f16")
-    with pytest.raises(ValueError, match="latent"):
-        block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent"), "f16")
+    with pytest.raises(ValueError, match="580"):
+        block_bytes(KVGroup(0, None, 1, 580, (0,)), "f16")
+    with pytest.raises(ValueError, match="keys of 64"):
+        block_bytes(KVGroup(0, None, 1, 64, (0,), value_dim=32), "f16")
+    with pytest.raises(ValueError, match="latent with keys of 64 elements in int8"):
+        block_bytes(KVGroup(0, None, 1, 64, (0,), kind="latent"), "int8")
     assert set(KV_CODES) == set(KV_DTYPES)
 
 

@@ -41,8 +41,8 @@ def test_each_reason_is_given_once() -> None:
 
 
 def test_heads_that_are_too_large_are_refused() -> None:
-    group = KVGroup(0, None, 1, 516, (0,))
-    assert refused(program_of(*attention(1, 1, 516), width=516, groups=(group,))) == ["heads of 516 elements"]
+    group = KVGroup(0, None, 1, 580, (0,))
+    assert refused(program_of(*attention(1, 1, 580), width=580, groups=(group,))) == ["heads of 580 elements"]
     encoder = EncoderAttention(HIDDEN, HIDDEN, HIDDEN, HIDDEN, 1, 257, 0.5)
     assert refused(program_of(encoder, width=257)) == ["heads of 257 elements"]
     assert refused(program_of(msgspec.structs.replace(encoder, head_dim=256), width=256)) == []

@@ -44,6 +44,12 @@ class AttentionShape(msgspec.Struct, frozen=True):
     kv_heads: int
     head_dim: int
     window: int | None
+    value_dim: int = 0
+    """Elements of a value; if 0 is given, as many as in a key."""
+
+    def __post_init__(self) -> None:
+        if not self.value_dim:
+            msgspec.structs.force_setattr(self, "value_dim", self.head_dim)
 
     @property
     def ratio(self) -> int:
@@ -78,7 +84,7 @@ class AttentionShape(msgspec.Struct, frozen=True):
     @property
     def place_bytes(self) -> int:
         """Bytes of the sums of one pair and span, for all columns."""
-        return self.columns * (padded_dim(self.head_dim) + 2) * 4
+        return self.columns * (padded_dim(self.value_dim) + 2) * 4
 
     def span_of(self, positions: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the span of each position."""
@@ -239,7 +245,7 @@ def _sizes(
     entries = [(shape, shape.num_places(limits, context_len) * shape.columns) for shape in shapes]
     rotated = [shape.heads * shape.head_dim for shape in shapes if limits.kv_dtype == "int4"]
     return (
-        max([16, *(count * padded_dim(shape.head_dim) * 4 for shape, count in entries)]),
+        max([16, *(count * padded_dim(shape.value_dim) * 4 for shape, count in entries)]),
         max([16, *(count * 2 * 4 for _, count in entries)]),
         max([16, *(count // shape.pair_heads * 4 for shape, count in entries)]),
         max([16, *(4 * limits.max_rows * width for width in rotated)]),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 
-from llmd.api.kv import KVDtype
+from llmd.api.kv import LATENT_KV_DTYPES, KVDtype
 from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.runtime import KernelSpec, Runtime
 
-MAX_HEAD_DIM = 512
+MAX_HEAD_DIM = 576
 """Most elements of a head."""
 
 KV_CODES: Mapping[KVDtype, int] = {"f16": 0, "bf16": 1, "int8": 2, "int4": 3, "f32": 0}
@@ -64,11 +64,19 @@ def block_bytes(group: KVGroup, kv_dtype: KVDtype) -> int:
     """Return the bytes of a block of a group, for all its layers.
 
     Raises:
-        ValueError: the group is not supported.
+        ValueError: the group or the KV dtype is not supported.
     """
+    return len(group.layers) * _layer_bytes(group, kv_dtype)
+
+
+def _layer_bytes(group: KVGroup, kv_dtype: KVDtype) -> int:
+    if group.kind == "latent" and kv_dtype in LATENT_KV_DTYPES:
+        return group.kv_heads * head_bytes(group.head_dim, kv_dtype) // 2  # keys only
     if group.kind != "paged" or group.value_dim != group.key_dim:
-        raise ValueError(f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements")
-    return len(group.layers) * group.kv_heads * head_bytes(group.head_dim, kv_dtype)
+        raise ValueError(
+            f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements in {kv_dtype}"
+        )
+    return group.kv_heads * head_bytes(group.head_dim, kv_dtype)
 
 
 class KVMemory(BlockPool):
@@ -81,7 +89,7 @@ class KVMemory(BlockPool):
 
     def __init__(self, runtime: Runtime, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self.kv_dtype: KVDtype = kv_dtype
-        self._layer_bytes = group.kv_heads * head_bytes(group.head_dim, kv_dtype)
+        self._layer_bytes = _layer_bytes(group, kv_dtype)
         copying = KernelSpec.of("store_kv", "copy_blocks", _macros(group, KV_CODES[kv_dtype]))
         super().__init__(runtime, group, num_blocks, block_bytes(group, kv_dtype), copying)
 
@@ -106,4 +114,5 @@ class KVMemory(BlockPool):
 
 
 def _macros(group: KVGroup, code: int) -> dict[str, int | str]:
-    return {"HEAD_DIM": group.head_dim, "KV_DTYPE": code}
+    latent = {"LATENT": 1, "VALUE_DIM": group.value_dim} if group.kind == "latent" else {}
+    return {"HEAD_DIM": group.head_dim, "KV_DTYPE": code, **latent}

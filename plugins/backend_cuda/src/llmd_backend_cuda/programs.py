@@ -19,6 +19,7 @@ from llmd.api import (
     GatedDelta,
     Glu,
     Head,
+    HeadLinear,
     Instruction,
     Join,
     Linear,
@@ -45,6 +46,7 @@ from llmd_backend_cuda.ops.embed import Table, launch_embed
 from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
 from llmd_backend_cuda.ops.experts import experts_launches
 from llmd_backend_cuda.ops.gated_delta import gated_delta_launches
+from llmd_backend_cuda.ops.head_linear import head_linear_launches
 from llmd_backend_cuda.ops.linear import (
     Product,
     gated,
@@ -94,6 +96,7 @@ _OTHERS = (
     Experts,
     GatedDelta,
     Head,
+    HeadLinear,
     Linear,
     Recurrence,
     Router,
@@ -237,17 +240,25 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             yield from router_launches(context, slotted, rows, table, memories.experts.products)
         case Experts():
             yield from experts_launches(context, slotted, rows, memories.experts)
-        case GatedDelta(group=group):
-            states = memories.states[group]
-            yield from gated_delta_launches(context, slotted, rows, states, memories.state_rows)
-        case StateSpace(group=group):
-            states = memories.states[group]
-            yield from state_space_launches(context, slotted, rows, states, memories.state_rows)
-        case Recurrence(group=group):
-            yield launch_recurrence(context, slotted, rows, memories.states[group])
+        case HeadLinear():
+            yield from head_linear_launches(context, slotted, rows)
+        case GatedDelta(group=group) | StateSpace(group=group) | Recurrence(group=group):
+            yield from _with_states(context, slotted, rows, memories.states[group], memories.state_rows)
         case Embed() | EmbedPosition() | EmbedTokenType():
             yield launch_embed(context, slotted, rows, memories.tables[slotted.weights[0] or 0])
         case Head():
             pass  # see head_products
         case op:
             yield _SINGLE_LAUNCHES[op.kind](context, slotted, rows)
+
+
+def _with_states(
+    context: Context, slotted: SlottedOp, rows: int, states: States, state_rows: StateRows
+) -> Iterator[Launch]:
+    match slotted.op:
+        case GatedDelta():
+            yield from gated_delta_launches(context, slotted, rows, states, state_rows)
+        case StateSpace():
+            yield from state_space_launches(context, slotted, rows, states, state_rows)
+        case _:
+            yield launch_recurrence(context, slotted, rows, states)

@@ -38,6 +38,10 @@ SHAPES: Sequence[tuple[str, Attention, int | None, KVDtype]] = (
     ("sinks-mqa24", attention(24, 1, 64, has_sinks=True), 33, "int4"),
     ("bf16", attention(4, 2, 20), None, "bf16"),
     ("f32", attention(4, 2, 20), None, "f32"),
+    ("latent-28-20", attention(4, 1, 28, scale=0.4, value_dim=20), None, "f16"),
+    ("latent-37-16-mqa24", attention(24, 1, 37, value_dim=16), None, "bf16"),
+    ("latent-150-90", attention(5, 1, 150, value_dim=90), None, "f32"),
+    ("latent-576-512", attention(16, 1, 576, value_dim=512), None, "f16"),
     ("int8-20", attention(4, 2, 20), None, "int8"),
     ("int8-128", attention(4, 1, 128), None, "int8"),
     ("int8-window", attention(4, 2, 76), 33, "int8"),
@@ -58,6 +62,8 @@ EXHAUSTIVE = {
     "int4-256",
     "int8-512",
     "int4-512",
+    "latent-37-16-mqa24",
+    "latent-576-512",
 }
 """Shapes that `make test` leaves out."""
 BOUNDS = {"f16": 1e-7, "bf16": 1e-7, "f32": 1e-6, "int8": 1e-6, "int4": 1e-6}

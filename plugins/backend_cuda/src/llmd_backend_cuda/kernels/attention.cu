@@ -2,7 +2,8 @@
 //
 //   sinks   the sum of the softmax of head h also contains exp(sinks[h]), if there are sinks
 //   t       the positions that row r sees: from its own back to position 0, or over `window` positions
-//   q, out  [rows, heads, HEAD_DIM]  f32; queries and exponentials are rounded to float16 when they are
+//   q, out  [rows, heads, HEAD_DIM or VALUE_DIM]  f32; queries and exponentials are rounded to float16 when
+//   they are
 //           multiplied, the sums of products and of exponentials are float32
 //   k, v    in the KV memory (kv_layout.cuh), read as float16; the rows of this step are stored before. With
 //           int4, queries come rotated, and results are rotated back
@@ -81,7 +82,7 @@ DEVICE void leave_sums(const State<1>& state, const Args& args, const Shared<1>&
             const Four four = sums_of(state.sums[0][n], half);
             const Words4 words = {bits_of(four.at[0]), bits_of(four.at[1]), bits_of(four.at[2]),
                                   bits_of(four.at[3])};
-            if (dim < DIM) *(Words4*)(args.sums + entry * DIM + dim) = words;
+            if (dim < PADDED_VALUE_DIM) *(Words4*)(args.sums + entry * PADDED_VALUE_DIM + dim) = words;
         }
         if (lane_index() % 4 == 0 && warp_index() == 0) {
             args.stats[2 * entry] = shared.so_far[0][pair].reference;
@@ -115,7 +116,7 @@ DEVICE void add_spans(const Args& args, const Item& item) {
     const i64 step = entry_of(args, item, item.first_span + 1, 0) - entry_of(args, item, item.first_span, 0);
     for (int pair = warp_index(); pair < item.num_rows * HEADS; pair += WARPS) {
         Total so_far = {-infinity(), 0.0f};
-        float sums[SLABS] = {};
+        float sums[VALUE_SLABS] = {};
         for (int first = 0; first < item.num_spans; first += WARP) {
             const int count = item.num_spans - first < WARP ? item.num_spans - first : WARP;
             const i64 entry = entry_of(args, item, item.first_span + first, pair);
@@ -127,12 +128,14 @@ DEVICE void add_spans(const Args& args, const Item& item) {
             Factors by;
             float largest;
             for (int span = 0; span < count; span += AT_ONCE) {
-                float read[AT_ONCE][SLABS];
+                float read[AT_ONCE][VALUE_SLABS];
 #pragma unroll
                 for (int n = 0; n < AT_ONCE; ++n) {
-                    const volatile float* from = args.sums + (entry + (span + n) * step) * DIM + lane;
+                    const volatile float* from =
+                        args.sums + (entry + (span + n) * step) * PADDED_VALUE_DIM + lane;
 #pragma unroll
-                    for (int s = 0; s < SLABS; ++s) read[n][s] = span + n < count ? from[s * WARP] : 0.0f;
+                    for (int s = 0; s < VALUE_SLABS; ++s)
+                        read[n][s] = span + n < count ? from[s * WARP] : 0.0f;
                 }
                 if (span == 0) {  // now that all are being read
                     largest = fmaxf(own.reference, so_far.reference);
@@ -148,19 +151,19 @@ DEVICE void add_spans(const Args& args, const Item& item) {
                                              shuffle(by.new_factor, span + n)};
                     so_far.sum = folded(so_far.sum, shuffle(own.sum, span + n), of_span);
 #pragma unroll
-                    for (int s = 0; s < SLABS; ++s) sums[s] = folded(sums[s], read[n][s], of_span);
+                    for (int s = 0; s < VALUE_SLABS; ++s) sums[s] = folded(sums[s], read[n][s], of_span);
                 }
             }
             so_far.reference = shuffle(largest, WARP - 1);
         }
         if (!exists(item, pair)) continue;
         const float factor = 1.0f / sum_with_sink(args, item, pair, so_far);
-        float* head = args.out + place_of(args, item, pair);
-        for (int s = 0; s < SLABS; ++s) sums[s] *= factor;
+        float* head = args.out + place_of(args, item, pair) * VALUE_DIM;
+        for (int s = 0; s < VALUE_SLABS; ++s) sums[s] *= factor;
         if (ROTATED) rotate_head(sums);
 #pragma unroll
-        for (int s = 0; s < SLABS; ++s) {
-            if (s * WARP + lane < HEAD_DIM) head[s * WARP + lane] = sums[s];
+        for (int s = 0; s < VALUE_SLABS; ++s) {
+            if (s * WARP + lane < VALUE_DIM) head[s * WARP + lane] = sums[s];
         }
     }
 }
@@ -170,7 +173,7 @@ DEVICE void rotate_out(const Args& args, const Item& item) {
     block_barrier();
     for (int pair = warp_index(); pair < item.num_rows * HEADS; pair += WARPS) {
         if (!exists(item, pair)) continue;
-        float* head = args.out + place_of(args, item, pair) + lane_index();
+        float* head = args.out + place_of(args, item, pair) * VALUE_DIM + lane_index();
         float means[SLABS];
 #pragma unroll
         for (int s = 0; s < SLABS; ++s) {

@@ -230,23 +230,23 @@ struct Four {
     float at[4];
 };
 DEVICE Four read_four(const float* head, int dim) {
-#if HEAD_DIM % 4 == 0
-    if (dim >= HEAD_DIM) return {};
+#if VALUE_DIM % 4 == 0
+    if (dim >= VALUE_DIM) return {};
     const Words4 words = *(const Words4*)(head + dim);
     return {float_of(words.x), float_of(words.y), float_of(words.z), float_of(words.w)};
 #else
     Four four = {};
-    for (int i = 0; i < 4; ++i) four.at[i] = dim + i < HEAD_DIM ? head[dim + i] : 0.0f;
+    for (int i = 0; i < 4; ++i) four.at[i] = dim + i < VALUE_DIM ? head[dim + i] : 0.0f;
     return four;
 #endif
 }
 DEVICE void write_four(float* head, int dim, const Four& four) {
-#if HEAD_DIM % 4 == 0
+#if VALUE_DIM % 4 == 0
     const Words4 words = {bits_of(four.at[0]), bits_of(four.at[1]), bits_of(four.at[2]), bits_of(four.at[3])};
-    if (dim < HEAD_DIM) *(Words4*)(head + dim) = words;
+    if (dim < VALUE_DIM) *(Words4*)(head + dim) = words;
 #else
     for (int i = 0; i < 4; ++i) {
-        if (dim + i < HEAD_DIM) head[dim + i] = four.at[i];
+        if (dim + i < VALUE_DIM) head[dim + i] = four.at[i];
     }
 #endif
 }
@@ -278,7 +278,7 @@ DEVICE void add_to_out(State<tiles>& state, const Args& args, Shared<tiles>& sha
             if (!is_last && lane_index() % 4 == 0) in_out = total;
             if (!exists(shared.item, pair)) continue;
             const float factor = is_last ? 1.0f / sum_with_sink(args, shared.item, pair, total) : 1.0f;
-            float* head = args.out + place_of(args, shared.item, pair);
+            float* head = args.out + place_of(args, shared.item, pair) * VALUE_DIM;
 #pragma unroll
             for (int n = 0; n < UNITS; ++n) {
                 Four sums = sums_of(state.sums[tile][n], half);

@@ -24,7 +24,7 @@ constexpr int CHUNK = CHUNK_BLOCKS * BLOCK_LEN;
 constexpr int OWN_BLOCKS = CHUNK_BLOCKS / WARPS;  // blocks of a chunk for which a warp computes scores
 constexpr int STEPS = DIM / 16;                   // of a product with keys
 // Groups of 16 dimensions that a warp sums up.
-constexpr int UNITS = DIM <= 64 ? 1 : (DIM + 32 * WARPS - 1) / (32 * WARPS) * 2;
+constexpr int UNITS = PADDED_VALUE_DIM <= 64 ? 1 : (PADDED_VALUE_DIM + 32 * WARPS - 1) / (32 * WARPS) * 2;
 constexpr int GROUP = UNITS < 2 ? 1 : 2;  // of them at a time: their values share a scale
 
 // What a block computes, as the host describes it.
@@ -43,7 +43,7 @@ struct Args {
     const i32* plan;  // items of split tiles, all items, 0...; the items, first those of split tiles
     const float* q;
     float* out;
-    float* sums;         // [place, column, DIM]; a column is a key-value head and a head tile
+    float* sums;         // [place, column, PADDED_VALUE_DIM]; a column is a key-value head and a head tile
     float* stats;        // [place, column, 2]: a Total
     i32* arrived;        // [first place / HEADS, column]: items of the tile that are done; 0 between launches
     const float* sinks;  // [heads]; null: there are none
@@ -91,10 +91,10 @@ DEVICE int head_of_pair(const Item& item, int pair) {
 DEVICE bool exists(const Item& item, int pair) {
     return pair < item.num_rows * HEADS && (RATIO % HEADS == 0 || head_of_pair(item, pair) < RATIO);
 }
-// Where the head of a pair begins in q and out.
+// The number of the head of a pair among those of all rows, in q and out.
 DEVICE i64 place_of(const Args& args, const Item& item, int pair) {
     const i64 first = (i64)(item.row + pair / HEADS) * args.memory.kv_heads + kv_head(item);
-    return (first * RATIO + head_of_pair(item, pair)) * HEAD_DIM;
+    return first * RATIO + head_of_pair(item, pair);
 }
 
 DEVICE Item read_item(const i32* plan, int number, int column) {
@@ -128,8 +128,9 @@ DEVICE void load_queries(const Args& args, const Item& item, Shared<tiles>& shar
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
         const int pair = tile * PAIRS + lane / 4;
-        const float* first = exists(item, pair) ? args.q + place_of(args, item, pair) : nullptr;
-        const float* second = exists(item, pair + 8) ? args.q + place_of(args, item, pair + 8) : nullptr;
+        const float* first = exists(item, pair) ? args.q + place_of(args, item, pair) * HEAD_DIM : nullptr;
+        const float* second =
+            exists(item, pair + 8) ? args.q + place_of(args, item, pair + 8) * HEAD_DIM : nullptr;
         Words2 read[OWN_STEPS][4];
 #pragma unroll
         for (int n = 0; n < OWN_STEPS; ++n) {

@@ -3,13 +3,18 @@
 // An *assigned row* is a row of the step for one of its experts. Those of an expert are consecutive, in the
 // order of the step, and cut into *groups* of as many rows as a block multiplies.
 //
-// Definition: EXPERTS 1 if matrices are stacks, and each group is multiplied by the matrix of its expert.
+// Definitions: EXPERTS 1 if matrices are stacks, and each group is multiplied by the matrix of its expert;
+// HEADS 1 if each slice of a row has its own matrix of a stack. Then a group has the same slice of all of its
+// rows.
 #pragma once
 
 #include "activations.cuh"
 
 #ifndef EXPERTS
 #define EXPERTS 0
+#endif
+#ifndef HEADS
+#define HEADS 0
 #endif
 
 // Rows that a block multiplies by matrices of one member of their stacks. Without experts that is member 0.
@@ -19,6 +24,12 @@ struct alignas(16) Group {
     i32 unused;
 };
 DEVICE int rows_of(const Group& group) { return group.end_row - group.first_row; }
+
+// The number of a row of a group in arrays of rows. With HEADS, these have the slices of each row as rows of
+// their own, `heads` for each row.
+DEVICE int place_of_row(const Group& group, int row, int heads) {
+    return HEADS ? row * heads + group.member : row;
+}
 
 // What happens between the matrices of an expert.
 struct ExpertGate {

@@ -12,6 +12,7 @@
 //
 // EXPERTS 1: grid x is a group of rows, which the matrices of their expert multiply (experts.cuh). Weights
 // are then read after the kernel before, which says what experts there are.
+// HEADS 1: grid x has blocks of rows for each slice, which is a row of x of its own.
 //
 // SPLIT 0: a block goes through all slices of the columns and writes the outputs. For many rows, bound by the
 // tensor cores.
@@ -56,6 +57,8 @@ DEVICE Stage next_stage(const Stage& stage, int chunks) {
 DEVICE Group group_of_block(const Args& args) {
 #if EXPERTS
     return args.groups[block_x()];
+#elif HEADS
+    return {block_x() % args.heads, block_x() / args.heads * ROWS, args.num_rows, 0};
 #else
     return {0, block_x() * ROWS, args.num_rows, 0};
 #endif
@@ -69,7 +72,8 @@ DEVICE void copy_stage(const Args& args, const Stage& stage, int chunks, u8* to)
         const int place = i * THREADS + thread_index(), row = place / PIECES, piece = place % PIECES;
         if (ROWS * PIECES % THREADS != 0 && row >= ROWS) break;
         if (piece < stage.count * CHUNK_PIECES && group.first_row + row < group.end_row) {
-            const i64 chunk = (i64)(group.first_row + row) * chunks + stage.chunk;
+            const i64 place = place_of_row(group, group.first_row + row, args.heads);
+            const i64 chunk = place * chunks + stage.chunk;
             copy_16(to + row * STAGE_STRIDE + piece * 16, args.x + chunk * X_CHUNK + piece * 16);
         }
     }
@@ -219,8 +223,8 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
                     args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + place.column +
                                   column] = sums[tile][n][i];
                 } else {
-                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS], row, column,
-                                 group.member);
+                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS],
+                                 place_of_row(group, row, args.heads), column, group.member);
                 }
             }
         }

@@ -12,6 +12,7 @@ struct Args {
     Output outputs[MATRICES];
     Matrix matrices[MATRICES];
     const Group* groups;  // of experts
+    i32 heads;            // slices of a row, with HEADS
 };
 
 // The first weights of a block.

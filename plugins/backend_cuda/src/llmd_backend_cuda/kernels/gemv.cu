@@ -6,6 +6,7 @@
 //   W [out, in] as in weights.cuh; up to 4 matrices with the same input and format, one output each
 //   epilogue: + bias, or residual + scale * (...), or softcap(scale * ... + bias) for logits;
 //   with PAIR 1: activation(first) * second of two matrices (a gated feed-forward)
+//   with HEADS 1: grid y is the number of the slice that each row has for a matrix of the stack
 //   with EXPERTS 1: grid y is a group of rows, which the matrices of their expert multiply (experts.cuh);
 //   those of a pair with its limit and offset. Weights are then read after the kernel before, which says
 //   what experts there are
@@ -31,6 +32,7 @@ struct Args {
     Matrix matrices[MATRICES];
     const Group* groups;  // of experts
     ExpertGate gate;      // of experts
+    i32 heads;            // slices of a row, with HEADS
 };
 
 // Read again where it is needed, since there are few registers.
@@ -38,7 +40,7 @@ DEVICE Group group_of_block(const Args& args) {
 #if EXPERTS
     return args.groups[block_y()];
 #else
-    return {0, 0, args.num_rows, 0};
+    return {HEADS ? block_y() : 0, 0, args.num_rows, 0};
 #endif
 }
 
@@ -94,12 +96,16 @@ DEVICE void multiply_chunk(float (&sums)[STREAMS][1][4], const Codes (&codes)[ST
 }
 
 DEVICE void stage_x(const Args& args, const Group& group, int chunks, u8* to, float* sums) {
-    const int first = group.first_row, count = rows_of(group);
+    const int stride = row_stride(chunks), at_once = HEADS ? 1 : rows_of(group);
+    for (int row = group.first_row; row < group.end_row; row += at_once) {
+        const int place = place_of_row(group, row, args.heads);
+        u8* at = to + (row - group.first_row) * stride;
 #if INT8
-    stage_int8_rows(args.x, first, count, chunks, ACTIVATION_GROUP, to, row_stride(chunks), sums);
+        stage_int8_rows(args.x, place, at_once, chunks, ACTIVATION_GROUP, at, stride, sums);
 #else
-    stage_rows(args.x, first, count, chunks * CHUNK, to, row_stride(chunks), sums);
+        stage_rows(args.x, place, at_once, chunks * CHUNK, at, stride, sums);
 #endif
+    }
 }
 
 KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
@@ -172,7 +178,8 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
                     EXPERTS ? gated(args.gate, gate, up)
                             : activate(output.activation, gate, output.threshold) * up;
             } else {
-                write_output(output, totals[0], group.first_row + row, column, group.member);
+                const int place = place_of_row(group, group.first_row + row, args.heads);
+                write_output(output, totals[0], place, column, group.member);
             }
         }
         block_barrier();

@@ -9,6 +9,7 @@
 //   int8      keys    [p][DIM] bytes, code + 128, then [p][SCALES] halves, the scale of each slab
 //             values  VALUE(p, d) bytes, code + 128, then [s][p] halves
 //   int4      see kv_int4.cuh
+//   latent    keys only, as float16: the first VALUE_DIM dimensions of a key are the value
 //
 // With g = lane / 4 and t = lane % 4, a lane reads the dimensions 32s + 8t to 32s + 8t + 7 of a key: they are
 // the `b` words of two tiles of multiply_tile, if queries have the same order of dimensions. Column n of key
@@ -20,7 +21,8 @@
 // What is stored is always a finite float16 when it is read, also before it is written: positions that a row
 // does not see are multiplied by 0.
 //
-// Macros: HEAD_DIM, at most 512; KV_DTYPE, one of the numbers below.
+// Macros: HEAD_DIM, at most 576; KV_DTYPE, one of the numbers below; LATENT, 1 for latent vectors, with
+// VALUE_DIM.
 #pragma once
 
 #include "step.cuh"
@@ -36,11 +38,17 @@
 #ifndef KV_DTYPE
 #define KV_DTYPE KV_F16
 #endif
+#ifndef LATENT
+#define LATENT 0
+#define VALUE_DIM HEAD_DIM
+#endif
 
 constexpr int BLOCK_LEN = 16;  // positions of a block
 constexpr int SLAB = 32;       // dimensions that share a scale
 constexpr int SLABS = (HEAD_DIM + SLAB - 1) / SLAB;
 constexpr int DIM = SLABS * SLAB;
+constexpr int VALUE_SLABS = (VALUE_DIM + SLAB - 1) / SLAB;
+constexpr int PADDED_VALUE_DIM = VALUE_SLABS * SLAB;
 constexpr int SCALES = (SLABS + 1) / 2 * 2;  // of a key in int8, with padding
 // Whether heads are rotated before they are stored: queries and results are rotated as well then.
 constexpr bool ROTATED = KV_DTYPE == KV_INT4;
@@ -53,7 +61,7 @@ constexpr int VALUE_SCALES_AT = VALUES_AT + BLOCK_LEN * DIM;
 constexpr int HEAD_BYTES = VALUE_SCALES_AT + SLABS * BLOCK_LEN * 2;
 #elif KV_DTYPE != KV_INT4
 constexpr int VALUES_AT = BLOCK_LEN * DIM * 2;
-constexpr int HEAD_BYTES = 2 * VALUES_AT;
+constexpr int HEAD_BYTES = LATENT ? VALUES_AT : 2 * VALUES_AT;
 #endif
 
 // The position in its block of column n of key tile j.
@@ -211,6 +219,31 @@ struct Keys {
     }
 };
 
+#if LATENT
+
+// As above; `halves` are the lane's two dimensions at its four positions, as keys have them.
+template <int count>
+struct Values {
+    u32 halves[count][4];
+
+    DEVICE void load(const u8* head, i64 at, int unit) {
+        if (unit * 16 >= PADDED_VALUE_DIM) unit = 0;
+        const u8* from = head + key_index(lane_index() % 4 * 4, unit * 16 + lane_index() / 4 * 2) * 2;
+#pragma unroll
+        for (int n = 0; n < count; ++n) {
+#pragma unroll
+            for (int p = 0; p < 4; ++p) halves[n][p] = *(const u32*)(from + at + key_index(p, n * 16) * 2);
+        }
+    }
+
+    DEVICE void words(u32 (&b)[2], int n, int j) const {
+        for (int i = 0; i < 2; ++i)
+            b[i] = pick_bytes(halves[n][2 * i], halves[n][2 * i + 1], j ? 0x7632 : 0x5410);
+    }
+};
+
+#else
+
 // As above.
 template <int count>
 struct Values {
@@ -228,5 +261,7 @@ struct Values {
         b[1] = j ? halves[n].w : halves[n].y;
     }
 };
+
+#endif
 
 #endif

@@ -4,7 +4,7 @@
 //   q, k, v  [rows, heads or kv_heads, HEAD_DIM]  f32; rotated queries go to q_out, and keys are rotated,
 //            then stored. Without q, only keys and values are stored; with no pairs, they are not rotated.
 //            With int4, all of them are rotated as in kv_hadamard.cuh after that. Without k, only queries are
-//            written: attention reads the keys and values of another layer
+//            written: attention reads the keys and values of another layer. Latent vectors are keys only
 //   work     a warp has a head of a row: first come those of queries, then keys, then values. The threads of
 //            a block compute the turn of each pair once. A key is rotated in shared memory, and stored 32
 //            dimensions at once
@@ -150,7 +150,7 @@ KERNEL BOUNDS(THREADS, 4) store_kv(Args args) {
             rotate_head(head.at);
             write_head(args.q_out + at, head);
         }
-    } else if (n < first_value + kv_heads) {
+    } else if (n < first_value + (LATENT ? 0 : kv_heads)) {
         const bool is_key = n < first_value;
         const int kv_head = n - (is_key ? first_key : first_value);
         const float* x = (is_key ? args.k : args.v) + ((i64)row * kv_heads + kv_head) * HEAD_DIM;

@@ -108,7 +108,7 @@ def shape_of(op: Attention, group: KVGroup) -> AttentionShape:
         raise ValueError(
             f"attention with heads of {op.head_dim} elements and scale {op.scale} is not supported"
         )
-    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window)
+    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window, op.value_dim)
 
 
 def attention_launches(
@@ -250,7 +250,8 @@ def _store_spec(memory: KVMemory) -> KernelSpec:
 def _store_launch(
     context: Context, op: Attention, args: StoreArgs, rows: int, memory: AttentionMemory
 ) -> Launch:
-    heads = args.heads + (2 * op.kv_heads if args.k else 0)
+    sides = 1 if memory.kv.group.kind == "latent" else 2
+    heads = args.heads + (sides * op.kv_heads if args.k else 0)
     kernel = context.runtime.kernel(_store_spec(memory.kv))
     return Launch(kernel, (rows, -(-heads // _HEADS_OF_BLOCK), 1), _STORING_THREADS, args, overlaps=True)
 

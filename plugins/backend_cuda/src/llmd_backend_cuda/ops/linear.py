@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from llmd.api import Experts, Glu, Head, Linear, Norm, Program, SlottedOp, StageLimits
+from llmd.api import Experts, Glu, Head, HeadLinear, Linear, Norm, Program, SlottedOp, StageLimits
 from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixForm
@@ -64,6 +64,8 @@ class Product(msgspec.Struct):
     """Matrices are stacks: each group of rows is multiplied by those of one expert."""
     gate: ExpertGateArgs | None = None
     """What a pair of experts is gated with."""
+    heads: int = 0
+    """Matrices are stacks: a row of the step has as many slices, each for one matrix. 0: they are not."""
 
     @property
     def form(self) -> MatrixForm:
@@ -194,14 +196,17 @@ def few_rows_launch(context: Context, product: Product, rows: int, launched: int
     kernel = context.runtime.kernel(_of_product(spec, product))
     if launched is None:
         launched = geometry_of(product.form, is_pair=product.is_pair, int8=product.int8).launched
-    groups = 1 if product.groups is None else product.groups.most
+    groups = (product.heads or 1) if product.groups is None else product.groups.most
     blocks = min(items, -(-launched * context.runtime.num_processors // groups))
     shared = rows * product.shared_bytes_of_row
     return Launch(kernel, (blocks, groups, 1), 32 * SLICES, args, shared, overlaps=True)
 
 
 def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile) -> Iterator[Launch]:
-    """Yield the launches of a product of many rows with a tile; with groups, ``rows`` are assigned rows."""
+    """Yield the launches of a product of many rows with a tile; with groups, ``rows`` are assigned rows.
+
+    With heads or groups, the tile must not be split.
+    """
     runtime = context.runtime
     assert context.rounded is not None, "allocated by the stage"
     assert context.partials is not None, "allocated by the stage"
@@ -213,7 +218,8 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
         group=product.form.activation_group,
     )
     round_spec = ROUND_INT8_SPEC if product.int8 else ROUND_SPEC
-    yield Launch(runtime.kernel(round_spec), (rows, 1, 1), 256, round_args, overlaps=True)
+    slices = rows * (product.heads or 1)
+    yield Launch(runtime.kernel(round_spec), (slices, 1, 1), 256, round_args, overlaps=True)
     args = GemmArgs(
         x=context.rounded.pointer,
         num_rows=rows,
@@ -222,7 +228,9 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
     )
     _fill(args, product)
     spec = _of_product(tile.spec(product.form), product)
-    blocks = -(-rows // tile.rows) if product.groups is None else product.groups.most
+    blocks = -(-rows // tile.rows) * (product.heads or 1)
+    if product.groups is not None:
+        blocks = product.groups.most
     of_weights = num_blocks(tile, tile.rows, product.tiles)
     grid = (blocks, of_weights, SLICES if tile.split else 1)
     yield Launch(runtime.kernel(spec), grid, tile.threads, args, tile.shared_bytes, overlaps=True)
@@ -232,10 +240,11 @@ def tiled_launches(context: Context, product: Product, rows: int, tile: GemmTile
 
 
 def _of_product(spec: KernelSpec, product: Product) -> KernelSpec:
-    """Return a kernel's variant for the groups of a product."""
-    if product.groups is None:
+    """Return a kernel's variant for the groups or heads of a product."""
+    if product.groups is None and not product.heads:
         return spec
-    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1})
+    macro = "HEADS" if product.heads else "EXPERTS"
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {macro: 1})
 
 
 def partial_bytes(limits: StageLimits, num_processors: int) -> int:
@@ -255,6 +264,9 @@ def rounded_bytes(program: Program, limits: StageLimits) -> int:
         if isinstance(slotted.op, Experts):
             width = max(slotted.op.down.view_shape[1:])
             bytes_of_rows.append(2 * limits.max_rows * slotted.op.top_k * padded_width(width))
+        if isinstance(slotted.op, HeadLinear):
+            heads, _, width = slotted.op.weight.view_shape
+            bytes_of_rows.append(2 * limits.max_rows * heads * padded_width(width))
     return max(bytes_of_rows)
 
 
@@ -339,6 +351,7 @@ def joined(products: Sequence[Product]) -> Product:
 
 def _fill(args: GemvArgs | GemmArgs, product: Product) -> None:
     args.groups = None if product.groups is None else product.groups.pointer
+    args.heads = product.heads
     for place, (output, matrix) in enumerate(zip(product.outputs, product.matrices, strict=True)):
         args.outputs[place] = output
         args.matrices[place] = matrix.args

@@ -62,6 +62,7 @@ class GemvArgs(ctypes.Structure):
         ("matrices", MatrixArgs * MATRICES),
         ("groups", ctypes.c_void_p),
         ("gate", ExpertGateArgs),
+        ("heads", ctypes.c_int32),
     )
 
 
@@ -76,6 +77,7 @@ class GemmArgs(ctypes.Structure):
         ("outputs", OutputArgs * MATRICES),
         ("matrices", MatrixArgs * MATRICES),
         ("groups", ctypes.c_void_p),
+        ("heads", ctypes.c_int32),
     )
 
 
