@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from llmd.api import Step
+from llmd.api import ModelPlan, Step
 from llmd.api.errors import DeviceError
 from llmd.api.step import Float32
 from llmd.testing.plans import TinyModel
@@ -21,6 +21,7 @@ from llmd_backend_cuda.step_memory import StepMemory
 from tests.cuda.simt.build import KERNELS
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, step_of
 from tests.plugins.backend_cuda.bench import Bench, one, sequences
+from tests.plugins.backend_cuda.ops.test_head_linear import Bench as Heads
 from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
 
 pytestmark = NEEDS_COMPILER
@@ -226,9 +227,23 @@ HYBRID_BUGS = {
 FEW_HYBRID_BUGS = {"rows before they are numbered", "lanes of another column", "rows of another step"}
 
 
-def hybrid_answers(card: SimulatedCard) -> list[Float32] | str:
+SPACES = TinyModel(layers=4, hybrid=True, states="matrices").plan()
+"""Its last layer is a state space."""
+SPACE_BUGS = {
+    "a time that is left out": ("state_space.cu", "args.shares[at] = time;", "args.shares[at] = 1.0f;"),
+    "a row that skips nothing": ("state_space.cu", "fmaf(skip, x, read)", "read"),
+    "a convolution without its bias": ("state_rows.cuh", "args.shifts[head.input][column]", "0.0f"),
+}
+HEAD_BUGS = {
+    "slices of the first head": ("experts.cuh", "row * heads + group.member", "row * heads"),
+    "few rows of the first matrix": ("gemv.cu", "HEADS ? block_y() : 0", "0"),
+    "many rows of the first matrix": ("gemm.cu", "block_x() % args.heads", "0"),
+}
+
+
+def hybrid_answers(card: SimulatedCard, plan: ModelPlan = HYBRID) -> list[Float32] | str:
     try:
-        bench = Bench(card, plan=HYBRID, blocks={0: 8, 1: 8, 2: 3})
+        bench = Bench(card, plan=plan, blocks={0: 8, 1: 8, 2: 3})
         return [bench.logits(step) for step in HYBRID_STEPS]
     except DeviceError as error:
         return str(error)
@@ -248,6 +263,22 @@ def right_hybrid() -> list[Float32]:
 def test_bugs_of_experts_and_states(tmp_path: Path, right_hybrid: list[Float32], bug: str) -> None:
     found = hybrid_answers(MutatedCard(tmp_path / "kernels", *HYBRID_BUGS[bug]))
     assert isinstance(found, str) or are_wrong(found, right_hybrid)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", SPACE_BUGS)
+def test_bugs_of_state_spaces(tmp_path: Path, bug: str) -> None:
+    right = hybrid_answers(SimulatedCard(), SPACES)
+    assert isinstance(right, list)
+    assert are_wrong(hybrid_answers(MutatedCard(tmp_path / "kernels", *SPACE_BUGS[bug]), SPACES), right)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", HEAD_BUGS)
+def test_bugs_of_heads(tmp_path: Path, bug: str) -> None:
+    card = MutatedCard(tmp_path / "kernels", *HEAD_BUGS[bug])
+    right, wrong = Heads(20, 12, "f16"), Heads(20, 12, "f16", card=card)
+    assert any(not np.array_equal(wrong.run(0, rows), right.run(0, rows)) for rows in (3, 20))
 
 
 def test_a_block_table_whose_width_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

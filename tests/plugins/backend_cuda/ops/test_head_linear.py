@@ -28,8 +28,15 @@ MAX_NMSE = 1e-7
 class Bench:
     """An op: slot 0 has rows, slot 1 the result."""
 
-    def __init__(self, out: int, width: int, fmt: Format, activations: ActivationDtype = "f16") -> None:
-        self.card, self.out, self.width = SimulatedCard(), out, width
+    def __init__(
+        self,
+        out: int,
+        width: int,
+        fmt: Format,
+        activations: ActivationDtype = "f16",
+        card: SimulatedCard | None = None,
+    ) -> None:
+        self.card, self.out, self.width = card or SimulatedCard(), out, width
         ref = TensorRef("heads", (HEADS, out, width), is_stack=True)
         self.slotted = SlottedOp(HeadLinear("x", "y", ref), (0,), (1,), (0,))
         self.members = [RandomSource().read(Weight(ref.member(number), fmt)) for number in range(HEADS)]
