@@ -16,6 +16,7 @@ from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
 from tests.golden.expert_tensors import GAINS as EXPERT_GAINS
 from tests.golden.expert_tensors import expert_shapes, has_experts
+from tests.golden.fp8 import fp8_tensors, is_fp8
 from tests.golden.gemma4_tensors import FACTORS, GEMMA4, layer_shapes, model_shapes
 from tests.golden.gemma4_tensors import GAINS as GEMMA4_GAINS
 from tests.golden.latent_tensors import LATENT, latent_shapes
@@ -82,7 +83,9 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
 
 
 def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Every tensor as stored: float32, float16, uint16 holding bf16 bits, or bytes of MXFP4 weights."""
+    """Every tensor as stored: float32, float16, uint16 holding bf16 bits, bytes of MXFP4 weights,
+    or int8 holding the bits of FP8 weights, with scales.
+    """
     for name, shape in tensor_shapes(case.config).items():
         if name.endswith(MXFP4_PARTS):
             yield name, mxfp4_bytes(case.seed, name, shape)
@@ -90,7 +93,10 @@ def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
         is_encoder = case.config["model_type"] in ENCODERS
         mean, std = encoder_spread(name, shape) if is_encoder else _spread(case, name, shape)
         values = draw(case.seed, name, shape, mean, std)
-        yield name, _stored(values, case.dtype)
+        if is_fp8(case.config, name):
+            yield from fp8_tensors(case.config, case.seed, name, values)
+        else:
+            yield name, _stored(values, case.dtype)
 
 
 def as_float32(stored: NDArray[np.generic]) -> NDArray[np.float32]:

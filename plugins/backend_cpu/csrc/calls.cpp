@@ -14,6 +14,10 @@ ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& t
     return {x, 0, weight.cols, form, to.converted};
 }
 
+float* memory_for_unpacked(const InputForm& form, const Bindings& to) {
+    return form.kind == InputKind::kFloat ? to.unpacked : nullptr;
+}
+
 Activation activation_of(const Operands& of) {
     require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
     return static_cast<Activation>(of.integer(0));
@@ -83,7 +87,7 @@ LinearPass& pass_of(LinearCall& call, const Matrix& weight, const Operands& of, 
                  nullptr,
                  0,
                  convert.out,
-                 to.unpacked,
+                 memory_for_unpacked(convert.form, to),
                  to.linear_scratch,
                  to.linear_scratch_bytes};
     return call.passes.emplace_back(std::move(pass));
@@ -128,7 +132,7 @@ Call bind_head(const Operands& of, const Bindings& to) {
     call.gather = {of.input(0), weight.cols, nullptr, 0, to.gathered};
     call.weight = weight;
     call.convert = bind_convert(to.gathered, weight, to);
-    call.unpacked = to.unpacked;
+    call.unpacked = memory_for_unpacked(call.convert.form, to);
     call.candidates = {vocab, of.vector(1, vocab), of.number(0), of.number(1), nullptr, nullptr, kept};
     return call;
 }
@@ -153,7 +157,8 @@ Call bind_router(const Operands& of, const Bindings& to) {
     args.bias = of.vector(1, experts);
     args.correction = of.vector(2, experts);
     args.gains = of.vector(3, experts);
-    require_consistent(weight.format != Format::kInteger, "a router must have plain weights");
+    const bool plain = weight.format != Format::kInteger && weight.format != Format::kFloat8;
+    require_consistent(plain, "a router must have plain weights");
     require_consistent(weight.cols == of.input_width(0) && experts == of.output_width(0),
                        "a router must have the widths of its input and output");
     require_consistent(args.top_k > 0 && args.top_k <= experts, "a row must use some of the experts");

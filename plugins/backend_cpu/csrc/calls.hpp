@@ -91,7 +91,7 @@ struct Bindings {
     const EncoderScratch& encoder;
     const int32_t* first_types;  // [max_rows] zeros: the types of a step without token types
     ConvertedRows converted;
-    float* unpacked;
+    float* unpacked;          // [threads, 16, columns of the widest]; see `memory_for_unpacked`
     uint8_t* linear_scratch;  // [threads, linear_scratch_bytes]
     int64_t linear_scratch_bytes;
     float* attention_scratch;

@@ -137,7 +137,8 @@ void ExpertsCall::arrange(Pass& pass) {
             pass.targets.push_back({matrix, bias, product.out + first * matrix.rows});
         }
         pass.parts.push_back({floats ? contiguous + from * pass.cols : nullptr, rows, pass.cols, targets,
-                              static_cast<int64_t>(pass.products.size()), converted, unpacked_});
+                              static_cast<int64_t>(pass.products.size()), converted,
+                              floats ? unpacked_ : nullptr});
     }
 }
 

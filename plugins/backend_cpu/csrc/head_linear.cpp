@@ -25,7 +25,7 @@ HeadLinearCall::HeadLinearCall(const Operands& of, const Bindings& to)
       form_{of.matrix(0).cols, bind_convert(of.input(0), of.matrix(0), to).form},
       rows_(to.head_rows),
       converted_(to.converted),
-      unpacked_(to.unpacked) {
+      unpacked_(memory_for_unpacked(form_.form, to)) {
     const Matrix& first = of.matrix(0);
     const int64_t heads = of.members(0);
     for (int64_t h = 0; h < heads; ++h) {

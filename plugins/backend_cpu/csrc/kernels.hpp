@@ -8,48 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "integer_layout.hpp"
 #include "kv_layout.hpp"
+#include "matrix.hpp"
 #include "state_args.hpp"
 #include "thread_pool.hpp"
 
 namespace llmd {
 
 constexpr int64_t kBlockLen = 16;  // tokens in a KV block
-
-enum class Format : int32_t { kF32, kF16, kBF16, kInteger };
-
-// A matrix [rows, cols]. Plain formats: `data` is row-major. Integers: packed panels, see ops/pack.hpp.
-struct Matrix {
-    Format format;
-    int64_t rows;
-    int64_t cols;
-    IntegerFormat integer;
-    const void* data;
-    const void* strips = nullptr;  // the input-major copy of the same integers, or null
-};
-
-// Scales or minimums [rows, columns] as Python passes them.
-struct GroupScales {
-    const void* coarse;  // float16, or float32 where `wide`; [rows, coarse_columns]
-    bool wide;
-    int64_t coarse_columns;  // 1: one scale per row
-    const int8_t* fine;      // [rows, fine_columns], null if scales have one level
-    int64_t fine_columns;
-};
-
-// A matrix of quantised codes as Python passes it.
-struct IntegerMatrix {
-    int64_t rows;
-    int64_t cols;
-    IntegerFormat format;
-    const uint8_t* codes;  // [rows, cols]
-    GroupScales scales;
-    GroupScales minimums;  // `coarse` is null if there are none
-    // [rows, groups, outliers], null if the format has no outliers
-    const uint8_t* outlier_columns = nullptr;
-    const int8_t* outlier_residuals = nullptr;
-};
 
 // Columns [first, first + width) of the rows of a table.
 struct EmbedArgs {
@@ -131,7 +97,7 @@ struct LinearArgs {
     const LinearTarget* targets;
     int64_t num_targets;
     ConvertedRows converted;  // of x, in the form that `input_form` names
-    // [threads, 16, cols] if x is not rounded: each thread unpacks a panel of integers into it; else null
+    // [threads, 16, cols] if x is not rounded: each thread unpacks a panel of weights into it; else null
     float* unpacked = nullptr;
     // [threads, scratch_bytes] if the weight has strips: lists of the nonzero inputs
     uint8_t* scratch = nullptr;

@@ -52,4 +52,7 @@ Activation activation_of(const Operands& of);
 // Converts activations to the form that a weight needs.
 ConvertArgs bind_convert(const float* x, const Matrix& weight, const Bindings& to);
 
+// Memory for a panel of weights as float32, if activations stay float32; else null.
+float* memory_for_unpacked(const InputForm& form, const Bindings& to);
+
 }  // namespace llmd

@@ -17,7 +17,7 @@ struct ConvertedSizes {
     int64_t scales = 0;
     int64_t running = 0;
     int64_t bf16_terms = 0;
-    int64_t unpacked = 0;  // per thread, if activations stay float32
+    int64_t unpacked = 0;  // per thread, of weights that are multiplied by float32
 };
 
 ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits) {
@@ -40,11 +40,12 @@ ConvertedSizes converted_sizes(const Weights& weights, const StageLimits& limits
                 most.bf16_terms =
                     std::max(most.bf16_terms, heads * TermLayout{padded, weight.cols}.numbers());
             }
-            if (weight.format != Format::kInteger) continue;
-            if (!weights.program.rounds) {
+            const bool integers = weight.format == Format::kInteger;
+            if (weight.format == Format::kFloat8 || (integers && !weights.program.rounds)) {
                 most.unpacked = std::max(most.unpacked, kPanelRows * weight.cols);
                 continue;
             }
+            if (!integers) continue;
             const InputLayout layout{weight.cols, weight.integer.activation_group(),
                                      weight.integer.input_terms()};
             // Outliers are gathered from all lines of a group, and the last group of a row may have fewer
@@ -129,7 +130,7 @@ void Stage::make_buffers() {
     const ConvertedSizes sizes = converted_sizes(weights_, limits_);
     const ConvertedRows converted{allocate<int8_t>(sizes.values), allocate<float>(sizes.scales),
                                   allocate<int32_t>(sizes.running), allocate<uint16_t>(sizes.bf16_terms)};
-    float* unpacked = program.rounds ? nullptr : allocate<float>(weights_.pool.size() * sizes.unpacked);
+    float* unpacked = allocate<float>(weights_.pool.size() * sizes.unpacked);
     const int64_t linear_bytes = linear_scratch_bytes(weights_);
     auto* linear = allocate<uint8_t>(weights_.pool.size() * linear_bytes);
     token_ids_ = allocate<int32_t>(limits_.max_rows);

@@ -13,11 +13,13 @@ namespace {
 constexpr int64_t kReadMultiple = 1024;  // `Kernels::read` reads multiples of this
 constexpr int64_t kLineBytes = 64;
 
+int64_t item_bytes(Format format) { return format == Format::kF32 ? 4 : format == Format::kFloat8 ? 1 : 2; }
+
 int64_t num_bytes(const Matrix& matrix) {
     if (matrix.format == Format::kInteger) {
         return pieces(matrix.rows, kPanelRows) * PanelLayout{matrix.cols, matrix.integer}.panel_bytes();
     }
-    return matrix.rows * matrix.cols * (matrix.format == Format::kF32 ? 4 : 2);
+    return matrix.rows * matrix.cols * item_bytes(matrix.format);
 }
 
 int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
@@ -93,6 +95,17 @@ void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* 
     begin_weight(joins);
     matrices_.push_back({format, rows, cols, {}, data});
     ask_for_huge_pages(data, static_cast<size_t>(num_bytes(matrices_.back())));
+}
+
+void Weights::add_float8(const Matrix& matrix, bool joins) {
+    const bool whole_row = matrix.group_size >= matrix.cols;
+    if (matrix.group_size <= 0 || (!whole_row && matrix.group_size % kPanelRows != 0)) {
+        throw std::invalid_argument("FP8 weights must not have groups of " +
+                                    std::to_string(matrix.group_size) + " inputs");
+    }
+    begin_weight(joins);
+    matrices_.push_back(matrix);
+    ask_for_huge_pages(matrix.data, static_cast<size_t>(num_bytes(matrix)));
 }
 
 void Weights::add_vector(Format format, int64_t count, const void* data) {

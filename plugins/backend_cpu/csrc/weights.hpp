@@ -29,6 +29,9 @@ class Weights {
     // Add weights in the order of Program.weights, the matrices of a stack one after the other: all but
     // the first of them `join` the one before. A plain matrix is used in place: its owner keeps it alive.
     void add_matrix(Format format, int64_t rows, int64_t cols, const void* data, bool joins = false);
+    // The same for FP8: `scales` are [rows, groups]. Throws std::invalid_argument if the kernels cannot cut
+    // rows at the ends of groups.
+    void add_float8(const Matrix& matrix, bool joins = false);
     // Widens a vector to float32: vectors are small and read often. A stack of vectors is one vector.
     void add_vector(Format format, int64_t count, const void* data);
     // Adds a matrix that will be packed into panels. Throws std::invalid_argument if panels cannot hold

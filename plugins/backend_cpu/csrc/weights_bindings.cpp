@@ -55,6 +55,17 @@ void add_matrix(llmd::Weights& weights, const std::string& format, const AnyIn& 
     weights.add_matrix(plain_format(format), length(data), length(data, 1), data.data(), joins);
 }
 
+void add_float8(llmd::Weights& weights, const In<uint8_t, 2>& codes, const In<float, 2>& scales,
+                int64_t group_size, bool joins) {
+    require(group_size > 0 && length(scales) == length(codes) &&
+                length(scales, 1) == llmd::pieces(length(codes, 1), group_size),
+            "pass a scale for each group of each row");
+    llmd::Matrix matrix{llmd::Format::kFloat8, length(codes), length(codes, 1), {}, codes.data()};
+    matrix.scales = scales.data();
+    matrix.group_size = group_size;
+    weights.add_float8(matrix, joins);
+}
+
 void add_vector(llmd::Weights& weights, const std::string& format, const AnyIn& data) {
     require(data.ndim() == 1, "a vector must have one axis");
     require_format(data, plain_format(format));
@@ -168,6 +179,11 @@ void bind_weights(nb::module_& module) {
                      "NDArray[numpy.uint16], joins: bool = False) -> None"),
              "Add a plain matrix, which is used in place. If it ``joins``, it is the next of the stack that "
              "the weight before it begins.")
+        .def("add_float8", add_float8, "codes"_a.noconvert(), "scales"_a.noconvert(), "group_size"_a,
+             "joins"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+             "Add a matrix of FP8 numbers (e4m3fn) and float32 scales [rows, groups], which are used in "
+             "place. "
+             "For ``joins`` see `add_matrix`.")
         .def("add_vector", add_vector, "format"_a, "data"_a.noconvert(),
              nb::sig("def add_vector(self, format: str, data: NDArray[numpy.float32] | "
                      "NDArray[numpy.uint16]) -> None"),

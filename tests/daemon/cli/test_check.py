@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmd.api import INTEGER_FORMATS
+from llmd.api import INTEGER_FORMATS, SCALED_FORMATS
 from llmd.api.device import DeviceOptions
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli import check
@@ -76,8 +76,9 @@ def test_what_a_device_does_not_claim_is_named(llmd: Llmd, monkeypatch: pytest.M
     assert llmd("check", "cpu").out.splitlines()[-1] == (
         "cpu: 1 of 1 passed. Not tested, because the device does not claim them: ops activate; KV as int8, int4"
     )
-    no_integers = check.not_tried(Suite([], {**left_out, "formats": tuple(INTEGER_FORMATS)}))
-    assert no_integers.endswith("KV as int8, int4; all integer formats")
+    every = (*INTEGER_FORMATS, *SCALED_FORMATS)
+    only_plain = check.not_tried(Suite([], {**left_out, "formats": every}))
+    assert only_plain.endswith("KV as int8, int4; all formats but plain ones")
     document = json.loads(llmd("check", "cpu", "--json").out)
     assert document["unclaimed"] == {"ops": ["activate"], "kv_dtypes": ["int8", "int4"]}
 

@@ -127,7 +127,9 @@ def test_a_configuration_must_name_an_architecture(
     assert caught.value.file == "m/config.json"
 
 
-@pytest.mark.parametrize("quantization", [{"quant_method": "gptq", "bits": 4}, {}])
+@pytest.mark.parametrize(
+    "quantization", [{"quant_method": "gptq", "bits": 4}, {}, {"quant_method": "fp8", "fmt": "e5m2"}]
+)
 def test_a_quantised_checkpoint_is_refused_before_its_tensors_are_missed(
     model_directory: Path, architectures: Architectures, quantization: Any
 ) -> None:

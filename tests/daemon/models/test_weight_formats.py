@@ -155,6 +155,41 @@ def test_stored_integers_become_numbers_on_a_device_that_lacks_them(quantized: C
     assert notice == "device slow does not compute with q8_0: weights are converted to f16"
 
 
+FP8 = TensorRef("fp8", (4, 4))
+
+
+@pytest.fixture
+def scaled(tmp_path: Path) -> Iterator[Checkpoint]:
+    tensors: Tensors = {"fp8": np.zeros((4, 4), np.int8), "fp8_scale": np.ones(1, np.float32)}
+    write_safetensors(tmp_path / "model.safetensors", tensors, {})
+    with Checkpoint.open(find_shards(tmp_path)) as opened:
+        yield opened
+
+
+def test_fp8_stays_where_a_device_multiplies_by_it(scaled: Checkpoint) -> None:
+    format_of = format_policy(scaled, device(*ALL, "fp8"), None)
+    assert format_of("linear", FP8) == "fp8"
+    assert format_of("embed", FP8) == "f16"
+    assert format_policy(scaled, device("fp8", *ALL, integer_ops=TABLE_OPS), None)("embed", FP8) == "fp8"
+
+
+def test_fp8_that_is_transposed_is_widened_without_a_loss(scaled: Checkpoint) -> None:
+    turned = TensorRef("fp8", (4, 4), is_transposed=True)
+    assert format_policy(scaled, device(*ALL, "fp8"), None)("linear", turned) == "f32"
+    assert format_policy(scaled, device(*ALL), None)("linear", turned) == "f16"
+
+
+def test_fp8_becomes_plain_on_a_device_that_lacks_it(scaled: Checkpoint) -> None:
+    assert format_policy(scaled, device(*ALL), None)("linear", FP8) == "f16"
+    (notice,) = conversion_notices(scaled, ALL, None, device="slow")
+    assert notice == "device slow does not compute with fp8: weights are converted to f16"
+
+
+def test_fp8_may_be_quantised(scaled: Checkpoint) -> None:
+    assert format_policy(scaled, device(*ALL, "fp8"), "q8")("linear", FP8) == "q8"
+    assert stored_integers(scaled) == []
+
+
 @pytest.mark.parametrize("name", ["q5", "q4_k", "f16", ""])
 def test_a_format_that_is_none_of_ours_is_refused_with_those_that_are(
     checkpoint: Checkpoint, name: str

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, PLAIN_FORMATS, DeviceInfo
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, PLAIN_FORMATS, SCALED_FORMATS, DeviceInfo
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.arithmetic import Arithmetic
 from llmd.testing.arithmetic_cases import (
@@ -61,7 +61,7 @@ def test_a_device_with_one_arithmetic_and_few_kv_dtypes_is_tried_with_all_else()
     cases = cases_for(HALVES)
     assert {(one.activations, one.precision) for one in cases} == {("f16", "f16")}
     assert {op.kind for one in cases for op in one.ops} == set(OP_KINDS)
-    assert {one.format for one in cases} == {*PLAIN_FORMATS, *INTEGER_FORMATS}
+    assert {one.format for one in cases} == {*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS}
     assert {one.kv_dtype for one in cases} == {"f16", "int8"}
     untried = {one.name for one in all_cases() if one.kv_is_tested and one.kv_dtype not in HALVES.kv_dtypes}
     assert len(cases) == len(all_cases()) - len(untried)
@@ -77,7 +77,7 @@ def test_every_op_that_rounds_and_every_format_and_kv_dtype_is_tried_in_every_ar
     few = [one for one in all_cases() if one.name in IN_EVERY_ARITHMETIC]
     assert len(few) == len(IN_EVERY_ARITHMETIC)
     assert {op.kind for one in few for op in one.ops} >= {"linear", "head", "attention", "encoder_attention"}
-    assert {one.format for one in few} == {*PLAIN_FORMATS, *INTEGER_FORMATS}
+    assert {one.format for one in few} == {*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS}
     assert {one.kv_dtype for one in few} == set(KV_DTYPES)
 
 

@@ -15,6 +15,7 @@ from llmd.api import (
     KV_DTYPES,
     OP_KINDS,
     PLAIN_FORMATS,
+    SCALED_FORMATS,
     GroupScales,
     HiddenRef,
     HostHidden,
@@ -179,7 +180,7 @@ LATENT = {
     ("feature", "names"),
     [
         ("latent", LATENT),
-        ("columns", {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", "q8", "q6_k")}),
+        ("columns", {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", "fp8", "q8", "q6_k")}),
         ("shared_keys", SHARED),
         ("sinks", SINKS),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),
@@ -305,7 +306,8 @@ def test_a_device_is_not_tried_with_ops_and_kv_dtypes_that_it_does_not_claim() -
         "ops": ("encoder_attention", "activate"),
         "kv_dtypes": ("f32", "int8", "int4"),
     }
-    assert unclaimed(msgspec.structs.replace(info, formats=("f32",)))["formats"] == tuple(INTEGER_FORMATS)
+    only_plain = unclaimed(msgspec.structs.replace(info, formats=("f32",)))
+    assert only_plain["formats"] == (*INTEGER_FORMATS, *SCALED_FORMATS)
     assert unclaimed(ReferenceDevice().info) == {}
 
 
@@ -373,4 +375,4 @@ def test_a_device_that_reads_tables_as_plain_numbers_need_not_look_up_integers()
     info = msgspec.structs.replace(ReferenceDevice().info, integer_ops=FACTOR_OPS)
     left_out = set(all_cases()) - set(cases_for(info))
     assert {case.integer_ops for case in left_out} == {TABLE_OPS, (*FACTOR_OPS, *TABLE_OPS)}
-    assert {case.format for case in left_out} == set(INTEGER_FORMATS)
+    assert {case.format for case in left_out} == {*INTEGER_FORMATS, *SCALED_FORMATS}

@@ -25,6 +25,7 @@ from tests.golden.expected import (
 )
 from tests.golden.models import embedding
 from tests.golden.models.catalog import CASES
+from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
 from tests.golden.oracle.pooled import pooled, scored
 from tests.golden.oracle.transformers_model import build, logits
@@ -93,7 +94,7 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     good = True
-    for case in CASES:
+    for case in (*CASES, *FP8_CASES):
         if not args.cases or case.name in args.cases:
             computed, gap = compute(case)
             good &= write(case, computed, gap) if args.write else same(case, computed)

@@ -13,7 +13,9 @@ from transformers.activations import ACT2FN
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from tests.golden.checkpoint import write_checkpoint
+from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import TinyModel
+from tests.golden.oracle.fp8_numbers import write_numbers
 
 LENGTH_DEPENDENT = ("dynamic", "longrope")
 
@@ -28,14 +30,15 @@ def build(case: TinyModel) -> PreTrainedModel:
     # Without a GPU, transformers multiplies by MXFP4 weights as numbers only.
     numbers = {"quantization_config": Mxfp4Config(dequantize=True)}
     with tempfile.TemporaryDirectory() as folder:
-        directory = write_checkpoint(case, Path(folder) / "model")
+        writes = write_numbers if case in FP8_CASES else write_checkpoint
+        directory = writes(case, Path(folder) / "model")
         model, info = AutoModelForCausalLM.from_pretrained(
             directory,
             dtype=torch.float32,
             attn_implementation="eager",
             experts_implementation="eager",
             output_loading_info=True,
-            **(numbers if "quantization_config" in case.config else {}),
+            **(numbers if "quantization_config" in case.config and case not in FP8_CASES else {}),
         )
     misplaced = {what: names for what, names in info.items() if names}
     assert not misplaced, f"{case.name}: {misplaced}"

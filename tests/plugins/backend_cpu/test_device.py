@@ -14,6 +14,7 @@ from llmd.api import (
     HIDDEN,
     INTEGER_FORMATS,
     KV_DTYPES,
+    Add,
     DeviceError,
     Embed,
     EncoderAttention,
@@ -21,6 +22,7 @@ from llmd.api import (
     HostHidden,
     KVDtype,
     KVGroup,
+    Linear,
     ModelPlan,
     Norm,
     Op,
@@ -118,8 +120,26 @@ def test_integer_linear_equals_the_formula(device: CpuDevice, fmt: str) -> None:
     assert nmse(run_rows(stage, x), integer_linear(x, weight)) < 1e-12
 
 
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_fp8_beside_integers_leaves_their_sums_alone(device: CpuDevice, rows: int) -> None:
+    """Activations of one op are float32 for one weight, and int8 for the other."""
+    width = 160
+    refs = TensorRef("w", (width, width)), TensorRef("v", (width, width))
+    both = (Linear(HIDDEN, ("a", "b"), refs, (None, None)), Add("a", "b", HIDDEN))
+    weights = {"w": in_format(random_rows(width, width), "fp8"), "v": random_integers("q8", width, width)}
+    x = random_rows(rows, width, 2)
+    together = open_stage(device, middle_program(both, width, {"w": "fp8", "v": "q8"}, None), weights)
+    alone = [
+        run_rows(
+            open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight}), x
+        )
+        for fmt, weight in (("fp8", weights["w"]), ("q8", weights["v"]))
+    ]
+    np.testing.assert_array_equal(run_rows(together, x), alone[0] + alone[1])
+
+
 @pytest.mark.parametrize(
-    "fmt", ["f32", "f16", "bf16", "q8", "q8_wide", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
+    "fmt", ["f32", "f16", "bf16", "fp8", "q8", "q8_wide", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
 )
 def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: CpuDevice, fmt: str) -> None:
     width = 136

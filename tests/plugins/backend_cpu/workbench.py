@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from llmd.api import (
     HIDDEN,
     INTEGER_FORMATS,
+    SCALED_FORMATS,
     Attention,
     GroupScales,
     Head,
@@ -36,6 +37,7 @@ from llmd.api import (
 from llmd.api.step import Float32
 from llmd.models.lowering import lower
 from llmd.testing import integer_weights
+from llmd.testing.scaled_weights import random_floats
 from llmd_backend_cpu.device import CpuDevice
 from llmd_backend_cpu.stage import CpuStage
 
@@ -75,9 +77,11 @@ def plain(values: NDArray[np.generic]) -> WeightData:
 
 
 def in_format(values: NDArray[np.floating[Any]], fmt: str) -> WeightData:
-    """The values in a plain format (truncated in bf16), or random integers of that shape."""
+    """The values in a plain format (truncated in bf16), or random codes of that shape."""
     if fmt in INTEGER_FORMATS:
         return random_integers(fmt, *values.shape)
+    if fmt in SCALED_FORMATS:
+        return random_floats(fmt, values.shape, 1.0, np.random.default_rng(values.shape))
     if fmt == "f16":
         return WeightData(fmt, values.astype(np.float16))
     if fmt == "bf16":

@@ -179,6 +179,8 @@ if TYPE_CHECKING:
     )
     from llmd.api.tensors import (
         PLAIN_FORMATS,
+        SCALED_FORMATS,
+        SCALED_GROUP,
         Format,
         GroupScales,
         Outliers,
@@ -209,6 +211,8 @@ __all__ = [
     "OWN_FORMATS",
     "PLAIN_FORMATS",
     "PRECISIONS",
+    "SCALED_FORMATS",
+    "SCALED_GROUP",
     "Activate",
     "ActivationDtype",
     "Add",

@@ -12,6 +12,7 @@ from llmd.api.draws import HOST, NUM_COLUMNS, SAMPLED, Draws
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
 from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, LateEdits, Selection, Step
+from llmd.api.tensors import PLAIN_FORMATS
 
 
 def refusals(device: Device, program: Program) -> list[Refusal]:
@@ -56,12 +57,12 @@ def missing_activations(info: DeviceInfo, program: Program) -> list[Refusal]:
 
 
 def misplaced_integers(info: DeviceInfo, program: Program) -> list[Refusal]:
-    """Return a refusal for each weight in an integer format that the device needs in a plain format."""
+    """Return a refusal for each integer or scaled weight that the device needs in a plain format."""
     refused = []
     for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             is_matrix = slotted.op.kind in info.integer_ops and place % 2 == 0  # biases have odd indices
-            if index is not None and not is_matrix and program.weights[index].format in INTEGER_FORMATS:
+            if index is not None and not is_matrix and program.weights[index].format not in PLAIN_FORMATS:
                 weight = program.weights[index]
                 what = f"format {weight.format} of {weight.ref.name}"
                 refused.append(Refusal(what, f"{slotted.op.kind} reads it as plain numbers"))

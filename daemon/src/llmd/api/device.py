@@ -65,7 +65,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     """Supported types of rows that are multiplied by plain weights, keys and values; first the device's
     choice with ``int8`` activations."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
-    """Op kinds whose matrices may have an integer format; all other weights of a program must be plain."""
+    """Op kinds whose matrices may have an integer or scaled format; all other weights of a program must be
+    plain."""
     features: tuple[str, ...] = ()
     """Optional features that it supports (`llmd.api.features`)."""
     uses_threads: bool = False

@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 from llmd.api.integer_formats import INTEGER_FORMATS, OUTLIER_STEP
 
 Format = str
-"""How a weight is stored: ``f32``, ``f16``, ``bf16`` or one of `INTEGER_FORMATS`, such as ``q8``."""
+"""How a weight is stored: one of `PLAIN_FORMATS`, `SCALED_FORMATS` or `INTEGER_FORMATS`."""
 
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
 """The formats that are not quantised."""
+
+SCALED_FORMATS: tuple[Format, ...] = ("fp8",)
+"""Formats of small floating-point numbers, in groups that share a float32 scale. They multiply activations as
+plain weights do: nothing is rounded to integers."""
+
+SCALED_GROUP = 128
+"""Inputs of a row that share a scale, unless the whole row does."""
 
 MEMBER = "*"
 """In the name of a stack whose members are tensors of their own: the number of a member."""
@@ -119,6 +126,8 @@ class Weight(msgspec.Struct, frozen=True):
         shape = self.ref.data_shape
         if self.format in PLAIN_FORMATS:
             return math.prod(shape) * (4 if self.format == "f32" else 2)
+        if self.format in SCALED_FORMATS:
+            return shape[0] * (shape[1] + 4 * -(-shape[1] // SCALED_GROUP))
         return shape[0] * INTEGER_FORMATS[self.format].weight_bytes(shape[1])
 
 
@@ -126,8 +135,8 @@ class GroupScales(msgspec.Struct, frozen=True):
     """Scales or minimums, one for each group of each row, in one or two levels."""
 
     coarse: NDArray[np.floating]
-    """``[out, groups]``, or ``[out, coarse groups]`` if there is a fine level; float16, or float32 for powers
-    of two (``mxfp4``)."""
+    """``[out, groups]``, or ``[out, coarse groups]`` if there is a fine level; float16, or float32 in scaled
+    formats and for powers of two (``mxfp4``)."""
     fine: NDArray[np.integer] | None = None
     """int8 or uint8 ``[out, groups]``, multiplied by the coarse value; None: one level."""
 
@@ -183,13 +192,15 @@ class WeightData(msgspec.Struct, frozen=True):
 
     In an integer format, weight ``[o, i]`` of group ``g`` is
     ``scale[o, g] * integer[o, i] + minimum[o, g]`` in float32: the product is exact, the sum rounded once.
+    In a scaled format, it is ``scale[o, g]`` times a number, rounded once.
     """
 
     format: Format
     data: NDArray[np.generic]
     """Has the shape `TensorRef.data_shape`. Plain formats: float32, float16, or uint16 holding bf16 bits,
     usually mapped from the file without a copy and aligned only to the element size. Integer formats: uint8
-    codes ``[out, in]``, each in its own byte."""
+    codes ``[out, in]``, each in its own byte. ``fp8``: uint8 ``[out, in]``, the bits of finite
+    numbers of type e4m3fn, usually mapped."""
     scales: GroupScales | None = None
     """None in plain formats."""
     minimums: GroupScales | None = None

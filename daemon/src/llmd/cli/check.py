@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from llmd.api import INTEGER_FORMATS
+from llmd.api import INTEGER_FORMATS, SCALED_FORMATS
 from llmd.api.device import DeviceOptions
 from llmd.api.errors import ConfigError, NotFoundError
 from llmd.cli.check_progress import CheckProgress
@@ -188,8 +188,8 @@ def not_tried(suite: Suite) -> str:
         return f". Not tested: {'; '.join(f'{one.what} ({one.reason})' for one in suite.skipped)}"
     kinds = {"ops": "ops", "kv_dtypes": "KV as", "features": "features", "formats": "formats"}
     named = [f"{kinds[field]} {', '.join(names)}" for field, names in suite.unclaimed.items()]
-    if set(suite.unclaimed.get("formats", ())) == set(INTEGER_FORMATS):
-        named[-1] = "all integer formats"
+    if set(suite.unclaimed.get("formats", ())) == {*INTEGER_FORMATS, *SCALED_FORMATS}:
+        named[-1] = "all formats but plain ones"
     return f". Not tested, because the device does not claim them: {'; '.join(named)}" if named else ""
 
 

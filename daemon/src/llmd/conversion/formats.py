@@ -9,7 +9,7 @@ import msgspec
 
 from llmd.api.errors import ConfigError
 from llmd.api.expert_ops import Router
-from llmd.api.tensors import PLAIN_FORMATS, Format, Weight
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, Weight
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.tensor_reader import TensorReader
 from llmd.models.checkpoint import Checkpoint
@@ -19,7 +19,7 @@ from llmd.models.weight_formats import NEAREST, QUANTIZED_OPS
 READ_BY_ROW: Format = "q8_0"
 """Format of the embedding and the head if matrices are quantised, because their errors affect every token."""
 UNFIT: Format = "f16"
-"""Format of matrices whose rows are not whole blocks."""
+"""Format of matrices whose rows are not whole blocks, or whose format GGUF files do not have."""
 
 
 class Formats(msgspec.Struct, frozen=True):
@@ -87,11 +87,14 @@ def formats_of_directory(
     by_name = {name: stays.get(name) or format_of(name, tensor) for name, tensor in tensor_map.items()}
     if plain == main:
         return Formats(by_name)
-    notice = (
-        f"weights are stored as {main}, which a directory cannot hold: they become {plain}, "
+    return Formats(by_name, (_not_held("directory", main, plain),))
+
+
+def _not_held(target: str, stored: Format, written: Format) -> str:
+    return (
+        f"weights are stored as {stored}, which a {target} cannot hold: they become {written}, "
         "which takes more space"
     )
-    return Formats(by_name, (notice,))
 
 
 def _check_plain(quant: Format) -> None:
@@ -118,7 +121,7 @@ def formats_of_gguf(
             hint=f"choose one of {', '.join(known)}; for K-quants, write f16 or bf16 and run llama-quantize",
         )
     main = main_format(checkpoint, tensor_map)
-    if quant in QUANTIZERS and main not in PLAIN_FORMATS:
+    if quant in QUANTIZERS and main not in (*PLAIN_FORMATS, *SCALED_FORMATS):
         raise ConfigError(
             f"--quant {quant}: the weights of {checkpoint.file} are quantised already, as {main}",
             hint="convert the model from a plain format: the errors of both would add up",
@@ -130,7 +133,7 @@ def formats_of_gguf(
             return "f32"
         if quant is None:
             stored = {*stored_formats(checkpoint, tensor)}
-            return stored.pop() if len(stored) == 1 else UNFIT
+            return stored.pop() if len(stored) == 1 and not stored & {*SCALED_FORMATS} else UNFIT
         if quant in PLAIN_FORMATS:
             return quant
         if tensor.ref.whole_shape[-1] % BLOCK_LEN:
@@ -139,6 +142,8 @@ def formats_of_gguf(
         return quant if tensor.ops <= QUANTIZED_OPS - {"head"} else READ_BY_ROW
 
     by_name = {name: format_of(name, tensor) for name, tensor in tensor_map.items()}
+    if main in SCALED_FORMATS and quant is None:
+        return Formats(by_name, (_not_held("GGUF file", main, UNFIT),))
     if not unfit:
         return Formats(by_name)
     notice = (

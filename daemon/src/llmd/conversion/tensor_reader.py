@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
-from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, TensorRef, Weight
 from llmd.conversion.tensor_map import MappedPart, MappedTensor
-from llmd.models.checkpoint import Checkpoint
+from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.gguf_quantization import quantize_to_blocks
 from llmd.models.plain_formats import Float32, convert, from_float32, to_float32
 from llmd.models.split_formats import CODES, SCALES, split_blocks
@@ -84,7 +84,7 @@ class TensorReader:
 
     def _part(self, part: MappedPart, target: Format) -> Array:
         """Return a part of a tensor in the format and order of the target."""
-        tensor, content = self._checkpoint.tensors[part.source.name], self._source.view(part.source)
+        tensor, content = self._stored(part.source)
         stored = tensor.format
         assert stored is not None, "check_plan refuses other dtypes"
         is_plain = stored in PLAIN_FORMATS
@@ -101,6 +101,13 @@ class TensorReader:
             content = content[:, part.columns.order()]
         ordered = content if part.rows is None else content[part.rows.order()]
         return ordered if part.target.is_matrix else ordered.reshape(part.target.view_shape)
+
+    def _stored(self, ref: TensorRef) -> tuple[TensorInfo, Array]:
+        """Return a part as the checkpoint has it; a scaled format as float32."""
+        tensor = self._checkpoint.tensors[ref.name]
+        if tensor.format not in SCALED_FORMATS:
+            return tensor, self._source.view(ref)
+        return msgspec.structs.replace(tensor, dtype="F32"), self._source.read(Weight(ref, "f32")).data
 
 
 def _pieces(tensor: MappedTensor) -> Iterator[MappedTensor]:

@@ -13,19 +13,21 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
 from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
-from llmd.api.tensors import PLAIN_FORMATS, Format
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format
 from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.safetensors import SafetensorsFile
+from llmd.models.scaled_tensors import with_scales
 from llmd.models.shards import Shards
 from llmd.models.split_formats import joined
 from llmd.models.stacks import stacked
 
 STORED_FORMATS: Mapping[str, Format] = {
-    **{name.upper(): name for name in PLAIN_FORMATS},
+    **{name.upper(): name for name in (*PLAIN_FORMATS, *SCALED_FORMATS)},
     **{name.upper(): name for name in INTEGER_FORMATS if name not in OWN_FORMATS},
 }
-"""Weight formats by the dtype in a file's header: plain formats, and the block formats of GGUF files."""
+"""Weight formats by the dtype in a file's header (plain formats, and the block formats of GGUF files), or by
+that of joined tensors."""
 
 
 class TensorInfo(msgspec.Struct, frozen=True):
@@ -43,7 +45,8 @@ class TensorInfo(msgspec.Struct, frozen=True):
     members: tuple[TensorInfo, ...] = ()
     """The tensors of a stack that is stored as several; its place is that of the first."""
     pieces: tuple[TensorInfo, ...] = ()
-    """The tensors of a weight whose codes and scales are stored apart (`llmd.models.split_formats`)."""
+    """The tensors of a weight whose codes and scales are stored apart (`llmd.models.split_formats`,
+    `llmd.models.scaled_tensors`)."""
 
     @property
     def format(self) -> Format | None:
@@ -109,7 +112,7 @@ class Checkpoint:
         owners = _owners(shards, files)
         self.file = shards.main
         stored = {name: _info(name, owners[name]) for name in owners}
-        self.tensors: Mapping[str, TensorInfo] = stacked(joined(stored))
+        self.tensors: Mapping[str, TensorInfo] = stacked(with_scales(joined(stored)))
         self.notices = _notices(shards, files, stored)
         self._files = files
         self._owners = owners

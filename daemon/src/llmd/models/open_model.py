@@ -20,10 +20,8 @@ from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.model_source import ModelSource, find_source
 from llmd.models.plan_check import check_plan
+from llmd.models.quantization_config import check_quantization
 from llmd.models.scoring_config import read_scoring
-
-READ_METHODS = ("mxfp4",)
-"""Kinds of quantised weights that llmd reads (`llmd.models.split_formats`)."""
 
 
 class OpenModel(msgspec.Struct, frozen=True):
@@ -59,7 +57,7 @@ def open_model(
     source = find_source(directory)
     config, file = source.read_config(), source.config_file
     architecture = find_architecture(config, architectures, file=str(file))
-    _refuse_quantized(config, file)
+    check_quantization(config, file)
     plan = _plan(architecture, config, context_len, file)
     embedding = _embedding(source, config, plan)
     if embedding is not None:
@@ -132,16 +130,3 @@ def _within(plan: ModelPlan, max_len: int | None, context_len: int | None) -> Mo
 
 def _without_file(error: ModelError) -> str:
     return error.message.removeprefix(f"{CONFIG_FILE}: ")
-
-
-def _refuse_quantized(config: Config, path: Path) -> None:
-    quantization = config.get("quantization_config")
-    if quantization is None:
-        return
-    method = quantization.get("quant_method")
-    if method in READ_METHODS:
-        return
-    raise UnsupportedModelError(
-        f"{path}: the weights are quantised ({method or 'unnamed method'}), which is not supported yet",
-        hint="use the unquantised model; `--quant q8` quantises it while it loads",
-    )

@@ -17,9 +17,10 @@ OF_ONE_MODEL = "configuration and weights are of different models or versions; c
 
 HARMLESS = re.compile(
     r"rotary_emb\.(inv_freq|cos_cached|sin_cached)$|^rope\.freqs$|^rope_(freqs|factors_(long|short))\.weight$"
-    r"|\.masked_bias$|\.[kv]_scale$|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
+    r"|\.masked_bias$|\.([kv]|input|activation)_scale$|(^|\.)embeddings\.(position_ids|token_type_ids)$|^(bert\.|roberta\.)?pooler\.dense\.(weight|bias)$"
 )
-"""Tensors that may be unused: derived from the configuration, KV cache scales, and BERT's pooler."""
+"""Tensors that may be unused: derived from the configuration, scales of the KV cache and of activations, and
+BERT's pooler."""
 
 HEAD = "lm_head.weight"
 NO_DRAFTS = "llmd does not draft with such a head yet"

@@ -65,4 +65,5 @@ def _joined(name: str, members: Mapping[int, TensorInfo]) -> TensorInfo:
         shape=(len(ordered), *first.shape),
         size_bytes=sum(member.size_bytes for member in ordered),
         members=tuple(ordered),
+        pieces=(),
     )

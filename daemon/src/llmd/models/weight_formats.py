@@ -8,7 +8,7 @@ from llmd.api.device import DeviceInfo
 from llmd.api.errors import ConfigError, PluginError
 from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
 from llmd.api.ops import FACTOR_OPS
-from llmd.api.tensors import Format, TensorRef
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, TensorRef
 from llmd.models.checkpoint import Checkpoint
 
 QUANTIZED_OPS = frozenset(FACTOR_OPS)
@@ -19,7 +19,7 @@ NEAREST: Mapping[Format, tuple[Format, ...]] = {
     "bf16": ("bf16", "f32", "f16"),
     "f16": ("f16", "f32", "bf16"),
     # Values of at most ten bits times a scale: f16's rounding error is far below that of the blocks.
-    **dict.fromkeys(INTEGER_FORMATS, ("f16", "f32", "bf16")),
+    **dict.fromkeys((*INTEGER_FORMATS, *SCALED_FORMATS), ("f16", "f32", "bf16")),
 }
 """The plain formats to which a stored format is converted, best first."""
 
@@ -30,8 +30,8 @@ def format_policy(
     """Return a function ``(op kind, tensor) → format`` for lowering.
 
     Matrices of linear and head ops become ``quant``, or what `quantized_format` returns for it. Matrices
-    stored as integers keep their format if the device supports it for ops of that kind. All other weights
-    keep their stored format, or get the device's nearest plain format.
+    stored as integers, or in a scaled format, keep their format if the device supports it for ops of that
+    kind. All other weights keep their stored format, or get the device's nearest plain format.
 
     Raises:
         ConfigError: ``quant`` is not one of our formats, or the stored weights are quantised already.
@@ -48,8 +48,10 @@ def format_policy(
             return nearest[stored]
         if quant is not None and op_kind in QUANTIZED_OPS:
             return quantized_format(quant, device.formats, ref.view_shape[-1]) or nearest[stored]
-        turned = stored in INTEGER_FORMATS and ref.is_transposed  # blocks along the outputs
-        kept = stored in device.formats and op_kind in device.integer_ops and not turned
+        kept = stored in device.formats and op_kind in device.integer_ops
+        if kept and stored not in PLAIN_FORMATS and ref.is_transposed:  # groups along the outputs
+            # Few matrices are: a device that multiplies FP8 without a loss widens them without one, too.
+            return nearest["f32" if stored in SCALED_FORMATS else stored]
         return stored if kept else nearest[stored]
 
     return format_of

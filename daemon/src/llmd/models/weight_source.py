@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
 from llmd.api.quantizer import Quantizer
-from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef, Weight, WeightData
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, GroupScales, TensorRef, Weight, WeightData
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.dequantization import dequantize
+from llmd.models.formats.fp8 import check_numbers
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.models.formats.row_chunks import for_row_chunks
-from llmd.models.plain_formats import STORED_DTYPES, convert
+from llmd.models.plain_formats import STORED_DTYPES, Float32, convert
 from llmd.models.plan_check import find_tensor
 from llmd.models.read_ahead import ReadAhead
+from llmd.models.scaled_tensors import row_scales
 from llmd.models.source_recipe import SourceRecipe
 from llmd.models.split_formats import mxfp4_blocks
 
@@ -101,14 +103,16 @@ class CheckpointSource:
         assert tensor.format is not None
         ref = weight.ref
         is_turned = ref.is_transposed and tensor.format not in PLAIN_FORMATS
-        data = self.view(ref.as_stored if is_turned else ref)
+        as_stored = ref.as_stored if is_turned else ref
         try:
             if tensor.format in PLAIN_FORMATS:
-                read = self._of_plain(data, tensor.format, weight.format)
-            elif is_turned:
-                read = _turned(data.astype(np.uint8, copy=False), tensor, weight)
+                read = self._of_plain(self.view(ref), tensor.format, weight.format)
+            elif tensor.format in SCALED_FORMATS:
+                read = self._of_scaled(self._scaled(tensor, as_stored), weight)
             else:
-                read = _of_blocks(data.astype(np.uint8, copy=False), tensor, weight.format)
+                blocks = self.view(as_stored).astype(np.uint8, copy=False)
+                read = _of_blocks(blocks, tensor, weight.format)
+                read = _turned(read, weight) if is_turned else read
         except ArithmeticError as error:
             raise CheckpointError(
                 f"cannot be stored as {weight.format}: {error}",
@@ -129,11 +133,41 @@ class CheckpointSource:
         if tensor.pieces:
             codes, scales = (self._part(piece, ref).view(np.uint8) for piece in tensor.pieces)
             return mxfp4_blocks(codes, scales)
+        return ref.part_of(self._whole(tensor).reshape(*ref.shape[:-1], -1))
+
+    def _scaled(self, tensor: TensorInfo, ref: TensorRef) -> WeightData:
+        """Return a part of a tensor in a scaled format in this format.
+
+        Raises:
+            ArithmeticError: an element or a scale is not a finite number.
+        """
+        if tensor.members:
+            of_member = msgspec.structs.replace(ref, shape=ref.shape[1:], is_stack=False, members=None)
+            return _joined([self._scaled(member, of_member) for member in _members(tensor, ref)])
+        codes, scales = tensor.pieces
+        data = np.require(self._part(codes, ref), requirements="C").view(np.uint8)
+        check_numbers(data)
+        of_rows = row_scales(tensor, self._whole(scales), ref)
+        assert tensor.format is not None
+        return WeightData(tensor.format, data, GroupScales(of_rows.values), group_size=of_rows.group_size)
+
+    def _of_scaled(self, data: WeightData, weight: Weight) -> WeightData:
+        if weight.format == data.format:
+            return data
+        if weight.format in PLAIN_FORMATS:
+            plain = WeightData(weight.format, _numbers(data, weight.format))
+            return _turned(plain, weight) if weight.ref.is_transposed else plain
+        numbers = WeightData("f32", dequantize(data))
+        turned = _turned(numbers, weight) if weight.ref.is_transposed else numbers
+        return quantize(turned.data, weight.format, "f32", self._quantizer)
+
+    def _whole(self, tensor: TensorInfo) -> NDArray[np.generic]:
+        """Return a tensor of a file as stored."""
         if self._ahead is not None:
             self._ahead.use(tensor.name)
         elif tensor.size_bytes <= SMALL_BYTES:
             self._fetch(tensor)
-        return ref.part_of(self._checkpoint.view(tensor.name).reshape(*ref.shape[:-1], -1))
+        return self._checkpoint.view(tensor.name)
 
     def _stored(self, ref: TensorRef) -> Sequence[TensorInfo]:
         """Return the tensors of the files that hold a part."""
@@ -195,15 +229,25 @@ def _of_blocks(blocks: NDArray[np.uint8], tensor: TensorInfo, wanted: Format) ->
     rows = blocks.reshape(-1, blocks.shape[-1])
     if wanted == tensor.format:
         return _groups(rows, tensor.format, row_len)
-    numbers = _numbers(rows, tensor.format, row_len, wanted)
+    numbers = _numbers_of_blocks(rows, tensor.format, row_len, wanted)
     return WeightData(wanted, numbers.reshape(*blocks.shape[:-1], row_len))
 
 
-def _turned(blocks: NDArray[np.uint8], tensor: TensorInfo, weight: Weight) -> WeightData:
-    """Return matrices that a GGUF file has as blocks of ``[in, out]``, dequantised and transposed."""
-    stored, (rows, cols) = _of_blocks(blocks, tensor, weight.format), weight.ref.view_shape[-2:]
+def _joined(parts: Sequence[WeightData]) -> WeightData:
+    """Return matrices in a scaled format, one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    scales = [part.scales.coarse for part in parts if part.scales is not None]
+    codes = np.concatenate([part.data for part in parts])
+    return WeightData(first.format, codes, GroupScales(np.concatenate(scales)), group_size=first.group_size)
+
+
+def _turned(stored: WeightData, weight: Weight) -> WeightData:
+    """Return plain matrices ``[out, in]`` that were read as the checkpoint has them: ``[in, out]``."""
+    rows, cols = weight.ref.view_shape[-2:]
     matrices = stored.data.reshape(-1, cols, rows).swapaxes(1, 2)
-    return WeightData(weight.format, np.ascontiguousarray(matrices).reshape(-1, cols))
+    return WeightData(stored.format, np.ascontiguousarray(matrices).reshape(-1, cols))
 
 
 def _groups(rows: NDArray[np.uint8], stored: Format, row_len: int) -> WeightData:
@@ -214,12 +258,27 @@ def _groups(rows: NDArray[np.uint8], stored: Format, row_len: int) -> WeightData
     return groups
 
 
-def _numbers(rows: NDArray[np.uint8], stored: Format, row_len: int, wanted: Format) -> NDArray[np.generic]:
+def _numbers_of_blocks(
+    rows: NDArray[np.uint8], stored: Format, row_len: int, wanted: Format
+) -> NDArray[np.generic]:
+    return _in_chunks(
+        (len(rows), row_len), wanted, lambda chunk: dequantize(_groups(rows[chunk], stored, row_len))
+    )
+
+
+def _numbers(data: WeightData, wanted: Format) -> NDArray[np.generic]:
+    num_rows, row_len = data.data.shape
+    return _in_chunks((num_rows, row_len), wanted, lambda chunk: dequantize(data.rows(chunk)))
+
+
+def _in_chunks(
+    shape: tuple[int, int], wanted: Format, numbers_of: Callable[[slice], Float32]
+) -> NDArray[np.generic]:
     """Dequantise a chunk of rows at a time, so that no whole embedding table is in memory as float32."""
-    numbers = np.empty((len(rows), row_len), STORED_DTYPES[wanted])
+    numbers = np.empty(shape, STORED_DTYPES[wanted])
 
     def of_rows(chunk: slice) -> None:
-        numbers[chunk] = convert(dequantize(_groups(rows[chunk], stored, row_len)), "f32", wanted)
+        numbers[chunk] = convert(numbers_of(chunk), "f32", wanted)
 
-    for_row_chunks(len(rows), row_len, of_rows)
+    for_row_chunks(*shape, of_rows)
     return numbers

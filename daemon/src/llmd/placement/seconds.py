@@ -14,7 +14,7 @@ import msgspec
 
 from llmd.api.device import DeviceProfile
 from llmd.api.integer_formats import INTEGER_FORMATS
-from llmd.api.tensors import Format
+from llmd.api.tensors import SCALED_FORMATS, Format
 from llmd.placement.work import ExpertWeights, Weights, Work
 
 
@@ -75,6 +75,8 @@ def _bits(name: Format) -> float:
     """Return the bits of a weight, without scales."""
     if name in INTEGER_FORMATS:
         return INTEGER_FORMATS[name].bits
+    if name in SCALED_FORMATS:
+        return 8
     return 32 if name == "f32" else 16
 
 

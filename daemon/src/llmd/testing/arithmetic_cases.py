@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, PLAIN_FORMATS, DeviceInfo, KVDtype
+from llmd.api import INTEGER_FORMATS, KV_DTYPES, PLAIN_FORMATS, SCALED_FORMATS, DeviceInfo, KVDtype
 from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.models.arithmetic import Arithmetic, chosen_arithmetic
 from llmd.testing.bounds import MAX_NMSE
@@ -17,7 +17,7 @@ from llmd.testing.workload import Workload
 
 IN_EVERY_ARITHMETIC = frozenset(
     {
-        *(f"linear/{name}" for name in (*PLAIN_FORMATS, *INTEGER_FORMATS)),
+        *(f"linear/{name}" for name in (*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS)),
         *(f"attention/gqa-{kv_dtype}" for kv_dtype in KV_DTYPES),
         "encoder_attention/4x12",
         "head/plain",

@@ -39,6 +39,7 @@ from llmd.api import (
     INTEGER_FORMATS,
     KV_DTYPES,
     PRECISIONS,
+    SCALED_FORMATS,
     GroupScales,
     Program,
     Selection,
@@ -128,6 +129,9 @@ def _weight_arrays(program: Program, weights: Sequence[WeightData]) -> Arrays:
         if weight.format in INTEGER_FORMATS:
             arrays |= _integer_arrays(f"weights/{i}", weight)
             continue
+        if weight.format in SCALED_FORMATS:
+            arrays |= _scaled_arrays(f"weights/{i}", weight)
+            continue
         bits = np.uint16 if weight.format in {"f16", "bf16"} else weight.data.dtype
         plain = weight.data.view(bits)
         arrays[f"weights/{i}/{weight.format}"] = plain if ref.is_matrix else plain.reshape(-1)
@@ -141,6 +145,15 @@ def _block_arrays(weights: Sequence[WeightData], stored: Sequence[NDArray[np.uin
             name = np.frombuffer(weight.format.encode(), np.uint8)
             arrays |= {f"weights/{i}/blocks": blocks, f"weights/{i}/block_format": name}
     return arrays
+
+
+def _scaled_arrays(under: str, weight: WeightData) -> Arrays:
+    assert weight.scales is not None
+    return {
+        f"{under}/{weight.format}": weight.data,
+        f"{under}/scales": weight.scales.coarse,
+        f"{under}/group_size": _int64([weight.group_size]),
+    }
 
 
 def _integer_arrays(under: str, weight: WeightData) -> Arrays:

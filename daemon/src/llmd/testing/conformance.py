@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, Device, DeviceInfo, StepResult
+from llmd.api import (
+    INTEGER_FORMATS,
+    KV_DTYPES,
+    OP_KINDS,
+    PLAIN_FORMATS,
+    SCALED_FORMATS,
+    Device,
+    DeviceInfo,
+    StepResult,
+)
 from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.api.features import COMPUTED, KERNELS, SPANS
@@ -25,6 +34,7 @@ from llmd.testing.latent_cases import latent_cases
 from llmd.testing.op_cases import op_cases
 from llmd.testing.program_cases import part_cases, program_cases
 from llmd.testing.runs import LoadedWorkload, lower_range, run
+from llmd.testing.scaled_cases import scaled_cases
 from llmd.testing.selections import (
     defined_fields,
     make_late_edits,
@@ -53,7 +63,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
     of_ops = (*op_cases(), *state_cases(), *expert_cases(), *latent_cases())
-    return (*of_ops, *part_cases(), *program_cases(), *format_cases())
+    return (*of_ops, *part_cases(), *program_cases(), *format_cases(), *scaled_cases())
 
 
 def cases_for(info: DeviceInfo, cases: tuple[Workload, ...] | None = None) -> tuple[Workload, ...]:
@@ -73,9 +83,10 @@ def _is_claimed(info: DeviceInfo, case: Workload) -> bool:
         return False
     if not case.features <= set(info.features):
         return False
-    if case.format not in INTEGER_FORMATS:
+    if case.format in PLAIN_FORMATS:
         return True
-    multiplies = case.format in info.formats and case.activations in info.activations
+    rounds = case.format in INTEGER_FORMATS
+    multiplies = case.format in info.formats and (not rounds or case.activations in info.activations)
     return multiplies and set(case.integer_ops) <= set(info.integer_ops)
 
 
@@ -87,7 +98,7 @@ def unclaimed(info: DeviceInfo) -> dict[str, tuple[str, ...]]:
         "ops": tuple(kind for kind in OP_KINDS if kind not in info.ops),
         "kv_dtypes": tuple(dtype for dtype in KV_DTYPES if dtype not in info.kv_dtypes),
         "features": tuple(name for name in COMPUTED if name not in info.features),
-        "formats": tuple(name for name in INTEGER_FORMATS if name not in info.formats),
+        "formats": tuple(name for name in (*INTEGER_FORMATS, *SCALED_FORMATS) if name not in info.formats),
     }
     return {field: names for field, names in left_out.items() if names}
 

@@ -11,17 +11,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, Format, TensorRef, Weight, WeightData
+from llmd.api import INTEGER_FORMATS, SCALED_FORMATS, Format, TensorRef, Weight, WeightData
 from llmd.api.quantizer import Quantizer
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.plain_formats import from_float32
 from llmd.models.source_recipe import SourceRecipe
 from llmd.testing.integer_weights import random_blocks, random_integers
+from llmd.testing.scaled_weights import random_floats
 
 
 class RandomSource:
-    """A `TensorSource` of random weights: normal values, uniform codes in integer formats, any blocks for
-    GGUF.
+    """A `TensorSource` of random weights: normal values, uniform codes in integer and
+    scaled formats, any blocks for GGUF.
 
     Vectors are around 1; matrices have a standard deviation of ``2 * in ** -0.5``.
     """
@@ -51,6 +52,8 @@ class RandomSource:
         draw = self._generator(ref)
         if name in INTEGER_FORMATS:
             return random_integers(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
+        if name in SCALED_FORMATS:
+            return random_floats(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
         normal = draw.standard_normal(ref.shape)
         values = normal * _spread(ref) if ref.is_matrix else 1.0 + 0.25 * normal
         whole = from_float32(values.astype(np.float32), name)

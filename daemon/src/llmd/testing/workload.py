@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from llmd.api import (
     BLOCK_LEN,
-    INTEGER_FORMATS,
+    PLAIN_FORMATS,
     ActivationDtype,
     Attention,
     Embed,
@@ -68,7 +68,7 @@ class Workload(msgspec.Struct, frozen=True):
     begun: int = 0
     """Rows of the first sequence that run before all others in one step, to reach a long context quickly."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
-    """The kinds of ops whose matrices have ``format`` if that is an integer format."""
+    """The kinds of ops whose matrices have ``format`` if that is not plain."""
     times_steps: bool = False
     """Whether the times of steps are checked, of devices that keep them."""
     max_nmse: float = 1e-10
@@ -119,7 +119,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
         """Return the format of a tensor: vectors are always f32."""
-        if self.format in INTEGER_FORMATS:
+        if self.format not in PLAIN_FORMATS:
             return self.format if kind in self.integer_ops and ref.is_matrix else "f32"
         return self.format if ref.is_matrix else "f32"
 

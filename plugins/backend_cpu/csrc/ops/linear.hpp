@@ -2,10 +2,12 @@
 //
 //   work   panels of 16 output rows, numbered through all weights of the op; each thread begins with its
 //          own share, which it reads as one stream, and then takes what is left of other shares
-//   where  ops/linear_plain.hpp, ops/linear_integer.hpp, ops/linear_unpacked.hpp
+//   where  ops/linear_plain.hpp, ops/linear_float8.hpp, ops/linear_integer.hpp,
+//          ops/linear_unpacked.hpp
 
 #pragma once
 
+#include "ops/linear_float8.hpp"
 #include "ops/linear_integer.hpp"
 #include "ops/linear_plain.hpp"
 #include "ops/linear_unpacked.hpp"
@@ -27,6 +29,8 @@ LLMD_INLINE void linear_panels(const LinearArgs& args, const LinearTarget& targe
             return plain_panels<F16>(args, target, first, last);
         case Format::kBF16:
             return plain_panels<BF16>(args, target, first, last);
+        case Format::kFloat8:
+            return float8_panels(args, target, first, last, numbers);
         case Format::kInteger:
             if (numbers != nullptr) return unpacked_panels(args, target, first, last, numbers);
             return integers(args, target, first, last);

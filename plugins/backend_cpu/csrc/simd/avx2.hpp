@@ -22,6 +22,10 @@ LLMD_INLINE __m128i load_bits_n(const void* p, int n) {
     std::memcpy(bits, p, 2 * static_cast<size_t>(n));
     return _mm_load_si128(reinterpret_cast<const __m128i*>(bits));
 }
+LLMD_INLINE __m256 widen_e4m3(__m128i bytes) {
+    const __m128i extended = _mm_slli_epi16(_mm_cvtepi8_epi16(bytes), kE4M3Shift);
+    return _mm256_cvtph_ps(_mm_and_si128(extended, _mm_set1_epi16(static_cast<int16_t>(kE4M3Mask))));
+}
 LLMD_INLINE __m256 widen_bf16(__m128i bits) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }
@@ -34,6 +38,9 @@ LLMD_INLINE Vec load(const F16* p) {
 LLMD_INLINE Vec load(const BF16* p) {
     return {widen_bf16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
+LLMD_INLINE Vec load(const E4M3* p) {
+    return {widen_e4m3(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
+}
 LLMD_INLINE Vec load(const int8_t* p) {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes))};
@@ -41,6 +48,11 @@ LLMD_INLINE Vec load(const int8_t* p) {
 LLMD_INLINE Vec load_n(const float* p, int n) { return {_mm256_maskload_ps(p, first_lanes(n))}; }
 LLMD_INLINE Vec load_n(const F16* p, int n) { return {_mm256_cvtph_ps(load_bits_n(p, n))}; }
 LLMD_INLINE Vec load_n(const BF16* p, int n) { return {widen_bf16(load_bits_n(p, n))}; }
+LLMD_INLINE Vec load_n(const E4M3* p, int n) {
+    E4M3 first[8] = {};
+    std::memcpy(first, p, static_cast<size_t>(n));
+    return load(first);
+}
 LLMD_INLINE void store(float* p, Vec a) { _mm256_storeu_ps(p, a.v); }
 LLMD_INLINE void store_n(float* p, Vec a, int n) { _mm256_maskstore_ps(p, first_lanes(n), a.v); }
 LLMD_INLINE void store(F16* p, Vec a) {

@@ -25,6 +25,11 @@ struct Vec {
 
 LLMD_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
 
+LLMD_INLINE __m512 widen_e4m3(__m128i bytes) {
+    const __m256i extended = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), kE4M3Shift);
+    return _mm512_cvtph_ps(_mm256_and_si256(extended, _mm256_set1_epi16(static_cast<int16_t>(kE4M3Mask))));
+}
+
 LLMD_INLINE Vec set1(float x) { return {_mm512_set1_ps(x)}; }
 LLMD_INLINE Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
 LLMD_INLINE Vec load(const F16* p) {
@@ -33,6 +38,9 @@ LLMD_INLINE Vec load(const F16* p) {
 LLMD_INLINE Vec load(const BF16* p) {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
+}
+LLMD_INLINE Vec load(const E4M3* p) {
+    return {widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
 LLMD_INLINE Vec load(const int8_t* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -46,6 +54,7 @@ LLMD_INLINE Vec load_n(const BF16* p, int n) {
     const __m512i bits = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), p));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16))};
 }
+LLMD_INLINE Vec load_n(const E4M3* p, int n) { return {widen_e4m3(_mm_maskz_loadu_epi8(first_lanes(n), p))}; }
 LLMD_INLINE void store(float* p, Vec a) { _mm512_storeu_ps(p, a.v); }
 LLMD_INLINE void store_n(float* p, Vec a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), a.v); }
 LLMD_INLINE void store(F16* p, Vec a) {

@@ -32,6 +32,11 @@ LLMD_INLINE float widen(F16 x) {
     return from_bits(sign | wide << 23 | fraction << 13);
 }
 
+LLMD_INLINE float widen(E4M3 x) {
+    const int32_t extended = static_cast<int8_t>(x.bits);
+    return widen(F16{static_cast<uint16_t>((static_cast<uint32_t>(extended) << kE4M3Shift) & kE4M3Mask)});
+}
+
 // Rounds to nearest even. Rounding the bits of a NaN could carry into its sign, so NaN is truncated.
 LLMD_INLINE BF16 narrow_bf16(float x) {
     const uint32_t bits = to_bits(x);

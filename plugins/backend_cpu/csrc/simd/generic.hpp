@@ -26,6 +26,7 @@ LLMD_INLINE Vec load(const float* p) {
 }
 LLMD_INLINE Vec load(const F16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
 LLMD_INLINE Vec load(const BF16* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
+LLMD_INLINE Vec load(const E4M3* p) { return {Lanes{widen(p[0]), widen(p[1]), widen(p[2]), widen(p[3])}}; }
 LLMD_INLINE Vec load(const int8_t* p) {
     return {Lanes{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]),
                   static_cast<float>(p[3])}};

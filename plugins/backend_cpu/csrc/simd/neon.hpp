@@ -23,6 +23,13 @@ LLMD_INLINE Vec load(const F16* p) {
 LLMD_INLINE Vec load(const BF16* p) {
     return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
 }
+LLMD_INLINE Vec load(const E4M3* p) {
+    uint32_t quad;
+    std::memcpy(&quad, p, sizeof quad);
+    const int16x8_t extended = vshlq_n_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(quad))), kE4M3Shift);
+    const uint16x4_t halves = vand_u16(vreinterpret_u16_s16(vget_low_s16(extended)), vdup_n_u16(kE4M3Mask));
+    return {vcvt_f32_f16(vreinterpret_f16_u16(halves))};
+}
 LLMD_INLINE Vec load(const int8_t* p) {
     int32_t quad;
     std::memcpy(&quad, p, sizeof quad);

@@ -118,6 +118,19 @@ void add_plain(Weights& weights, Format format, const Array& data, int64_t membe
     }
 }
 
+void add_float8(const CaseFile& file, Weights& weights, const std::string& under) {
+    const Array& codes = file.at(under + "fp8");
+    const Array& scales = file.at(under + "scales");
+    const int64_t members = members_of(file, under);
+    const int64_t rows = codes.shape[0] / members;
+    for (int64_t m = 0; m < members; ++m) {
+        Matrix matrix{Format::kFloat8, rows, codes.shape[1], {}, codes.data + m * rows * codes.shape[1]};
+        matrix.scales = scales.as<float>() + m * rows * scales.shape[1];
+        matrix.group_size = file.at(under + "group_size").int64s().at(0);
+        weights.add_float8(matrix, m > 0);
+    }
+}
+
 // Packs the matrices of a weight, from the blocks of a GGUF file if there are any.
 void pack_weight(const CaseFile& file, Weights& weights, int64_t index, const IntegerMatrix& matrix) {
     const std::string under = "weights/" + std::to_string(index) + "/";
@@ -137,8 +150,11 @@ void pack_weight(const CaseFile& file, Weights& weights, int64_t index, const In
 }
 
 void add_weights(const CaseFile& file, Weights& weights) {
-    const std::pair<const char*, Format> formats[] = {
-        {"f32", Format::kF32}, {"f16", Format::kF16}, {"bf16", Format::kBF16}, {"codes", Format::kInteger}};
+    const std::pair<const char*, Format> formats[] = {{"f32", Format::kF32},
+                                                      {"f16", Format::kF16},
+                                                      {"bf16", Format::kBF16},
+                                                      {"fp8", Format::kFloat8},
+                                                      {"codes", Format::kInteger}};
     std::map<int64_t, IntegerMatrix> integers;
     for (int64_t i = 0;; ++i) {
         const std::string under = "weights/" + std::to_string(i) + "/";
@@ -147,6 +163,10 @@ void add_weights(const CaseFile& file, Weights& weights) {
         if (found == std::end(formats)) break;
         const Array& data = file.at(under + found->first);
         const int64_t members = members_of(file, under);
+        if (found->second == Format::kFloat8) {
+            add_float8(file, weights, under);
+            continue;
+        }
         if (found->second != Format::kInteger) {
             add_plain(weights, found->second, data, members);
             continue;

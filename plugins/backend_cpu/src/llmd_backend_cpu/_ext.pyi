@@ -37,6 +37,11 @@ class Weights:
         Add a plain matrix, which is used in place. If it ``joins``, it is the next of the stack that the weight before it begins.
         """
 
+    def add_float8(self, codes: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], scales: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_size: int, joins: bool = False) -> None:
+        """
+        Add a matrix of FP8 numbers (e4m3fn) and float32 scales [rows, groups], which are used in place. For ``joins`` see `add_matrix`.
+        """
+
     def add_vector(self, format: str, data: NDArray[numpy.float32] | NDArray[numpy.uint16]) -> None:
         """Add a vector, widened to float32."""
 

@@ -10,6 +10,7 @@ from llmd.api import (
     INTEGER_FORMATS,
     KV_DTYPES,
     PLAIN_FORMATS,
+    SCALED_FORMATS,
     ActivationDtype,
     DeviceInfo,
     LoadedWeights,
@@ -27,7 +28,7 @@ from llmd_backend_cpu.bandwidth import read_rate
 from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
-_FORMATS = (*PLAIN_FORMATS, *INTEGER_FORMATS)
+_FORMATS = (*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS)
 _OPS = tuple(kind for kind in OP_KINDS if kind != "recurrence")
 _ACTIVATIONS: tuple[ActivationDtype, ...] = ("int8", "f32")
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The weights of a program on the CPU: plain ones stay mapped, integers are packed for the kernels."""
+"""The weights of a program on the CPU: plain ones and FP8 stay mapped, integers are packed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api import (
     INTEGER_FORMATS,
+    SCALED_FORMATS,
     GroupScales,
     KVDtype,
     Program,
@@ -102,11 +103,14 @@ class _Loading:
         self._total = sum(weight.num_bytes for weight in self._weights)
 
     def add(self) -> None:
-        """Declare every weight, and add the data of plain ones."""
+        """Declare every weight, and add the data of those that are not packed."""
         for weight in self._weights:
             for number, matrix in enumerate(_matrices(weight)):
                 if weight.format in INTEGER_FORMATS:
                     _add_integers(self._native, matrix, joins=number > 0)
+                elif weight.format in SCALED_FORMATS:
+                    _add_float8(self._native, self._tensors.read(matrix), joins=number > 0)
+                    self._advance(matrix)
                 else:
                     _add_plain(self._native, matrix, self._tensors.read(matrix), joins=number > 0)
                     self._advance(matrix)
@@ -246,6 +250,13 @@ def _add_plain(native: _ext.Weights, weight: Weight, data: WeightData, *, joins:
         native.add_matrix(data.format, elements, joins=joins)
     else:
         native.add_vector(data.format, elements.reshape(-1))
+
+
+def _add_float8(native: _ext.Weights, data: WeightData, *, joins: bool) -> None:
+    """Add a matrix of FP8 numbers, which is used in place with its scales."""
+    assert data.scales is not None, "scaled weights have scales"
+    scales = data.scales.coarse.view(np.float32)
+    native.add_float8(data.data.view(np.uint8), scales, data.group_size, joins=joins)
 
 
 def _add_integers(native: _ext.Weights, weight: Weight, *, joins: bool) -> None:

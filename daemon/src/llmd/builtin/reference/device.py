@@ -18,7 +18,7 @@ from llmd.api.machine import available_bytes
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd.api.program import ACTIVATION_DTYPES, PRECISIONS, ActivationDtype, Precision, Program
 from llmd.api.step_buffers import step_buffer_bytes
-from llmd.api.tensors import PLAIN_FORMATS, GroupScales, TensorSource, Weight, WeightData
+from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, GroupScales, TensorSource, Weight, WeightData
 from llmd.builtin.reference.executor import Weights
 from llmd.builtin.reference.stage import ReferenceStage
 from llmd.builtin.reference.weights import Float64, Matrix, make_matrices, to_float64
@@ -35,7 +35,7 @@ def describe() -> DeviceInfo:
         kind="reference",
         score=1,
         memory_bytes=available_bytes(),
-        formats=(*PLAIN_FORMATS, *INTEGER_FORMATS),
+        formats=(*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS),
         kv_dtypes=KV_DTYPES,
         ops=OP_KINDS,
         row_exact=True,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import ActivationDtype, Precision
-from llmd.api.tensors import TensorRef, WeightData
+from llmd.api.tensors import PLAIN_FORMATS, TensorRef, WeightData
 from llmd.builtin.reference.rounding import round_to
 from llmd.models.formats.dequantization import dequantize
 
@@ -19,7 +19,7 @@ Float64 = NDArray[np.float64]
 
 def to_float64(data: WeightData) -> Float64:
     """Return the values of a weight as float64; they are all exact in float32."""
-    if data.format in INTEGER_FORMATS:
+    if data.format not in PLAIN_FORMATS:
         return dequantize(data).astype(np.float64)
     if data.format == "bf16":
         return (data.data.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)

@@ -1,0 +1,100 @@
+"""Weights of tiny models in FP8, as DeepSeek's checkpoints store them: numbers and scales in two tensors.
+
+Sources: Micikevicius et al. 2022, "FP8 Formats for Deep Learning" (arXiv:2209.05433), for the numbers. Names,
+and shapes of blocks, are those of the published checkpoints of DeepSeek-V3 and Qwen3, and of llm-compressor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.golden.weights import from_bf16, random_words, to_bf16
+
+Stored = NDArray[np.generic]
+
+MAGNITUDES = np.array(
+    [2.0**-9 * fraction for fraction in range(8)]
+    + [2.0 ** (exponent - 7) * (1 + fraction / 8) for exponent in range(1, 16) for fraction in range(8)][:-1]
+)
+"""The numbers of the codes 0 to 126; bit 7 is the sign, and 127 is not a number."""
+ENDS = ("_scale_inv", "_scale")
+"""What follows the name of a weight in that of its scales."""
+
+
+def is_fp8(config: Mapping[str, Any], name: str) -> bool:
+    """Whether a tensor is in FP8: the projections in layers, if the configuration says so."""
+    in_layer = name.startswith("model.layers.") and "proj" in name.split(".")[-2]
+    return _method(config) in ("fp8", "compressed-tensors") and in_layer and name.endswith(".weight")
+
+
+def fp8_tensors(
+    config: Mapping[str, Any], seed: int, name: str, values: NDArray[np.float32]
+) -> Iterator[tuple[str, Stored]]:
+    """The codes of a weight, int8 with the bits of numbers, and its scales.
+
+    Weights get about the given values times a factor of 0.5 to 2 for each scale, so that each of them counts.
+    About one of a hundred codes is subnormal.
+    """
+    typical = np.float32(np.std(values))
+    rows, cols = values.shape
+    shape = _scales_shape(config, rows, cols)
+    words = random_words(seed, f"{name}{ENDS[0]}", shape[0] * shape[1]).reshape(shape)
+    factors = np.exp2((words % np.uint64(256)).astype(np.float32) / 128 - 1).astype(np.float32)
+    yield name, _codes(values / typical)
+    scales = factors * typical
+    if _method(config) == "fp8":
+        yield name + ENDS[0], scales
+    else:
+        yield name + ENDS[1], to_bf16(scales if shape[0] > 1 else scales.reshape(1))
+
+
+def with_fp8_as_numbers(tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Replace codes and scales by the float32 numbers that they mean."""
+    found: dict[str, Stored] = {}
+    for name, tensor in tensors.items():
+        scales = next((tensors[name + end] for end in ENDS if name + end in tensors), None)
+        if scales is not None:
+            found[name] = fp8_numbers(tensor, scales)
+        elif not name.endswith(ENDS):
+            found[name] = tensor
+    return found
+
+
+def fp8_numbers(codes: Stored, scales: Stored) -> NDArray[np.float32]:
+    """What a weight ``[rows, cols]`` means: each product is rounded to float32."""
+    bits = codes.view(np.uint8)
+    numbers = np.where(bits < 128, 1, -1) * MAGNITUDES[bits & 127]
+    is_bf16 = scales.dtype == np.uint16
+    of_blocks = from_bf16(scales.view(np.uint16)) if is_bf16 else scales.astype(np.float32)
+    of_blocks = of_blocks if of_blocks.ndim == 2 else of_blocks.reshape(1, 1)
+    rows, cols = (_block_of(*sizes) for sizes in zip(bits.shape, of_blocks.shape, strict=True))
+    product: NDArray[np.float32] = numbers.astype(np.float32) * of_blocks[np.ix_(rows, cols)]
+    return product
+
+
+def _block_of(count: int, scales: int) -> NDArray[np.intp]:
+    """Which scale along an axis each of ``count`` elements has: its own, one for 128, or the only one."""
+    places = np.arange(count)
+    return places if scales == count else places // 128 if scales > 1 else 0 * places
+
+
+def _codes(values: NDArray[np.float32]) -> NDArray[np.int8]:
+    middles = (MAGNITUDES[1:] + MAGNITUDES[:-1]) / 2
+    codes = np.searchsorted(middles, np.abs(values)).astype(np.uint8)
+    return (codes | (np.signbit(values).astype(np.uint8) << 7)).view(np.int8)
+
+
+def _scales_shape(config: Mapping[str, Any], rows: int, cols: int) -> tuple[int, int]:
+    if _method(config) == "fp8":
+        return -(-rows // 128), -(-cols // 128)
+    (group,) = config["quantization_config"]["config_groups"].values()
+    return (rows if group["weights"]["strategy"] == "channel" else 1), 1
+
+
+def _method(config: Mapping[str, Any]) -> str | None:
+    method: str | None = config.get("quantization_config", {}).get("quant_method")
+    return method
