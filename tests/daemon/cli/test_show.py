@@ -12,10 +12,12 @@ import gguf
 import pytest
 
 from llmd.api.errors import NotFoundError, TemplateError
+from tests.golden.checkpoint import write_checkpoint
 from tests.golden.draft_heads import write_with_draft_head
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.meta_layout import write_meta
 from tests.golden.models.catalog import tiny_model
+from tests.golden.models.fp8 import FP8_CASES
 from tests.serving.model import TEMPLATE, write_embedding_model, write_model
 
 Llmd = Callable[..., Any]
@@ -67,6 +69,13 @@ def test_shows_a_gguf_file_with_its_format_and_bits(llmd: Llmd, tmp_path: Path) 
     assert lines["name"] == "m"
     assert lines["weights"].endswith("q8_0 (gguf), 8.57 bits each")
     assert lines["files"].split(", ")[:2] == ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"]
+
+
+def test_names_fp8(llmd: Llmd, tmp_path: Path) -> None:
+    path = write_checkpoint(FP8_CASES[0], tmp_path / "m")
+    lines = dict(line.split(maxsplit=1) for line in llmd("show", str(path)).out.splitlines())
+    assert lines["weights"].endswith("fp8 (safetensors), 8.76 bits each")
+    assert lines["state"] == "ok"
 
 
 def test_shows_a_model_in_metas_layout(llmd: Llmd, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def group_with(**fields: Any) -> dict[str, Any]:
         {"quant_method": "mxfp4"},
         BLOCKS,
         {"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": None},
+        {"quant_method": "modelopt", "quant_algo": "FP8"},
         compressed("tensor"),
         compressed("channel"),
         compressed("channel") | {"format": "naive-quantized"},
@@ -42,6 +43,10 @@ def test_what_llmd_reads_passes(quantization: Any) -> None:
     [
         ({"quant_method": "gptq"}, "gptq"),
         ({}, "unnamed method"),
+        (
+            {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+            "modelopt with quant_algo NVFP4; llmd reads FP8",
+        ),
         (BLOCKS | {"fmt": "e5m2"}, "fp8 with fmt e5m2; llmd reads e4m3"),
         (
             BLOCKS | {"weight_block_size": [64, 128]},

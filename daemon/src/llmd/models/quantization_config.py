@@ -83,9 +83,16 @@ def _group(group: Fields) -> str:
     return ""
 
 
+def _modelopt(fields: Fields) -> str:
+    """Check what NVIDIA's ModelOpt writes; return what is not supported."""
+    algorithm = fields.get("quant_algo")
+    return "" if algorithm == "FP8" else f"modelopt with quant_algo {algorithm}; llmd reads FP8"
+
+
 _METHODS: Mapping[str, Callable[[Fields], str]] = {
     "mxfp4": _mxfp4,
     "fp8": _fp8,
     "compressed-tensors": _compressed_tensors,
+    "modelopt": _modelopt,
 }
 """The kinds of quantised weights that llmd reads; each function returns what it does not read of its kind."""
