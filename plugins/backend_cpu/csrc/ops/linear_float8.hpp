@@ -4,33 +4,42 @@
 //   w      [outputs, cols]  e4m3fn, row-major where it is mapped; products with scales are rounded to f32
 //   scale  [outputs, groups]  f32
 //   order  as ops/linear_plain.hpp, for any number of rows
-//   tile   4 weight rows by up to kPlainRowTile rows of x, widened in registers. With more rows, a panel is
-//          widened to memory once, and multiplied as float32
+//   tile   4 weight rows by up to kPlainRowTile rows of x, widened in registers. With more rows, two panels
+//          become float16 in memory first, once for all rows: the cheaper half of widening them
 //   check  relative error < 1e-5   (tests/plugins/backend_cpu/test_device.py)
 //   why    docs/decisions/0087-fp8-weights-are-widened-in-registers.md
 
 #pragma once
-
-#include <type_traits>
 
 #include "ops/linear_plain.hpp"
 #include "ops/unpack_float8.hpp"
 
 namespace llmd::LLMD_ISA {
 
-// Rows of a weight, beginning with row `first`.
-template <int kRows, int kOutputs>
-void float8_tile(const float* x, const Matrix& weight, int64_t first, const float* bias, float* out,
-                 int64_t stride) {
-    const int64_t cols = weight.cols;
-    const int64_t groups = weight.float8_groups();
-    const E4M3* w = static_cast<const E4M3*>(weight.data) + first * cols;
-    const float* scales = weight.scales + first * groups;
+// Rows of a weight, as E4M3 or as the float16 with the same fields, and where their outputs go.
+template <class Element>
+struct Float8Rows {
+    const Element* weights;
+    const float* scales;
+    int64_t cols;
+    int64_t group_size;
+    int64_t groups;
+    const float* bias;  // or null
+    float* out;
+    int64_t stride;
+};
+
+template <int kRows, int kOutputs, class Element>
+void float8_tile(const float* x, const Float8Rows<Element>& of, int64_t first, float* out) {
+    const int64_t cols = of.cols;
+    const Element* w = of.weights + first * cols;
+    const float* scales = of.scales + first * of.groups;
     Vec sums[kRows * kOutputs];
     unroll<kRows * kOutputs>([&](auto i) LLMD_LAMBDA { sums[i] = set1(0.0F); });
-    for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t g = 0; g < of.groups; ++g) {
         Vec scale[kOutputs];
-        unroll<kOutputs>([&](auto o) LLMD_LAMBDA { scale[o] = set1(scales[o * groups + g] * kE4M3Factor); });
+        unroll<kOutputs>([&](auto o)
+                             LLMD_LAMBDA { scale[o] = set1(scales[o * of.groups + g] * kE4M3Factor); });
         const auto add_products = [&](auto&& at) LLMD_LAMBDA {
             Vec numbers[kOutputs];
             unroll<kOutputs>([&](auto o) LLMD_LAMBDA { numbers[o] = at(w + o * cols) * scale[o]; });
@@ -41,8 +50,8 @@ void float8_tile(const float* x, const Matrix& weight, int64_t first, const floa
                 });
             });
         };
-        int64_t k = g * weight.group_size;
-        const int64_t end = k + weight.group_size < cols ? k + weight.group_size : cols;
+        int64_t k = g * of.group_size;
+        const int64_t end = k + of.group_size < cols ? k + of.group_size : cols;
         for (; k + Vec::kLanes <= end; k += Vec::kLanes) {
             // As in ops/linear_plain.hpp: the next rows.
             if constexpr (kRows == 1) {
@@ -58,49 +67,65 @@ void float8_tile(const float* x, const Matrix& weight, int64_t first, const floa
     }
     for (int m = 0; m < kRows; ++m) {
         for (int o = 0; o < kOutputs; ++o) {
-            out[m * stride + o] = sum(sums[m * kOutputs + o]) + (bias == nullptr ? 0.0F : bias[o]);
+            out[m * of.stride + o] =
+                sum(sums[m * kOutputs + o]) + (of.bias == nullptr ? 0.0F : of.bias[first + o]);
         }
     }
 }
 
-template <int kRows, int kOutputs>
-LLMD_INLINE void float8_tile_of(int64_t rows, const float* x, const Matrix& weight, int64_t first,
-                                const float* bias, float* out, int64_t stride) {
+template <int kRows, int kOutputs, class Element>
+LLMD_INLINE void float8_tile_of(int64_t rows, const float* x, const Float8Rows<Element>& of, int64_t first,
+                                float* out) {
     if constexpr (kRows > 0) {
-        if (rows >= kRows) return float8_tile<kRows, kOutputs>(x, weight, first, bias, out, stride);
-        return float8_tile_of<kRows - 1, kOutputs>(rows, x, weight, first, bias, out, stride);
+        if (rows >= kRows) return float8_tile<kRows, kOutputs>(x, of, first, out);
+        return float8_tile_of<kRows - 1, kOutputs>(rows, x, of, first, out);
     }
 }
 
-// Up to kPlainRowTile rows of x against rows [first, last) of a weight.
-LLMD_INLINE void float8_block(const LinearArgs& args, const LinearTarget& target, int64_t first,
+// All rows of x against rows [first, last) of a weight.
+template <class Element>
+LLMD_INLINE void float8_block(const LinearArgs& args, const Float8Rows<Element>& of, int64_t first,
                               int64_t last) {
-    const auto outputs = [&](auto count) LLMD_LAMBDA {
-        const float* bias = target.bias == nullptr ? nullptr : target.bias + first;
-        float8_tile_of<kPlainRowTile, count>(args.rows, args.x, target.weight, first, bias,
-                                             target.out + first, target.weight.rows);
-        first += count;
-    };
-    while (first + kWeightRows <= last) outputs(std::integral_constant<int, kWeightRows>{});
-    while (first < last) outputs(std::integral_constant<int, 1>{});
+    for (int64_t row = 0; row < args.rows; row += kPlainRowTile) {
+        const float* x = args.x + row * args.cols;
+        float* out = of.out + row * of.stride;
+        int64_t output = first;
+        for (; output + kWeightRows <= last; output += kWeightRows) {
+            float8_tile_of<kPlainRowTile, kWeightRows>(args.rows - row, x, of, output, out + output);
+        }
+        for (; output < last; ++output) {
+            float8_tile_of<kPlainRowTile, 1>(args.rows - row, x, of, output, out + output);
+        }
+    }
 }
 
-// Panels [first, last) of a weight. `numbers` is memory for one of them as float32, [16, cols].
+// Panels [first, last) of a weight. `memory` is [16, cols] floats, which is two panels of float16.
 void float8_panels(const LinearArgs& args, const LinearTarget& target, int64_t first, int64_t last,
-                   float* numbers) {
+                   float* memory) {
     const Matrix& weight = target.weight;
-    for (int64_t output = first * kPanelRows; output < last * kPanelRows; output += kPanelRows) {
-        const int64_t left = weight.rows - output;
-        const int64_t count = left < kPanelRows ? left : kPanelRows;
-        if (args.rows <= kPlainRowTile) {
-            float8_block(args, target, output, output + count);
-            continue;
-        }
-        for (int64_t r = 0; r < count; ++r) {
-            unpack_float8(weight, output + r, 0, weight.cols, 1.0F, numbers + r * weight.cols);
-        }
-        const float* bias = target.bias == nullptr ? nullptr : target.bias + output;
-        plain_block(args, PlainRows<float>{numbers, bias, target.out + output, weight.rows}, 0, count);
+    const Float8Rows<E4M3> stored{static_cast<const E4M3*>(weight.data),
+                                  weight.scales,
+                                  weight.cols,
+                                  weight.group_size,
+                                  weight.float8_groups(),
+                                  target.bias,
+                                  target.out,
+                                  weight.rows};
+    const int64_t end = last * kPanelRows < weight.rows ? last * kPanelRows : weight.rows;
+    if (args.rows <= kPlainRowTile) return float8_block(args, stored, first * kPanelRows, end);
+    auto* widened = reinterpret_cast<F16*>(memory);
+    for (int64_t output = first * kPanelRows; output < end; output += 2 * kPanelRows) {
+        const int64_t count = end - output < 2 * kPanelRows ? end - output : 2 * kPanelRows;
+        widen_fields(stored.weights + output * weight.cols, count * weight.cols, widened);
+        const Float8Rows<F16> rows{widened,
+                                   stored.scales + output * stored.groups,
+                                   stored.cols,
+                                   stored.group_size,
+                                   stored.groups,
+                                   target.bias == nullptr ? nullptr : target.bias + output,
+                                   target.out + output,
+                                   weight.rows};
+        float8_block(args, rows, 0, count);
     }
 }
 

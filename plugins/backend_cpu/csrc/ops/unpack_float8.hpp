@@ -7,6 +7,14 @@
 
 namespace llmd::LLMD_ISA {
 
+// The float16 numbers with the same fields.
+LLMD_INLINE void widen_fields(const E4M3* from, int64_t count, F16* to) {
+    for (int64_t i = 0; i < count; ++i) {
+        const auto extended = static_cast<uint32_t>(static_cast<int8_t>(from[i].bits));
+        to[i].bits = static_cast<uint16_t>(extended << kE4M3Shift & kE4M3Mask);
+    }
+}
+
 // Columns [first, first + count) of a row.
 LLMD_INLINE void unpack_float8(const Matrix& from, int64_t row, int64_t first, int64_t count, float factor,
                                float* out) {
