@@ -220,4 +220,4 @@ def test_the_first_rows_of_a_stack_are_those_of_its_first_member(arena: Arena) -
         arena.runtime.run([list(products(work.buffer, part, (work.buffer, NONE), target, Tile(4, 2, 64), 2))])
         results.append(arena.download(work, 64 + 2 * 64, 2 * 12).view(np.float32))
     assert results[0].any()
-    assert np.array_equal(*results)
+    assert np.array_equal(results[0], results[1])
