@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from llmd.api import INTEGER_FORMATS
+from llmd.api import INTEGER_FORMATS, SCALED_FORMATS
 from llmd.testing.workload import Workload
 
 
@@ -25,6 +25,7 @@ def _kind(case: Workload) -> Hashable:
         integers.outliers > 0,
         case.activations,
     )
+    scaled = case.format in SCALED_FORMATS
     keeps_codes = case.kv_dtype in {"int8", "int4"}
     ops = frozenset(op.kind for op in case.ops)
-    return case.name.split("/")[0], ops, codes, keeps_codes, case.begun > 0, case.edits, case.masks
+    return case.name.split("/")[0], ops, codes, scaled, keeps_codes, case.begun > 0, case.edits, case.masks
