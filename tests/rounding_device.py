@@ -146,7 +146,7 @@ class _Execution(Execution):
         heads = round_to(precision, query).reshape(keys.shape[1], -1, query.shape[1])
         scores = numerics.soft_cap(np.einsum("ghd,tgd->ght", heads, keys) * scale, softcap)
         top = np.full((*scores.shape[:2], 1), -np.inf)
-        total, mixed = np.zeros_like(top), np.zeros_like(heads)
+        total, mixed = np.zeros_like(top), np.zeros((*scores.shape[:2], values.shape[-1]))
         for first in range(0, len(keys), _SPAN):
             part = scores[:, :, first : first + _SPAN]
             highest = np.maximum(top, part.max(axis=-1, keepdims=True))

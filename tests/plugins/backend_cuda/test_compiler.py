@@ -34,7 +34,8 @@ def test_machine_code_has_the_figures_of_each_kernel() -> None:
     compiled = compile_source(KernelSpec.of("elementwise", "", {"ACTIVATION": 1}), "sm_90")
     assert compiled.code.startswith(b"\x7fELF")
     found = figures(compiled.log)
-    assert set(found) == {"add_rows", "glu_rows", "activate_rows", "gate_rows"}
+    kernels = ("add_rows", "multiply_rows", "join_rows", "glu_rows", "activate_rows", "gate_rows")
+    assert set(found) == {*kernels}
     assert all(kernel.registers > 0 and kernel.stack_bytes == 0 for kernel in found.values())
 
 
