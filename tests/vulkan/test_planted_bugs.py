@@ -130,7 +130,7 @@ def test_a_copy_of_the_shaders_gives_the_same_bits(
 
 LANES = "        barrier();\n        uint column = first + r"
 TILE = "load_weights(first_step);\n        barrier();"
-HALVES = "sums[thread] = mine;\n    for (uint half_size = 32u; half_size > 0u; half_size /= 2u) {\n        barrier();\n        if (thread < half_size) {\n            precise"
+HALVES = "mine;\n    for (uint others = THREADS / 2u; others > 0u; others /= 2u) {\n        barrier();\n        if (thread < others) {\n            precise"
 SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
 
 
@@ -146,7 +146,9 @@ SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
         pytest.param("linear.comp", "other < LANES", "other + 1u < LANES", id="lane mask"),
         pytest.param("linear.comp", "[thread - lane + other]", "[thread - lane]", id="sum of another lane"),
         pytest.param("linear_tiles.comp", "+ LANES * (step_at", "+ (step_at", id="chunks of another lane"),
-        pytest.param("total.glsl", HALVES, HALVES.replace("32u", "4u"), id="fixed size of subgroups"),
+        pytest.param(
+            "totals.glsl", HALVES, HALVES.replace("THREADS / 2u", "4u"), id="fixed size of subgroups"
+        ),
         pytest.param(
             "attention_keys.glsl",
             "work[table_row + position / 16u]",

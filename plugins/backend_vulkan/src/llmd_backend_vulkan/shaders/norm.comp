@@ -7,10 +7,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+const uint THREADS = 64; // of a work group
 layout(constant_id = 0) const bool LAYER = false;
 layout(constant_id = 1) const bool HAS_WEIGHT = true;
 layout(constant_id = 2) const bool HAS_BIAS = false;
-#include "total.glsl"
+#include "totals.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Weights { uint weights[]; };
 layout(binding = 2) readonly buffer Biases { uint biases[]; };
@@ -33,14 +34,14 @@ void main() {
         for (uint i = thread; i < width; i += 64u) {
             sum += number(from + i);
         }
-        mean = total(sum) / float(width);
+        mean = sum_of_threads(sum) / float(width);
     }
     precise float squares = 0.0;
     for (uint i = thread; i < width; i += 64u) {
         precise float deviation = number(from + i) - mean;
         squares = fma(deviation, deviation, squares);
     }
-    precise float factor = inversesqrt(total(squares) / float(width) + eps);
+    precise float factor = inversesqrt(sum_of_threads(squares) / float(width) + eps);
     for (uint i = thread; i < width; i += 64u) {
         float gain = offset + (HAS_WEIGHT ? uintBitsToFloat(weights[weight_at + own + i]) : 1.0);
         precise float value = (number(from + i) - mean) * factor * gain;

@@ -11,7 +11,7 @@ layout(binding = 1) buffer Results { uint results[]; };
 #include "work.glsl"
 #include "outputs.glsl"
 #include "outputs_sort.glsl"
-#include "outputs_totals.glsl"
+#include "totals.glsl"
 layout(push_constant) uniform Push {
     uint selection, raw, edited, stride, vocab, kept, raw_kept, keys_at, raw_keys_at, sums_at, records_at, record_words;
 };

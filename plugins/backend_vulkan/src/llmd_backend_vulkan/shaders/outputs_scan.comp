@@ -9,7 +9,7 @@ layout(local_size_x = 128) in;
 #include "work.glsl"
 #include "outputs.glsl"
 #include "outputs_sort.glsl"
-#include "outputs_totals.glsl"
+#include "totals.glsl"
 layout(push_constant) uniform Push {
     uint selection, raw, edited, stride, vocab, kept, raw_kept, keys_at, raw_keys_at, sums_at;
 };

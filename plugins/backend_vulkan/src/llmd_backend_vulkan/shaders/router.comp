@@ -7,13 +7,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+const uint THREADS = 64; // of a work group
 layout(constant_id = 0) const bool SIGMOID = false;
 layout(constant_id = 1) const bool NORMALIZED = true;
 layout(constant_id = 2) const bool ADDS_TWO = true; // the score of a group is the sum of its two largest preferences
 layout(constant_id = 3) const bool HAS_CORRECTION = false;
 layout(constant_id = 4) const bool HAS_GAINS = false;
 #include "activations.glsl"
-#include "total.glsl"
+#include "totals.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Corrections { uint corrections[]; };
 layout(binding = 2) readonly buffer Gains { uint gains[]; };
@@ -53,7 +54,7 @@ void find_scores(uint from) {
     for (uint expert = thread; expert < experts; expert += 64u) {
         largest = max(largest, number(from + expert));
     }
-    largest = SIGMOID ? 0.0 : largest_of(largest);
+    largest = SIGMOID ? 0.0 : largest_of_threads(largest);
     precise float sum = 0.0;
     for (uint expert = thread; expert < experts; expert += 64u) {
         precise float z = number(from + expert);
@@ -63,7 +64,7 @@ void find_scores(uint from) {
     if (SIGMOID) {
         return;
     }
-    float all = total(sum);
+    float all = sum_of_threads(sum);
     for (uint expert = thread; expert < experts; expert += 64u) {
         precise float share = scores[expert] / all;
         scores[expert] = share;
@@ -122,7 +123,7 @@ void main() {
     }
     precise float scale = factor;
     if (NORMALIZED) {
-        scale = scale / (total(sum) + 1e-20);
+        scale = scale / (sum_of_threads(sum) + 1e-20);
     }
     for (uint expert = thread; expert < experts; expert += 64u) {
         precise float weight = scores[expert] * scale;

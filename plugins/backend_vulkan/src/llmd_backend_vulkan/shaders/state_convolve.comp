@@ -5,10 +5,11 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
+const uint THREADS = 64; // of a work group
 layout(constant_id = 0) const bool NORMALIZED = false;
 layout(constant_id = 1) const bool HAS_BIAS = false;
 #include "activations.glsl"
-#include "total.glsl"
+#include "totals.glsl"
 #include "work.glsl"
 layout(binding = 1) readonly buffer Taps { uint taps[]; };
 layout(binding = 2) readonly buffer Biases { uint biases[]; };
@@ -57,7 +58,7 @@ void main() {
     if (!NORMALIZED) {
         return;
     }
-    precise float scale = factor / sqrt(total(squares) + 1e-6);
+    precise float scale = factor / sqrt(sum_of_threads(squares) + 1e-6);
     for (uint i = thread; i < head_dim; i += 64u) { // each thread reads what it has written
         precise float scaled = number(to + i) * scale;
         put(to + i, scaled);

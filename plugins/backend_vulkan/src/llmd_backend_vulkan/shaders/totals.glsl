@@ -1,4 +1,4 @@
-// Sums and maximums over the threads of a work group, as trees: an order that depends on nothing.
+// Sums and maximums over the THREADS threads of a work group, as trees: an order that depends on nothing.
 
 shared float of_threads[THREADS];
 
