@@ -11,7 +11,7 @@ from llmd.api.errors import UnsupportedModelError
 from llmd.api.ops import Add, Attention, Embed, Head, Norm, Op
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
-from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding
+from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding, period_of
 from llmd.models.gguf.fields import PATTERN, WINDOW
 from llmd.models.gguf.inner_sizes import inner_sizes
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
@@ -112,9 +112,7 @@ def _windows(plan: ModelPlan) -> dict[str, Value]:
     flags = [layer in sliding for layer in range(plan.num_layers)]
     if period is None or flags == is_sliding(period, plan.num_layers):
         return {WINDOW: window}
-    stated = flags.index(False) + 1 if False in flags else len(flags) + 1
-    is_periodic = flags == is_sliding(stated, plan.num_layers)
-    return {WINDOW: window, PATTERN: stated if is_periodic else np.array(flags)}
+    return {WINDOW: window, PATTERN: period_of(flags) or np.array(flags)}
 
 
 def _factors(plan: ModelPlan) -> dict[str, Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -304,6 +304,12 @@ def _gemma(fields: GgufFields, *, largest: int, period: int) -> dict[str, Any]:
 def is_sliding(period: int, num_layers: int) -> list[bool]:
     """Return which layers have a window if every ``period``-th has none."""
     return [(layer + 1) % period != 0 for layer in range(num_layers)]
+
+
+def period_of(flags: Sequence[bool]) -> int | None:
+    """Return the period for which `is_sliding` gives these flags; None: they follow none."""
+    period = flags.index(False) + 1 if False in flags else len(flags) + 1
+    return period if flags == is_sliding(period, len(flags)) else None
 
 
 _SEPARATE = {"fused_experts": False}

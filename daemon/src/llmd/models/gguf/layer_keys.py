@@ -14,7 +14,7 @@ from llmd.api.expert_ops import Experts, Router
 from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
-from llmd.models.gguf.families import EXPERTS, SIGMOID
+from llmd.models.gguf.families import EXPERTS, SIGMOID, period_of
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.state_spaces import space_keys
 
@@ -104,8 +104,7 @@ def _linear_layers(plan: ModelPlan) -> dict[str, Value]:
     """Return which layers have linear attention: by the interval of the others, or a flag for each."""
     found = {part.layer for part in plan.parts for op in part.ops if isinstance(op, GatedDelta)}
     flags = [layer in found for layer in range(plan.num_layers)]
-    interval = flags.index(False) + 1 if False in flags else len(flags) + 1
-    if flags == [(layer + 1) % interval != 0 for layer in range(plan.num_layers)]:
+    if interval := period_of(flags):
         return {"full_attention_interval": interval}
     return {"attention.recurrent_layers": np.array(flags)}
 
