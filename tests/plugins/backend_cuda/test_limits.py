@@ -6,12 +6,12 @@ import msgspec
 
 from llmd.api import HIDDEN, EncoderAttention, KVGroup, ModelPlan, Norm, Op, Part, Program, Rope, RopeTable
 from llmd.testing.plans import TinyModel
+from llmd.testing.state_cases import gated_delta, state_space
 from llmd_backend_cuda.limits import refusals
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from tests.cuda.simulated import lowered
 from tests.cuda.state_bench import Bench
 from tests.plugins.backend_cpu.workbench import attention
-from tests.plugins.backend_cuda.ops import test_gated_delta, test_state_space
 
 
 def program_of(*ops: Op, width: int, groups: tuple[KVGroup, ...] = ()) -> Program:
@@ -74,7 +74,7 @@ def test_values_of_another_size_than_keys_are_refused() -> None:
 
 
 def test_keys_of_states_that_are_too_large_are_refused() -> None:
-    for op in (test_gated_delta.op_of(1, 1, (257, 4), 2), test_state_space.op_of(1, 1, (257, 4), 2)):
+    for op in (gated_delta(1, 1, (257, 4), 2, layer=1), state_space(1, 1, (257, 4), 2, layer=1)):
         bench = Bench(op)
         assert refused(bench.one.program) == ["keys of states of 257 elements"]
 

@@ -1,8 +1,9 @@
-"""Workloads for each op that keeps a state."""
+"""Ops that keep a state, of any sizes, and workloads for each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from llmd.api import HIDDEN, KVGroup, Linear, Op, Recurrence, TensorRef
 from llmd.api.state_ops import GatedDelta, StateSpace
@@ -25,87 +26,93 @@ def _recurrence() -> Iterator[Workload]:
     yield part_case("recurrence", (op,), groups=(group,))
 
 
+def gated_delta(
+    heads: int, key_heads: int, dims: tuple[int, int], taps: int, *, by_element: bool = False, **fields: Any
+) -> GatedDelta:
+    """Return an op of the first layer; ``dims`` are the elements of a key and of a value.
+
+    With ``by_element``, each element of a key has a decay.
+    """
+    key_dim, value_dim = dims
+    keys, values = key_heads * key_dim, heads * value_dim
+    q_taps, k_taps, v_taps = _filters({"q": keys, "k": keys, "v": values}, taps)
+    sizes = {"heads": heads, "key_heads": key_heads, "key_dim": key_dim, "value_dim": value_dim}
+    return GatedDelta(
+        "q",
+        "k",
+        "v",
+        "decay",
+        "beta",
+        "y",
+        q_taps,
+        k_taps,
+        v_taps,
+        rates=TensorRef("rates", (heads,)),
+        bias=TensorRef("bias", (heads * key_dim if by_element else heads,)),
+        **{"group": 0, "layer": 0, **sizes, **fields},
+    )
+
+
+def state_space(
+    heads: int, groups: int, dims: tuple[int, int], taps: int, *, biased: bool = True, **fields: Any
+) -> StateSpace:
+    """Return an op of the first layer; ``dims`` are the elements of a state and of a head.
+
+    With ``biased``, the convolutions have biases.
+    """
+    state_size, head_dim = dims
+    widths = {"c": groups * state_size, "b": groups * state_size, "x": heads * head_dim}
+    c_taps, b_taps, x_taps = _filters(widths, taps)
+    biases = {f"{name}_bias": TensorRef(f"{name}.filter_bias", (width,)) for name, width in widths.items()}
+    sizes = {"heads": heads, "groups": groups, "state_size": state_size, "head_dim": head_dim}
+    return StateSpace(
+        "c",
+        "b",
+        "x",
+        "time",
+        "y",
+        c_taps,
+        b_taps,
+        x_taps,
+        rates=TensorRef("rates", (heads,)),
+        bias=TensorRef("bias", (heads,)),
+        skips=TensorRef("skips", (heads,)),
+        **{"group": 0, "layer": 0, **sizes, **(biases if biased else {}), **fields},
+    )
+
+
 def _gated_delta() -> Iterator[Workload]:
     """Yield layers whose heads share keys in both orders, with odd sizes and each kind of decay."""
-    for name, heads, key_heads, dims, taps, by_element, tiled in (
-        ("grouped", 4, 2, (12, 20), 4, False, False),
-        ("tiled", 6, 2, (16, 16), 3, False, True),
-        ("elements", 2, 2, (10, 33), 4, True, False),
-        ("one-tap", 3, 3, (7, 5), 1, False, False),
-    ):
-        key_dim, value_dim = dims
-        widths = {"q": key_heads * key_dim, "k": key_heads * key_dim, "v": heads * value_dim}
-        widths |= {"decay": heads * key_dim if by_element else heads, "beta": heads}
-        q_taps, k_taps, v_taps = (_filter(value, widths, taps) for value in ("q", "k", "v"))
-        op = GatedDelta(
-            "q",
-            "k",
-            "v",
-            "decay",
-            "beta",
-            "y",
-            q_taps,
-            k_taps,
-            v_taps,
-            rates=TensorRef("rates", (heads,)),
-            bias=TensorRef("bias", (widths["decay"],)),
-            group=0,
-            layer=0,
-            heads=heads,
-            key_heads=key_heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            tiled=tiled,
-        )
-        yield _state_case(f"gated_delta/{name}", op, widths)
+    for name, op in {
+        "grouped": gated_delta(4, 2, (12, 20), 4),
+        "tiled": gated_delta(6, 2, (16, 16), 3, tiled=True),
+        "elements": gated_delta(2, 2, (10, 33), 4, by_element=True),
+        "one-tap": gated_delta(3, 3, (7, 5), 1),
+    }.items():
+        yield _state_case(f"gated_delta/{name}", op)
 
 
 def _state_space() -> Iterator[Workload]:
     """Yield layers with several heads for each group, with odd sizes, and times with and without bounds."""
-    for name, heads, groups, state_size, head_dim, taps, biased, times in (
-        ("grouped", 4, 2, 12, 20, 4, True, (0.0, None)),
-        ("one-group", 6, 1, 16, 16, 3, False, (0.0, None)),
-        ("bounds", 2, 2, 10, 33, 4, True, (0.3, 1.1)),
-        ("one-tap", 19, 19, 7, 5, 1, True, (0.01, None)),
-    ):
-        widths = {"c": groups * state_size, "b": groups * state_size, "x": heads * head_dim, "time": heads}
-        biases = [TensorRef(f"{value}.filter_bias", (widths[value],)) for value in ("c", "b", "x")]
-        c_taps, b_taps, x_taps = (_filter(value, widths, taps) for value in ("c", "b", "x"))
-        op = StateSpace(
-            "c",
-            "b",
-            "x",
-            "time",
-            "y",
-            c_taps,
-            b_taps,
-            x_taps,
-            rates=TensorRef("rates", (heads,)),
-            bias=TensorRef("bias", (heads,)),
-            skips=TensorRef("skips", (heads,)),
-            group=0,
-            layer=0,
-            heads=heads,
-            groups=groups,
-            state_size=state_size,
-            head_dim=head_dim,
-            least_time=times[0],
-            most_time=times[1],
-            c_bias=biases[0] if biased else None,
-            b_bias=biases[1] if biased else None,
-            x_bias=biases[2] if biased else None,
-        )
-        yield _state_case(f"state_space/{name}", op, widths)
+    for name, op in {
+        "grouped": state_space(4, 2, (12, 20), 4),
+        "one-group": state_space(6, 1, (16, 16), 3, biased=False),
+        "bounds": state_space(2, 2, (10, 33), 4, least_time=0.3, most_time=1.1),
+        "one-tap": state_space(19, 19, (7, 5), 1, least_time=0.01),
+    }.items():
+        yield _state_case(f"state_space/{name}", op)
 
 
-def _filter(value: str, widths: dict[str, int], taps: int) -> TensorRef:
-    return TensorRef(f"{value}.taps", (widths[value], 1, taps))
+def _filters(widths: Mapping[str, int], taps: int) -> Iterator[TensorRef]:
+    return (TensorRef(f"{value}.taps", (width, 1, taps)) for value, width in widths.items())
 
 
-def _state_case(name: str, op: GatedDelta | StateSpace, widths: dict[str, int]) -> Workload:
-    """Return a case with linear ops before and behind the op, whose values have these ``widths``."""
+def _state_case(name: str, op: GatedDelta | StateSpace) -> Workload:
+    """Return a case with linear ops before and behind the op."""
+    keys, values = op.sizes.key_heads * op.sizes.key_dim, op.heads * op.sizes.value_dim
+    widths = dict(zip(op.reads, (keys, keys, values, op.bias.shape[-1], op.heads), strict=False))
     weights = tuple(TensorRef(value, (width, _WIDTH)) for value, width in widths.items())
-    back = TensorRef("back", (_WIDTH, list(widths.values())[2]))
+    back = TensorRef("back", (_WIDTH, values))
     ops: tuple[Op, ...] = (
         Linear(HIDDEN, tuple(widths), weights, (None,) * len(widths)),
         op,

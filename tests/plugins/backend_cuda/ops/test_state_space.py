@@ -2,57 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from llmd.api import StateSpace, TensorRef
+from llmd.testing.state_cases import state_space
 from tests.cuda.simulated import NEEDS_COMPILER
 from tests.cuda.state_bench import assert_same_as_the_reference, assert_same_bits_in_parts
 
 pytestmark = NEEDS_COMPILER
 
 
-def op_of(
-    heads: int, groups: int, dims: tuple[int, int], taps: int, *, biased: bool = True, **fields: Any
-) -> StateSpace:
-    """Return an op; with ``biased``, the convolutions have biases."""
-    state_size, head_dim = dims
-    widths = {"c": groups * state_size, "b": groups * state_size, "x": heads * head_dim}
-    c_taps, b_taps, x_taps = (TensorRef(name, (width, 1, taps)) for name, width in widths.items())
-    biases: dict[str, Any] = {
-        f"{name}_bias": TensorRef(f"{name}.bias", (width,)) for name, width in widths.items()
-    }
-    return StateSpace(
-        "c",
-        "b",
-        "x",
-        "time",
-        "y",
-        c_taps,
-        b_taps,
-        x_taps,
-        rates=TensorRef("rates", (heads,)),
-        bias=TensorRef("bias", (heads,)),
-        skips=TensorRef("skips", (heads,)),
-        group=0,
-        layer=1,
-        heads=heads,
-        groups=groups,
-        state_size=state_size,
-        head_dim=head_dim,
-        **(biases if biased else {}),
-        **fields,
-    )
-
-
 OPS = {
-    "grouped": op_of(4, 2, (12, 40), 4),
-    "one-group": op_of(6, 1, (16, 16), 3, biased=False),
-    "bounds": op_of(2, 2, (10, 33), 4, least_time=0.3, most_time=1.1),
-    "wide": op_of(1, 1, (130, 5), 2),
-    "one-tap": op_of(3, 3, (7, 5), 1, least_time=0.01),
-    "negative": op_of(2, 1, (8, 8), 4, rates_as="negative"),
+    "grouped": state_space(4, 2, (12, 40), 4, layer=1),
+    "one-group": state_space(6, 1, (16, 16), 3, biased=False, layer=1),
+    "bounds": state_space(2, 2, (10, 33), 4, least_time=0.3, most_time=1.1, layer=1),
+    "wide": state_space(1, 1, (130, 5), 2, layer=1),
+    "one-tap": state_space(3, 3, (7, 5), 1, least_time=0.01, layer=1),
+    "negative": state_space(2, 1, (8, 8), 4, rates_as="negative", layer=1),
 }
 
 
