@@ -16,6 +16,7 @@ import pytest
 from msgspec import Struct
 
 from tests.serving.model import write_model
+from tests.serving.probed import seed_cache
 
 LLMD = (sys.executable, "-m", "llmd.cli.main")
 STOP_LIMIT_S = 20
@@ -92,7 +93,7 @@ class Served(Struct, frozen=True):
 
 
 def make_home(folder: Path, cache: Path) -> Home:
-    """A home that is served on a Unix socket alone; ``cache`` may be shared, so that probes run once."""
+    """A home that is served on a Unix socket alone; ``cache`` may be shared. One that is new has probes."""
     kinds = ("CONFIG", "DATA", "STATE")
     home = Home(
         folder,
@@ -102,13 +103,16 @@ def make_home(folder: Path, cache: Path) -> Home:
         | {"LLMD_ADDR": f"unix:{folder}/llmd/llmd.sock", "LLMD_KV_MEMORY": "64MiB"},
     )
     write_model(folder / "data" / "llmd" / "models" / "tiny")
+    seed_cache(cache / "llmd")
     return home
 
 
 @pytest.fixture(scope="session")
 def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache shared by all homes, so that devices are probed once."""
-    return tmp_path_factory.mktemp("probes")
+    """A cache shared by all homes."""
+    folder = tmp_path_factory.mktemp("probes")
+    seed_cache(folder / "llmd")
+    return folder
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from llmd.registry.store import Store
 from llmd.server.daemon import Daemon, Serving
 from llmd.server.reloader import Inputs, ReloadReport
 from tests.serving.checked_replies import check_replies
+from tests.serving.probed import seed_cache
 
 MODEL = "tiny"
 EMBEDDER = "embedder"
@@ -62,12 +63,14 @@ class RunningDaemon(Struct, frozen=True):
 
 
 def directories_below(root: Path, cache: Path | None = None) -> Directories:
-    """Return the directories of a temporary user; ``cache`` may be shared."""
+    """Return the directories of a temporary user; ``cache`` may be shared. One that is new has probes."""
+    cache = cache or root / "cache"
+    seed_cache(cache)
     return Directories(
         config=root / "config",
         data=root / "data",
         state=root / "state",
-        cache=cache or root / "cache",
+        cache=cache,
         user_socket=root / "run" / "llmd.sock",
         system_config=root / "system.toml",
         system_socket=root / "system.sock",

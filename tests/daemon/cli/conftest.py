@@ -12,6 +12,7 @@ import pytest
 
 from llmd.cli.main import run
 from tests.serving.model import write_model
+from tests.serving.probed import seed_cache
 from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
 
 
@@ -34,6 +35,7 @@ def llmd(
     """Runs ``llmd`` with arguments."""
     for folder in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{folder}_HOME", str(tmp_path / folder.lower()))
+    seed_cache(tmp_path / "cache" / "llmd")
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
 
