@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from llmd.api import INTEGER_FORMATS, KV_DTYPES, OP_KINDS, PLAIN_FORMATS, SCALED_FORMATS, DeviceInfo
+from llmd.api.expert_ops import Experts, Router
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.arithmetic import Arithmetic
 from llmd.testing.arithmetic_cases import (
@@ -120,3 +121,14 @@ def test_the_reference_rounds_in_every_op_that_multiplies_rows(name: str) -> Non
         outcomes.append(np.array(list(outcome.rows.values())))
     exact, f16, bf16 = outcomes
     assert 0 < np.square(f16 - exact).sum() < np.square(bf16 - exact).sum() / 16
+
+
+def test_programs_that_are_rounded_use_every_expert() -> None:
+    exact, rounded = Arithmetic("int8", "f32"), Arithmetic("f16", "f16")
+
+    def used(name: str, arithmetic: Arithmetic) -> set[int]:
+        ops = in_arithmetic(case(name), CPU, arithmetic).ops
+        return {op.top_k for op in ops if isinstance(op, Router | Experts)}
+
+    assert (used("program/experts-f32", exact), used("program/experts-f32", rounded)) == ({2}, {9})
+    assert used("experts/gated", rounded) == used("experts/gated", exact)

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import INTEGER_FORMATS, KV_DTYPES, PLAIN_FORMATS, SCALED_FORMATS, DeviceInfo, KVDtype
+from llmd.api import (
+    INTEGER_FORMATS,
+    KV_DTYPES,
+    PLAIN_FORMATS,
+    SCALED_FORMATS,
+    DeviceInfo,
+    KVDtype,
+    ModelPlan,
+    Op,
+    TensorRef,
+)
+from llmd.api.expert_ops import Experts, Router
 from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.models.arithmetic import Arithmetic, chosen_arithmetic
 from llmd.testing.bounds import MAX_NMSE
@@ -58,7 +69,11 @@ def cases_of_device(info: DeviceInfo, cases: tuple[Workload, ...]) -> tuple[Work
 
 
 def in_arithmetic(case: Workload, info: DeviceInfo, arithmetic: Arithmetic) -> Workload:
-    """Return the case in an arithmetic, and in a KV dtype that the device claims, with the bound for both."""
+    """Return the case in an arithmetic, and in a KV dtype that the device claims, with the bound for both.
+
+    A program whose values are rounded uses every expert for each row: of two experts with nearly equal
+    scores, devices that round at different places would choose different ones.
+    """
     kv_dtype = _kv_dtype(case, info)
     name = case.name + _suffix(case, arithmetic)
     if case.keeps_keys and kv_dtype != case.kv_dtype:
@@ -66,11 +81,31 @@ def in_arithmetic(case: Workload, info: DeviceInfo, arithmetic: Arithmetic) -> W
     return msgspec.structs.replace(
         case,
         name=name,
+        plan=_plan(case, arithmetic),
         kv_dtype=kv_dtype,
         activations=arithmetic.activations,
         precision=arithmetic.precision,
         max_nmse=_bound(case, kv_dtype, arithmetic),
     )
+
+
+def _plan(case: Workload, arithmetic: Arithmetic) -> ModelPlan:
+    if arithmetic.precision == "f32" or case.last_part - case.first_part == 1:
+        return case.plan
+    parts = (
+        msgspec.structs.replace(part, ops=tuple(_with_every_expert(op) for op in part.ops))
+        for part in case.plan.parts
+    )
+    return msgspec.structs.replace(case.plan, parts=tuple(parts))
+
+
+def _with_every_expert(op: Op) -> Op:
+    match op:
+        case Router(weight=TensorRef(shape=(count, _))):
+            return msgspec.structs.replace(op, top_k=count)
+        case Experts(down=TensorRef(shape=(count, _, _))):
+            return msgspec.structs.replace(op, top_k=count)
+    return op
 
 
 def _kv_dtype(case: Workload, info: DeviceInfo) -> KVDtype:
