@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from llmd.api.machine import num_processors
+from tests.short_run import LIST, kept_cases, mark_exhaustive, unused_patterns
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -39,11 +40,19 @@ def pytest_xdist_auto_num_workers() -> int:
     return num_processors() + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that build or install distributions get a longer limit; those with long limits come first.
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Most cases of the longest tests are exhaustive. Tests that build or install distributions get a longer
+    limit; those with long limits come first.
 
     Where processes share the tests, the last of them to end is then left with a short one.
     """
+    kept = kept_cases()
+    mark_exhaustive(items, kept)
+    if config.args == config.getini("testpaths"):
+        unused = unused_patterns([item.nodeid for item in items], kept)
+        if unused:
+            raise pytest.UsageError(f"{LIST.name} names what no test has: {', '.join(unused)}")
     for item in items:
         if item.get_closest_marker("packaging") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(PACKAGING_TIMEOUT_S))
