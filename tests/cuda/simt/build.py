@@ -24,7 +24,7 @@ UNUSED_S = 2 * 24 * 3600
 HERE = Path(__file__).parent
 KERNELS = Path(llmd_backend_cuda.__file__).parent / "kernels"
 OPTIONS = (
-    "-O2",
+    "-Og",
     "-g1",
     "-gdwarf-4",
     "-std=c++17",
