@@ -22,6 +22,7 @@ from tests.golden.gemma4_tensors import GAINS as GEMMA4_GAINS
 from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
+from tests.golden.nvfp4 import is_nvfp4, nvfp4_tensors
 from tests.golden.space_tensors import (
     BACKBONES,
     backbone_shapes,
@@ -84,7 +85,7 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
 
 def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Every tensor as stored: float32, float16, uint16 holding bf16 bits, bytes of MXFP4 weights,
-    or int8 holding the bits of FP8 weights, with scales.
+    int8 holding the bits of FP8 weights, or bytes of NVFP4 weights, with scales.
     """
     for name, shape in tensor_shapes(case.config).items():
         if name.endswith(MXFP4_PARTS):
@@ -95,6 +96,8 @@ def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
         values = draw(case.seed, name, shape, mean, std)
         if is_fp8(case.config, name):
             yield from fp8_tensors(case.config, case.seed, name, values)
+        elif is_nvfp4(case.config, name):
+            yield from nvfp4_tensors(case.config, case.seed, name, values)
         else:
             yield name, _stored(values, case.dtype)
 

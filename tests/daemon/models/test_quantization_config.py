@@ -19,6 +19,14 @@ def group_with(**fields: Any) -> dict[str, Any]:
     return config | {"config_groups": {"group_0": group | {"weights": group["weights"] | fields}}}
 
 
+def nvfp4_with(**fields: Any) -> dict[str, Any]:
+    """A configuration of NVFP4 as llm-compressor writes it, with other fields for its weights."""
+    weights = {"type": "float", "num_bits": 4, "group_size": 16, "strategy": "tensor_group"}
+    group = {"targets": ["Linear"], "weights": weights | fields}
+    format_ = "nvfp4-pack-quantized"
+    return {"quant_method": "compressed-tensors", "format": format_, "config_groups": {"group_0": group}}
+
+
 @pytest.mark.parametrize(
     "quantization",
     [
@@ -27,6 +35,8 @@ def group_with(**fields: Any) -> dict[str, Any]:
         BLOCKS,
         {"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": None},
         {"quant_method": "modelopt", "quant_algo": "FP8"},
+        {"quant_method": "modelopt", "quant_algo": "NVFP4"},
+        nvfp4_with(),
         compressed("tensor"),
         compressed("channel"),
         compressed("channel") | {"format": "naive-quantized"},
@@ -44,8 +54,8 @@ def test_what_llmd_reads_passes(quantization: Any) -> None:
         ({"quant_method": "gptq"}, "gptq"),
         ({}, "unnamed method"),
         (
-            {"quant_method": "modelopt", "quant_algo": "NVFP4"},
-            "modelopt with quant_algo NVFP4; llmd reads FP8",
+            {"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"},
+            "modelopt with quant_algo W4A8_AWQ; llmd reads FP8, NVFP4",
         ),
         (BLOCKS | {"fmt": "e5m2"}, "fp8 with fmt e5m2; llmd reads e4m3"),
         (
@@ -54,6 +64,7 @@ def test_what_llmd_reads_passes(quantization: Any) -> None:
         ),
         (compressed("channel") | {"format": "pack-quantized"}, "format pack-quantized; llmd reads float-"),
         (compressed("channel") | {"transform_config": {"a": 1}}, "with transform_config"),
+        (nvfp4_with(group_size=32), "with nvfp4-pack-quantized and weights .*'group_size': 32"),
         (group_with(num_bits=4), "weights of type float and 4 bits"),
         (group_with(type="int"), "weights of type int and 8 bits"),
         (group_with(strategy="group"), "strategy group and block_structure None"),
@@ -70,7 +81,7 @@ def test_anything_else_is_refused_by_name(quantization: Any, problem: str) -> No
 def test_a_format_may_be_stated_for_each_group() -> None:
     config = compressed("channel")
     group = config["config_groups"]["group_0"]
-    for stated, reads in (("float-quantized", True), ("nvfp4-pack-quantized", False)):
+    for stated, reads in (("float-quantized", True), ("mxfp4-pack-quantized", False)):
         groups = {"group_0": group | {"format": stated}}
         mixed = config | {"format": "mixed-precision", "config_groups": groups}
         if reads:

@@ -26,6 +26,7 @@ from tests.golden.expected import (
 from tests.golden.models import embedding
 from tests.golden.models.catalog import CASES
 from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
 from tests.golden.oracle.pooled import pooled, scored
 from tests.golden.oracle.transformers_model import build, logits
@@ -94,7 +95,7 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     good = True
-    for case in (*CASES, *FP8_CASES):
+    for case in (*CASES, *FP8_CASES, *NVFP4_CASES):
         if not args.cases or case.name in args.cases:
             computed, gap = compute(case)
             good &= write(case, computed, gap) if args.write else same(case, computed)

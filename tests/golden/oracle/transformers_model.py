@@ -14,9 +14,12 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from tests.golden.checkpoint import write_checkpoint
 from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import TinyModel
 from tests.golden.oracle.fp8_numbers import write_numbers
 
+AS_NUMBERS = (*FP8_CASES, *NVFP4_CASES)
+"""Models whose weights are decoded before transformers reads them."""
 LENGTH_DEPENDENT = ("dynamic", "longrope")
 
 
@@ -30,7 +33,7 @@ def build(case: TinyModel) -> PreTrainedModel:
     # Without a GPU, transformers multiplies by MXFP4 weights as numbers only.
     numbers = {"quantization_config": Mxfp4Config(dequantize=True)}
     with tempfile.TemporaryDirectory() as folder:
-        writes = write_numbers if case in FP8_CASES else write_checkpoint
+        writes = write_numbers if case in AS_NUMBERS else write_checkpoint
         directory = writes(case, Path(folder) / "model")
         model, info = AutoModelForCausalLM.from_pretrained(
             directory,
@@ -38,7 +41,7 @@ def build(case: TinyModel) -> PreTrainedModel:
             attn_implementation="eager",
             experts_implementation="eager",
             output_loading_info=True,
-            **(numbers if "quantization_config" in case.config and case not in FP8_CASES else {}),
+            **(numbers if "quantization_config" in case.config and case not in AS_NUMBERS else {}),
         )
     misplaced = {what: names for what, names in info.items() if names}
     assert not misplaced, f"{case.name}: {misplaced}"

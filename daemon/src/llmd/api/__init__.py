@@ -180,7 +180,7 @@ if TYPE_CHECKING:
     from llmd.api.tensors import (
         PLAIN_FORMATS,
         SCALED_FORMATS,
-        SCALED_GROUP,
+        SCALED_GROUPS,
         Format,
         GroupScales,
         Outliers,
@@ -212,7 +212,7 @@ __all__ = [
     "PLAIN_FORMATS",
     "PRECISIONS",
     "SCALED_FORMATS",
-    "SCALED_GROUP",
+    "SCALED_GROUPS",
     "Activate",
     "ActivationDtype",
     "Add",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -21,12 +21,12 @@ Format = str
 PLAIN_FORMATS: tuple[Format, ...] = ("f32", "f16", "bf16")
 """The formats that are not quantised."""
 
-SCALED_FORMATS: tuple[Format, ...] = ("fp8",)
+SCALED_GROUPS: Mapping[Format, int] = {"fp8": 128, "nvfp4": 16}
+"""Inputs of a row that share a scale in each scaled format; in ``fp8``, the whole row may share one."""
+
+SCALED_FORMATS: tuple[Format, ...] = tuple(SCALED_GROUPS)
 """Formats of small floating-point numbers, in groups that share a float32 scale. They multiply activations as
 plain weights do: nothing is rounded to integers."""
-
-SCALED_GROUP = 128
-"""Inputs of a row that share a scale, unless the whole row does."""
 
 MEMBER = "*"
 """In the name of a stack whose members are tensors of their own: the number of a member."""
@@ -127,7 +127,7 @@ class Weight(msgspec.Struct, frozen=True):
         if self.format in PLAIN_FORMATS:
             return math.prod(shape) * (4 if self.format == "f32" else 2)
         if self.format in SCALED_FORMATS:
-            return shape[0] * (shape[1] + 4 * -(-shape[1] // SCALED_GROUP))
+            return shape[0] * (shape[1] + 4 * -(-shape[1] // SCALED_GROUPS[self.format]))
         return shape[0] * INTEGER_FORMATS[self.format].weight_bytes(shape[1])
 
 
@@ -199,8 +199,8 @@ class WeightData(msgspec.Struct, frozen=True):
     data: NDArray[np.generic]
     """Has the shape `TensorRef.data_shape`. Plain formats: float32, float16, or uint16 holding bf16 bits,
     usually mapped from the file without a copy and aligned only to the element size. Integer formats: uint8
-    codes ``[out, in]``, each in its own byte. ``fp8``: uint8 ``[out, in]``, the bits of finite
-    numbers of type e4m3fn, usually mapped."""
+    codes ``[out, in]``, each in its own byte. Scaled formats: uint8 ``[out, in]``, the bits of
+    finite numbers of type e4m3fn; of ``fp8`` usually mapped."""
     scales: GroupScales | None = None
     """None in plain formats."""
     minimums: GroupScales | None = None

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from llmd.api.errors import CheckpointError
 from llmd.api.integer_formats import INTEGER_FORMATS, OWN_FORMATS
 from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format
+from llmd.models.activation_scales import without_activation_scales
 from llmd.models.json_file import DAMAGED
 from llmd.models.mapped_file import Mapper, map_file
+from llmd.models.nvfp4_tensors import with_nvfp4
 from llmd.models.safetensors import SafetensorsFile
 from llmd.models.scaled_tensors import with_scales
 from llmd.models.shards import Shards
@@ -46,7 +48,7 @@ class TensorInfo(msgspec.Struct, frozen=True):
     """The tensors of a stack that is stored as several; its place is that of the first."""
     pieces: tuple[TensorInfo, ...] = ()
     """The tensors of a weight whose codes and scales are stored apart (`llmd.models.split_formats`,
-    `llmd.models.scaled_tensors`)."""
+    `llmd.models.nvfp4_tensors`, `llmd.models.scaled_tensors`)."""
 
     @property
     def format(self) -> Format | None:
@@ -112,7 +114,8 @@ class Checkpoint:
         owners = _owners(shards, files)
         self.file = shards.main
         stored = {name: _info(name, owners[name]) for name in owners}
-        self.tensors: Mapping[str, TensorInfo] = stacked(with_scales(joined(stored)))
+        weights = without_activation_scales(stored)
+        self.tensors: Mapping[str, TensorInfo] = stacked(with_scales(with_nvfp4(joined(weights))))
         self.notices = _notices(shards, files, stored)
         self._files = files
         self._owners = owners

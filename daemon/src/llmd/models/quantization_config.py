@@ -12,15 +12,19 @@ from typing import Any
 
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.plugins import Config
-from llmd.api.tensors import SCALED_GROUP
+from llmd.api.tensors import SCALED_GROUPS
+from llmd.models.formats.nvfp4 import GROUP
 
 Fields = Mapping[str, Any]
 
-BLOCK = [SCALED_GROUP, SCALED_GROUP]
+BLOCK = [SCALED_GROUPS["fp8"]] * 2
 """Shape of the blocks that share a scale."""
 WHOLE_OR_ROWS = ("tensor", "channel")
 FLOATS = ("float-quantized", "naive-quantized")
 """Layouts of compressed-tensors in which an element is an FP8 number."""
+NVFP4 = "nvfp4-pack-quantized"
+"""The layout of compressed-tensors in which an element is a number of 4 bits."""
+MODELOPT = ("FP8", "NVFP4")
 
 
 def check_quantization(config: Config, file: Path) -> None:
@@ -71,10 +75,15 @@ def _groups(fields: Fields) -> Iterator[Fields]:
 
 
 def _group(group: Fields) -> str:
-    if group["format"] not in FLOATS:
-        return f"compressed-tensors with format {group['format']}; llmd reads {', '.join(FLOATS)}"
+    if group["format"] not in (*FLOATS, NVFP4):
+        return f"compressed-tensors with format {group['format']}; llmd reads {', '.join((*FLOATS, NVFP4))}"
     weights = group.get("weights") or {}
     kind = weights.get("type"), weights.get("num_bits")
+    if group["format"] == NVFP4:
+        shape = (*kind, weights.get("group_size"))
+        return (
+            "" if shape == ("float", 4, GROUP) else f"compressed-tensors with {NVFP4} and weights {weights}"
+        )
     if kind != ("float", 8):
         return f"compressed-tensors with weights of type {kind[0]} and {kind[1]} bits"
     strategy, block = weights.get("strategy"), weights.get("block_structure")
@@ -86,7 +95,9 @@ def _group(group: Fields) -> str:
 def _modelopt(fields: Fields) -> str:
     """Check what NVIDIA's ModelOpt writes; return what is not supported."""
     algorithm = fields.get("quant_algo")
-    return "" if algorithm == "FP8" else f"modelopt with quant_algo {algorithm}; llmd reads FP8"
+    if algorithm not in MODELOPT:
+        return f"modelopt with quant_algo {algorithm}; llmd reads {', '.join(MODELOPT)}"
+    return ""
 
 
 _METHODS: Mapping[str, Callable[[Fields], str]] = {

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import CheckpointError
-from llmd.api.tensors import SCALED_GROUP, TensorRef
+from llmd.api.tensors import SCALED_GROUPS, TensorRef
 from llmd.models.formats.fp8 import from_e8m0
 from llmd.models.plain_formats import to_float32
 from llmd.models.stacks import INCOMPLETE
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from llmd.models.checkpoint import TensorInfo
 
 FP8 = "F8_E4M3"
+BLOCK_LEN = SCALED_GROUPS["fp8"]
+"""Rows and columns of the blocks that share a scale."""
 SCALES = ("_scale_inv", "_scale")
 """What follows the name of a weight in that of its scales: in DeepSeek's checkpoints, and in others."""
 
@@ -75,7 +77,7 @@ def _scales(codes: TensorInfo, tensors: Mapping[str, TensorInfo]) -> TensorInfo:
     if _block(codes.shape, scales.shape) is None:
         raise _misfit(
             scales,
-            f"has shape {list(scales.shape)}, which fits neither blocks of {SCALED_GROUP} x {SCALED_GROUP}, "
+            f"has shape {list(scales.shape)}, which fits neither blocks of {BLOCK_LEN} x {BLOCK_LEN}, "
             f"nor rows, nor the whole of the weights: {list(codes.shape)}",
         )
     return scales
@@ -95,8 +97,8 @@ def _block(codes: tuple[int, ...], scales: tuple[int, ...]) -> tuple[int, int] |
         return rows, cols
     if scales in {(*stack, rows, 1), (*stack, rows)}:
         return 1, cols
-    if scales == (*stack, -(-rows // SCALED_GROUP), -(-cols // SCALED_GROUP)):
-        return SCALED_GROUP, SCALED_GROUP
+    if scales == (*stack, -(-rows // BLOCK_LEN), -(-cols // BLOCK_LEN)):
+        return BLOCK_LEN, BLOCK_LEN
     return None
 
 

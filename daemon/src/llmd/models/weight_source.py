@@ -19,6 +19,7 @@ from llmd.models.formats.fp8 import check_numbers
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
 from llmd.models.formats.quantization import quantize
 from llmd.models.formats.row_chunks import for_row_chunks
+from llmd.models.nvfp4_tensors import NVFP4, read_nvfp4
 from llmd.models.plain_formats import STORED_DTYPES, Float32, convert
 from llmd.models.plan_check import find_tensor
 from llmd.models.read_ahead import ReadAhead
@@ -144,6 +145,8 @@ class CheckpointSource:
         if tensor.members:
             of_member = msgspec.structs.replace(ref, shape=ref.shape[1:], is_stack=False, members=None)
             return _joined([self._scaled(member, of_member) for member in _members(tensor, ref)])
+        if tensor.dtype == NVFP4:
+            return read_nvfp4(tensor, ref, lambda piece: self._part(piece, ref), self._whole)
         codes, scales = tensor.pieces
         data = np.require(self._part(codes, ref), requirements="C").view(np.uint8)
         check_numbers(data)

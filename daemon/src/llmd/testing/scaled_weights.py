@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from llmd.api import SCALED_GROUP, Format, GroupScales, WeightData
+from llmd.api import SCALED_GROUPS, Format, GroupScales, WeightData
 from llmd.models.formats.fp8 import E4M3_NUMBERS
 
 
@@ -16,6 +16,7 @@ def random_floats(
     magnitudes = draw.integers(0, 127, (rows, row_len), dtype=np.uint8)  # without NaN
     codes = magnitudes | draw.integers(0, 2, (rows, row_len), dtype=np.uint8) << np.uint8(7)
     typical = spread / float(np.nanstd(E4M3_NUMBERS))
-    factors = draw.uniform(0.5, 1.5, (rows, -(-row_len // SCALED_GROUP)))
+    size = SCALED_GROUPS[name]
+    factors = draw.uniform(0.5, 1.5, (rows, -(-row_len // size)))
     scales = GroupScales((typical * factors).astype(np.float32))
-    return WeightData(name, codes, scales, group_size=SCALED_GROUP)
+    return WeightData(name, codes, scales, group_size=size)
