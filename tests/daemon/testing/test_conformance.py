@@ -180,7 +180,10 @@ LATENT = {
     ("feature", "names"),
     [
         ("latent", LATENT),
-        ("columns", {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", "fp8", "q8", "q6_k")}),
+        (
+            "columns",
+            {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", *SCALED_FORMATS, "q8", "q6_k")},
+        ),
         ("shared_keys", SHARED),
         ("sinks", SINKS),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),

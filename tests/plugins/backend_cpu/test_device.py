@@ -37,6 +37,7 @@ from llmd_backend_cpu import _ext
 from llmd_backend_cpu.device import CpuDevice, describe
 from tests.conformance.kinds import of_each_kind
 from tests.plugins.backend_cpu.workbench import (
+    FLOAT_FORMATS,
     attention,
     dequantized,
     head_program,
@@ -139,7 +140,7 @@ def test_fp8_beside_integers_leaves_their_sums_alone(device: CpuDevice, rows: in
 
 
 @pytest.mark.parametrize(
-    "fmt", ["f32", "f16", "bf16", "fp8", "q8", "q8_wide", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
+    "fmt", [*FLOAT_FORMATS, "q8", "q8_wide", "q4", "q3_g64_sym", "mxfp4", "q2_k", "q5_k", "q6_k"]
 )
 def test_linear_gives_the_same_bits_for_any_number_of_rows_and_threads(device: CpuDevice, fmt: str) -> None:
     width = 136

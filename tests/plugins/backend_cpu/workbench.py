@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from llmd.api import (
     HIDDEN,
     INTEGER_FORMATS,
+    PLAIN_FORMATS,
     SCALED_FORMATS,
     Attention,
     GroupScales,
@@ -43,6 +44,7 @@ from llmd_backend_cpu.stage import CpuStage
 
 VOCAB = 300
 CONTEXT = 4096
+FLOAT_FORMATS = (*PLAIN_FORMATS, *SCALED_FORMATS)
 
 
 class Weights:
