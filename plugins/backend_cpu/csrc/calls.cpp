@@ -19,7 +19,7 @@ float* memory_for_unpacked(const InputForm& form, const Bindings& to) {
 }
 
 Activation activation_of(const Operands& of) {
-    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kQuickGelu, "the activation is unknown");
+    require_consistent(of.integer(0) >= 0 && of.integer(0) <= kIdentity, "the activation is unknown");
     return static_cast<Activation>(of.integer(0));
 }
 
@@ -205,6 +205,8 @@ struct Execution {
         crew.run_small(kernels.gate, args);
     }
     void operator()(const std::shared_ptr<StateCall>& call) const { call->run(step, kernels, crew); }
+    void operator()(const TokenShiftCall& call) const { call.run(step, kernels, crew); }
+    void operator()(const GeneralizedDeltaCall& call) const { call.run(step, kernels, crew); }
     void operator()(const std::shared_ptr<HeadLinearCall>& call) const {
         call->run(step.rows, kernels, crew);
     }
@@ -319,6 +321,10 @@ Call bind(const Op& op, const Bindings& to) {
         case OpKind::kGatedDelta:
         case OpKind::kStateSpace:
             return std::make_shared<StateCall>(op.kind, of, to);
+        case OpKind::kTokenShift:
+            return TokenShiftCall(of, to);
+        case OpKind::kGeneralizedDelta:
+            return GeneralizedDeltaCall(of, to);
         case OpKind::kHeadLinear:
             return std::make_shared<HeadLinearCall>(of, to);
         case OpKind::kJoin:

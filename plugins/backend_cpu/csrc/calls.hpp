@@ -15,6 +15,7 @@
 #include "rope_angles.hpp"
 #include "state_call.hpp"
 #include "step.hpp"
+#include "time_mix_calls.hpp"
 #include "weights.hpp"
 
 namespace llmd {
@@ -80,7 +81,8 @@ struct RouterCall {
 using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCall, GluArgs, AddArgs,
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
                           RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
-                          std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs>;
+                          std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs, TokenShiftCall,
+                          GeneralizedDeltaCall>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {

@@ -151,7 +151,7 @@ struct AttentionArgs {
 };
 
 // In the order of llmd.api.activations.ACTIVATIONS.
-enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh, kQuickGelu };
+enum Activation : int { kSilu, kGelu, kGeluTanh, kRelu2, kRelu, kTanh, kQuickGelu, kSigmoid, kIdentity };
 
 struct GluArgs {
     const float* gate;
@@ -328,6 +328,9 @@ struct Kernels {
     void (*delta_states)(const StateArgs&, Worker&);
     void (*space_rows)(const StateArgs&, Worker&);
     void (*space_states)(const StateArgs&, Worker&);
+    void (*wkv_rows)(const StateArgs&, Worker&);
+    void (*wkv_states)(const StateArgs&, Worker&);
+    void (*token_shift)(const ShiftArgs&, Worker&);
     void (*join)(const JoinArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);

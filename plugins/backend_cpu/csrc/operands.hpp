@@ -22,6 +22,7 @@ class Operands {
     float* input(size_t i) const { return slot(op_.inputs.at(i)); }
     float* output(size_t i) const { return slot(op_.outputs.at(i)); }
     size_t num_inputs() const { return op_.inputs.size(); }
+    size_t num_outputs() const { return op_.outputs.size(); }
     int64_t input_width(size_t i) const { return width(op_.inputs.at(i)); }
     int64_t output_width(size_t i) const { return width(op_.outputs.at(i)); }
     const Matrix& matrix(size_t i, int64_t member = 0) const {

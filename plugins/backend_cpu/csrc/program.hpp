@@ -30,6 +30,8 @@ enum class OpKind : int64_t {
     kHeadLinear,
     kJoin,
     kMultiply,
+    kTokenShift,
+    kGeneralizedDelta,
 };
 
 struct Op {

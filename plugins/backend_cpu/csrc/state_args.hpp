@@ -10,7 +10,7 @@ constexpr int64_t kStateCols = 16;  // columns of a state that lie next to each 
 
 // A state in its slot, all float32: the `taps` - 1 rows before the next one, [row][q, k and v], then for each
 // head the matrix [columns / 16][key_dim][16], with fewer columns in the last block. A state space has C as
-// queries, B as keys and x as values.
+// queries, B as keys and x as values. Of RWKV-7, only the matrices are such a state.
 struct StateShape {
     int64_t heads;
     int64_t key_heads;
@@ -31,7 +31,8 @@ struct StateShape {
 
 // What rows are turned into before they change the state; memory for the rows of a step.
 struct StateRows {
-    float* mixed;   // [rows, width]: convolved queries, keys and values
+    float* mixed;   // [rows, width]: convolved queries, keys and values. Of RWKV-7: what is removed of the
+                    // state, keys, and what is put in place of the removed
     float* decays;  // [rows, decay_width]: factors of the state
     float* shares;  // [rows, heads]: how much of a value is written; of a state space, the time of the row
 };
@@ -39,7 +40,7 @@ struct StateRows {
 struct StateArgs {
     const float* inputs[3];  // q, k, v
     const float* decay;      // of a state space: the time
-    const float* beta;       // of the gated delta rule
+    const float* beta;       // of the gated delta rule; of RWKV-7: the rate
     float* out;              // [rows, value_width]
     const float* taps;       // [taps, width]
     const float* taps_bias;  // [width], or null
@@ -48,12 +49,33 @@ struct StateArgs {
     const float* skips;      // [heads], of a state space
     float least_time;        // bounds of softplus(decay + bias), of a state space
     float most_time;
+    const float* removal;  // [heads * key_dim], as the next two, of RWKV-7
+    const float* mixing;
+    const float* bonuses;
+    float* bonus;  // [rows, value_width]
     StateShape shape;
     StateRows rows_of;
-    float* pool;           // the states of this layer, one after the other
+    float* pool;           // the first state of this layer
+    int64_t stride;        // from one state of the layer to the next
     const int32_t* slots;  // [sequences, 2]: the slot to read, -1 for none, and that to write
     const int32_t* row_offsets;
     int64_t rows;
+    int64_t sequences;
+};
+
+// Mixes each row with the row before it in its sequence.
+struct ShiftArgs {
+    static constexpr int kMost = 8;  // outputs
+
+    const float* x;  // [rows, width]
+    float* outs[kMost];
+    const float* shares[kMost];  // [width], of the row before
+    int64_t count;               // outputs
+    int64_t width;
+    float* pool;  // the first state of this layer: the row before the next one
+    int64_t stride;
+    const int32_t* slots;
+    const int32_t* row_offsets;
     int64_t sequences;
 };
 

@@ -6,6 +6,7 @@
 
 #include "calls.hpp"
 #include "operands.hpp"
+#include "time_mix_calls.hpp"
 
 namespace llmd {
 
@@ -16,9 +17,12 @@ constexpr size_t kTapsBias = 6;   // the first weight of those that are added to
 constexpr size_t kRates = 3;      // the weight with the rates; biases and skips follow
 constexpr size_t kShapeInts = 7;  // integers of both kinds of ops
 
-bool keeps_matrices(OpKind kind) { return kind == OpKind::kGatedDelta || kind == OpKind::kStateSpace; }
+bool keeps_matrices(OpKind kind) {
+    return kind == OpKind::kGatedDelta || kind == OpKind::kStateSpace || kind == OpKind::kGeneralizedDelta;
+}
 
 StateShape shape_of(OpKind kind, const std::vector<int64_t>& ints) {
+    if (kind == OpKind::kGeneralizedDelta) return generalized_shape(ints);
     const bool is_delta = kind == OpKind::kGatedDelta;
     return {ints.at(2),
             ints.at(3),
@@ -63,6 +67,7 @@ StateCall::StateCall(OpKind kind, const Operands& of, const Bindings& to)
     args_.out = of.output(0);
     args_.rows_of = to.state_rows;
     args_.pool = static_cast<float*>(to.pools.layer(of.integer(0), of.integer(1)));
+    args_.stride = shape.state();
 }
 
 void StateCall::run(const Step& step, const Kernels& kernels, Crew& crew) const {

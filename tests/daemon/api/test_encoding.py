@@ -18,6 +18,7 @@ from llmd.api import (
     EmbedTokenType,
     EncoderAttention,
     GatedDelta,
+    GeneralizedDelta,
     Glu,
     Head,
     Join,
@@ -30,10 +31,12 @@ from llmd.api import (
     Rope,
     StateSpace,
     TensorRef,
+    TokenShift,
     encode,
 )
 from llmd.api.activations import Activation
 from llmd.api.encoding import EncodedProgram
+from llmd.api.ops import KVOp
 from llmd.models.lowering import lower
 from llmd.testing.plans import TinyModel
 
@@ -157,7 +160,7 @@ def test_the_gated_delta_rule_has_its_sizes_there() -> None:
     assert (found[0], found[4], found[5]) == ("gated_delta", [0, 0, 4, 2, 3, 2, 4, 1, 1, 1], [])
 
 
-def encoded_alone(op: GatedDelta | StateSpace, state_elements: int) -> tuple[Any, ...]:
+def encoded_alone(op: KVOp, state_elements: int) -> tuple[Any, ...]:
     """Return the fields of the record of an op with a state."""
     group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * state_elements)
     part = Part("tested", "mixer", 0, (op,))
@@ -166,6 +169,14 @@ def encoded_alone(op: GatedDelta | StateSpace, state_elements: int) -> tuple[Any
     reader = Reader(encode(program))
     (found,) = [op for _ in program.instructions for op in reader.ops()]
     return tuple(found)
+
+
+def test_ops_of_rwkv_7_have_their_place_in_the_state_there() -> None:
+    vector = TensorRef("vector", (8,))
+    shift = TokenShift(HIDDEN, ("a", "b"), (vector, vector), 0, 0, offset=3)
+    assert encoded_alone(shift, 11)[0::4] == ("token_shift", [0, 0, 3])
+    delta = GeneralizedDelta(*(HIDDEN,) * 7, vector, vector, vector, 0, 0, heads=2, head_dim=4, offset=3)
+    assert encoded_alone(delta, 35)[0::4] == ("generalized_delta", [0, 0, 2, 4, 3])
 
 
 def test_a_state_space_has_its_sizes_and_bounds_there() -> None:

@@ -25,6 +25,7 @@ from llmd.api import (
     RopeTable,
     Router,
     TensorRef,
+    TokenShift,
 )
 
 A, B = TensorRef("a", (4, 4)), TensorRef("b", (4,))
@@ -39,7 +40,8 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     states = ("gated_delta", "state_space")
     latent = ("head_linear", "join")
     factors = ("multiply",)
-    assert decoders + encoders + hybrids + mixtures + states + latent + factors == OP_KINDS
+    of_rwkv = ("token_shift", "generalized_delta")
+    assert decoders + encoders + hybrids + mixtures + states + latent + factors + of_rwkv == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -63,6 +65,7 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         HeadLinear("x", "y", STACK),
         Join("a", "b", "y", 2),
         Multiply("x", "y", B),
+        TokenShift("x", ("a", "b"), (B, B), 0, 0),
         Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
@@ -85,6 +88,7 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("head_linear", ("x",), ("y",)),
         ("join", ("a", "b"), ("y",)),
         ("multiply", ("x",), ("y",)),
+        ("token_shift", ("x",), ("a", "b")),
         ("attention", ("q",), ("o",)),
     ]
 

@@ -162,6 +162,9 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
 
 SPACES = {f"state_space/{name}" for name in ("grouped", "one-group", "bounds", "one-tap")}
 DELTAS = {f"gated_delta/{name}" for name in ("grouped", "tiled", "elements", "one-tap")}
+OF_RWKV = {f"token_shift/{name}" for name in ("one", "several", "wide")} | {
+    f"generalized_delta/{name}" for name in ("even", "odd", "wide", "mixed")
+}
 SINKS = {
     f"attention/{name}-{kv_dtype}"
     for name in ("sinks", "sinks-window", "long-sinks")
@@ -188,7 +191,7 @@ LATENT = {
         ("sinks", SINKS),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),
         ("draws", {"head/draws", "program/draws"}),
-        ("state", {"recurrence", "program/hybrid", *DELTAS, *SPACES}),
+        ("state", {"recurrence", "program/hybrid", *DELTAS, *SPACES, *OF_RWKV}),
         ("taps", {"program/taps"}),
     ],
 )

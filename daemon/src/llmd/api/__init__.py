@@ -189,6 +189,10 @@ if TYPE_CHECKING:
         Weight,
         WeightData,
     )
+    from llmd.api.time_mix_ops import (
+        GeneralizedDelta,
+        TokenShift,
+    )
     from llmd.api.transport import (
         Frame,
         Link,
@@ -251,6 +255,7 @@ __all__ = [
     "Frame",
     "Gate",
     "GatedDelta",
+    "GeneralizedDelta",
     "Glu",
     "GrammarError",
     "GroupScales",
@@ -319,6 +324,7 @@ __all__ = [
     "Text",
     "TextTerm",
     "Ticket",
+    "TokenShift",
     "TokenizerError",
     "Tool",
     "Transport",

@@ -36,6 +36,9 @@ Integers and floats of each op, in order::
     head_linear  ints -                                           floats -
     join       ints heads                                         floats -
     multiply   ints -                                             floats -
+    token_shift  ints group, kv_layer, offset                     floats -
+    generalized_delta  ints group, kv_layer, heads, head_dim,
+                    offset                                        floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -73,6 +76,7 @@ from llmd.api.ops import (
 )
 from llmd.api.program import Program, SlottedOp
 from llmd.api.state_ops import GatedDelta, Rates, StateSpace
+from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 
 NORM_METHODS = ("rms", "layer")
 """Norm methods by code."""
@@ -137,7 +141,9 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             values = [NORM_METHODS.index(method), heads, int(own)]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
             values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case Attention() | Recurrence() | GatedDelta() | StateSpace() as op:
+        case (
+            Attention() | Recurrence() | GatedDelta() | StateSpace() | TokenShift() | GeneralizedDelta()
+        ) as op:
             values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
@@ -163,6 +169,10 @@ def _kv_integers(program: Program, op: KVOp) -> list[int]:
         case StateSpace():
             sizes = [op.heads, op.groups, op.state_size, op.head_dim, op.taps]
             return [*sizes, RATES.index(op.rates_as)]
+        case TokenShift():
+            return [op.offset]
+        case GeneralizedDelta():
+            return [op.heads, op.head_dim, op.offset]
         case _:
             return []
 

@@ -17,6 +17,7 @@ from llmd.api.expert_ops import Experts, Router
 from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.tensors import TensorRef
+from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 
 
 class RopeTable(msgspec.Struct, frozen=True):
@@ -339,6 +340,8 @@ Op = (
     | HeadLinear
     | Join
     | Multiply
+    | TokenShift
+    | GeneralizedDelta
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -347,7 +350,7 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind, HeadLinear.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
-KVOp = Attention | Recurrence | GatedDelta | StateSpace
+KVOp = Attention | Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta
 """Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)

@@ -7,11 +7,16 @@ from llmd.api.expert_ops import Experts
 from llmd.api.latent_ops import HeadLinear
 from llmd.api.program import Program
 from llmd.api.state_ops import GatedDelta, StateSpace
+from llmd.api.time_mix_ops import GeneralizedDelta
 
 FLOAT_BYTES = 4
-_WithRows = Experts | GatedDelta | StateSpace | HeadLinear
+_WithRows = Experts | GatedDelta | StateSpace | GeneralizedDelta | HeadLinear
 """Ops that turn rows into something else before they compute."""
-_SHARING: tuple[tuple[type[_WithRows], ...], ...] = ((Experts,), (GatedDelta, StateSpace), (HeadLinear,))
+_SHARING: tuple[tuple[type[_WithRows], ...], ...] = (
+    (Experts,),
+    (GatedDelta, StateSpace, GeneralizedDelta),
+    (HeadLinear,),
+)
 """Kinds of ops that use the same buffers one after the other."""
 
 

@@ -44,6 +44,7 @@ from llmd.testing.selections import (
 )
 from llmd.testing.state_cases import state_cases
 from llmd.testing.step_times import wrong_times
+from llmd.testing.time_mix_cases import time_mix_cases
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
 _SUMS = {"raw_logsumexp", "edited_logsumexp", "edited_entropy", "edited_deviation"}
@@ -62,7 +63,8 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
-    of_ops = (*op_cases(), *state_cases(), *expert_cases(), *latent_cases())
+    of_states = (*state_cases(), *time_mix_cases())
+    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases())
     return (*of_ops, *part_cases(), *program_cases(), *format_cases(), *scaled_cases())
 
 

@@ -7,6 +7,8 @@
 //   relu       x, or 0 if x is below a threshold that is at least 0 (`glu`: FATReLU)
 //   tanh       tanh(x)
 //   quick_gelu x / (1 + e^(-1.702 x))
+//   sigmoid    1 / (1 + e^-x)
+//   identity   x (`glu`: a product)
 //
 //   check  absolute error < 1e-6 * max(1, |x|)   (tests/plugins/backend_cpu/test_device.py)
 //   from   Hendrycks & Gimpel 2016, "Gaussian Error Linear Units"; So et al. 2021, "Primer"
@@ -32,6 +34,8 @@ LLMD_INLINE Vec activated(Vec x, [[maybe_unused]] Vec least = set1(0.0F)) {
     if constexpr (kActivation == kRelu) return if_less(x, least, set1(0.0F), x);
     if constexpr (kActivation == kTanh) return tanh(x);
     if constexpr (kActivation == kQuickGelu) return x / (one + exp(set1(-1.702F) * x));
+    if constexpr (kActivation == kSigmoid) return one / (one + exp(set1(0.0F) - x));
+    if constexpr (kActivation == kIdentity) return x;
 }
 
 // Calls `run` with the activation as its template argument.
@@ -52,6 +56,10 @@ void with_activation(Activation activation, const Run& run) {
             return run.template operator()<kTanh>();
         case kQuickGelu:
             return run.template operator()<kQuickGelu>();
+        case kSigmoid:
+            return run.template operator()<kSigmoid>();
+        case kIdentity:
+            return run.template operator()<kIdentity>();
     }
 }
 

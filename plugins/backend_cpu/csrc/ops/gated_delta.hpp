@@ -61,6 +61,11 @@ void delta_rows(const StateArgs& args, Worker& worker) {
 template <bool kDecaysElements>
 struct DeltaRule {
     static constexpr bool kPerElement = kDecaysElements;
+    static constexpr bool kRemoves = false;
+
+    LLMD_INLINE StateStep step(const StateArgs& args, int64_t r, int64_t head, int64_t first) {
+        return mixed_step<kPerElement>(args, r, head, first);
+    }
 
     // A share of what the decayed state lacks of the value.
     template <bool kWhole, int kVecs>

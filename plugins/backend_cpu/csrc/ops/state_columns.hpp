@@ -1,4 +1,5 @@
-// S = decay S + k change, out = q S, row after row, for a rule that computes the change
+// S = decay S + k change, out = q S, row after row, for a rule that computes the change; some rules also
+// remove what they find in one direction, and put it in another: S = decay S + k change + put removed
 //
 //   S      [key_dim, value_dim] of a head, f32, in the slot of its sequence (state_args.hpp)
 //   work   32 columns of a head's state at a time, which stay in the first cache while all rows of the
@@ -36,6 +37,8 @@ struct StateStep {
     float skip;  // of a state space
     const float* v;
     float* out;
+    const float* removal;  // of RWKV-7
+    const float* put;
 };
 
 // Sums over the elements of a key, for kVecs vectors of columns.
@@ -94,11 +97,12 @@ LLMD_INLINE void each_element(int64_t key_dim, F&& f) {
     for (; i < key_dim; ++i) f(i, Index<0>{});
 }
 
-// Rule::change gives what is written to the columns of a vector, Rule::result what is read from them.
+// Rule::changes gives what is written to the columns of each vector, and then what is removed from them;
+// Rule::result gives what is read from them.
 template <class Rule, bool kWhole, int kVecs>
 LLMD_INLINE void update_columns(const StateTile& tile, const StateStep& step, int64_t first, int n) {
     const StateColumns<kWhole, kVecs> of(tile, first, n);
-    Vec change[kVecs];
+    Vec change[(Rule::kRemoves ? 2 : 1) * kVecs];
     Rule::changes(of, step, change);
     KeySums<kVecs> sums;
     each_element(tile.key_dim, [&](int64_t i, auto part) LLMD_LAMBDA {
@@ -106,7 +110,8 @@ LLMD_INLINE void update_columns(const StateTile& tile, const StateStep& step, in
         const Vec key = set1(step.k[i]);
         const Vec query = set1(step.q[i]);
         unroll<kVecs>([&](auto v) LLMD_LAMBDA {
-            const Vec next = fma(key, change[v], of.state(v, i) * kept);
+            Vec next = fma(key, change[v], of.state(v, i) * kept);
+            if constexpr (Rule::kRemoves) next = fma(set1(step.put[i]), change[kVecs + v], next);
             of.set_some(of.at[v] + i * of.stride, next);
             sums.add(v * kPartialSums + part, query, next);
         });
@@ -131,6 +136,25 @@ LLMD_INLINE void update_tile(const StateTile& tile, const StateStep& step) {
     }
 }
 
+// What a row does to a head if the row has its convolved queries, keys and values in `mixed`.
+template <bool kPerElement>
+LLMD_INLINE StateStep mixed_step(const StateArgs& args, int64_t r, int64_t head, int64_t first) {
+    const StateShape& shape = args.shape;
+    const float* mixed = args.rows_of.mixed + r * shape.width();
+    const int64_t keys = shape.key_width();
+    const int64_t key = shape.key_head(head) * shape.key_dim;
+    const int64_t value = head * shape.value_dim + first;
+    return {mixed + key,
+            mixed + keys + key,
+            args.rows_of.decays + r * shape.decay_width() + head * (kPerElement ? shape.key_dim : 1),
+            args.rows_of.shares[r * shape.heads + head],
+            args.skips == nullptr ? 0.0F : args.skips[head],
+            mixed + 2 * keys + value,
+            args.out + r * shape.value_width() + value,
+            nullptr,
+            nullptr};
+}
+
 // Runs the rows of a sequence over a tile of columns of a head.
 template <class Rule>
 LLMD_INLINE void run_columns(const StateArgs& args, int64_t sequence, int64_t head, int64_t first) {
@@ -139,23 +163,10 @@ LLMD_INLINE void run_columns(const StateArgs& args, int64_t sequence, int64_t he
     const int64_t cols = left < kTileCols ? left : kTileCols;
     const int64_t at = shape.kept() + head * shape.key_dim * shape.value_dim + first * shape.key_dim;
     begin_state(args, sequence, at, cols * shape.key_dim);
-    const StateTile tile{args.pool + args.slots[2 * sequence + 1] * shape.state() + at, cols, shape.key_dim};
-    const int64_t keys = shape.key_width();
-    const int64_t key = shape.key_head(head) * shape.key_dim;
-    const int64_t value = head * shape.value_dim + first;
-    const int64_t decays = Rule::kPerElement ? shape.key_dim : 1;
-    const float skip = args.skips == nullptr ? 0.0F : args.skips[head];
-    for (int64_t r = args.row_offsets[sequence]; r < args.row_offsets[sequence + 1]; ++r) {
-        const float* mixed = args.rows_of.mixed + r * shape.width();
-        const StateStep step{mixed + key,
-                             mixed + keys + key,
-                             args.rows_of.decays + r * shape.decay_width() + head * decays,
-                             args.rows_of.shares[r * shape.heads + head],
-                             skip,
-                             mixed + 2 * keys + value,
-                             args.out + r * shape.value_width() + value};
-        update_tile<Rule>(tile, step);
-    }
+    float* state = args.pool + args.slots[2 * sequence + 1] * args.stride + at;
+    const StateTile tile{state, cols, shape.key_dim};
+    for (int64_t r = args.row_offsets[sequence]; r < args.row_offsets[sequence + 1]; ++r)
+        update_tile<Rule>(tile, Rule::step(args, r, head, first));
 }
 
 // Runs the rows of all sequences over all states.

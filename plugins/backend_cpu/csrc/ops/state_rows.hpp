@@ -38,7 +38,7 @@ LLMD_INLINE StateRow state_row(const StateArgs& args, int64_t row) {
     int64_t s = 0;
     while (args.row_offsets[s + 1] <= row) ++s;
     const int64_t slot = args.slots[2 * s];
-    return {row, row - args.row_offsets[s], slot < 0 ? nullptr : args.pool + slot * args.shape.state()};
+    return {row, row - args.row_offsets[s], slot < 0 ? nullptr : args.pool + slot * args.stride};
 }
 
 // Convolves one input of a row, whose columns begin at `first` among those of all three.
@@ -77,13 +77,12 @@ LLMD_INLINE float* convolve_row(const StateArgs& args, int64_t r) {
 LLMD_INLINE void begin_state(const StateArgs& args, int64_t sequence, int64_t at, int64_t count) {
     const int64_t read = args.slots[2 * sequence];
     const int64_t written = args.slots[2 * sequence + 1];
-    const int64_t size = args.shape.state();
-    float* to = args.pool + written * size + at;
+    float* to = args.pool + written * args.stride + at;
     const size_t bytes = sizeof(float) * static_cast<size_t>(count);
     if (read < 0)
         std::memset(to, 0, bytes);
     else if (read != written)
-        std::memcpy(to, args.pool + read * size + at, bytes);
+        std::memcpy(to, args.pool + read * args.stride + at, bytes);
 }
 
 // Keeps the last rows of a sequence for the convolutions of the next step.
@@ -94,7 +93,7 @@ LLMD_INLINE void keep_rows(const StateArgs& args, int64_t sequence) {
     const int64_t rows = args.row_offsets[sequence + 1] - first;
     const int64_t widths[3] = {shape.key_width(), shape.key_width(), shape.value_width()};
     begin_state(args, sequence, 0, shape.kept());
-    float* kept = args.pool + args.slots[2 * sequence + 1] * shape.state();
+    float* kept = args.pool + args.slots[2 * sequence + 1] * args.stride;
     for (int64_t j = 0; j < count; ++j) {
         const int64_t number = rows - count + j;  // in the step; negative: kept before
         float* to = kept + j * shape.width();

@@ -30,6 +30,11 @@ void space_rows(const StateArgs& args, Worker& worker) {
 
 struct SpaceRule {
     static constexpr bool kPerElement = false;
+    static constexpr bool kRemoves = false;
+
+    LLMD_INLINE StateStep step(const StateArgs& args, int64_t r, int64_t head, int64_t first) {
+        return mixed_step<kPerElement>(args, r, head, first);
+    }
 
     template <bool kWhole, int kVecs>
     LLMD_INLINE void changes(const StateColumns<kWhole, kVecs>& of, const StateStep& step, Vec* change) {

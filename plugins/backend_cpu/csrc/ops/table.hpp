@@ -12,6 +12,7 @@
 #include "ops/experts.hpp"
 #include "ops/gate.hpp"
 #include "ops/gated_delta.hpp"
+#include "ops/generalized_delta.hpp"
 #include "ops/glu.hpp"
 #include "ops/head.hpp"
 #include "ops/join.hpp"
@@ -23,6 +24,7 @@
 #include "ops/rope.hpp"
 #include "ops/router.hpp"
 #include "ops/state_space.hpp"
+#include "ops/token_shift.hpp"
 #include "ops/write_kv.hpp"
 
 namespace llmd::LLMD_ISA {
@@ -50,6 +52,9 @@ constexpr Kernels table(const char* isa) {
             delta_states,
             space_rows,
             space_states,
+            wkv_rows,
+            wkv_states,
+            token_shift,
             join,
             gather,
             candidates,

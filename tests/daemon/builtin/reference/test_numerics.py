@@ -90,6 +90,8 @@ def test_attention_survives_scores_that_overflow_an_exponential() -> None:
         ("relu2", lambda z: max(z, 0.0) ** 2),
         ("relu", lambda z: max(z, 0.0)),
         ("tanh", math.tanh),
+        ("sigmoid", lambda z: 1 / (1 + math.exp(-z))),
+        ("identity", lambda z: z),
     ],
 )
 def test_activations_follow_their_formula(name: str, formula: object) -> None:

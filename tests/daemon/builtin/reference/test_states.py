@@ -19,6 +19,13 @@ def test_a_slot_has_a_state_for_each_layer() -> None:
     assert not pool.read(0, 1).any()
 
 
+def test_a_part_of_a_state_is_written_alone() -> None:
+    pool = StatePool(GROUP, 1)
+    pool.write(1, 0, FIRST)
+    pool.write(1, 0, SECOND[:1], offset=1)
+    assert pool.read(1, 0).tolist() == [1, -4, 3]
+
+
 def test_before_the_first_token_the_state_is_zero() -> None:
     pool = StatePool(GROUP, 1)
     pool.write(0, 0, FIRST)

@@ -32,17 +32,20 @@ from llmd.api.ops import (
 from llmd.api.program import Program, SlottedOp
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.step import Float32, Int32, Step
+from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
 from llmd.builtin.reference.gated_delta import DeltaTensors, run_delta
 from llmd.builtin.reference.kv import KVPool
 from llmd.builtin.reference.state_space import SpaceTensors, run_space
 from llmd.builtin.reference.states import StatePool
+from llmd.builtin.reference.time_mix import WkvTensors, run_generalized_delta, shift_tokens
 from llmd.builtin.reference.weights import Float64, Matrix
 
 Pool = KVPool | StatePool
 """What the layers of one KV group keep."""
 _RunRows = Callable[[tuple[Float32, ...], Float32], tuple[Float32, Float32]]
+_WithState = Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta
 
 
 class Weights:
@@ -103,9 +106,13 @@ class Execution:
         return {part: self._slots[slot] for part, slot in zip(program.taps, program.tap_slots, strict=True)}
 
     def _outputs(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> list[Float32]:
-        if isinstance(slotted.op, Linear):
-            return self._linear(slotted, inputs[0])
-        return [self._output(slotted, inputs)]
+        match slotted.op:
+            case Linear():
+                return self._linear(slotted, inputs[0])
+            case Recurrence() | GatedDelta() | StateSpace() | TokenShift() | GeneralizedDelta() as op:
+                return self._with_states(slotted, op, inputs)
+            case _:
+                return [self._output(slotted, inputs)]
 
     def _output(self, slotted: SlottedOp, inputs: Sequence[Float32]) -> Float32:
         match slotted.op:
@@ -119,8 +126,6 @@ class Execution:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
                 out = self._attention(slotted, op, inputs)
-            case Recurrence() | GatedDelta() | StateSpace() as op:
-                out = self._with_states(slotted, op, inputs)
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
             case Router() as op:
@@ -231,11 +236,10 @@ class Execution:
                 out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap, sinks)
         return out
 
-    def _with_states(
-        self, slotted: SlottedOp, op: Recurrence | GatedDelta | StateSpace, inputs: Sequence[Float32]
-    ) -> Float32:
+    def _with_states(self, slotted: SlottedOp, op: _WithState, inputs: Sequence[Float32]) -> list[Float32]:
         """Run the rows of each sequence on the state that it has, and keep the state after them."""
         pool, layer = self._pools[op.group], slotted.kv_layer or 0
+        offset = op.offset if isinstance(op, TokenShift | GeneralizedDelta) else 0
         assert isinstance(pool, StatePool), "an op with states has a state group"
         run = self._with_state(slotted, op)
         outs = []
@@ -243,13 +247,15 @@ class Execution:
         slots = self._step.block_tables[op.group].tolist()
         for (first, last), (read, written) in zip(ranges, slots, strict=True):
             values = tuple(value[first:last] for value in inputs)
-            out, state = run(values, pool.read(layer, read))
+            out, state = run(values, pool.read(layer, read)[offset:])
             outs.append(out)
-            pool.write(layer, written, state)
-        return np.concatenate(outs)
+            pool.write(layer, written, state, offset=offset)
+        return np.split(np.concatenate(outs), len(op.writes), axis=1)
 
-    def _with_state(self, slotted: SlottedOp, op: Recurrence | GatedDelta | StateSpace) -> _RunRows:
-        """Return what maps the values of a sequence and its state to the output and the state after it."""
+    def _with_state(self, slotted: SlottedOp, op: _WithState) -> _RunRows:
+        """Return what maps the values of a sequence and its state to the outputs, side by side, and the state
+        after it.
+        """
         tensors = [self._weights.arrays[index] for index in slotted.weights if index is not None]
         match op:
             case GatedDelta():
@@ -258,6 +264,10 @@ class Execution:
                 c_taps, b_taps, x_taps, rates, bias, skips, *biases = tensors
                 found = SpaceTensors(c_taps, b_taps, x_taps, rates, bias, skips, tuple(biases))
                 return partial(run_space, op, found)
+            case TokenShift():
+                return partial(shift_tokens, tensors)
+            case GeneralizedDelta():
+                return partial(run_generalized_delta, op, WkvTensors(*tensors))
             case _:
                 return partial(_run_recurrence, tensors[0])
 

@@ -144,4 +144,6 @@ ACTIVATIONS: dict[Activation, Callable[[Float64], Float64]] = {
     "relu": relu,
     "tanh": tanh,
     "quick_gelu": quick_gelu,
+    "sigmoid": sigmoid,
+    "identity": np.positive,
 }

@@ -24,9 +24,10 @@ class StatePool:
         state: NDArray[np.float32] = found.view(np.float32).copy()
         return state
 
-    def write(self, layer: int, slot: int, state: NDArray[np.float32]) -> None:
-        """Store the state of a layer."""
-        self._bytes[slot, layer] = state.view(np.uint8)
+    def write(self, layer: int, slot: int, state: NDArray[np.float32], *, offset: int = 0) -> None:
+        """Store the state of a layer, or a part of it from the element ``offset``."""
+        begin = offset * state.itemsize
+        self._bytes[slot, layer, begin : begin + state.nbytes] = state.view(np.uint8)
 
     def read_blocks(self, slots: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return the contents of slots, ``[len(slots), bytes]``.
