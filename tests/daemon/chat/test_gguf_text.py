@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import jinja2
 import pytest
 
 from llmd.api.errors import CheckpointError, TemplateError
@@ -68,3 +69,11 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").symlink_to("absent")
     with pytest.raises(CheckpointError, match="cannot be read"):
         gguf_templates(tmp_path)
+
+
+def test_a_template_that_a_file_only_names_is_written_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", template("tokenizer.chat_template", "rwkv-world"))
+    (found,) = (gguf_templates(path) or {}).values()
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi\n"}]
+    rendered = jinja2.Template(found).render(messages=messages, add_generation_prompt=True)
+    assert rendered == "System: Be brief.\n\nUser: Hi\n\nAssistant:"

@@ -16,6 +16,15 @@ from llmd.models.gguf.source import GgufSource
 from llmd.models.model_source import find_source
 
 TEMPLATE = "tokenizer.chat_template"
+NAMED: Mapping[str, str] = {
+    "rwkv-world": (
+        "{% for message in messages %}{{ message.role | capitalize }}: {{ message.content | trim }}\n\n{% endfor %}"
+        "{% if add_generation_prompt %}Assistant:{% endif %}"
+    ),
+}
+"""Templates that older files name instead of containing them. Source: ``llama-chat.cpp`` of
+github.com/ggml-org/llama.cpp.
+"""
 DEFAULT = "default"
 
 
@@ -74,4 +83,4 @@ def _templates(metadata: Mapping[str, Any], file: Path) -> dict[str, str]:
                 f"{file}: the chat template {name!r} is a {type(template).__name__}, not a string",
                 hint="move the file into its own directory and add a chat_template.jinja there",
             )
-    return named
+    return {name: NAMED.get(template, template) for name, template in named.items()}

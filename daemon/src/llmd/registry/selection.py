@@ -29,6 +29,7 @@ TOKENIZERS = (
     "vocab.json",
     "vocab.txt",
     "merges.txt",
+    "rwkv_vocab_*.txt",
     "sentence_bert_config.json",
 )
 TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates/*.jinja")

@@ -10,6 +10,8 @@ from llmd.api.errors import CheckpointError, TokenizerError
 from llmd.chat.json_file import read_file
 from llmd.chat.tokenizers.byte_level_bpe import load_vocab_and_merges
 from llmd.chat.tokenizers.gguf.gguf_tokenizer import load_gguf_tokenizer
+from llmd.chat.tokenizers.longest_match_tokenizer import FILES as RWKV_FILES
+from llmd.chat.tokenizers.longest_match_tokenizer import load_longest_match
 from llmd.chat.tokenizers.panics import panics_refused
 from llmd.chat.tokenizers.sentencepiece_tokenizer import load_sentencepiece
 from llmd.chat.tokenizers.tekken_tokenizer import load_tekken
@@ -26,9 +28,9 @@ def load_tokenizer(directory: Path) -> Tokenizer:
     """Load the tokenizer of a model.
 
     The first of these files is used: ``tokenizer.json``, ``vocab.json`` with ``merges.txt``,
-    ``tokenizer.model``, Mistral's ``tekken.json`` or ``tokenizer.model.vN``, ``vocab.txt``. A GGUF file
-    contains its tokenizer. The content of a ``tokenizer.model`` decides whether it is SentencePiece's or
-    tiktoken's.
+    ``tokenizer.model``, Mistral's ``tekken.json`` or ``tokenizer.model.vN``, ``vocab.txt``, RWKV's
+    ``rwkv_vocab_DATE.txt``. A GGUF file contains its tokenizer. The content of a ``tokenizer.model`` decides
+    whether it is SentencePiece's or tiktoken's.
 
     Raises:
         NotFoundError: there is no such directory or file.
@@ -59,11 +61,19 @@ def _load(directory: Path) -> Tokenizer:
         return load_tekken(directory / "tekken.json", config)
     if versions := sorted(directory.glob("tokenizer.model.v*")):
         return _load_model_file(versions[-1], config)
+    return _load_words(directory, config)
+
+
+def _load_words(directory: Path, config: TokenizerConfig) -> Tokenizer:
+    """Load a tokenizer whose file is a list of tokens."""
     if is_named(directory / "vocab.txt"):
         return load_word_piece(directory / "vocab.txt", config)
+    if files := sorted(directory.glob(RWKV_FILES)):
+        return load_longest_match(files[-1], config)
     raise TokenizerError(
         f"{directory} has no tokenizer",
-        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, tekken.json, or vocab.txt from the model",
+        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, tekken.json, vocab.txt, or "
+        f"{RWKV_FILES} from the model",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from llmd.chat.tokenizers.gguf.byte_pairs import load_byte_pairs
+from llmd.chat.tokenizers.gguf.escaped_bytes import load_escaped_bytes
 from llmd.chat.tokenizers.gguf.pieces import load_pieces
 from llmd.chat.tokenizers.gguf.vocabulary import GgufVocabulary, read_vocabulary
 from llmd.chat.tokenizers.gguf.word_pieces import load_word_pieces
@@ -17,6 +18,7 @@ _LOADERS: Mapping[str, Callable[[GgufVocabulary], Tokenizer]] = {
     "llama": load_pieces,
     "t5": load_pieces,
     "bert": load_word_pieces,
+    "rwkv": load_escaped_bytes,
 }
 """Loaders by ``tokenizer.ggml.model``."""
 
