@@ -23,6 +23,7 @@ from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.gguf_gemma4 import add_gemma4_keys, rope_divisors, with_converted_names
 from tests.golden.gguf_latents import add_latent_keys, with_split_latents
+from tests.golden.gguf_rwkv import add_rwkv_keys, with_converted_rwkv
 from tests.golden.gguf_spaces import add_space_keys, layers_having, with_converted_spaces
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_mxfp4_as_numbers
@@ -100,7 +101,15 @@ def write_gguf(
     return path if not num_parts else min(path.parent.glob(f"{path.stem}-*.gguf"))
 
 
-ALWAYS_F32 = (".bias", "ssm_conv1d.weight", "ssm_a", "ssm_d", "ssm_norm.weight", "ffn_gate_inp.weight")
+ALWAYS_F32 = (
+    ".bias",
+    "ssm_conv1d.weight",
+    "ssm_a",
+    "ssm_d",
+    "ssm_norm.weight",
+    "ffn_gate_inp.weight",
+    "time_mix_lerp_fused.weight",
+)
 """Ends of the names of tensors that are in float32 whatever the format of the matrices."""
 
 
@@ -133,7 +142,8 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
     split = with_split_latents(with_converted_names(with_converted_deltas(numbers, config), config), config)
-    for name, tensor in with_joined_experts(with_converted_spaces(split, config), config).items():
+    of_states = with_converted_rwkv(with_converted_spaces(split, config), config)
+    for name, tensor in with_joined_experts(of_states, config).items():
         if "pooler" in name:
             continue
         mapped = names.get_name(name.removeprefix("roberta."), try_suffixes=(".weight", ".bias"))
@@ -201,8 +211,8 @@ def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: s
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(num_layers(config))
-    if config["model_type"] == "mamba2":
-        _add_mamba2(writer, config)
+    if architecture in WITHOUT_ATTENTION:
+        WITHOUT_ATTENTION[architecture](writer, config)
         return
     if "intermediate_size" in config:
         writer.add_feed_forward_length(_feed_forward_lengths(config))
@@ -238,6 +248,9 @@ def _add_mamba2(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     writer.add_head_count(0)
     writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
     add_space_keys(writer, config)
+
+
+WITHOUT_ATTENTION = {"mamba2": _add_mamba2, "rwkv7": add_rwkv_keys}
 
 
 def _feed_forward_lengths(config: Mapping[str, Any]) -> int | list[int]:

@@ -23,6 +23,7 @@ from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
 from tests.golden.nvfp4 import is_nvfp4, nvfp4_tensors
+from tests.golden.rwkv_tensors import RWKV7, rwkv_shapes, rwkv_spread
 from tests.golden.space_tensors import (
     BACKBONES,
     backbone_shapes,
@@ -63,6 +64,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
         return encoder_shapes(config)
     if config["model_type"] in BACKBONES:
         return backbone_shapes(config)
+    if config["model_type"] == RWKV7:
+        return rwkv_shapes(config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     if config["model_type"] == GEMMA4:
@@ -91,8 +94,7 @@ def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
         if name.endswith(MXFP4_PARTS):
             yield name, mxfp4_bytes(case.seed, name, shape)
             continue
-        is_encoder = case.config["model_type"] in ENCODERS
-        mean, std = encoder_spread(name, shape) if is_encoder else _spread(case, name, shape)
+        mean, std = _spread_of_family(case, name, shape)
         values = draw(case.seed, name, shape, mean, std)
         if is_fp8(case.config, name):
             yield from fp8_tensors(case.config, case.seed, name, values)
@@ -192,6 +194,15 @@ def _gains(config: Mapping[str, Any]) -> dict[str, float]:
     else:
         return GAINS
     return {**GAINS, "q_proj": 1.3, "k_proj": 1.3, "q_norm": 1.25, "k_norm": 1.25} | embedding
+
+
+def _spread_of_family(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:
+    """Mean and standard deviation of a tensor."""
+    if case.config["model_type"] in ENCODERS:
+        return encoder_spread(name, shape)
+    if case.config["model_type"] == RWKV7:
+        return rwkv_spread(name, shape, case.gains)
+    return _spread(case, name, shape)
 
 
 def _spread(case: TinyModel, name: str, shape: Shape) -> tuple[float, float]:

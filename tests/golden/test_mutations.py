@@ -63,6 +63,7 @@ from tests.golden.mutations import (
     take_other_rows,
     tile_heads,
 )
+from tests.golden.rwkv_mutations import RWKV7
 
 BOUND = 1e-9
 
@@ -292,7 +293,9 @@ GEMMA4 = [
     Mutation("gemma4-moe", "router not scaled", change=drop_router_scale),
     Mutation("gemma4-moe", "gate and up swapped", change=swap_gates_of_experts),
 ]
-MUTATIONS = EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS + GEMMA4
+MUTATIONS = (
+    EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS + GEMMA4 + RWKV7
+)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=str)

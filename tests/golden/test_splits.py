@@ -14,6 +14,7 @@ from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES
 from tests.golden.models.tiny import TinyModel
+from tests.golden.rwkv_tensors import RWKV7
 from tests.golden.space_tensors import BACKBONES, layer_kinds
 
 BOUND = 1e-9
@@ -31,8 +32,10 @@ def first_halves(case: TinyModel) -> tuple[str, ...]:
 
 
 def is_whole(case: TinyModel) -> bool:
-    """Whether every layer looks up tokens, so that only the head can be on another device."""
-    return bool(case.config.get("hidden_size_per_layer_input"))
+    """Whether every layer looks up tokens or reads values of the first one: only the head can be on another
+    device.
+    """
+    return case.config["model_type"] == RWKV7 or bool(case.config.get("hidden_size_per_layer_input"))
 
 
 def halves(case: TinyModel, first: str, second: str) -> tuple[StageSpec, ...]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from llmd.api.plan import ModelPlan
 from llmd.builtin.architectures.gemma4 import plan
+from llmd.builtin.architectures.rwkv7 import plan as rwkv7
 from llmd.models.dependent_parts import dependent_parts, part_runs
 from llmd.testing.plans import TinyModel
 from tests.golden.models.catalog import tiny_model
@@ -28,3 +29,11 @@ def test_a_layer_that_looks_up_tokens_stays_with_the_embedding() -> None:
     plan = planned("gemma4-per-layer")
     assert list(dependent_parts(plan)) == list(range(1, 11))
     assert part_runs(plan) == [(0, 11), *((part, part) for part in range(1, 11)), (11, 12)]
+
+
+def test_layers_that_read_values_of_the_first_one_stay_with_it() -> None:
+    plan = rwkv7(tiny_model("rwkv7").config, None)
+    found = dependent_parts(plan)
+    assert list(found) == [2, 3]
+    assert found[3] == "layer 2 mixer reads first_values of layer 0 mixer"
+    assert part_runs(plan) == [(0, 1), (1, 4), (2, 2), (3, 3), (4, 5)]

@@ -14,6 +14,7 @@ from tests.golden.models import (
     olmo2,
     phi3,
     qwen,
+    rwkv,
     state_spaces,
 )
 from tests.golden.models.tiny import TinyModel
@@ -31,6 +32,7 @@ CASES: tuple[TinyModel, ...] = (
     *hybrids.CASES,
     *state_spaces.CASES,
     *latents.CASES,
+    *rwkv.CASES,
 )
 
 

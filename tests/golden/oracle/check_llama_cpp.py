@@ -44,6 +44,7 @@ REGULAR = {
     "layer_types": [LINEAR, LINEAR, LINEAR, FULL],
     "linear_value_head_dim": 16,
 }
+RWKV7_HEADS = {"hidden_size": 128, "head_dim": 64, "norm_eps": 1e-5}
 SLIDING = ["sliding_attention", "full_attention"]
 CHANGED: Mapping[str, Mapping[str, Any]] = {
     "llama-yarn-rope": {"rope_scaling": YARN_ROPE | BETAS},
@@ -63,10 +64,13 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "deepseek-v2-lite": {"num_hidden_layers": 27, "rope_scaling": LITE_ROPE | BETAS},
     "deepseek-v2-groups": {"attention_bias": False, "n_group": 1, "topk_group": 1},
     "deepseek-v3": {"rope_scaling": LITE_ROPE | BETAS},
+    "rwkv7": RWKV7_HEADS,
+    "rwkv7-odd": RWKV7_HEADS | {"norm_bias": True, "tie_word_embeddings": False},
     "granite-hybrid-moe": {"mamba_proj_bias": False, "mamba_conv_bias": True},
 }
 """What llama.cpp takes for granted of a family: numbers of YaRN, factors of scores, no biases, patterns of
-layers, and the epsilon of norms in the gated delta rule, which is 1e-6 in published models."""
+layers, the epsilon of norms in the gated delta rule, which is 1e-6 in published models, and heads of RWKV-7
+with 64 elements."""
 
 UNREAD: Mapping[str, str] = {
     "phi3-window": "llama.cpp computes Phi-3 without its window",

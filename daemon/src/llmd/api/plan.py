@@ -115,6 +115,9 @@ class ModelPlan(msgspec.Struct, frozen=True):
     """Run in order."""
     left_out: tuple[LeftOut, ...] = ()
     """Tensors that text does not need, such as the vision or audio encoder of a multimodal model."""
+    carried: tuple[str, ...] = ()
+    """Names of values that the parts after the one that writes them may read as well. Those that read them
+    are on the device of that part."""
     needs: tuple[str, ...] = ()
     """Features that every device of the model must support (`llmd.api.features`)."""
 

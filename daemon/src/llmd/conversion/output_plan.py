@@ -15,6 +15,7 @@ from llmd.api.ops import Multiply, Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.api.tensors import Format
+from llmd.api.time_mix_ops import TokenShift
 from llmd.conversion.formats import Formats
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.models.model_source import ModelSource, find_source
@@ -125,6 +126,8 @@ def _unconverted(model: OpenModel) -> str:
     if any(group.kind == "latent" for group in model.plan.groups):
         return "with latent attention"
     ops = [op for part in model.plan.parts for op in part.ops]
+    if any(isinstance(op, TokenShift) for op in ops):
+        return "that mix rows with those before them"
     return "whose layers have a factor" if any(isinstance(op, Multiply) for op in ops) else ""
 
 

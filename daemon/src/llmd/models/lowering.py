@@ -133,7 +133,7 @@ def _bind(plan: ModelPlan, first_part: int, last_part: int) -> _Bound:
         hidden_in = names[HIDDEN] = _new_value(widths, plan.hidden_size)
     for index in range(first_part, last_part):
         part = plan.parts[index]
-        names = {HIDDEN: names[HIDDEN]} if HIDDEN in names else {}
+        names = {name: names[name] for name in (HIDDEN, *plan.carried) if name in names}
         for op in part.ops:
             missing = [name for name in op.reads if name not in names]
             if missing:

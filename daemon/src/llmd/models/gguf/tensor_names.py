@@ -20,6 +20,8 @@ ENDS: Mapping[str, str] = {
     "lm_head": "output",
     "backbone.embeddings": "token_embd",
     "backbone.norm_f": "output_norm",
+    "model.embeddings": "token_embd",
+    "model.layers.0.pre_norm": "token_embd_norm",
     "bert.embeddings.word_embeddings": "token_embd",
     "bert.embeddings.position_embeddings": "position_embd",
     "bert.embeddings.token_type_embeddings": "token_types",
@@ -27,7 +29,25 @@ ENDS: Mapping[str, str] = {
     "bert.pooler.dense": "cls",
     "classifier": "cls.output",
 }
+RWKV7_LAYER: Mapping[str, str] = {
+    "attn_norm": "attn_norm",
+    "ffn_norm": "attn_norm_2",
+    "attn.r_proj": "time_mix_receptance",
+    "attn.k_proj": "time_mix_key",
+    "attn.v_proj": "time_mix_value",
+    "attn.o_proj": "time_mix_output",
+    "attn.g_norm": "time_mix_ln",
+    **{
+        f"attn.{value}_lora.lora.{index}": f"time_mix_{value}{number}"
+        for value in "wvag"
+        for index, number in ((0, 1), (2, 2))
+    },
+    "ffn.key": "channel_mix_key",
+    "ffn.value": "channel_mix_value",
+}
+"""Modules of RWKV-7, as fla names them."""
 LAYER: Mapping[str, str] = {
+    **RWKV7_LAYER,
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
@@ -139,8 +159,13 @@ BARE: Mapping[str, str] = {
     "router.per_expert_scale": "ffn_down_exps.scale",
     "experts.gate_up_proj": "ffn_gate_up_exps.weight",
     "experts.down_proj": "ffn_down_exps.weight",
+    **{f"attn.{value}_lora.lora.2.bias": f"time_mix_{value}0.weight" for value in "wva"},
+    **{f"attn.{name}": f"time_mix_{name}.weight" for name in ("k_k", "k_a", "r_k")},
+    "attn.x_x": "time_mix_lerp_fused.weight",
+    "ffn.x_k": "channel_mix_lerp_k.weight",
 }
-"""Tensors of a layer that transformers names without ``weight`` or ``bias``."""
+"""Tensors of a layer that transformers names without ``weight`` or ``bias``, and biases that files call
+weights."""
 
 IN_LAYER = re.compile(
     r"(?:model\.layers|backbone\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)"
