@@ -53,6 +53,7 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         {"KEY_DIM": size, "BY_ELEMENT": by_element}
         for size, by_element in ((128, 0), (128, 1), (256, 1), (7, 0))
     ],
+    "generalized_delta": [{"KEY_DIM": size} for size in (64, 128, 256, 7)],
     "state_space": [{"KEY_DIM": size} for size in (128, 256, 7)],
     "router": [{"FORMAT": index, "VECTOR": vector} for index in range(3) for vector in (4, 1)],
     "encoder_attention": [{"HEAD_DIM": size} for size in (64, 32, 20)],

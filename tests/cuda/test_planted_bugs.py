@@ -13,6 +13,7 @@ import pytest
 from llmd.api import ModelPlan, Step
 from llmd.api.errors import DeviceError
 from llmd.api.step import Float32
+from llmd.builtin.architectures import rwkv7
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile
 from llmd_backend_cuda.ops.linear import tiled_launches
@@ -20,6 +21,7 @@ from llmd_backend_cuda.runtime import Kernel, KernelSpec
 from llmd_backend_cuda.step_memory import StepMemory
 from tests.cuda.simt.build import KERNELS
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, step_of
+from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cuda.bench import Bench, one, sequences
 from tests.plugins.backend_cuda.ops.test_head_linear import Bench as Heads
 from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
@@ -210,6 +212,7 @@ HYBRID_STEPS = (
 """A prompt, a token to another slot of the state, and a few tokens in place."""
 NUMBERS = "    block_barrier();\n    int place = found"
 SUM_WAIT = "(Route*)shared;\n    allow_next_kernel();\n    wait_for_previous_kernel();"
+WKV_BARRIER = "const float value = own.value;\n        block_barrier();"
 ROW_BARRIER = "const OwnRow now = own;\n        block_barrier();"
 HYBRID_BUGS = {
     "few rows of another expert": ("gemv.cu", "group_of_block(args).member * args", "0 * args"),
@@ -233,6 +236,19 @@ SPACE_BUGS = {
     "a time that is left out": ("state_space.cu", "args.shares[at] = time;", "args.shares[at] = 1.0f;"),
     "a row that skips nothing": ("state_space.cu", "fmaf(skip, x, read)", "read"),
     "a convolution without its bias": ("state_rows.cuh", "args.shifts[head.input][column]", "0.0f"),
+}
+RWKV = rwkv7.plan(tiny_model("rwkv7-odd").config, 64)
+RWKV_STEPS = (
+    step_of([(0, 20)], [[-1, 0]]),
+    step_of([(20, 1)], [[0, 1]]),
+    step_of([(21, 3)], [[1, 1]]),
+)
+RWKV_BUGS = {
+    "missing barrier of a row": ("generalized_delta.cu", WKV_BARRIER, "const float value = own.value;"),
+    "what is removed": ("generalized_delta.cu", "-found, state[n]", "found, state[n]"),
+    "state of another op": ("generalized_delta.cu", " + args.offset;", ";"),
+    "row before": ("token_shift.cu", "        before = here;\n", ""),
+    "shares of another mix": ("token_shift.cu", "args.shares[i]", "args.shares[0]"),
 }
 HEAD_BUGS = {
     "slices of the first head": ("experts.cuh", "row * heads + group.member", "row * heads"),
@@ -271,6 +287,22 @@ def test_bugs_of_state_spaces(tmp_path: Path, bug: str) -> None:
     right = hybrid_answers(SimulatedCard(), SPACES)
     assert isinstance(right, list)
     assert are_wrong(hybrid_answers(MutatedCard(tmp_path / "kernels", *SPACE_BUGS[bug]), SPACES), right)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", RWKV_BUGS)
+def test_bugs_of_rwkv(tmp_path: Path, bug: str) -> None:
+    def logits(card: SimulatedCard) -> list[Float32] | str:
+        try:
+            bench = Bench(card, plan=RWKV, blocks={0: 2})
+            return [bench.logits(step) for step in RWKV_STEPS]
+        except DeviceError as error:
+            return str(error)
+
+    right = logits(SimulatedCard())
+    assert isinstance(right, list)
+    found = logits(MutatedCard(tmp_path / "kernels", *RWKV_BUGS[bug]))
+    assert isinstance(found, str) or are_wrong(found, right)
 
 
 @pytest.mark.exhaustive

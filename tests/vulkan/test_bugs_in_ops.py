@@ -15,6 +15,7 @@ __all__ = ["fresh"]
 pytestmark = pytest.mark.timeout(120)
 
 DELTA = "gated_delta/grouped"
+WKV = "generalized_delta/mixed"
 RUN = "load_row(row, head, key_head);\n        barrier();"
 
 
@@ -61,8 +62,8 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                 "sum of scores": (
                     "router/softmax",
                     "router.comp",
-                    "scale / (total(sum)",
-                    "scale / (2.0 * total(sum)",
+                    "scale / (sum_of_threads(sum)",
+                    "scale / (2.0 * sum_of_threads(sum)",
                 ),
                 "correction": ("router/sigmoid", "router.comp", "found + uintBits", "found - uintBits"),
                 "sink": (
@@ -81,7 +82,7 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                 "no factor": ("multiply", "elementwise.comp", "factors[factor_at]", "0x3f800000u"),
                 "joined values": ("join/heads", "join.comp", "element < a_dim", "element <= a_dim"),
                 "row of a tap": (DELTA, "state_convolve.comp", "number_of_row + tap)", "number_of_row)"),
-                "length of keys": (DELTA, "state_convolve.comp", "total(squares)", "squares"),
+                "length of keys": (DELTA, "state_convolve.comp", "sum_of_threads(squares)", "squares"),
                 "kept rows": (DELTA, "state_keep.comp", "(begin + i + rows - kept)", "(begin + i)"),
                 "share": (DELTA, "state_run.comp", "change * share", "change"),
                 "state without a barrier": (DELTA, "state_run.comp", RUN, RUN.replace("barrier();", "")),
@@ -99,6 +100,26 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                     "[bias_at + column]",
                     "[bias_at]",
                 ),
+                "row before": (
+                    "token_shift/one",
+                    "token_shift.comp",
+                    "(row - 1u) * x_stride",
+                    "row * x_stride",
+                ),
+                "row of another step": (
+                    "token_shift/one",
+                    "token_shift.comp",
+                    "slots.from + column",
+                    "column",
+                ),
+                "length of what is removed": (
+                    WKV,
+                    "generalized_delta_rows.comp",
+                    "_threads(squares)",
+                    "_threads(1.0)",
+                ),
+                "place of keys": (WKV, "generalized_delta_run.comp", "from + width + i", "from + i"),
+                "what is removed": (WKV, "generalized_delta_run.comp", "-taken", "taken"),
                 "slice of a head": ("head_linear/f16-wide", "heads_split.comp", "head * slice + i", "i"),
                 "rows of a head": (
                     "head_linear/f16-wide",

@@ -15,6 +15,7 @@ from llmd_backend_vulkan.runtime import Recording
 FEW = (
     "experts/limit",
     "gated_delta/grouped",
+    "generalized_delta/mixed",
     "head_linear/f16-wide",
     "program/hybrid",
     "program/encoder-score",

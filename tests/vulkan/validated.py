@@ -40,6 +40,7 @@ CASES = (
     "router/groups",
     "gated_delta/grouped",
     "state_space/bounds",
+    "generalized_delta/mixed",
     "head_linear/f16-wide",
     "join/heads",
     "program/full-f16",

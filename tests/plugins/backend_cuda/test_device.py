@@ -53,6 +53,8 @@ FEW = {
     "gate/4-precision-f16",
     "gated_delta/elements-precision-f16",
     "state_space/bounds-precision-f16",
+    "token_shift/several-precision-f16",
+    "generalized_delta/odd-precision-f16",
     "encoder_attention/3x20-precision-f16",
     "head/scale-softcap-bias-edits-masks-precision-f16",
     "part/layers.1.ffn-precision-f16",

@@ -9,12 +9,14 @@ from llmd.api import (
     EncoderAttention,
     Experts,
     GatedDelta,
+    GeneralizedDelta,
     Norm,
     Op,
     Program,
     Refusal,
     Rope,
     StateSpace,
+    TokenShift,
 )
 from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
@@ -23,6 +25,7 @@ from llmd_backend_cuda.ops.experts import MAX_EXPERTS
 from llmd_backend_cuda.ops.norm import MAX_WIDTH
 from llmd_backend_cuda.ops.rope import MAX_PAIRS
 from llmd_backend_cuda.ops.state_rows import MAX_KEY_DIM
+from llmd_backend_cuda.ops.time_mix import MAX_SHIFTS
 
 
 def refusals(program: Program) -> list[Refusal]:
@@ -55,8 +58,10 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
         yield from _too_large("rotations", 2 * len(op.table.inv_freq), 2 * MAX_PAIRS)
     if isinstance(op, Experts):
         yield from _too_many("experts", op.num_experts, MAX_EXPERTS)
-    if isinstance(op, GatedDelta | StateSpace):
+    if isinstance(op, GatedDelta | StateSpace | GeneralizedDelta):
         yield from _too_large("keys of states", op.sizes.key_dim, MAX_KEY_DIM)
+    if isinstance(op, TokenShift):
+        yield from _too_many("mixes of a row", len(op.outs), MAX_SHIFTS)
     if isinstance(op, Norm):
         yield from _too_large("norms", width // op.heads, MAX_WIDTH)
 

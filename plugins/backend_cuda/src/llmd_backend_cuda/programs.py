@@ -17,6 +17,7 @@ from llmd.api import (
     Experts,
     Gate,
     GatedDelta,
+    GeneralizedDelta,
     Glu,
     Head,
     HeadLinear,
@@ -30,6 +31,7 @@ from llmd.api import (
     Router,
     SlottedOp,
     StateSpace,
+    TokenShift,
 )
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory
@@ -63,6 +65,7 @@ from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.ops.router import router_launches
 from llmd_backend_cuda.ops.state_rows import StateRows
 from llmd_backend_cuda.ops.state_space import state_space_launches
+from llmd_backend_cuda.ops.time_mix import generalized_delta_launches, launch_token_shift
 from llmd_backend_cuda.runtime import Launch
 
 PATTERNS = (
@@ -95,12 +98,14 @@ _OTHERS = (
     EmbedTokenType,
     Experts,
     GatedDelta,
+    GeneralizedDelta,
     Head,
     HeadLinear,
     Linear,
     Recurrence,
     Router,
     StateSpace,
+    TokenShift,
 )
 COMPUTED = frozenset({*_SINGLE_LAUNCHES, *(op.kind for op in _OTHERS)})
 """Kinds of ops that have kernels."""
@@ -242,7 +247,13 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             yield from experts_launches(context, slotted, rows, memories.experts)
         case HeadLinear():
             yield from head_linear_launches(context, slotted, rows)
-        case GatedDelta(group=group) | StateSpace(group=group) | Recurrence(group=group):
+        case (
+            GatedDelta(group=group)
+            | StateSpace(group=group)
+            | Recurrence(group=group)
+            | TokenShift(group=group)
+            | GeneralizedDelta(group=group)
+        ):
             yield from _with_states(context, slotted, rows, memories.states[group], memories.state_rows)
         case Embed() | EmbedPosition() | EmbedTokenType():
             yield launch_embed(context, slotted, rows, memories.tables[slotted.weights[0] or 0])
@@ -260,5 +271,9 @@ def _with_states(
             yield from gated_delta_launches(context, slotted, rows, states, state_rows)
         case StateSpace():
             yield from state_space_launches(context, slotted, rows, states, state_rows)
+        case GeneralizedDelta():
+            yield from generalized_delta_launches(context, slotted, rows, states, state_rows)
+        case TokenShift():
+            yield launch_token_shift(context, slotted, rows, states)
         case _:
             yield launch_recurrence(context, slotted, rows, states)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmd.api import Attention, EncoderAttention, Experts, GatedDelta, Op, Program, Refusal, StateSpace
+from llmd.api import (
+    Attention,
+    EncoderAttention,
+    Experts,
+    GatedDelta,
+    GeneralizedDelta,
+    Op,
+    Program,
+    Refusal,
+    StateSpace,
+)
 from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
 from llmd_backend_vulkan.ops.router import MAX_EXPERTS
@@ -32,7 +42,7 @@ def _of_op(op: Op) -> Iterator[Refusal]:
         yield Refusal(f"heads of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_HEAD_DIM}")
     if isinstance(op, Experts) and op.num_experts > MAX_EXPERTS:
         yield Refusal(f"{op.num_experts} experts of a layer", f"the Vulkan backend has up to {MAX_EXPERTS}")
-    if isinstance(op, GatedDelta | StateSpace) and op.sizes.key_dim > MAX_KEY_DIM:
+    if isinstance(op, GatedDelta | StateSpace | GeneralizedDelta) and op.sizes.key_dim > MAX_KEY_DIM:
         yield Refusal(f"keys of {op.sizes.key_dim} elements", f"the Vulkan backend has up to {MAX_KEY_DIM}")
 
 

@@ -18,6 +18,7 @@ from llmd.api import (
     Experts,
     Gate,
     GatedDelta,
+    GeneralizedDelta,
     Glu,
     Head,
     HeadLinear,
@@ -31,6 +32,7 @@ from llmd.api import (
     Router,
     SlottedOp,
     StateSpace,
+    TokenShift,
 )
 from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
@@ -48,6 +50,7 @@ from llmd_backend_vulkan.ops.recurrence import recurrence
 from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.ops.router import router
 from llmd_backend_vulkan.ops.state_space import state_space
+from llmd_backend_vulkan.ops.time_mix import generalized_delta, token_shift
 
 Phase = list[Dispatch]
 
@@ -73,9 +76,11 @@ _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     Attention.kind: attention,
     Experts.kind: experts,
     GatedDelta.kind: gated_delta,
+    GeneralizedDelta.kind: generalized_delta,
     HeadLinear.kind: head_linear,
     Router.kind: router,
     StateSpace.kind: state_space,
+    TokenShift.kind: token_shift,
 }
 COMPUTED = frozenset({*_SINGLE, *_MANY, *_PHASES, Head.kind})
 """Kinds of ops that have kernels."""

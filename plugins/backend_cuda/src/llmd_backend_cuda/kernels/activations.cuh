@@ -3,7 +3,7 @@
 
 #include "gpu.cuh"
 
-enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH, QUICK_GELU };
+enum Activation { SILU, GELU, GELU_TANH, RELU2, RELU, TANH, QUICK_GELU, SIGMOID, IDENTITY };
 
 DEVICE float sigmoid(float z) { return 1.0f / (1.0f + expf(-z)); }
 
@@ -22,6 +22,10 @@ DEVICE float activate(int activation, float z, float threshold) {
             return z > 0.0f && z >= threshold ? z : 0.0f;
         case QUICK_GELU:
             return z / (1.0f + expf(-1.702f * z));
+        case SIGMOID:
+            return sigmoid(z);
+        case IDENTITY:
+            return z;
         default:
             return tanhf(z);
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from llmd.api import GatedDelta, Program, SlottedOp, StageLimits, StateSpace
+from llmd.api import GatedDelta, GeneralizedDelta, Op, Program, SlottedOp, StageLimits, StateSpace
 from llmd.api.state_ops import StateSizes
 from llmd_backend_cuda.context import Context, StepArgs
 from llmd_backend_cuda.ops.recurrence import States
@@ -17,8 +17,9 @@ from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 MAX_KEY_DIM = 256
 """Most elements of a key: a thread has the state of a quarter of them in registers."""
 
-_THREADS = 128
-_COLUMNS = 32
+THREADS = 128
+COLUMNS = 32
+"""Of a state, in a block."""
 
 
 class StateArgs(ctypes.Structure):
@@ -63,8 +64,7 @@ class StateRowsSizes(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, program: Program, limits: StageLimits) -> StateRowsSizes:
         """Return what the largest op of a program needs; nothing if there is none."""
-        found = [slotted.op for slotted in program.ops if isinstance(slotted.op, GatedDelta | StateSpace)]
-        widths = [(op.sizes.width, op.bias.view_shape[-1], op.heads) for op in found]
+        widths = [found for slotted in program.ops if (found := _row_widths(slotted.op))]
         most = [max(column) for column in zip(*widths, strict=True)] or [0, 0, 0]
         return cls(*(4 * limits.max_rows * width for width in most))
 
@@ -72,6 +72,19 @@ class StateRowsSizes(msgspec.Struct, frozen=True):
     def num_bytes(self) -> int:
         """Bytes of everything."""
         return self.mixed + self.decays + self.shares
+
+
+def _row_widths(op: Op) -> tuple[int, int, int] | None:
+    """Return the elements of what a row is turned into, of its decays and of its shares, if it changes a
+    matrix.
+    """
+    match op:
+        case GatedDelta() | StateSpace():
+            return op.sizes.width, op.bias.view_shape[-1], op.heads
+        case GeneralizedDelta():
+            return op.sizes.width, op.heads * op.head_dim, 0
+        case _:
+            return None
 
 
 class StateRows(msgspec.Struct, frozen=True):
@@ -140,7 +153,7 @@ def state_launches(
         context.runtime.kernel(KernelSpec.of(source, name, defines)) for name in ("prepare_rows", "run_rows")
     )
     heads = 2 * sizes.key_heads + sizes.heads
-    yield Launch(prepare, (heads, rows, 1), _THREADS, args, overlaps=True)
+    yield Launch(prepare, (heads, rows, 1), THREADS, args, overlaps=True)
     sequences = min(rows, context.limits.max_sequences)
-    grid = (-(-sizes.value_dim // _COLUMNS), sizes.heads, sequences)
-    yield Launch(run, grid, _THREADS, args, overlaps=True)
+    grid = (-(-sizes.value_dim // COLUMNS), sizes.heads, sequences)
+    yield Launch(run, grid, THREADS, args, overlaps=True)

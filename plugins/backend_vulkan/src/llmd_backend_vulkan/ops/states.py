@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from llmd.api import Program, StageLimits
+from llmd.api import Op, Program, StageLimits
 from llmd.api.program import SlottedOp
 from llmd.api.state_ops import GatedDelta, StateSizes, StateSpace
+from llmd.api.time_mix_ops import GeneralizedDelta
 from llmd_backend_vulkan.commands import Buffer, Dispatch, Shader
 from llmd_backend_vulkan.context import Context, float_word, stride_of
 from llmd_backend_vulkan.memory import Region
@@ -20,7 +21,8 @@ MAX_KEY_DIM = 256
 MIXED, DECAYS, SHARES = "convolved rows", "decays of states", "shares of states"
 """Names of scratch memory: rows after the convolutions, factors of states, and how much a row writes."""
 
-_PARTS, _COLUMNS, _THREADS = 4, 16, 64
+PARTS, COLUMNS, THREADS = 4, 16, 64
+"""Threads that share a column of a state; columns and threads of a work group."""
 
 
 class StateLayer(msgspec.Struct, frozen=True):
@@ -121,8 +123,8 @@ def run(layer: StateLayer, skips: tuple[Buffer, int], *, is_space: bool, is_tile
         layer.decays // sizes.heads, int(is_tiled), skip_at,
     )  # fmt: skip
     sequences = min(context.rows, context.limits.max_sequences)
-    columns = -(-sizes.value_dim // _COLUMNS)
-    shader = Shader("state_run", (int(is_space), -(-sizes.key_dim // _PARTS)))
+    columns = -(-sizes.value_dim // COLUMNS)
+    shader = Shader("state_run", (int(is_space), -(-sizes.key_dim // PARTS)))
     work = float(context.rows) * sizes.heads * sizes.key_dim * sizes.value_dim * 3
     found = [
         Dispatch(
@@ -139,17 +141,29 @@ def run(layer: StateLayer, skips: tuple[Buffer, int], *, is_space: bool, is_tile
             *slots, *(context.slots[slot] for slot in layer.inputs), context.stride(q), context.stride(v),
             layer.key_width, sizes.width, sizes.taps,
         )  # fmt: skip
-        groups = (-(-sizes.width // _THREADS), sequences, 1)
+        groups = (-(-sizes.width // THREADS), sequences, 1)
         found.append(Dispatch(Shader("state_keep"), (context.work, layer.states.buffer), kept, groups))
     return found
 
 
 def states_words(program: Program, limits: StageLimits) -> dict[str, int]:
     """Return the words of scratch memory that the largest of these ops of a program needs, by name."""
-    ops = [slotted.op for slotted in program.ops if isinstance(slotted.op, GatedDelta | StateSpace)]
-    widths = [(op.sizes.width, op.bias.view_shape[-1], op.heads) for op in ops]
+    widths = [found for slotted in program.ops if (found := _row_widths(slotted.op))]
     most = [max(map(stride_of, column)) for column in zip(*widths, strict=True)]
     return {
         name: limits.max_rows * width
         for name, width in zip((MIXED, DECAYS, SHARES), most or (0, 0, 0), strict=True)
     }
+
+
+def _row_widths(op: Op) -> tuple[int, int, int] | None:
+    """Return the elements of what a row is turned into, of its decays and of its shares, if it changes a
+    matrix.
+    """
+    match op:
+        case GatedDelta() | StateSpace():
+            return op.sizes.width, op.bias.view_shape[-1], op.heads
+        case GeneralizedDelta():
+            return op.sizes.width, op.heads * op.head_dim, 0
+        case _:
+            return None

@@ -20,7 +20,8 @@ float erf_of(float x) {
 
 float sigmoid(float z) { return 1.0 / (1.0 + exp(-z)); }
 
-// In the order of llmd.api.activations.ACTIVATIONS: silu, gelu, gelu_tanh, relu2, relu, tanh, quick_gelu.
+// In the order of llmd.api.activations.ACTIVATIONS: silu, gelu, gelu_tanh, relu2, relu, tanh, quick_gelu, sigmoid,
+// identity.
 float activated(uint kind, float z, float threshold) {
     switch (kind) {
     case 0: return z / (1.0 + exp(-z));
@@ -29,6 +30,8 @@ float activated(uint kind, float z, float threshold) {
     case 3: return max(z, 0.0) * max(z, 0.0);
     case 4: return z < threshold ? 0.0 : max(z, 0.0);
     case 6: return z / (1.0 + exp(-1.702 * z));
+    case 7: return sigmoid(z);
+    case 8: return z;
     default: return tanh_of(z);
     }
 }
