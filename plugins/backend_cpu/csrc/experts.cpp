@@ -34,6 +34,8 @@ ExpertsCall::ExpertsCall(const Operands& of, const Bindings& to)
       rows_(to.expert_rows),
       converted_(to.converted),
       unpacked_(to.unpacked),
+      cache_(to.weights.expert_cache()),
+      cached_(cache_ == nullptr ? nullptr : cache_->of_stack(of.weight(4))),
       firsts_(static_cast<size_t>(num_experts_) + 1),
       next_(static_cast<size_t>(num_experts_)) {
     require_consistent(of.input_width(1) == num_experts_, "a row must have a route for each expert");
@@ -57,21 +59,20 @@ void ExpertsCall::add_product(std::vector<Pass>& passes, const Operands& of, con
                               size_t weight, const float* x, bool gathers, float* out, int64_t cols) {
     const Matrix& first = of.matrix(weight);
     require_consistent(of.members(weight) == num_experts_, "each expert must have all matrices");
-    Product product;
-    for (int64_t e = 0; e < num_experts_; ++e) product.experts.push_back(of.matrix(weight, e));
+    Product product{&first, nullptr, out};
     const int64_t rows = gathers ? inner_ : hidden_;
-    for (const Matrix& matrix : product.experts) {
+    for (int64_t e = 0; e < num_experts_; ++e) {
+        const Matrix& matrix = product.experts[e];
         require_consistent(matrix.rows == rows && matrix.cols == cols && matrix.format == first.format &&
                                matrix.integer == first.integer,
                            "the matrices of all experts must have the same shape and format");
     }
     product.biases = of.vector(weight + 1, num_experts_ * rows);
-    product.out = out;
     const InputForm form = bind_convert(x, first, to).form;
     const auto same = [&](const Pass& pass) { return pass.form == form; };
     auto pass = std::find_if(passes.begin(), passes.end(), same);
     if (pass == passes.end()) pass = passes.insert(passes.end(), {{}, x, gathers, cols, form, {}, {}, {}});
-    pass->products.push_back(std::move(product));
+    pass->products.push_back(product);
 }
 
 // Groups the rows of the step by expert.
@@ -102,13 +103,18 @@ void ExpertsCall::assign(int64_t rows) {
         rows_.counts[row] = static_cast<int32_t>(count);
     }
     step_rows_ = rows;
-    assigned_ = firsts_.back();
-    for (Pass& pass : inputs_) arrange(pass);
-    for (Pass& pass : down_) arrange(pass);
 }
 
-// Lists the conversions and products of a step.
-void ExpertsCall::arrange(Pass& pass) {
+// Lists what is to be computed with a range of experts.
+void ExpertsCall::arrange(int64_t first_expert, int64_t last_expert) {
+    first_row_ = firsts_[static_cast<size_t>(first_expert)];
+    num_rows_ = firsts_[static_cast<size_t>(last_expert)] - first_row_;
+    for (Pass& pass : inputs_) arrange(pass, first_expert, last_expert);
+    for (Pass& pass : down_) arrange(pass, first_expert, last_expert);
+}
+
+// Lists the conversions and products of a pass.
+void ExpertsCall::arrange(Pass& pass, int64_t first_expert, int64_t last_expert) {
     const bool shares = pass.gathers && step_rows_ == 1;  // all experts take the same row
     const bool floats = pass.form.kind == InputKind::kFloat;
     const float* contiguous = pass.gathers && !shares ? rows_.inputs : pass.x;
@@ -117,7 +123,7 @@ void ExpertsCall::arrange(Pass& pass) {
     pass.targets.clear();
     pass.targets.reserve(pass.products.size() * static_cast<size_t>(num_experts_));
     int64_t terms = 0;
-    for (int64_t e = 0; e < num_experts_; ++e) {
+    for (int64_t e = first_expert; e < last_expert; ++e) {
         const int64_t first = firsts_[static_cast<size_t>(e)];
         const int64_t rows = firsts_[static_cast<size_t>(e) + 1] - first;
         if (rows == 0) continue;
@@ -132,7 +138,7 @@ void ExpertsCall::arrange(Pass& pass) {
             terms += TermLayout{rows, pass.cols}.numbers();
         const LinearTarget* targets = pass.targets.data() + pass.targets.size();
         for (const Product& product : pass.products) {
-            const Matrix& matrix = product.experts[static_cast<size_t>(e)];
+            const Matrix& matrix = product.experts[e];
             const float* bias = product.biases == nullptr ? nullptr : product.biases + e * matrix.rows;
             pass.targets.push_back({matrix, bias, product.out + first * matrix.rows});
         }
@@ -147,30 +153,74 @@ void ExpertsCall::multiply(const Pass& pass, const Kernels& kernels, Crew& crew)
         crew.run_small(kernels.convert_batch,
                        ConvertBatchArgs{pass.converts.data(), static_cast<int64_t>(pass.converts.size())});
     } else if (pass.gathers && step_rows_ > 1) {
-        crew.run_small(kernels.gather,
-                       GatherArgs{pass.x, pass.cols, rows_.row_numbers, assigned_, rows_.inputs});
+        crew.run_small(kernels.gather, GatherArgs{pass.x, pass.cols, rows_.row_numbers + first_row_,
+                                                  num_rows_, rows_.inputs + first_row_ * pass.cols});
     }
     crew.share(kernels.linear_batch,
                LinearBatchArgs{pass.parts.data(), static_cast<int64_t>(pass.parts.size())});
 }
 
 void ExpertsCall::activate(const Kernels& kernels, Crew& crew) const {
-    const int64_t count = assigned_ * inner_;
-    if (gated_) {
-        ExpertGateArgs args = gate_;
-        args.count = count;
-        return crew.run_small(kernels.expert_gate, args);
-    }
-    crew.run_small(kernels.activate, ActivateArgs{gate_.up, gate_.out, count, gate_.activation});
+    const int64_t first = first_row_ * inner_;
+    ExpertGateArgs args = gate_;
+    args.gate += first;
+    args.up += first;
+    args.out += first;
+    args.count = num_rows_ * inner_;
+    if (gated_) return crew.run_small(kernels.expert_gate, args);
+    crew.run_small(kernels.activate, ActivateArgs{args.up, args.out, args.count, args.activation});
 }
 
-void ExpertsCall::run(int64_t rows, const Kernels& kernels, Crew& crew) {
-    crew.run_once([&] { assign(rows); });
+void ExpertsCall::multiply_all(const Kernels& kernels, Crew& crew) const {
     for (const Pass& pass : inputs_) multiply(pass, kernels, crew);
     activate(kernels, crew);
     for (const Pass& pass : down_) multiply(pass, kernels, crew);
-    crew.run_small(kernels.weighted_sum, WeightedSumArgs{rows_.outputs, out_, rows, hidden_, rows_.counts,
-                                                         rows_.places, rows_.weights, top_k_});
+}
+
+void ExpertsCall::add_up(const Kernels& kernels, Crew& crew) const {
+    crew.run_small(kernels.weighted_sum, WeightedSumArgs{rows_.outputs, out_, step_rows_, hidden_,
+                                                         rows_.counts, rows_.places, rows_.weights, top_k_});
+}
+
+void ExpertsCall::run(int64_t rows, const Kernels& kernels, Crew& crew) {
+    crew.run_once([&] {
+        assign(rows);
+        arrange(0, num_experts_);
+    });
+    multiply_all(kernels, crew);
+    add_up(kernels, crew);
+}
+
+void ExpertsCall::run_cached(int64_t rows, const Kernels& kernels, ThreadPool& pool) {
+    struct Job {
+        const ExpertsCall& call;
+        const Kernels& kernels;
+        Worker solo;
+        bool is_last;
+    } job{*this, kernels, pool.solo(), false};
+    const auto run = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        Crew crew(worker, job.solo, job.call.step_rows_);
+        job.call.multiply_all(job.kernels, crew);
+        if (job.is_last) job.call.add_up(job.kernels, crew);
+    };
+    assign(rows);
+    std::vector<int32_t> used;
+    for (int32_t e = 0; e < num_experts_; ++e) {
+        const auto at = static_cast<size_t>(e);
+        if (firsts_[at + 1] > firsts_[at]) used.push_back(e);
+    }
+    size_t done = 0;
+    do {
+        const size_t held = cache_->hold(*cached_, used.data() + done, used.size() - done);
+        if (held > 0)
+            arrange(used[done], used[done + held - 1] + 1);
+        else
+            arrange(0, 0);
+        done += held;
+        job.is_last = done == used.size();
+        pool.run(run, &job);
+    } while (!job.is_last);
 }
 
 }  // namespace llmd

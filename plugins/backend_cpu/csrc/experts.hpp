@@ -44,13 +44,17 @@ class ExpertsCall {
     // Throws std::invalid_argument if the operands contradict each other.
     ExpertsCall(const Operands& of, const Bindings& to);
 
-    // Runs on all threads of a job.
+    // Runs on all threads of a job, if all experts are in memory.
     void run(int64_t rows, const Kernels& kernels, Crew& crew);
+    // Otherwise: runs outside of jobs, and reads the experts that are missing. Those for which there is no
+    // room at the same time are multiplied one after the other.
+    bool is_cached() const { return cached_ != nullptr; }
+    void run_cached(int64_t rows, const Kernels& kernels, ThreadPool& pool);
 
   private:
     // Matrices of every expert, and where their outputs go.
     struct Product {
-        std::vector<Matrix> experts;
+        const Matrix* experts;
         const float* biases;  // [experts, rows of a matrix], or null
         float* out;           // [assigned rows, rows of a matrix]
     };
@@ -69,9 +73,12 @@ class ExpertsCall {
     void add_product(std::vector<Pass>& passes, const Operands& of, const Bindings& to, size_t weight,
                      const float* x, bool gathers, float* out, int64_t cols);
     void assign(int64_t rows);
-    void arrange(Pass& pass);
+    void arrange(int64_t first_expert, int64_t last_expert);
+    void arrange(Pass& pass, int64_t first_expert, int64_t last_expert);
+    void multiply_all(const Kernels& kernels, Crew& crew) const;
     void multiply(const Pass& pass, const Kernels& kernels, Crew& crew) const;
     void activate(const Kernels& kernels, Crew& crew) const;
+    void add_up(const Kernels& kernels, Crew& crew) const;
 
     const float* routes_;
     float* out_;
@@ -86,8 +93,12 @@ class ExpertsCall {
     float* unpacked_;
     std::vector<Pass> inputs_;
     std::vector<Pass> down_;
+    ExpertCache* cache_;
+    ExpertCache::Experts* cached_;  // null: all experts are in memory
     int64_t step_rows_ = 0;
-    int64_t assigned_ = 0;
+    // Assigned rows of the experts that are multiplied now.
+    int64_t first_row_ = 0;
+    int64_t num_rows_ = 0;
     std::vector<int32_t> firsts_;  // [experts + 1]: the first assigned row of each expert
     std::vector<int32_t> next_;    // [experts]
 };

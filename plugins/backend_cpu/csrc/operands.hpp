@@ -28,6 +28,7 @@ class Operands {
     const Matrix& matrix(size_t i, int64_t member = 0) const {
         return to_.weights.matrix(op_.weights.at(i), member);
     }
+    int64_t weight(size_t i) const { return op_.weights.at(i); }
     bool has_weight(size_t i) const { return op_.weights.at(i) >= 0; }
     int64_t members(size_t i) const { return to_.weights.members(op_.weights.at(i)); }
     const float* vector(size_t i, int64_t count) const {

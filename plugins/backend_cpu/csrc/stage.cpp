@@ -177,16 +177,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
     if (hidden != nullptr)
         std::memcpy(slots_.at(static_cast<size_t>(program.hidden_in)), hidden, hidden_bytes);
     encoder_.arrange(step);
-    struct Job {
-        Stage& stage;
-        const Step& step;
-        const Ticket& ticket;
-    } job{*this, step, target};
-    const auto run = [](void* context, Worker& worker) {
-        const Job& job = *static_cast<Job*>(context);
-        job.stage.run_layers(job.step, job.ticket, worker);
-    };
-    weights_.pool.run(run, &job);
+    run_layers(step, target);
     if (program.hidden_out >= 0) {
         const auto slot = static_cast<size_t>(program.hidden_out);
         std::memcpy(target.outputs.hidden, slots_[slot],
@@ -211,14 +202,44 @@ void Stage::resolve_feed(Step& step, int64_t feed) {
     step.token_ids = token_ids_;
 }
 
-void Stage::run_layers(const Step& step, const Ticket& ticket, Worker& worker) {
+// Runs all calls in one job, or in several if experts have to be read between them.
+void Stage::run_layers(const Step& step, const Ticket& ticket) {
+    size_t first = 0;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+        const auto* experts = std::get_if<std::shared_ptr<ExpertsCall>>(&calls_[i]);
+        if (experts == nullptr || !(*experts)->is_cached()) continue;
+        run_calls(step, ticket, first, i);
+        (*experts)->run_cached(step.rows, weights_.kernels, weights_.pool);
+        first = i + 1;
+    }
+    run_calls(step, ticket, first, calls_.size());
+}
+
+void Stage::run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last) {
+    if (first == last && (first > 0 || angles_.empty())) return;
+    struct Job {
+        Stage& stage;
+        const Step& step;
+        const Ticket& ticket;
+        size_t first;
+        size_t last;
+    } job{*this, step, ticket, first, last};
+    const auto run = [](void* context, Worker& worker) {
+        const Job& job = *static_cast<Job*>(context);
+        job.stage.run_calls(job.step, job.ticket, job.first, job.last, worker);
+    };
+    weights_.pool.run(run, &job);
+}
+
+void Stage::run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last, Worker& worker) {
     Crew crew(worker, weights_.pool.solo(), step.rows);
     for (RopeAngles& angles : angles_) {
+        if (first > 0) break;  // they were computed before the first call
         const auto compute = [&](const Step& of, Worker& by) { angles.compute(of.positions, of.rows, by); };
         crew.run_small(compute, step);
     }
-    for (const Call& call : calls_) {
-        execute(call, weights_.kernels, step, &ticket.selection, &ticket.outputs, crew);
+    for (size_t i = first; i < last; ++i) {
+        execute(calls_[i], weights_.kernels, step, &ticket.selection, &ticket.outputs, crew);
     }
 }
 

@@ -42,7 +42,9 @@ class Stage {
     T* allocate(int64_t count);
     void make_buffers();
     void resolve_feed(Step& step, int64_t feed);
-    void run_layers(const Step& step, const Ticket& ticket, Worker& worker);
+    void run_layers(const Step& step, const Ticket& ticket);
+    void run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last);
+    void run_calls(const Step& step, const Ticket& ticket, size_t first, size_t last, Worker& worker);
 
     const Weights& weights_;
     StageLimits limits_;

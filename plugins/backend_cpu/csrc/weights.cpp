@@ -15,15 +15,6 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t item_bytes(Format format) { return format == Format::kF32 ? 4 : format == Format::kFloat8 ? 1 : 2; }
 
-int64_t num_bytes(const Matrix& matrix) {
-    if (matrix.format == Format::kInteger) {
-        return pieces(matrix.rows, kPanelRows) * PanelLayout{matrix.cols, matrix.integer}.panel_bytes();
-    }
-    return matrix.rows * matrix.cols * item_bytes(matrix.format);
-}
-
-int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
-
 void require(bool holds, const std::string& what) {
     if (!holds) throw std::invalid_argument("integer weights must " + what);
 }
@@ -85,6 +76,22 @@ void check_outliers(const IntegerMatrix& matrix) {
 
 }  // namespace
 
+void check_groups(const Matrix& matrix) {
+    const bool whole_row = matrix.group_size >= matrix.cols;
+    if (matrix.group_size > 0 && (whole_row || matrix.group_size % kPanelRows == 0)) return;
+    throw std::invalid_argument("FP8 weights must not have groups of " + std::to_string(matrix.group_size) +
+                                " inputs");
+}
+
+int64_t num_bytes(const Matrix& matrix) {
+    if (matrix.format == Format::kInteger) {
+        return pieces(matrix.rows, kPanelRows) * PanelLayout{matrix.cols, matrix.integer}.panel_bytes();
+    }
+    return matrix.rows * matrix.cols * item_bytes(matrix.format);
+}
+
+int64_t whole_lines(int64_t bytes) { return pieces(bytes, kLineBytes) * kLineBytes; }
+
 void Weights::begin_weight(bool joins) {
     if (joins && firsts_.empty()) throw std::invalid_argument("the first weight has none before it to join");
     if (!joins) firsts_.push_back(matrices_.size());
@@ -98,11 +105,7 @@ void Weights::add_matrix(Format format, int64_t rows, int64_t cols, const void* 
 }
 
 void Weights::add_float8(const Matrix& matrix, bool joins) {
-    const bool whole_row = matrix.group_size >= matrix.cols;
-    if (matrix.group_size <= 0 || (!whole_row && matrix.group_size % kPanelRows != 0)) {
-        throw std::invalid_argument("FP8 weights must not have groups of " +
-                                    std::to_string(matrix.group_size) + " inputs");
-    }
+    check_groups(matrix);
     begin_weight(joins);
     matrices_.push_back(matrix);
     ask_for_huge_pages(matrix.data, static_cast<size_t>(num_bytes(matrix)));
@@ -132,6 +135,7 @@ void Weights::add_integers(int64_t rows, int64_t cols, const IntegerFormat& form
     check_format(format);
     begin_weight(joins);
     matrices_.push_back({Format::kInteger, rows, cols, format, nullptr});
+    if (is_cached(matrices_.size() - 1)) return;
     panel_bytes_ += whole_lines(num_bytes(matrices_.back())) + strip_bytes(matrices_.size() - 1);
 }
 
@@ -141,7 +145,7 @@ int64_t Weights::strip_bytes(size_t index) const {
     const bool integers = matrix.format == Format::kInteger;
     const bool whole = matrix.rows % (kStripPanels * kPanelRows) == 0;
     const bool zeros = weight < meets_zeros_.size() && meets_zeros_[weight];
-    return integers && whole && zeros ? whole_lines(num_bytes(matrix)) : 0;
+    return integers && whole && zeros && !is_cached(index) ? whole_lines(num_bytes(matrix)) : 0;
 }
 
 void Weights::drop_strips() {
@@ -158,7 +162,7 @@ void Weights::place_panels(uint8_t* panels) {
     first_panel_ = panels;
     for (size_t i = 0; i < matrices_.size(); ++i) {
         Matrix& matrix = matrices_[i];
-        if (matrix.format != Format::kInteger) continue;
+        if (matrix.format != Format::kInteger || is_cached(i)) continue;
         matrix.data = panels;
         panels += whole_lines(num_bytes(matrix));
         matrix.strips = strip_bytes(i) > 0 ? panels : nullptr;
@@ -295,7 +299,10 @@ std::vector<Matrix> Weights::factors() const {
         for (size_t i = 0; i < op.weights.size(); i += 2) {
             if (op.weights[i] < 0) continue;
             const int64_t used = experts ? op.ints.at(1) : by_head ? members(op.weights[i]) : 1;
-            for (int64_t m = 0; m < used; ++m) found.push_back(matrix(op.weights[i], m));
+            for (int64_t m = 0; m < used; ++m) {
+                const Matrix& factor = matrix(op.weights[i], m);
+                if (factor.data != nullptr) found.push_back(factor);
+            }
         }
     }
     return found;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "buffer.hpp"
+#include "expert_cache.hpp"
 #include "gguf_blocks.hpp"
 #include "kernels.hpp"
 #include "packed_file.hpp"
@@ -15,6 +17,12 @@
 #include "zeros.hpp"
 
 namespace llmd {
+
+// Bytes of a matrix without the scales of FP8, and rounded up to whole cache lines.
+int64_t num_bytes(const Matrix& matrix);
+int64_t whole_lines(int64_t bytes);
+// Throws std::invalid_argument if the kernels cannot cut the rows of an FP8 matrix at the ends of its groups.
+void check_groups(const Matrix& matrix);
 
 class Weights {
   public:
@@ -38,8 +46,20 @@ class Weights {
     // the format.
     void add_integers(int64_t rows, int64_t cols, const IntegerFormat& format, bool joins = false);
 
-    // Bytes of all packed weights. Strips are a second copy of some matrices that only saves time: once
-    // all weights are added, `drop_strips` decides to do without them.
+    // Before weights are added: decides that at most `budget` bytes of experts are in memory. Matrices of
+    // experts are then added without data, and `fill` reads those that a step needs: it packs integers, and
+    // copies others. FP8 needs its `group_size`.
+    void cache_experts(int64_t budget, ExpertCache::Fill fill);
+    void add_absent(Format format, int64_t rows, int64_t cols, int64_t group_size, bool joins = false);
+    // Once all weights are added. Throws std::invalid_argument if the experts of an op are not complete.
+    void begin_cache();
+    // Copies a plain matrix, or an FP8 one with its scales, to its place.
+    void copy(int64_t index, const Matrix& matrix, int64_t member);
+    // Null without `cache_experts`.
+    ExpertCache* expert_cache() const { return cache_.get(); }
+
+    // Bytes of all packed weights but cached experts. Strips are a second copy of some matrices that only
+    // saves time: once all weights are added, `drop_strips` decides to do without them.
     int64_t packed_bytes() const { return panel_bytes_; }
     void drop_strips();
 
@@ -79,6 +99,7 @@ class Weights {
     // The matrix to pack into. Throws std::invalid_argument if it has another shape.
     const Matrix& place_of(int64_t index, int64_t member, int64_t rows, int64_t cols) const;
     int64_t strip_bytes(size_t matrix) const;
+    bool is_cached(size_t matrix) const;
     void place_panels(uint8_t* panels);
     Packing packing() const;
 
@@ -86,6 +107,8 @@ class Weights {
     std::vector<Matrix> matrices_;
     std::vector<size_t> firsts_;   // for each weight: the first of its matrices
     std::vector<size_t> weights_;  // for each matrix: its weight
+    std::vector<bool> caches_;     // for each weight: whether it is a stack of cached experts; empty: none is
+    std::unique_ptr<ExpertCache> cache_;
     std::vector<Buffer> owned_;
     Buffer panels_;
     int64_t panel_bytes_ = 0;

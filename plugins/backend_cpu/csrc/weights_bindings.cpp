@@ -1,5 +1,6 @@
 // Python bindings for the weights of a program.
 
+#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -144,6 +145,30 @@ bool pack_blocks(llmd::Weights& weights, int64_t index, const std::string& forma
     return weights.pack_blocks(index, {layout, length(blocks), cols, blocks.data()}, member);
 }
 
+// Copies a plain matrix of a cached expert, or an FP8 one with its scales.
+void copy(llmd::Weights& weights, int64_t index, const AnyIn& data, const std::optional<In<float, 2>>& scales,
+          int64_t group_size, int64_t member) {
+    require(data.ndim() == 2, "a matrix must have two axes");
+    const llmd::Format format = weights.matrix(index, member).format;
+    llmd::Matrix from{format, length(data), length(data, 1), {}, data.data()};
+    if (scales) {
+        from.scales = scales->data();
+        from.group_size = group_size;
+        require(group_size > 0 && length(*scales) == from.rows && length(*scales, 1) == from.float8_groups(),
+                "pass a scale for each group of each row");
+    } else {
+        require_format(data, format);
+    }
+    require(scales.has_value() == (format == llmd::Format::kFloat8), "pass scales for FP8, and only then");
+    const nb::gil_scoped_release released;
+    weights.copy(index, from, member);
+}
+
+llmd::ExpertCache& expert_cache(const llmd::Weights& weights) {
+    require(weights.expert_cache() != nullptr, "these weights cache no experts");
+    return *weights.expert_cache();
+}
+
 int64_t read_factors(const llmd::Weights& weights) {
     const nb::gil_scoped_release released;
     return weights.read_factors();
@@ -152,7 +177,7 @@ int64_t read_factors(const llmd::Weights& weights) {
 }  // namespace
 
 void bind_weights(nb::module_& module) {
-    nb::class_<llmd::Weights>(module, "Weights",
+    nb::class_<llmd::Weights>(module, "Weights", nb::is_weak_referenceable(),
                               "The weights of a program, added in the order of Program.weights.")
         .def(
             "__init__",
@@ -201,6 +226,43 @@ void bind_weights(nb::module_& module) {
             "wide_scales"_a, "book"_a, "in_int8"_a, "outliers"_a, "joins"_a = false,
             "Add a matrix of integer codes, to be packed or read from a file once all weights are added. For "
             "``joins`` see `add_matrix`.")
+        .def("cache_experts", &llmd::Weights::cache_experts, "budget"_a, "fill"_a,
+             "Before weights are added: keep at most ``budget`` bytes of experts in memory. ``fill(weights, "
+             "members)`` packs or copies the matrices of experts that a step needs.")
+        .def(
+            "add_absent",
+            [](llmd::Weights& self, const std::string& format, int64_t rows, int64_t cols, int64_t group_size,
+               bool joins) {
+                const bool scaled = format == "fp8";
+                self.add_absent(scaled ? llmd::Format::kFloat8 : plain_format(format), rows, cols,
+                                scaled ? group_size : 0, joins);
+            },
+            "format"_a, "rows"_a, "cols"_a, "group_size"_a, "joins"_a = false,
+            "Add a plain or FP8 matrix of a cached expert. For ``joins`` see `add_matrix`.")
+        .def("begin_cache", &llmd::Weights::begin_cache,
+             "Once all weights are added: begin to cache experts.")
+        .def("copy", copy, "index"_a, "data"_a.noconvert(), "scales"_a.noconvert().none(), "group_size"_a,
+             "member"_a,
+             nb::sig(
+                 "def copy(self, index: int, data: NDArray[numpy.float32] | NDArray[numpy.uint16] | "
+                 "NDArray[numpy.uint8], scales: NDArray[numpy.float32] | None, group_size: int, member: int) "
+                 "-> None"),
+             "Copy a plain or FP8 matrix of a cached expert to its place.")
+        .def(
+            "largest_expert", [](const llmd::Weights& self) { return expert_cache(self).largest(); },
+            "Return the bytes of the largest cached expert.")
+        .def(
+            "expert_bytes", [](const llmd::Weights& self) { return expert_cache(self).total(); },
+            "Return the bytes of all cached experts together.")
+        .def(
+            "expert_counts",
+            [](const llmd::Weights& self) {
+                const llmd::ExpertCounts counts = expert_cache(self).counts();
+                return std::make_tuple(counts.hits, counts.misses, counts.read_bytes, counts.held_bytes);
+            },
+            "Return how many experts were found in memory, how many were not, the bytes of these, and the "
+            "bytes "
+            "that are in memory now.")
         .def("packed_bytes", &llmd::Weights::packed_bytes, "Return the packed size of all integer matrices.")
         .def("drop_strips", &llmd::Weights::drop_strips,
              "Once all weights are added: do without strips, which takes less memory and more time.")

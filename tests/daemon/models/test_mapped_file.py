@@ -84,3 +84,19 @@ def resident_kib(path: Path) -> int:
         for of in lines
         if of.endswith(str(path))
     )
+
+
+def test_part_is_dropped_from_the_process_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * (4 << 12))
+    with path.open("rb") as file:
+        mapped = MappedFile(path, file, mapper=map_file)
+        part = mapped.array(np.dtype(np.uint8), (1 << 20,), 3 << 20, tensor="w")
+        mapped.advise(3 << 20, 1 << 20, needed=True)
+        expected = int(part.sum())
+        before_kib = resident_kib(path)
+        mapped.advise(3 << 20, 1 << 20, needed=False)
+        assert before_kib - resident_kib(path) >= 1024
+        assert int(part.sum()) == expected
+        mapped.advise(4 << 20, 0, needed=True)  # nothing, at the end of the file
+        mapped.close()

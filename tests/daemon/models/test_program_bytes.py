@@ -1,7 +1,14 @@
 from __future__ import annotations
 
 from llmd.models.lowering import lower
-from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes, streamed_bytes
+from llmd.models.program_bytes import (
+    absent_bytes,
+    expert_bytes,
+    resident_bytes,
+    stream_buffer_bytes,
+    streamed_bytes,
+    with_expert_share,
+)
 from llmd.testing.plans import TinyModel
 
 PLAN = TinyModel().plan()
@@ -28,3 +35,19 @@ def test_streamed_weights_leave_the_device_but_for_two_parts() -> None:
 def test_a_single_streamed_part_has_one_buffer() -> None:
     whole, _, _ = sizes()
     assert sizes(2) == (whole - part_bytes(2), part_bytes(2), part_bytes(2))
+
+
+def test_experts_without_room_are_not_resident() -> None:
+    plan = TinyModel(experts=4).plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    whole = expert_bytes(program)
+    assert 0 < whole < resident_bytes(program)
+    half = with_expert_share(program, 0.5)
+    assert (half.expert_bytes, absent_bytes(half)) == (whole // 2, whole - whole // 2)
+    assert resident_bytes(half) == resident_bytes(program) - absent_bytes(half)
+    assert with_expert_share(program, 1.0) == program
+
+
+def test_program_without_experts_has_no_share_of_them() -> None:
+    program = lower(PLAN, 0, len(PLAN.parts), format_of=lambda _kind, _ref: "f32")
+    assert with_expert_share(program, 0.5) == program

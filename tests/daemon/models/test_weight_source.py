@@ -248,3 +248,30 @@ def test_columns_of_transposed_matrices_are_read_from_numbers_and_from_blocks(
         assert found.data.flags.c_contiguous
         second = source.read(Weight(ref.member(1), "f32"))
         np.testing.assert_allclose(second.data.astype(np.float32), expected[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("stored_apart", [False, True])
+def test_advice_names_the_bytes_of_the_members_that_are_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stored_apart: bool
+) -> None:
+    stack = np.arange(6 * 4 * 8, dtype=np.float32).reshape(6, 4, 8)
+    apart = {f"experts.{number}.w": matrix for number, matrix in enumerate(stack)}
+    write_safetensors(tmp_path / "model.safetensors", apart if stored_apart else {"experts": stack}, {})
+    calls: list[tuple[str, int, int, bool]] = []
+    with Checkpoint.open(find_shards(tmp_path)) as checkpoint:
+        monkeypatch.setattr(
+            checkpoint,
+            "advise",
+            lambda name, first, last, *, needed: calls.append((name, first, last, needed)),
+        )
+        name = "experts.*.w" if stored_apart else "experts"
+        weight = Weight(TensorRef(name, (6, 4, 8), is_stack=True, members=(2, 4)), "f32")
+        source = CheckpointSource(checkpoint)
+        source.expect([weight])
+        source.give_back([weight])
+    size = 4 * 8 * 4
+    if stored_apart:
+        parts = [("experts.2.w", 0, size), ("experts.3.w", 0, size)]
+    else:
+        parts = [("experts", 2 * size, 4 * size)]
+    assert calls == [(*part, True) for part in parts] + [(*part, False) for part in parts]

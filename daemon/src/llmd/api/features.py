@@ -45,6 +45,9 @@ SPANS = "spans"
 KERNELS = "kernels"
 """The device says which kernels a stage uses (`llmd.api.kernel_use.NamesKernels`). No program needs it."""
 
+EXPERT_CACHE = "expert_cache"
+"""The device can keep only some experts in memory (`Program.expert_bytes`). No program needs it."""
+
 ADAPTERS = "adapters"
 """Each row can use an adapter of its own (`Step.adapters`)."""
 

@@ -118,6 +118,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     kv_memory: int | None = None
     """Most bytes for the KV pools of all devices together; None: half of what is left of each memory that has
     no limit."""
+    expert_share: float = 1.0
+    """Share of the matrices of experts that is in memory, on devices that can read the others when a step
+    uses them (`llmd.api.features.EXPERT_CACHE`)."""
     kv_spool: int = 0
     """Most bytes of the prefix cache to keep on disk while the model is unloaded; 0: none."""
     threads: int | None = None

@@ -108,6 +108,10 @@ class Program(msgspec.Struct, frozen=True):
     """The slot of each tap. No later instruction writes it."""
     streamed: tuple[int, ...] = ()
     """Indices of parts whose weights stay in main memory, ascending (`llmd.api.streaming`)."""
+    expert_bytes: int | None = None
+    """Most bytes of memory for the matrices of experts: a device with the feature `EXPERT_CACHE` reads those
+    that do not fit when a step uses them, and gives back the least recently used ones. Results have the same
+    bits. None: all are in memory."""
 
     @property
     def ops(self) -> Iterator[SlottedOp]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.kernel_use import KernelUse
 
 WaitReason = Literal["slots", "kv_blocks", "grammar", "earlier"]
@@ -88,6 +89,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     does not say when it works on a step."""
     kernels: tuple[KernelUse, ...] = ()
     """The kernels of each stage; empty ones if its device does not say."""
+    expert_cache: ExpertCacheUse | None = None
+    """What was read of experts; None: all of them are in memory."""
     step_s: float | None = None
     """Seconds that the largest possible step computes at most, in proportion to the longest step so far:
     processor time, but not more than the clock shows. None: no step has ended yet."""

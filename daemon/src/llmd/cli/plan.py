@@ -145,7 +145,7 @@ def _measured_rows(found: Comparison) -> list[list[str]]:
 
 def _row(one: Alternative, found: Comparison) -> list[str]:
     if one.request_s is None or one.prompt_s is None:
-        return [one.name, "", "", "", one.problem]
+        return [one.name, "", "", "", one.problem or one.note]
     result = "best" if one is found.alternatives[0] else _slower(one.request_s, found)
     return [one.name, *_times(one.prompt_s, one.tokens_per_s, one.request_s), result]
 
@@ -167,7 +167,7 @@ def _seconds(seconds: float) -> str:
 def _advice(found: Comparison) -> list[str]:
     """Return how the best choice divides the model, or what to do if nothing fits."""
     best = found.alternatives[0]
-    if best.request_s is None:
+    if found.best is None:
         return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
     kinds = list(dict.fromkeys(kind for stage in best.stages for kind in stage.bytes_by_kind))
     streams = any(stage.host_bytes for stage in best.stages)

@@ -313,6 +313,7 @@ class EngineCore:
             timed_steps=counters.timed_steps,
             stages_s=counters.stages_s,
             kernels=self._pipeline.kernels(),
+            expert_cache=self._pipeline.expert_cache(),
             step_s=self._pipeline.computing_s(self._limits.max_rows),
             sequences=states,
         )

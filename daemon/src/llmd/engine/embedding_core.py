@@ -170,6 +170,7 @@ class EmbeddingCore:
             kv_blocks_used=total - sum(pool.num_free for pool in self._pager.pools),
             kv_blocks_total=total,
             kernels=self._pipeline.kernels(),
+            expert_cache=self._pipeline.expert_cache(),
             step_s=self._pipeline.computing_s(self._limits.max_rows),
             sequences=tuple(map(self._state, self._texts.values())) if sequences else None,
         )

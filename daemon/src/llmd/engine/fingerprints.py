@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+
+from msgspec import structs
 
 from llmd.api.kv import KVDtype
 from llmd.api.program import Program
@@ -18,9 +21,8 @@ def kv_fingerprint(directory: Path, kv_dtype: KVDtype, stages: Sequence[tuple[st
 
     These are the model files, the KV dtype, and ``kv_layout`` and program of each stage.
     """
-    return _fingerprint(
-        directory, kv_dtype, *(text for layout, program in stages for text in (layout, repr(program)))
-    )
+    texts = ((layout, repr(structs.replace(program, expert_bytes=None))) for layout, program in stages)
+    return _fingerprint(directory, kv_dtype, *itertools.chain.from_iterable(texts))
 
 
 def packing_fingerprint(directory: Path, device: str, program: Program) -> str:

@@ -261,8 +261,11 @@ def _packing(
 ) -> Path | None:
     """Return the file in which the device may keep the packed weights of a program; None: no file.
 
-    Only weights in integer formats count: they take time to pack.
+    Only weights in integer formats count: they take time to pack. With experts that are read when steps use
+    them, there is no file: it would be as large as the model's own.
     """
+    if program.expert_bytes is not None:
+        return None
     num_bytes = sum(weight.num_bytes for weight in program.weights if weight.format in INTEGER_FORMATS)
     if packed_files is None or not num_bytes:
         return None

@@ -97,6 +97,8 @@ class WeightFile(Protocol):
 
     def fetch(self, name: str) -> None: ...
 
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None: ...
+
     def release(self) -> None: ...
 
     def close(self) -> None: ...
@@ -161,6 +163,10 @@ class Checkpoint:
             OSError: it cannot be read.
         """
         self._owners[name].fetch(name)
+
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None:
+        """Begin to read the bytes ``[first, last)`` of a tensor from the disk, or drop their mapped pages."""
+        self._owners[name].advise(name, first, last, needed=needed)
 
     def release(self) -> None:
         """Drop the mapped pages of the files from this process; views stay valid."""

@@ -60,6 +60,16 @@ class MappedFile:
         for at in range(begin, end, PIECE_BYTES):
             os.preadv(self._file.fileno(), [piece[: end - at]], at)
 
+    def advise(self, begin: int, num_bytes: int, *, needed: bool) -> None:
+        """Begin to read a part of the file from the disk, or drop its mapped pages, which it may share with
+        neighbours, from this process.
+        """
+        first = begin // mmap.PAGESIZE * mmap.PAGESIZE
+        end = min(begin + num_bytes, self.size_bytes)
+        if end > first:
+            advice = mmap.MADV_WILLNEED if needed else mmap.MADV_DONTNEED
+            self._map.madvise(advice, first, end - first)
+
     def release(self) -> None:
         """Drop the mapped pages from this process; they are read from the file again on their next use."""
         self._map.madvise(mmap.MADV_DONTNEED)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from llmd.api.expert_cache import expert_stacks
 from llmd.api.program import Program
 from llmd.api.streaming import resident_weights, streamed_weights
 
@@ -12,8 +15,28 @@ BUFFERED_PARTS = 2
 
 
 def resident_bytes(program: Program) -> int:
-    """Return the bytes of weights that stay on the device."""
-    return _bytes_of(program, resident_weights(program))
+    """Return the bytes of weights that stay on the device, and most bytes of the experts that do not."""
+    return _bytes_of(program, resident_weights(program)) - absent_bytes(program)
+
+
+def expert_bytes(program: Program) -> int:
+    """Return the bytes of all matrices of experts."""
+    return _bytes_of(program, expert_stacks(program))
+
+
+def absent_bytes(program: Program) -> int:
+    """Return the bytes of experts for which there is no room (`Program.expert_bytes`)."""
+    if program.expert_bytes is None:
+        return 0
+    return max(0, expert_bytes(program) - program.expert_bytes)
+
+
+def with_expert_share(program: Program, share: float) -> Program:
+    """Return a program that keeps this share of the bytes of its experts in memory."""
+    num_bytes = expert_bytes(program)
+    if share >= 1.0 or not num_bytes:
+        return program
+    return msgspec.structs.replace(program, expert_bytes=int(share * num_bytes))
 
 
 def streamed_bytes(program: Program) -> int:

@@ -60,6 +60,11 @@ class SafetensorsFile:
         entry = self.header.entries[name]
         self._mapped.fetch(self.header.data_start + entry.begin, entry.end - entry.begin)
 
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None:
+        """Do what `MappedFile.advise` does with the bytes ``[first, last)`` of a tensor."""
+        entry = self.header.entries[name]
+        self._mapped.advise(self.header.data_start + entry.begin + first, last - first, needed=needed)
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         self._mapped.release()

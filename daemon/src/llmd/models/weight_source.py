@@ -77,6 +77,27 @@ class CheckpointSource:
             finally:
                 self._ahead = None
 
+    def expect(self, weights: Sequence[Weight]) -> None:
+        """See `llmd.api.expert_cache.ReadsAgain`."""
+        self._advise(weights, needed=True)
+
+    def give_back(self, weights: Sequence[Weight]) -> None:
+        """See `llmd.api.expert_cache.ReadsAgain`."""
+        self._advise(weights, needed=False)
+
+    def _advise(self, weights: Sequence[Weight], *, needed: bool) -> None:
+        for weight in weights:
+            for stored, (first, last) in self._ranges(weight.ref):
+                self._checkpoint.advise(stored.name, first, last, needed=needed)
+
+    def _ranges(self, ref: TensorRef) -> Iterator[tuple[TensorInfo, tuple[int, int]]]:
+        """Yield the tensors of the files that hold the members of a part, and the bytes of these members."""
+        tensor = find_tensor(ref, self._checkpoint)
+        in_one = ref.is_stack and ref.members is not None and not tensor.members
+        first, last, count = (*(ref.members or (0, 1)), ref.shape[0]) if in_one else (0, 1, 1)
+        for stored in self._stored(ref):
+            yield stored, (stored.size_bytes * first // count, stored.size_bytes * last // count)
+
     def stored_blocks(self, weight: Weight) -> NDArray[np.uint8] | None:
         """See `TensorSource.stored_blocks`."""
         tensor = find_tensor(weight.ref, self._checkpoint)

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy
@@ -48,6 +48,33 @@ class Weights:
     def add_integers(self, rows: int, cols: int, group_size: int, coarse_size: int, bits: int, zero: int, has_minimum: bool, wide_scales: bool, book: Sequence[int], in_int8: bool, outliers: int, joins: bool = False) -> None:
         """
         Add a matrix of integer codes, to be packed or read from a file once all weights are added. For ``joins`` see `add_matrix`.
+        """
+
+    def cache_experts(self, budget: int, fill: Callable[[Sequence[int], Sequence[int]], None]) -> None:
+        """
+        Before weights are added: keep at most ``budget`` bytes of experts in memory. ``fill(weights, members)`` packs or copies the matrices of experts that a step needs.
+        """
+
+    def add_absent(self, format: str, rows: int, cols: int, group_size: int, joins: bool = False) -> None:
+        """
+        Add a plain or FP8 matrix of a cached expert. For ``joins`` see `add_matrix`.
+        """
+
+    def begin_cache(self) -> None:
+        """Once all weights are added: begin to cache experts."""
+
+    def copy(self, index: int, data: NDArray[numpy.float32] | NDArray[numpy.uint16] | NDArray[numpy.uint8], scales: NDArray[numpy.float32] | None, group_size: int, member: int) -> None:
+        """Copy a plain or FP8 matrix of a cached expert to its place."""
+
+    def largest_expert(self) -> int:
+        """Return the bytes of the largest cached expert."""
+
+    def expert_bytes(self) -> int:
+        """Return the bytes of all cached experts together."""
+
+    def expert_counts(self) -> tuple[int, int, int, int]:
+        """
+        Return how many experts were found in memory, how many were not, the bytes of these, and the bytes that are in memory now.
         """
 
     def packed_bytes(self) -> int:

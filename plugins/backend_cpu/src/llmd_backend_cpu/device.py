@@ -20,7 +20,7 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.errors import DeviceError
-from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE
+from llmd.api.features import COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE
 from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
@@ -51,7 +51,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
-        features=(COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
+        features=(COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
     )
 
 
@@ -70,6 +70,7 @@ class CpuDevice:
         self.info = describe(isa, placed.threads)
         self._native = _start_threads(isa, placed)
         self._short: weakref.WeakSet[CpuWeights] = weakref.WeakSet()
+        self._caching: weakref.WeakSet[CpuWeights] = weakref.WeakSet()
         self.quantizer = NativeQuantizer()
         where = ", ".join(map(str, placed.processors)) or "any"
         log.info("cpu_opened", extra={"isa": isa, "threads": placed.threads, "processors": where})
@@ -87,7 +88,9 @@ class CpuDevice:
     def free_bytes(self) -> int:
         # Pages of weights that were mapped because memory is short count as used, but the system drops them.
         left = [weights.left_bytes for weights in self._short if weights.left_bytes is not None]
-        return min(left, default=available_bytes())
+        # Cached experts have memory that steps will take.
+        unfilled = sum(weights.unfilled_bytes for weights in self._caching)
+        return max(0, min(left, default=available_bytes()) - unfilled)
 
     def load(
         self,
@@ -99,6 +102,8 @@ class CpuDevice:
         weights = load_weights(self._native, program, tensors, progress)
         if weights.left_bytes is not None:
             self._short.add(weights)
+        if program.expert_bytes is not None:
+            self._caching.add(weights)
         return weights
 
     def close(self) -> None:

@@ -6,27 +6,35 @@ import time
 from collections.abc import Iterator, Mapping
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from llmd.api import (
     INTEGER_FORMATS,
     SCALED_FORMATS,
-    GroupScales,
     KVDtype,
     Program,
     Progress,
     StageLimits,
     TensorSource,
     Weight,
-    WeightData,
     encode,
     step_buffer_bytes,
 )
 from llmd.api.byte_size import format_bytes
 from llmd.api.errors import MemoryBudgetError
+from llmd.api.expert_cache import ExpertCacheUse, expert_stacks
 from llmd.api.machine import available_bytes
 from llmd_backend_cpu import _ext
+from llmd_backend_cpu.expert_reader import ExpertReader
+from llmd_backend_cpu.matrices import (
+    Member,
+    add_absent,
+    add_float8,
+    add_integers,
+    add_plain,
+    matrices,
+    members_of,
+    pack,
+)
 from llmd_backend_cpu.packed_writer import PackedWriter
 from llmd_backend_cpu.stage import CpuStage
 from llmd_backend_cpu.tickets import TicketArrays
@@ -46,7 +54,11 @@ def load_weights(
     """
     native = _make_native(device, program)
     loading = _Loading(program, tensors, native, progress)
+    if program.expert_bytes is not None:
+        native.cache_experts(program.expert_bytes, ExpertReader(program, tensors, native))
     loading.add()
+    if program.expert_bytes is not None:
+        _begin_cache(native, program.expert_bytes)
     path = None if tensors.packed is None or not native.packed_bytes() else str(tensors.packed)
     available = available_bytes()
     if native.packed_bytes() > available:
@@ -69,6 +81,16 @@ def load_weights(
     return CpuWeights(program, native)
 
 
+def _begin_cache(native: _ext.Weights, budget_bytes: int) -> None:
+    native.begin_cache()
+    if native.largest_expert() > budget_bytes:
+        raise MemoryBudgetError(
+            f"an expert of {format_bytes(native.largest_expert())} does not fit the"
+            f" {format_bytes(budget_bytes)} for experts",
+            hint="raise --max-memory, or quantise the model with --quant",
+        )
+
+
 def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
     """Map the panels of a file and return whether it was mapped.
 
@@ -79,16 +101,6 @@ def _map(native: _ext.Weights, path: str, *, any_pages: bool) -> bool:
     return (one_node or any_pages) and native.map_packed(path, any_pages)
 
 
-class _Member(msgspec.Struct, frozen=True):
-    """A matrix to be packed: a weight, or a member of one that is a stack."""
-
-    index: int
-    """Of the weight in the program."""
-    number: int
-    """In the stack; 0 if the weight is none."""
-    weight: Weight
-
-
 class _Loading:
     """Copies weights from a source to native weights, in the order of the program."""
 
@@ -96,23 +108,27 @@ class _Loading:
         self, program: Program, tensors: TensorSource, native: _ext.Weights, progress: Progress
     ) -> None:
         self._weights = program.weights
+        self._cached = frozenset[int]() if program.expert_bytes is None else expert_stacks(program)
         self._tensors = tensors
         self._native = native
         self._progress = progress
         self._done = 0
-        self._total = sum(weight.num_bytes for weight in self._weights)
+        whole = (weight for index, weight in enumerate(self._weights) if index not in self._cached)
+        self._total = sum(weight.num_bytes for weight in whole)
 
     def add(self) -> None:
         """Declare every weight, and add the data of those that are not packed."""
-        for weight in self._weights:
-            for number, matrix in enumerate(_matrices(weight)):
+        for index, weight in enumerate(self._weights):
+            for number, matrix in enumerate(matrices(weight)):
                 if weight.format in INTEGER_FORMATS:
-                    _add_integers(self._native, matrix, joins=number > 0)
+                    add_integers(self._native, matrix, joins=number > 0)
+                elif index in self._cached:
+                    add_absent(self._native, matrix, self._tensors, joins=number > 0)
                 elif weight.format in SCALED_FORMATS:
-                    _add_float8(self._native, self._tensors.read(matrix), joins=number > 0)
+                    add_float8(self._native, self._tensors.read(matrix), joins=number > 0)
                     self._advance(matrix)
                 else:
-                    _add_plain(self._native, matrix, self._tensors.read(matrix), joins=number > 0)
+                    add_plain(self._native, matrix, self._tensors.read(matrix), joins=number > 0)
                     self._advance(matrix)
 
     def pack(self) -> None:
@@ -120,38 +136,17 @@ class _Loading:
         members = list(self._quantized())
         with self._tensors.reading_ahead([member.weight for member in members]) as order:
             for place in order:
-                self._pack(members[place])
+                pack(self._native, members[place], self._tensors)
                 self._advance(members[place].weight)
-
-    def _pack(self, member: _Member) -> None:
-        """Pack a quantised matrix: from the blocks of its file if it has any, else from its integers."""
-        weight = member.weight
-        blocks = self._tensors.stored_blocks(weight)
-        if blocks is None or not self._native.pack_blocks(
-            member.index, weight.format, blocks, member=member.number
-        ):
-            # If scales are not finite, `read` raises an error that names the weight.
-            _pack_integers(self._native, member, self._tensors.read(weight))
 
     def _advance(self, weight: Weight) -> None:
         self._done += weight.num_bytes
         self._progress(self._done, self._total)
 
-    def _quantized(self) -> Iterator[_Member]:
+    def _quantized(self) -> Iterator[Member]:
         for index, weight in enumerate(self._weights):
-            if weight.format in INTEGER_FORMATS:
-                for number, matrix in enumerate(_matrices(weight)):
-                    yield _Member(index, number, matrix)
-
-
-def _matrices(weight: Weight) -> Iterator[Weight]:
-    """Yield the matrices of a stack, or else the weight itself."""
-    ref = weight.ref
-    if not (ref.is_stack and ref.is_matrix):
-        yield weight
-        return
-    for number in range(*(ref.members or (0, ref.shape[0]))):
-        yield Weight(ref.member(number), weight.format)
+            if weight.format in INTEGER_FORMATS and index not in self._cached:
+                yield from members_of(index, weight)
 
 
 class CpuWeights:
@@ -182,7 +177,7 @@ class CpuWeights:
 
     def stage(self, blocks: Mapping[int, int], limits: StageLimits) -> CpuStage:
         needed = sum(self.kv_bytes(group, limits.kv_dtype) * count for group, count in blocks.items())
-        free = available_bytes() if self.left_bytes is None else self.left_bytes
+        free = available_bytes() - self.unfilled_bytes if self.left_bytes is None else self.left_bytes
         if needed > free:
             raise MemoryBudgetError(
                 f"KV pools of {format_bytes(needed)} do not fit the {format_bytes(free)} that are free",
@@ -195,6 +190,18 @@ class CpuWeights:
                 f"the system refused memory for KV pools of {format_bytes(needed)} and the step buffers",
                 hint="lower --kv-memory, --slots or --max-ctx",
             ) from error
+
+    def expert_cache(self) -> ExpertCacheUse | None:
+        """See `llmd.api.expert_cache.CachesExperts`."""
+        return None if self._program.expert_bytes is None else ExpertCacheUse(*self._loaded().expert_counts())
+
+    @property
+    def unfilled_bytes(self) -> int:
+        """Bytes that cached experts may take in addition to what they have."""
+        use, most = self.expert_cache(), self._program.expert_bytes
+        if use is None or most is None:
+            return 0
+        return max(0, min(most, self._loaded().expert_bytes()) - use.held_bytes)
 
     def read_factors(self) -> int:
         """Read every weight that steps multiply by once, as fast as possible; return the bytes.
@@ -240,66 +247,3 @@ def _make_native(device: _ext.Device, program: Program) -> _ext.Weights:
         floats=encoded.floats.tolist(),
         rounds=program.activations != "f32",
     )
-
-
-def _add_plain(native: _ext.Weights, weight: Weight, data: WeightData, *, joins: bool) -> None:
-    """Add a plain weight: a vector, or a stack of vectors, is widened; a matrix is used in place."""
-    elements: NDArray[np.float32] | NDArray[np.uint16]
-    elements = data.data.view(np.float32) if data.format == "f32" else data.data.view(np.uint16)
-    if weight.ref.is_matrix:
-        native.add_matrix(data.format, elements, joins=joins)
-    else:
-        native.add_vector(data.format, elements.reshape(-1))
-
-
-def _add_float8(native: _ext.Weights, data: WeightData, *, joins: bool) -> None:
-    """Add a matrix of FP8 numbers, which is used in place with its scales."""
-    assert data.scales is not None, "scaled weights have scales"
-    scales = data.scales.coarse.view(np.float32)
-    native.add_float8(data.data.view(np.uint8), scales, data.group_size, joins=joins)
-
-
-def _add_integers(native: _ext.Weights, weight: Weight, *, joins: bool) -> None:
-    """Declare the shape and format of a quantised weight."""
-    integers = INTEGER_FORMATS[weight.format]
-    rows, cols = weight.ref.data_shape
-    native.add_integers(
-        rows,
-        cols,
-        # One scale per row is the same as an equal scale for each of its activation groups.
-        group_size=integers.row_group_size(cols) if integers.group_size else integers.activation_group(cols),
-        coarse_size=integers.coarse_size,
-        bits=integers.bits,
-        zero=integers.zero,
-        has_minimum=integers.has_minimum,
-        wide_scales=integers.wide_scales,
-        book=list(integers.book),
-        in_int8=integers.in_int8,
-        outliers=integers.outliers,
-        joins=joins,
-    )
-
-
-def _pack_integers(native: _ext.Weights, member: _Member, data: WeightData) -> None:
-    """Pack the integers of a quantised weight."""
-    assert data.scales is not None, "integer weights have scales"
-    minimums, outliers = data.minimums, data.outliers
-    native.pack(
-        member.index,
-        data.data.view(np.uint8),
-        _bits(data.scales.coarse),
-        _fine(data.scales),
-        None if minimums is None else _bits(minimums.coarse),
-        None if minimums is None else _fine(minimums),
-        None if outliers is None else outliers.columns,
-        None if outliers is None else outliers.residuals,
-        member=member.number,
-    )
-
-
-def _bits(coarse: NDArray[np.floating]) -> NDArray[np.uint16] | NDArray[np.float32]:
-    return coarse.view(np.float32) if coarse.dtype == np.float32 else coarse.view(np.uint16)
-
-
-def _fine(scales: GroupScales) -> NDArray[np.int8] | None:
-    return None if scales.fine is None else scales.fine.view(np.int8)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.reports import Report
 from llmd.server.request_record import RequestRecord
 from llmd.server.telemetry.daemon_state import ModelState
@@ -54,6 +56,18 @@ def test_engines_are_told_under_both_names() -> None:
     assert value(found, "llmd_state_bytes", model="tiny") == 900
     assert value(found, "llmd_model_state", model="tiny", state="loaded") == 1
     assert value(found, "llmd_build_info", version="1.2") == 1
+
+
+def test_experts_are_counted_of_models_that_read_them() -> None:
+    report = structs.replace(REPORT, expert_cache=ExpertCacheUse(30, 10, 500, 200))
+    models = [ModelState("large", "loaded", 0, None, report), ModelState("tiny", "loaded", 0, None, REPORT)]
+    found = samples(Metrics(), *models)
+    assert value(found, "llmd_expert_hits_total", model="large") == 30
+    assert value(found, "llmd_expert_misses_total", model="large") == 10
+    assert value(found, "llmd_expert_read_bytes_total", model="large") == 500
+    assert value(found, "llmd_expert_bytes", model="large") == 200
+    assert value(found, "llmd_expert_hit_ratio", model="large") == 0.75
+    assert not [name for name, labels in found if "expert" in name and ("model", "tiny") in labels]
 
 
 def test_an_engine_that_does_not_answer_has_what_the_front_knows() -> None:

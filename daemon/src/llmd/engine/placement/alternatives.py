@@ -14,6 +14,7 @@ from llmd.api.messages import Load
 from llmd.config.schema import STREAMED
 from llmd.engine.placement.automatic import planned_stages
 from llmd.engine.placement.candidates import Candidate
+from llmd.engine.placement.expert_share import share_on
 from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, part_names, parts_text, place_parts
 from llmd.engine.placement.typical_request import Request, request_for
@@ -54,6 +55,9 @@ class Alternative(msgspec.Struct, frozen=True):
     request_s: float | None
     problem: str = ""
     """Why it cannot run."""
+    note: str = ""
+    """How it runs if there is no room for all experts. Its times are not known then: they depend on the disk,
+    and on how often a text uses the same experts."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -98,12 +102,35 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
         choices |= comparing.as_set(_set_stages(load, model, candidates))
     found = [comparing.described(devices, choice) for devices, choice in choices.items()]
     found.sort(key=lambda one: (one.request_s is None, one.request_s or 0.0))
+    if not plan:
+        found = _with_few_experts(load, model, candidates, request, found)
     return Comparison(
         request,
         tuple(found),
-        found[0].name if plan else None,
+        found[0].name if plan or found[0].note else None,
         plan.least_seconds if plan else None,
     )
+
+
+def _with_few_experts(
+    load: Load,
+    model: OpenModel,
+    candidates: Sequence[Candidate],
+    request: Request,
+    found: Sequence[Alternative],
+) -> list[Alternative]:
+    """Let devices alone run the model with some of its experts in memory, if they can; they come first."""
+    able = {}
+    for number, one in enumerate(candidates):
+        share = share_on(load, model, one)
+        if share < 1.0:
+            fewer = structs.replace(load, expert_share=share, gpu_layers=None, stages=())
+            devices = (number,) * len(model.plan.parts)
+            comparing = _Comparing(fewer, model, candidates, request)
+            stages = comparing.described(devices, cost_of(comparing.problem, devices)).stages
+            note = f"room for {share:.0%} of the experts; steps read the others from the files"
+            able[one.info.name] = Alternative(one.info.name, stages, None, None, None, note=note)
+    return [*able.values(), *(one for one in found if one.name not in able)]
 
 
 def _set_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> tuple[StageParts, ...]:

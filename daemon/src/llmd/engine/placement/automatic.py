@@ -14,6 +14,7 @@ from llmd.api.messages import Load, StageSpec
 from llmd.api.streaming import may_stream
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
+from llmd.engine.placement.expert_share import with_expert_share
 from llmd.engine.placement.memory_need import needs_of
 from llmd.engine.placement.model_problem import ModelOnDevices
 from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, part_names, refuses
@@ -24,7 +25,8 @@ from llmd.placement.planner import best_plan
 
 
 def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
-    """Return the load with the devices and stages that it gets, as far as it leaves them open.
+    """Return the load with the devices and stages that it gets, as far as it leaves them open, and with the
+    share of the experts for which they have room.
 
     A model runs on the devices that answer fastest by their measured rates. Until all are measured, the first
     one that has room gets the whole model; only if it has no room, the devices are measured now. If the model
@@ -37,6 +39,10 @@ def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
         MemoryBudgetError: that many layers do not fit.
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
+    return with_expert_share(_with_stages(load, model, devices), model, devices)
+
+
+def _with_stages(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     load = with_own_names(load, devices)
     if load.stages:
         return load

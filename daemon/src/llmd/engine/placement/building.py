@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import msgspec
 
-from llmd.api.device import DeviceInfo, Stage, StageLimits
+from llmd.api.byte_size import format_bytes
+from llmd.api.device import DeviceInfo, LoadedWeights, Stage, StageLimits
+from llmd.api.expert_cache import CachesExperts, ExpertCacheUse
 from llmd.api.features import DRAWS, KERNELS, SPANS
 from llmd.api.kernel_use import KernelUse, NamesKernels
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, StageReport
 from llmd.api.plan import ModelPlan
+from llmd.api.program import Program
 from llmd.engine.limits import EmbeddingLimits, EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget, kv_memories, plan_kv
 from llmd.engine.placement.memory_use import pool_bytes
@@ -29,6 +33,7 @@ from llmd.engine.step_reads import dense_reads, expert_reads
 from llmd.engine.steps.pipeline import Pipeline
 from llmd.engine.steps.threaded_stage import ThreadedStage
 from llmd.models.open_model import OpenModel
+from llmd.models.program_bytes import absent_bytes, expert_bytes
 from llmd.models.weight_formats import conversion_notices
 
 
@@ -146,8 +151,18 @@ def _build_pipeline(
         kv_bytes.append({group: one.use.block_bytes[group] for group in groups})
     draws = DRAWS in placed[-1].device.info.features
     return Pipeline(
-        stages, kv_bytes, draws=draws, spans=keep_spans, kernels=lambda: tuple(one() for one in kernels)
+        stages,
+        kv_bytes,
+        draws=draws,
+        spans=keep_spans,
+        kernels=lambda: tuple(one() for one in kernels),
+        expert_cache=partial(_expert_cache_use, [one.weights for one in placed]),
     )
+
+
+def _expert_cache_use(weights: Sequence[LoadedWeights]) -> ExpertCacheUse | None:
+    uses = (one.expert_cache() for one in weights if isinstance(one, CachesExperts))
+    return ExpertCacheUse.sum(use for use in uses if use is not None)
 
 
 def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budget: KVBudget) -> Loaded:
@@ -155,6 +170,7 @@ def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budge
     for one in placed:
         name, formats = one.device.info.name, one.device.info.formats
         notices.update(dict.fromkeys(conversion_notices(model.checkpoint, formats, load.quant, device=name)))
+    notices.update(dict.fromkeys(_expert_notices([one.program for one in placed])))
     return Loaded(
         architecture=model.plan.architecture,
         vocab_size=model.plan.vocab_size,
@@ -168,6 +184,16 @@ def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budge
         notices=tuple(notices),
         embedding=model.embedding,
     )
+
+
+def _expert_notices(programs: Sequence[Program]) -> list[str]:
+    """Return a notice if only some experts are in memory."""
+    absent = sum(map(absent_bytes, programs))
+    if not absent:
+        return []
+    whole = sum(map(expert_bytes, programs))
+    room = f"{format_bytes(whole - absent)} of the {format_bytes(whole)} of experts"
+    return [f"memory has room for {room}: the others are read from the model's files when steps use them"]
 
 
 def _threads_notices(load: Load, placed: Sequence[PlacedStage]) -> list[str]:

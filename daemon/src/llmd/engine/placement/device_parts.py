@@ -17,7 +17,7 @@ from llmd.engine.placement.typical_request import Request
 from llmd.engine.step_reads import expert_reads
 from llmd.models.dependent_parts import part_runs
 from llmd.models.open_model import OpenModel
-from llmd.models.program_bytes import BUFFERED_PARTS
+from llmd.models.program_bytes import BUFFERED_PARTS, absent_bytes
 from llmd.placement.problem import NOTHING, Cost
 from llmd.placement.seconds import Rows, step_seconds
 from llmd.placement.work import work_of
@@ -184,6 +184,8 @@ class DeviceParts:
                 kind = EXPERTS if isinstance(one.op, Experts) else self._kinds[instruction.part]
                 found[kind] = found.get(kind, 0) + sum(program.weights[index].num_bytes for index in used)
                 left -= used
+        if absent := absent_bytes(program):
+            found[EXPERTS] -= absent
         return found
 
     def _stage_buffers(self) -> int:

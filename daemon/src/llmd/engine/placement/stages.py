@@ -9,6 +9,7 @@ import msgspec
 from llmd.api.checks import misplaced_integers, missing_activations, missing_features, missing_ops
 from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
+from llmd.api.features import EXPERT_CACHE
 from llmd.api.kv_checks import missing_kv_dtype
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
@@ -18,6 +19,7 @@ from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.dependent_parts import dependent_parts
 from llmd.models.lowering import lower
 from llmd.models.open_model import OpenModel
+from llmd.models.program_bytes import with_expert_share
 from llmd.models.weight_formats import format_policy
 
 SCORED_ROWS = 16
@@ -165,7 +167,7 @@ def _wrong_split(plan: ModelPlan, fault: str) -> ConfigError:
 def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts) -> Program:
     """Return the program of a stage, in the formats and the arithmetic that the load asks of the device."""
     arithmetic = chosen_arithmetic(info, load.activations)
-    return lower(
+    program = lower(
         model.plan,
         spec.first_part,
         spec.last_part,
@@ -175,6 +177,7 @@ def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts
         precision=arithmetic.precision,
         streamed=spec.streamed,
     )
+    return with_expert_share(program, load.expert_share) if EXPERT_CACHE in info.features else program
 
 
 def refuses(load: Load, info: DeviceInfo, program: Program) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from llmd.api.device import HiddenRef, Stage
 from llmd.api.errors import DeviceError
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.kernel_use import KernelUse
 from llmd.api.spans import Span
 from llmd.api.step import LateEdits, Selection, Step, StepResult, Ticket
@@ -31,12 +32,15 @@ class Pipeline:
         times: StepTimes | None = None,
         spans: Sequence[bool] = (),
         kernels: Callable[[], tuple[KernelUse, ...]] = tuple,
+        expert_cache: Callable[[], ExpertCacheUse | None] = lambda: None,
     ) -> None:
         """``kv_bytes`` has for each stage the bytes of a block of each KV group in the stage. ``draws``: the
         device of the last stage draws tokens (`llmd.api.features.DRAWS`). ``spans``: which stages keep the
-        times of steps (`StageLimits.spans`); empty: none. ``kernels`` returns the kernels of each stage.
+        times of steps (`StageLimits.spans`); empty: none. ``kernels`` returns the kernels of each stage,
+        ``expert_cache`` the use of the experts that are not all in memory.
         """
         self.kernels = kernels
+        self.expert_cache = expert_cache
         self.draws = draws
         self._keep_spans = tuple(spans) or (False,) * len(stages)
         self._stages = tuple(stages)

@@ -69,6 +69,10 @@ class GgufFile:
         tensor = self.tensors[name]
         self._mapped.fetch(tensor.begin, tensor.end - tensor.begin)
 
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None:
+        """Do what `MappedFile.advise` does with the bytes ``[first, last)`` of a tensor."""
+        self._mapped.advise(self.tensors[name].begin + first, last - first, needed=needed)
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         self._mapped.release()

@@ -53,6 +53,9 @@ class JoinedFile:
         for file in self._files:
             file.fetch(name)
 
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None:
+        """Do nothing: what is read of a matrix is a copy of its pieces."""
+
     def release(self) -> None:
         """See `MappedFile.release`."""
         for file in self._files:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.reports import Report
 from llmd.server.telemetry.daemon_state import ModelState, processes_of
 from llmd.server.telemetry.histogram import Histogram
@@ -111,6 +112,13 @@ _TOTALS: Mapping[_Name, Callable[[Report], float]] = {
     _Name("decode_step_seconds", None, "Time in steps without."): lambda report: report.decode_s,
 }
 
+_CACHED_EXPERTS: Mapping[_Name, Callable[[ExpertCacheUse], float]] = {
+    _Name("expert_hits", None, "Experts of a layer that a step found in memory."): lambda use: use.hits,
+    _Name("expert_misses", None, "Experts of a layer that a step had to read."): lambda use: use.misses,
+    _Name("expert_read_bytes", None, "Bytes of the experts that were read."): lambda use: use.read_bytes,
+}
+"""Only of models whose experts are not all in memory."""
+
 
 def exposition(version: str, metrics: Metrics, models: Sequence[ModelState]) -> bytes:
     """Return the metrics in Prometheus' text format."""
@@ -179,6 +187,13 @@ def _of_engines(models: Sequence[ModelState]) -> Iterator[Metric]:
         yield from _values(
             CounterMetricFamily, name, {model: total_of(one) for model, one in reports.items()}
         )
+    uses = {model: one.expert_cache for model, one in reports.items() if one.expert_cache is not None}
+    for name, count_of in _CACHED_EXPERTS.items():
+        yield from _values(CounterMetricFamily, name, {model: count_of(use) for model, use in uses.items()})
+    held = [((model,), use.held_bytes) for model, use in uses.items()]
+    yield _gauge("expert_bytes", "Bytes of experts in memory, of models that read others.", ("model",), held)
+    rates = [((model,), use.hits / max(use.hits + use.misses, 1)) for model, use in uses.items()]
+    yield _gauge("expert_hit_ratio", "Share of experts found in memory, 0 to 1.", ("model",), rates)
 
 
 def _finished(series: Mapping[str, Series]) -> Iterator[Metric]:

@@ -1,0 +1,84 @@
+"""How much of the experts of a model is in memory, if there is no room for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from msgspec import structs
+
+from llmd.api.device import DeviceInfo
+from llmd.api.errors import LlmdError
+from llmd.api.features import EXPERT_CACHE
+from llmd.api.messages import Load
+from llmd.api.program import Program
+from llmd.engine.placement.candidates import Candidate, MachineDevices
+from llmd.engine.placement.default_quant import with_default_quant
+from llmd.engine.placement.memory_need import MemoryNeed, needs_of
+from llmd.engine.placement.stages import lower_stage, place_parts
+from llmd.engine.step_reads import expert_reads
+from llmd.models.open_model import OpenModel
+from llmd.models.program_bytes import expert_bytes
+
+KV_PART = 16
+"""The KV pools get at least this part of a memory, if they can use it, before experts get the rest."""
+
+
+def with_expert_share(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
+    """Return the load with the share of its experts for which its devices have room.
+
+    It stays as it is if there is room for all, if other weights do not fit either, or if its devices cannot
+    read experts when steps use them.
+    """
+    with contextlib.suppress(LlmdError):
+        asked, opened = with_default_quant(load, model)
+        specs = place_parts(asked, opened.plan)
+        named = {spec.device: devices.info(spec.device) for spec in specs}
+        caching = [info for info in named.values() if EXPERT_CACHE in info.features]
+        if caching and load.expert_share >= 1.0:
+            device = devices.usable([caching[0].name])[0]
+            share = _share(asked, opened, caching[0].memory_id, devices.room(device), named.__getitem__)
+            return structs.replace(load, expert_share=share)
+    return load
+
+
+def share_on(load: Load, model: OpenModel, candidate: Candidate) -> float:
+    """Return the share of the experts for which a device has room that has the whole model.
+
+    1 also if other weights do not fit either, or if the device cannot read experts when steps use them.
+    """
+    if EXPERT_CACHE not in candidate.info.features:
+        return 1.0
+    alone = structs.replace(load, device=candidate.info.name, stages=())
+    info = candidate.info
+    return _share(alone, model, info.memory_id, candidate.free_bytes, lambda _name: info)
+
+
+def _share(
+    load: Load, model: OpenModel, memory_id: str, room_bytes: int, device: Callable[[str], DeviceInfo]
+) -> float:
+    """Return the share for the stages in a memory."""
+    programs = [
+        lower_stage(load, model, device(spec.device), spec)
+        for spec in place_parts(load, model.plan)
+        if device(spec.device).memory_id == memory_id and EXPERT_CACHE in device(spec.device).features
+    ]
+    whole = sum(map(expert_bytes, programs))
+    need = needs_of(load, model, device)[memory_id]
+    room_bytes = room_bytes if need.limit_bytes is None else min(room_bytes, need.limit_bytes)
+    if not whole or need.total_bytes <= room_bytes:
+        return 1.0
+    left = room_bytes - (need.total_bytes - need.kv_bytes - whole) - _kv_room(load, need, room_bytes)
+    return left / whole if _least_bytes(programs) <= left < whole else 1.0
+
+
+def _kv_room(load: Load, need: MemoryNeed, room_bytes: int) -> int:
+    """Return the bytes to leave for KV pools. Unless the user has set their size, they get half of that."""
+    if load.kv_memory is not None:
+        return need.kv_bytes
+    return 2 * min(need.most_kv_bytes, max(need.kv_bytes, room_bytes // KV_PART))
+
+
+def _least_bytes(programs: list[Program]) -> float:
+    """Return the bytes of the experts that one token uses: with less, no expert would be used twice."""
+    return sum(one.bytes_read(1) for program in programs for one in expert_reads(program))

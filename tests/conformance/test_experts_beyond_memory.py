@@ -1,0 +1,86 @@
+"""A daemon with memory for half of a model's experts: the same tokens, within the limit, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from llmd.api.messages import Load
+from llmd.engine.composition import make_host
+from llmd.engine.placement.stages import StageParts, lower_stage
+from llmd.models.open_model import open_model
+from llmd.models.program_bytes import expert_bytes
+from tests.golden.models.mixtures import qwen3_moe
+from tests.serving.http import send
+from tests.serving.model import write_model
+from tests.serving.running import MODEL, RunningDaemon, directories_below, running_daemon
+
+FAMILY = partial(qwen3_moe, hidden_size=256, moe_intermediate_size=384, num_experts=32, num_experts_per_tok=4)
+TOKENS = 48
+SLACK = 12 << 20
+"""What a process may take for anything else while it answers."""
+
+
+def experts_of(load: Load, probes: Path) -> int:
+    """Return the bytes of all experts."""
+    host = make_host(probes)
+    model = open_model(Path(load.directory), host.architectures(), load.context_len)
+    with closing(model.checkpoint):
+        whole = StageParts("cpu", 0, len(model.plan.parts))
+        return expert_bytes(lower_stage(load, model, host.choose_device("cpu").info, whole))
+
+
+def metrics(daemon: RunningDaemon) -> Mapping[str, float]:
+    """Metrics of the model and its engine."""
+    text = send(daemon, "GET", "/metrics").content.decode()
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels.get("process", sample.labels.get("model")) in {MODEL, f"engine {MODEL}"}
+    }
+
+
+def answer(daemon: RunningDaemon, prompt: str) -> str:
+    body: dict[str, Any] = {"model": MODEL, "prompt": prompt, "max_tokens": TOKENS, "temperature": 0}
+    return str(send(daemon, "POST", "/v1/completions", body).json["choices"][0]["text"])
+
+
+@pytest.mark.parametrize("quant", [None, pytest.param("q8", marks=pytest.mark.exhaustive)])
+def test_model_whose_experts_are_twice_the_memory(
+    tmp_path: Path, quant: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    directories = directories_below(tmp_path)
+    path = write_model(directories.models / MODEL, family=FAMILY, eos_id=None)
+    experts = experts_of(Load(str(path), quant=quant), tmp_path / "probes")
+    settings: dict[str, Any] = {
+        "device": "cpu",
+        "quant": quant,
+        "kv_memory": 1 << 20,
+        "slots": 1,
+        "prefill_chunk": 64,
+    }
+    prompts = [f"{'long ' * 20 * (number % 2)}{number}" for number in range(4)]
+    with running_daemon(directories, **settings) as daemon:
+        expected = [answer(daemon, prompt) for prompt in prompts]
+        assert not [name for name in metrics(daemon) if "expert" in name]
+    caplog.clear()
+    with running_daemon(directories, max_memory=experts // 2, **settings) as daemon:
+        loaded = metrics(daemon)
+        assert [answer(daemon, prompt) for prompt in prompts] == expected
+        after = metrics(daemon)
+    notices = [record.notice for record in caplog.records if record.message == "load_notice"]  # type: ignore[attr-defined]
+    assert ["read from the model's files" in notice for notice in notices] == [True]
+    assert 0 < after["llmd_expert_bytes"] <= experts // 2
+    used = after["llmd_expert_hits_total"] + after["llmd_expert_misses_total"]
+    assert 0 < after["llmd_expert_hit_ratio"] < 1
+    assert after["llmd_expert_hit_ratio"] == after["llmd_expert_hits_total"] / used
+    assert after["llmd_expert_read_bytes_total"] > experts  # some were read more than once
+    grown = after["llmd_resident_memory_bytes"] - loaded["llmd_resident_memory_bytes"]
+    assert grown <= experts // 2 + SLACK
