@@ -26,6 +26,8 @@ LIMIT_S = 80
 PORTS = ("8642", "8643", "11434")
 PROGRESS = re.compile(r"^\S+: [\d.]+ (?:[KMG]i)?B of [\d.]+ (?:[KMG]i)?B\n|^measuring \w+ …\n", re.MULTILINE)
 """Lines that a terminal overwrites."""
+BUSY = re.compile(r"^warning: \S+: (?:throttled|other programs use).*\n?", re.MULTILINE)
+"""What `llmd ps` warns of while other tests use the processors."""
 ERROR = "llmd: "
 """How an error begins. A command for which a page shows one must fail; every other one must not."""
 RUN = ("console", "sh", "python")
@@ -125,7 +127,7 @@ def _faults(wanted: list[Command], parts: list[str]) -> Iterator[str]:
     outputs = dict(zip(range(len(wanted)), parts[::2], strict=False))
     ends = {int(n): int(status) for n, _, status in (mark.partition(" ") for mark in parts[1::2])}
     for number, step in enumerate(wanted):
-        output = PROGRESS.sub("", outputs.get(number, ""))
+        output = BUSY.sub("", PROGRESS.sub("", outputs.get(number, "")))
         fails = any(line.startswith(ERROR) for line in step.shown)
         if number not in ends or bool(ends[number]) != fails:
             yield f"line {step.line}: {step.text}\nended with {ends.get(number)}:\n{output}"
