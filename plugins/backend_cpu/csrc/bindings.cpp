@@ -76,14 +76,23 @@ void submit(llmd::Stage& stage, size_t ticket, const In<int32_t, 1>& token_ids,
             const In<int32_t, 1>& positions, const In<int32_t, 1>& row_offsets,
             const std::vector<In<int32_t, 2>>& block_tables, const In<int32_t, 2>& copies, int64_t feed,
             const std::optional<In<float, 2>>& hidden, const SelectionArrays* selection,
-            const std::optional<In<int32_t, 1>>& token_types) {
+            const std::optional<In<int32_t, 1>>& token_types, const std::optional<In<int32_t, 1>>& adapters) {
     require(length(row_offsets) >= 1, "row_offsets must have at least one entry");
-    llmd::Step step{length(token_ids), length(row_offsets) - 1, token_ids.data(),
-                    positions.data(),  row_offsets.data(),      {},
-                    length(copies),    copies.data(),           token_types ? token_types->data() : nullptr};
+    llmd::Step step{length(token_ids),
+                    length(row_offsets) - 1,
+                    token_ids.data(),
+                    positions.data(),
+                    row_offsets.data(),
+                    {},
+                    length(copies),
+                    copies.data(),
+                    token_types ? token_types->data() : nullptr,
+                    adapters ? adapters->data() : nullptr};
     require(length(positions) == step.rows, "positions must have the length of token_ids");
     require(!token_types || length(*token_types) == step.rows,
             "token_types must have the length of token_ids");
+    require(!adapters || length(*adapters) == step.sequences,
+            "adapters must have an entry for each sequence");
     require(length(copies) == 0 || length(copies, 1) == 3, "copies must be triples");
     for (const auto& table : block_tables) {
         require(length(table) == step.sequences, "block_tables must have a row for each sequence");
@@ -175,7 +184,8 @@ void bind_stage(nb::module_& module) {
         .def("submit", submit, "ticket"_a, "token_ids"_a.noconvert(), "positions"_a.noconvert(),
              "row_offsets"_a.noconvert(), "block_tables"_a.noconvert(), "copies"_a.noconvert(), "feed"_a,
              "hidden"_a.noconvert().none(), "selection"_a.none(),
-             "token_types"_a.noconvert().none() = nb::none(), "Run a whole step on all threads.")
+             "token_types"_a.noconvert().none() = nb::none(), "adapters"_a.noconvert().none() = nb::none(),
+             "Run a whole step on all threads.")
         .def("apply_masks", apply_masks, "ticket"_a, "masks"_a.noconvert(),
              "Finish the masked rows of a ticket.")
         .def("read_blocks", read_blocks, "group"_a, "blocks"_a.noconvert(), "contents"_a.noconvert(),

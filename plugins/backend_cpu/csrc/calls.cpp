@@ -210,6 +210,7 @@ struct Execution {
     void operator()(const std::shared_ptr<HeadLinearCall>& call) const {
         call->run(step.rows, kernels, crew);
     }
+    void operator()(const std::shared_ptr<AdaptCall>& call) const { call->run(step, kernels, crew); }
     void operator()(JoinArgs args) const {
         args.rows = step.rows;
         crew.run_small(kernels.join, args);
@@ -331,6 +332,8 @@ Call bind(const Op& op, const Bindings& to) {
             return bind_join(of);
         case OpKind::kMultiply:
             return bind_multiply(of);
+        case OpKind::kAdapt:
+            return std::make_shared<AdaptCall>(of, to);
         case OpKind::kRecurrence:
             break;
     }

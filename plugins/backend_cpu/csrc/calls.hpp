@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "adapters.hpp"
 #include "crew.hpp"
 #include "encoder_scratch.hpp"
 #include "experts.hpp"
@@ -82,7 +83,7 @@ using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCa
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
                           RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
                           std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs, TokenShiftCall,
-                          GeneralizedDeltaCall>;
+                          GeneralizedDeltaCall, std::shared_ptr<AdaptCall>>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -103,6 +104,7 @@ struct Bindings {
     const ExpertRows& expert_rows;
     StateRows state_rows;
     HeadRows head_rows;
+    float* adapter_middle;
     const StageLimits& limits;
 };
 

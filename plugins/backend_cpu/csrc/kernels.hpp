@@ -229,6 +229,27 @@ struct JoinArgs {
     int64_t heads, first, second;
 };
 
+// What an adapter adds to a product, for the rows of a step that have it.
+struct AdapterPart {
+    Matrix a;  // [rank, inputs]
+    Matrix b;  // [outputs, rank]
+    float scale;
+    const Run* runs;  // of rows of the step
+    int64_t num_runs;
+    float* middle;         // [rows of the step, middle_width]; a run has its rows one after the other
+    int64_t middle_width;  // at least the rank
+    float* out;            // [rows of the step, outputs]
+
+    LLMD_SHARED float* middle_of(const Run& run) const { return middle + run.first * middle_width; }
+};
+
+struct AdaptArgs {
+    const float* x;  // [rows of the step, cols]
+    int64_t cols;
+    const AdapterPart* parts;
+    int64_t count;
+};
+
 struct AddArgs {
     const float* a;
     const float* b;
@@ -332,6 +353,8 @@ struct Kernels {
     void (*wkv_states)(const StateArgs&, Worker&);
     void (*token_shift)(const ShiftArgs&, Worker&);
     void (*join)(const JoinArgs&, Worker&);
+    void (*adapt_middle)(const AdaptArgs&, Worker&);
+    void (*adapt_outputs)(const AdaptArgs&, Worker&);
     void (*gather)(const GatherArgs&, Worker&);
     void (*candidates)(const CandidateArgs&, Worker&);
     void (*mask)(const MaskArgs&, Worker&);

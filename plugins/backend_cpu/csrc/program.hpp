@@ -32,6 +32,7 @@ enum class OpKind : int64_t {
     kMultiply,
     kTokenShift,
     kGeneralizedDelta,
+    kAdapt,
 };
 
 struct Op {

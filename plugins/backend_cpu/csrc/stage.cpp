@@ -112,7 +112,8 @@ Stage::Stage(const Weights& weights, std::vector<int64_t> blocks, const StageLim
       limits_(limits),
       pools_(weights.program.groups, std::move(blocks), limits.kv_dtype),
       encoder_(weights.program, limits),
-      num_token_types_(num_token_types(weights)) {
+      num_token_types_(num_token_types(weights)),
+      num_adapters_(num_adapters(weights.program)) {
     make_buffers();
 }
 
@@ -150,9 +151,10 @@ void Stage::make_buffers() {
     const HeadSizes heads = head_sizes(weights_, limits_);
     const HeadRows head_rows{allocate<float>(heads.inputs), allocate<float>(heads.outputs),
                              allocate<int32_t>(heads.slices), allocate<int32_t>(heads.slices)};
-    const Bindings bindings{weights_,  slots_,   pools_,       angles_,      encoder_,  first_types,
-                            converted, unpacked, linear,       linear_bytes, scratch,   partials,
-                            gathered,  products, expert_rows_, state_rows,   head_rows, limits_};
+    float* middle = allocate<float>(adapter_middle(weights_, limits_));
+    const Bindings bindings{weights_,     slots_,     pools_,       angles_, encoder_, first_types, converted,
+                            unpacked,     linear,     linear_bytes, scratch, partials, gathered,    products,
+                            expert_rows_, state_rows, head_rows,    middle,  limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 
@@ -161,6 +163,7 @@ void Stage::submit(size_t ticket, Step step, int64_t feed, const float* hidden, 
     const Program& program = weights_.program;
     check_rows(step, limits_, program.context_len);
     check_blocks(step, program, pools_.blocks());
+    check_adapters(step, num_adapters_);
     if (program.hidden_in < 0) {
         resolve_feed(step, feed);
         check_tokens(step, program.vocab_size);

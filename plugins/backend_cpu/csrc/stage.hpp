@@ -52,6 +52,7 @@ class Stage {
     EncoderScratch encoder_;
     ExpertRows expert_rows_{};
     int64_t num_token_types_;
+    int64_t num_adapters_;
     std::vector<Ticket> tickets_;
     std::vector<Buffer> memory_;
     std::vector<float*> slots_;

@@ -114,6 +114,14 @@ void check_token_types(const Step& step, int64_t num_token_types) {
     }
 }
 
+void check_adapters(const Step& step, int64_t num_adapters) {
+    if (step.adapters == nullptr || num_adapters == 0) return;
+    for (int64_t s = 0; s < step.sequences; ++s) {
+        require(step.adapters[s] >= -1 && step.adapters[s] < num_adapters,
+                "adapters lie outside of those of the program", s, step.adapters[s]);
+    }
+}
+
 void check_selection(const Selection& selection, int64_t edits, const Step& step, const StageLimits& limits,
                      int64_t vocab_size) {
     check_count("output rows", selection.rows, 0, limits.max_outputs);

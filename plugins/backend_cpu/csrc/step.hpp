@@ -32,6 +32,7 @@ struct Step {
     int64_t num_copies;
     const int32_t* copies;       // [copies, 3]: group, source, target
     const int32_t* token_types;  // null: 0 everywhere
+    const int32_t* adapters;     // [sequences], -1: none; null: none everywhere
 };
 
 // These throw std::invalid_argument that names the array, the index and the value. `blocks[g]` is the size
@@ -40,6 +41,8 @@ void check_rows(const Step& step, const StageLimits& limits, int64_t context_len
 void check_blocks(const Step& step, const Program& program, const std::vector<int64_t>& blocks);
 void check_tokens(const Step& step, int64_t vocab_size);
 void check_token_types(const Step& step, int64_t num_token_types);
+// A program without adapters ignores those of a step.
+void check_adapters(const Step& step, int64_t num_adapters);
 void check_selection(const Selection& selection, int64_t edits, const Step& step, const StageLimits& limits,
                      int64_t vocab_size);
 

@@ -12,6 +12,7 @@ from llmd.api import (
     HIDDEN,
     OP_KINDS,
     Activate,
+    Adapt,
     Attention,
     Embed,
     EmbedPosition,
@@ -23,6 +24,7 @@ from llmd.api import (
     Head,
     Join,
     KVGroup,
+    LowRank,
     ModelPlan,
     Norm,
     Op,
@@ -140,6 +142,12 @@ def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:
         ("embed_token_type", [], []),
         ("encoder_attention", [2, 4], [0.25]),
     ]
+
+
+def test_adapters_have_their_number_and_their_scales_there() -> None:
+    change = LowRank(TensorRef("a", (2, 8)), TensorRef("b", (8, 2)), 1.5)
+    op = Adapt(HIDDEN, (HIDDEN,), (HIDDEN,), ((None, change),))
+    assert read_back([op]) == [("adapt", [2], [0.0, 1.5])]
 
 
 def test_a_recurrence_has_its_group_and_its_layer_there() -> None:

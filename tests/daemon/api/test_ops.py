@@ -41,7 +41,10 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     latent = ("head_linear", "join")
     factors = ("multiply",)
     of_rwkv = ("token_shift", "generalized_delta")
-    assert decoders + encoders + hybrids + mixtures + states + latent + factors + of_rwkv == OP_KINDS
+    adapters = ("adapt",)
+    assert (
+        decoders + encoders + hybrids + mixtures + states + latent + factors + of_rwkv + adapters == OP_KINDS
+    )
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:

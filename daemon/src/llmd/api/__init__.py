@@ -1,10 +1,10 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `latent_ops`,
-`activations`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`. Running them: `device`,
-`features`, `kernel_use`, `expert_cache`, `streaming`, `kv`, `step`, `draws`, `random`, `spans`. Links:
-`transport`. Front and engine: `messages`, `results`. Parts of answers and their parsers: `parts`, `parsing`.
-Errors: `errors`.
+`adapter_ops`, `activations`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`. Running them:
+`device`, `features`, `kernel_use`, `expert_cache`, `streaming`, `kv`, `step`, `draws`, `random`, `spans`.
+Links: `transport`. Front and engine: `messages`, `results`. Parts of answers and their parsers: `parts`,
+`parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.
@@ -16,6 +16,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llmd.api.adapter_ops import (
+        Adapt,
+        LowRank,
+    )
     from llmd.api.device import (
         HOST_MEMORY,
         Device,
@@ -220,6 +224,7 @@ __all__ = [
     "SCALED_GROUPS",
     "Activate",
     "ActivationDtype",
+    "Adapt",
     "Add",
     "AnswerPart",
     "Architecture",
@@ -282,6 +287,7 @@ __all__ = [
     "Listener",
     "LlmdError",
     "LoadedWeights",
+    "LowRank",
     "MemoryBudgetError",
     "ModelError",
     "ModelPlan",
@@ -351,6 +357,7 @@ _MODULES = (
     "integer_formats",
     "tensors",
     "ops",
+    "adapter_ops",
     "expert_ops",
     "latent_ops",
     "plan",

@@ -146,7 +146,7 @@ class StageLimits(msgspec.Struct, frozen=True):
     num_candidates: int = NUM_CANDIDATES
     """Candidates per output row."""
     max_adapters: int = 0
-    """Adapters that a step may name. Reserved: always 0."""
+    """Adapters that a step may name: those of the model."""
     spans: bool = False
     """Keep the times of each step for `Stage.spans`. Only for devices with the feature `SPANS`. False: spend
     no time on them."""

@@ -39,6 +39,7 @@ Integers and floats of each op, in order::
     token_shift  ints group, kv_layer, offset                     floats -
     generalized_delta  ints group, kv_layer, heads, head_dim,
                     offset                                        floats -
+    adapt      ints adapters                                      floats scale for each pair of weights
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -57,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.activations import ACTIVATIONS
+from llmd.api.adapter_ops import Adapt
 from llmd.api.expert_ops import Experts, GroupScore, Router, Score
 from llmd.api.latent_ops import Join
 from llmd.api.ops import (
@@ -147,8 +149,8 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
-        case Join(heads=heads):
-            values = [heads]
+        case Join(heads=count) | Adapt(num_adapters=count):
+            values = [count]
         case Glu(activation=activation) | Activate(activation=activation):
             values = [ACTIVATIONS.index(activation)]
         case Router() as op:
@@ -194,6 +196,8 @@ def _floats(op: Op) -> list[float]:
             values = [limit or 0.0, offset]
         case StateSpace(least_time=least, most_time=most):
             values = [least, most or 0.0]
+        case Adapt(scales=scales):
+            values = [*scales]
     return values
 
 

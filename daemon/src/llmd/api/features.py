@@ -49,9 +49,10 @@ EXPERT_CACHE = "expert_cache"
 """The device can keep only some experts in memory (`Program.expert_bytes`). No program needs it."""
 
 ADAPTERS = "adapters"
-"""Each row can use an adapter of its own (`Step.adapters`)."""
+"""Each sequence of a step can use an adapter of its own (`llmd.api.adapter_ops.Adapt`, `Step.adapters`)."""
 
 COMPUTED: tuple[str, ...] = (
+    ADAPTERS,
     COLUMNS,
     DRAWS,
     LATENT,

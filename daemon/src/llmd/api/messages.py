@@ -129,6 +129,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Most bytes of packed weights that devices keep on disk, for all models together."""
     device_options: Mapping[str, DeviceOptions] = {}
     """Options by name of the device; the other devices have default options."""
+    adapters: Mapping[str, str] = {}
+    """Directories of LoRA adapters, by the name that requests choose them by (`Submit.adapter`)."""
 
     def options_of(self, device: str) -> DeviceOptions:
         """Return the options of a device."""
@@ -176,7 +178,9 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     priority: int = 0
     """Lower numbers run first."""
     cache_salt: str = ""
-    """Only requests with an equal salt share cached prefixes."""
+    """Only requests with an equal salt, and the same adapter, share cached prefixes."""
+    adapter: str = ""
+    """Name of the adapter that the sequences use (`Load.adapters`); empty: none."""
     grammar: Grammar | None = None
     """The answer must match it; stop ids are only drawn once the match is complete."""
     state: bytes = b""

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal, get_args
 import msgspec
 
 from llmd.api.activations import Activation
+from llmd.api.adapter_ops import Adapt
 from llmd.api.base_op import BaseOp
 from llmd.api.expert_ops import Experts, Router
 from llmd.api.latent_ops import HeadLinear, Join
@@ -342,6 +343,7 @@ Op = (
     | Multiply
     | TokenShift
     | GeneralizedDelta
+    | Adapt
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))

@@ -84,7 +84,7 @@ class Program(msgspec.Struct, frozen=True):
     pool."""
     instructions: tuple[Instruction, ...]
     """Run in order. The slots that an instruction writes are distinct, and it reads no earlier value from
-    them."""
+    them; but an output of `llmd.api.adapter_ops.Adapt` may be in the slot of the value that it changes."""
     slot_widths: tuple[int, ...]
     """Float32 elements per row of each buffer slot."""
     weights: tuple[Weight, ...]

@@ -56,8 +56,8 @@ class Step(msgspec.Struct, frozen=True):
     token_types: Int32 | None = None
     """``[R]``: index of the text that the row belongs to, if texts are joined; None: all 0."""
     adapters: Int32 | None = None
-    """``[S]``: index of the adapter of each sequence, -1 for none; None: no sequence has one. Reserved: no
-    device applies adapters yet (see `StageLimits.max_adapters`)."""
+    """``[S]``: index of the adapter of each sequence, -1 for none; None: no sequence has one. Not read by a
+    device without `llmd.api.features.ADAPTERS`, nor for programs without `llmd.api.adapter_ops.Adapt`."""
 
     @property
     def num_rows(self) -> int:

@@ -119,7 +119,8 @@ class Checkpoint:
         weights = without_activation_scales(stored)
         self.tensors: Mapping[str, TensorInfo] = stacked(with_scales(with_nvfp4(joined(weights))))
         self.notices = _notices(shards, files, stored)
-        self._files = files
+        self._base = self.tensors
+        self._files = dict(files)
         self._owners = owners
 
     @classmethod
@@ -138,13 +139,23 @@ class Checkpoint:
             _close(files.values())
             raise
 
+    def add(self, file: WeightFile) -> None:
+        """Add the tensors of an adapter, whose names are new. The checkpoint owns the file from now on.
+
+        `num_parameters` and `size_bytes` stay those of the model alone.
+        """
+        added = {name: _info(name, file) for name in file.header.entries}
+        self.tensors = {**self.tensors, **added}
+        self._owners = {**self._owners, **dict.fromkeys(added, file)}
+        self._files[str(file.path)] = file
+
     @property
     def num_parameters(self) -> int:
-        return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
+        return sum(math.prod(tensor.shape) for tensor in self._base.values())
 
     @property
     def size_bytes(self) -> int:
-        return sum(tensor.size_bytes for tensor in self.tensors.values())
+        return sum(tensor.size_bytes for tensor in self._base.values())
 
     def view(self, name: str) -> NDArray[np.generic]:
         """Return a tensor as stored in its file: mapped if it is contiguous there.

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
+from llmd.api.adapter_ops import Adapt
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import ADAPTERS, COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
 from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.ops import (
     Attention,
@@ -161,6 +162,8 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
     match op:
         case Linear(weights=weights):
             return [weight.view_shape[0] for weight in weights]
+        case Adapt():
+            return [widths[value] for value in inputs[1:]]
         case Embed(column_range=(first, last)):
             width = last - first
         case EmbedPosition(table=table) | EmbedTokenType(table=table):
@@ -222,7 +225,10 @@ def _last_uses(fused: list[tuple[_BoundOp, ...]], kept: set[_Value]) -> dict[_Va
 def _assign_slots(
     fused: list[tuple[_BoundOp, ...]], bound: _Bound, last_use: dict[_Value, int]
 ) -> tuple[dict[_Value, int], list[int]]:
-    """Assign each value a slot of its width; it is free after the last instruction that uses the value."""
+    """Assign each value a slot of its width; it is free after the last instruction that uses the value.
+
+    What adapters change stays in its slot, so that nothing is copied for rows without an adapter.
+    """
     slots: dict[_Value, int] = {}
     slot_widths: list[int] = []
     free: dict[int, list[int]] = {}
@@ -238,12 +244,21 @@ def _assign_slots(
     if bound.hidden_in is not None:
         take(bound.hidden_in)
     for index, ops in enumerate(fused):
-        for value in (v for b in ops for v in b.outputs):
+        changed = {new: old for b in ops for new, old in _changed_in_place(b) if last_use[old] == index}
+        slots |= {new: slots[old] for new, old in changed.items()}
+        for value in (v for b in ops for v in b.outputs if v not in changed):
             take(value)
         touched = dict.fromkeys(v for b in ops for v in (*b.inputs, *b.outputs))
-        for value in (v for v in touched if last_use[v] == index):
+        kept = set(changed.values())
+        for value in (v for v in touched if last_use[v] == index and v not in kept):
             free.setdefault(bound.widths[value], []).append(slots[value])
     return slots, slot_widths
+
+
+def _changed_in_place(bound: _BoundOp) -> Iterator[tuple[_Value, _Value]]:
+    """Yield the outputs of an op that may have the slot of an input, each with that input."""
+    if isinstance(bound.op, Adapt):
+        yield from zip(bound.outputs, bound.inputs[1:], strict=True)
 
 
 def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[KVGroup, ...]:
@@ -270,6 +285,8 @@ def _options(op: Op) -> Iterator[str]:
             yield COLUMNS
         case Norm(own_weights=True):
             yield OWN_WEIGHTS
+        case Adapt():
+            yield ADAPTERS
 
 
 def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:

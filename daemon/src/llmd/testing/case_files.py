@@ -190,6 +190,8 @@ def _step_arrays(recorded: RecordedStep, places: list[Place], expected: Outcome)
     }
     if recorded.step.token_types is not None:
         arrays["token_types"] = recorded.step.token_types
+    if recorded.step.adapters is not None:
+        arrays["adapters"] = recorded.step.adapters
     if recorded.hidden is not None:
         arrays["hidden"] = recorded.hidden
     if recorded.selection is not None:

@@ -25,6 +25,7 @@ from llmd.api.candidates import OutputRows
 from llmd.api.checks import refusals
 from llmd.api.features import COMPUTED, KERNELS, SPANS
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.testing.adapter_cases import adapter_cases
 from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
 from llmd.testing.feeding import decode_twice
@@ -64,7 +65,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
     of_states = (*state_cases(), *time_mix_cases())
-    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases())
+    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases(), *adapter_cases())
     return (*of_ops, *part_cases(), *program_cases(), *format_cases(), *scaled_cases())
 
 

@@ -22,7 +22,7 @@ def part_cases() -> Iterator[Workload]:
     """Yield each part of the small model as a workload."""
     plan = TinyModel().plan()
     for index, part in enumerate(plan.parts):
-        yield Workload(f"part/{part.name}", plan, index, index + 1, _tokens(plan.vocab_size), max_nmse=1e-9)
+        yield Workload(f"part/{part.name}", plan, index, index + 1, tokens_of(plan.vocab_size), max_nmse=1e-9)
 
 
 def program_cases() -> Iterator[Workload]:
@@ -33,7 +33,7 @@ def program_cases() -> Iterator[Workload]:
     """
     for window in (20, None):
         plan = TinyModel(window=window).plan()
-        label, tokens = f"program/{'window' if window else 'full'}", _tokens(plan.vocab_size)
+        label, tokens = f"program/{'window' if window else 'full'}", tokens_of(plan.vocab_size)
         case = Workload(label, plan, 0, len(plan.parts), tokens, edits=True)
         for kv_dtype, bounds in MAX_NMSE["f32"].items():
             yield msgspec.structs.replace(
@@ -50,7 +50,7 @@ def program_cases() -> Iterator[Workload]:
                     case, name=f"{label}-{fmt}", format=fmt, times_steps=times_steps, max_nmse=bound
                 )
     plan = TinyModel(window=20).plan()
-    tokens = _tokens(plan.vocab_size)
+    tokens = tokens_of(plan.vocab_size)
     yield Workload("program/draws", plan, 0, len(plan.parts), tokens, edits=True, draws=True, max_nmse=1e-9)
     streamed = tuple(range(1, len(plan.parts)))
     whole = Workload("program/streamed", plan, 0, len(plan.parts), tokens, edits=True, max_nmse=1e-9)
@@ -63,7 +63,9 @@ def program_cases() -> Iterator[Workload]:
     plan = without_head(TinyModel().plan())
     yield from _encoder_cases()
     hybrid = TinyModel(hybrid=True).plan()
-    yield Workload("program/hybrid", hybrid, 0, len(hybrid.parts), _tokens(hybrid.vocab_size), max_nmse=1e-9)
+    yield Workload(
+        "program/hybrid", hybrid, 0, len(hybrid.parts), tokens_of(hybrid.vocab_size), max_nmse=1e-9
+    )
     yield Workload("program/headless", plan, 0, len(plan.parts), tokens, max_nmse=1e-9)
     yield Workload("program/taps", plan, 0, len(plan.parts), tokens, taps=(0, 3, 6), max_nmse=1e-9)
 
@@ -75,14 +77,15 @@ def _encoder_cases() -> Iterator[Workload]:
     plan = TinyEncoder().plan()
     for fmt, bound in _BOUNDS.items():
         name = f"program/encoder-{fmt}"
-        yield Workload(name, plan, 0, len(plan.parts), _tokens(plan.vocab_size), fmt, max_nmse=bound)
-    long = (*_tokens(plan.vocab_size), *_tokens(plan.vocab_size, (600,)))
+        yield Workload(name, plan, 0, len(plan.parts), tokens_of(plan.vocab_size), fmt, max_nmse=bound)
+    long = (*tokens_of(plan.vocab_size), *tokens_of(plan.vocab_size, (600,)))
     yield Workload("program/encoder-long", plan, 0, len(plan.parts), long, max_nmse=1e-9)
     plan = TinyEncoder(labels=1).plan()
-    tokens = _tokens(plan.vocab_size)
+    tokens = tokens_of(plan.vocab_size)
     yield Workload("program/encoder-score", plan, 0, len(plan.parts), tokens, token_types=True, max_nmse=1e-9)
 
 
-def _tokens(vocab_size: int, lengths: tuple[int, ...] = (70, 5, 33)) -> tuple[tuple[int, ...], ...]:
+def tokens_of(vocab_size: int, lengths: tuple[int, ...] = (70, 5, 33)) -> tuple[tuple[int, ...], ...]:
+    """Return random sequences."""
     draw = np.random.default_rng(3)
     return tuple(tuple(draw.integers(0, vocab_size, n).tolist()) for n in lengths)

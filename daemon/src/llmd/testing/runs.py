@@ -104,7 +104,8 @@ class LoadedWorkload:
         workload = self._workload
         most = max(sum(count for _, count in step) for step in schedule.steps)
         blocks = sum(1 + -(-len(ids) // BLOCK_LEN) for ids in workload.tokens) + 2
-        limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype)
+        adapters = 1 + max(workload.adapters, default=-1)
+        limits = StageLimits(most, len(workload.tokens), most, workload.kv_dtype, max_adapters=adapters)
         stages: list[Stage] = []
         try:
             for program, parts in zip(self._programs, self._loaded, strict=True):
@@ -230,6 +231,9 @@ class _Run:
             copies=np.zeros((0, 3), np.int32),
             token_types=np.array([p % 3 == 2 for _, p in places], np.int32)
             if self._workload.token_types
+            else None,
+            adapters=np.array([self._workload.adapters[s] for s in sequences], np.int32)
+            if self._workload.adapters
             else None,
         )
 

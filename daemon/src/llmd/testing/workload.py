@@ -16,6 +16,7 @@ from llmd.api import (
     BLOCK_LEN,
     PLAIN_FORMATS,
     ActivationDtype,
+    Adapt,
     Attention,
     Embed,
     EncoderAttention,
@@ -27,7 +28,18 @@ from llmd.api import (
     Precision,
     TensorRef,
 )
-from llmd.api.features import COLUMNS, DRAWS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
+from llmd.api.features import (
+    ADAPTERS,
+    COLUMNS,
+    DRAWS,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
 from llmd.api.ops import FACTOR_OPS
 
 Place = tuple[int, int]
@@ -65,6 +77,8 @@ class Workload(msgspec.Struct, frozen=True):
     """`Program.streamed`."""
     token_types: bool = False
     """Whether every third row has token type 1."""
+    adapters: tuple[int, ...] = ()
+    """`Step.adapters` of each sequence; empty: none."""
     begun: int = 0
     """Rows of the first sequence that run before all others in one step, to reach a long context quickly."""
     integer_ops: tuple[str, ...] = FACTOR_OPS
@@ -86,6 +100,7 @@ class Workload(msgspec.Struct, frozen=True):
         attention = [op for op in self.ops if isinstance(op, Attention)]
         has_columns = any(isinstance(op, Embed) and op.columns is not None for op in self.ops)
         tried = (
+            (ADAPTERS, any(isinstance(op, Adapt) for op in self.ops)),
             (COLUMNS, has_columns),
             (DRAWS, self.draws),
             (LATENT, has_latent),

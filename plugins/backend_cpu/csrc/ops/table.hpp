@@ -6,6 +6,7 @@
 #include "simd/functions.hpp"
 // Ops in dependency order.
 #include "ops/activate.hpp"
+#include "ops/adapt.hpp"
 #include "ops/add.hpp"
 #include "ops/attention.hpp"
 #include "ops/embed.hpp"
@@ -56,6 +57,8 @@ constexpr Kernels table(const char* isa) {
             wkv_states,
             token_shift,
             join,
+            adapt_middle,
+            adapt_outputs,
             gather,
             candidates,
             mask,

@@ -227,7 +227,8 @@ Step read_step(const CaseFile& file, const std::string& under) {
               {},
               copies.shape[0],
               copies.as<int32_t>(),
-              file.has(under + "token_types") ? file.at(under + "token_types").as<int32_t>() : nullptr};
+              file.has(under + "token_types") ? file.at(under + "token_types").as<int32_t>() : nullptr,
+              file.has(under + "adapters") ? file.at(under + "adapters").as<int32_t>() : nullptr};
     for (int g = 0; file.has(under + "block_tables/" + std::to_string(g)); ++g) {
         const Array& table = file.at(under + "block_tables/" + std::to_string(g));
         step.tables.push_back({table.as<int32_t>(), table.shape[1]});

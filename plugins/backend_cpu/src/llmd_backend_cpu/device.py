@@ -20,7 +20,17 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.errors import DeviceError
-from llmd.api.features import COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE
+from llmd.api.features import (
+    ADAPTERS,
+    COLUMNS,
+    EXPERT_CACHE,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    SPANS,
+    STATE,
+)
 from llmd.api.machine import available_bytes, cpu_name
 from llmd.api.ops import FACTOR_OPS, OP_KINDS, TABLE_OPS
 from llmd_backend_cpu import _ext, placement
@@ -51,7 +61,7 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
-        features=(COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
+        features=(ADAPTERS, COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
     )
 
 

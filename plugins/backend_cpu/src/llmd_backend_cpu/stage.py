@@ -161,6 +161,7 @@ class CpuStage:
             hidden,
             outputs,
             step.token_types,
+            step.adapters,
         )
         times.stop("device", "step")
 

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from llmd.api.adapter_ops import Adapt
 from llmd.api.expert_ops import Experts, Router
 from llmd.api.latent_ops import HeadLinear, Join
 from llmd.api.ops import (
@@ -111,6 +112,8 @@ class Execution:
                 return self._linear(slotted, inputs[0])
             case Recurrence() | GatedDelta() | StateSpace() | TokenShift() | GeneralizedDelta() as op:
                 return self._with_states(slotted, op, inputs)
+            case Adapt() as op:
+                return self._adapt(slotted, op, inputs)
             case _:
                 return [self._output(slotted, inputs)]
 
@@ -172,6 +175,21 @@ class Execution:
     def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
         pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
         return [self._project(x, weight, bias).astype(np.float32) for weight, bias in pairs]
+
+    def _adapt(self, slotted: SlottedOp, op: Adapt, inputs: Sequence[Float32]) -> list[Float32]:
+        x, *values = inputs
+        outs = [value.copy() for value in values]
+        if self._step.adapters is None:
+            return outs
+        arrays = [self._weights.array(index) for index in slotted.weights]
+        pairs = list(zip(arrays[0::2], arrays[1::2], op.scales, strict=True))
+        ranges = itertools.pairwise(self._step.row_offsets.tolist())
+        for (first, last), adapter in zip(ranges, self._step.adapters.tolist(), strict=True):
+            for place, out in enumerate(outs) if adapter >= 0 else ():
+                a, b, scale = pairs[place * op.num_adapters + adapter]
+                for row in range(first, last) if a is not None and b is not None else ():
+                    out[row] += b @ (a @ x[row].astype(np.float64)) * scale
+        return outs
 
     def _project(self, x: Float32, weight: int | None, bias: int | None) -> Float64:
         matrix = self._weights.matrix(weight)
