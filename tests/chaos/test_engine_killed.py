@@ -43,7 +43,7 @@ def read_stream(client: Client, stream: int, on_piece: OnPiece, **more: Any) -> 
     """Text, finish reason and number of tokens of one stream."""
     messages = [{"role": "user", "content": f"Count to {stream}"}]
     pieces: list[Answer] = []
-    for piece in client.stream_chat(messages, model=MODEL, **fields(stream) | more):
+    for piece in client.stream_chat(messages, **{"model": MODEL} | fields(stream) | more):
         pieces.append(piece)
         on_piece()
     usage = pieces[-1].usage

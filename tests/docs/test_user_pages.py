@@ -13,7 +13,8 @@ from llmd.conversion.convert import convert
 from llmd.engine.composition import make_host
 from tests.docs.page import DOCS, ROOT
 from tests.docs.session import can_be_left_out, reader
-from tests.serving.model import write_embedding_model
+from tests.serving.adapters import write_adapter
+from tests.serving.model import write_embedding_model, write_model
 from tests.serving.reranker import write_reranker
 
 PAGES = [
@@ -37,6 +38,13 @@ def write_models_for_search(home: Path) -> None:
     write_reranker(models / "reranker")
 
 
+def write_adapters(home: Path) -> None:
+    """Write a model into the models folder, and two adapters of it."""
+    model = write_model(home / ".local" / "share" / "llmd" / "models" / "base")
+    for seed, name in enumerate(("sql", "formal")):
+        write_adapter(home / "adapters" / name, model, seed=seed)
+
+
 def copy_the_c_library(home: Path) -> None:
     """Copy the sources of the C library into the clone."""
     shutil.copytree(ROOT / "bindings", home / "llmd" / "bindings")
@@ -56,6 +64,7 @@ def write_a_blob_of_ollama(home: Path) -> None:
 SUPPLIED: dict[str, Callable[[Path], object]] = {
     "how-to/embed-and-rank.md": write_models_for_search,
     "how-to/import-a-modelfile.md": write_a_blob_of_ollama,
+    "how-to/use-lora-adapters.md": write_adapters,
     "how-to/use-it-from-c.md": copy_the_c_library,
 }
 """What a reader of a page already has in the home folder."""

@@ -21,6 +21,7 @@ from llmd.config import Settings, load_settings
 from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
+from tests.serving.adapters import write_adapter
 from tests.serving.home import LLMD, STOP_LIMIT_S, Home
 from tests.serving.model import write_model
 from tests.serving.processes import children
@@ -160,6 +161,27 @@ def test_a_budget_bounds_keys_and_values_and_a_split_chains_devices(home: Home) 
     stages = row["loaded"]["stages"]
     assert [stage["parts"] for stage in stages] == ["layer 0", "layer 1"]
     assert 0 < sum(stage["kv_bytes"] for stage in stages) <= 64 << 10
+
+
+def test_serves_adapters_of_the_only_model(home: Home) -> None:
+    model = home.folder / "data" / "llmd" / "models" / "tiny"
+    write_adapter(home.folder / "sql", model)
+    with home.serve("tiny", "--device", "reference", "--lora", f"sql={home.folder}/sql") as served:
+        answers = [
+            home.llmd("run", name, "Hello", "--max-tokens", "12", "--temp", "0") for name in ("tiny", "sql")
+        ]
+        assert served.end() == 0
+    assert [answer.returncode for answer in answers] == [0, 0], answers[1].stderr
+    assert answers[0].stdout != answers[1].stdout
+
+
+def test_an_adapter_that_cannot_be_used_ends_it_with_its_name(home: Home) -> None:
+    missing = home.llmd("serve", "tiny", "--lora", f"sql={home.folder}/none")
+    assert missing.returncode == 1
+    assert f"{home.folder}/none/adapter_config.json: there is no such file" in missing.stderr
+    taken = home.llmd("serve", "tiny", "--lora", f"tiny={home.folder}/none")
+    assert taken.returncode == ConfigError.exit_code
+    assert "the adapter tiny has the name of a model" in taken.stderr
 
 
 def test_the_network_is_served_only_where_that_was_asked_for(home: Home) -> None:

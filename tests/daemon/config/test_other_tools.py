@@ -37,6 +37,7 @@ def test_flags_of_serve_in_answers_exist() -> None:
         "--addr",
         "--allow-origin",
         "--keep-alive",
+        "--lora",
     }
     assert set(flags) <= taken
 

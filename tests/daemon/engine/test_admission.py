@@ -26,8 +26,15 @@ MakeCore = Callable[..., EngineCore]
         (submit(1, 500, max_tokens=13), "context of 512"),
         (Submit(1, (131,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
         (Submit(1, (-1,), SamplingParams(seed=0), StopParams(1)), "vocabulary has 0..130"),
+        (
+            Submit(1, (1,), SamplingParams(seed=0), StopParams(1), adapter="sql"),
+            "without the adapter sql; its adapters are none",
+        ),
     ],
-    ids=["empty", "nothing to do", "already complete", "too long", "beyond the vocabulary", "negative"],
+    ids=[
+        *("empty", "nothing to do", "already complete", "too long", "beyond the vocabulary", "negative"),
+        "unknown adapter",
+    ],
 )
 def test_a_request_that_can_never_run_is_refused(make_core: MakeCore, request_: Submit, message: str) -> None:
     core = make_core()

@@ -7,6 +7,7 @@ import msgspec
 from llmd.api import Format, ModelPlan, Program
 from llmd.engine.fingerprints import kv_fingerprint, packing_fingerprint
 from llmd.models.lowering import lower
+from llmd.testing.adapter_cases import adapted_model
 from llmd.testing.plans import TinyModel
 
 
@@ -38,6 +39,19 @@ def test_changes_with_all_that_keys_and_values_depend_on(tmp_path: Path) -> None
     (tmp_path / "model.safetensors").write_bytes(b"WEIGHTS")
     others.append(kv_fingerprint(tmp_path, "f16", stages))
     assert len({first, *others}) == 7
+
+
+def test_adapters_change_what_keys_and_values_depend_on_but_not_packed_weights(tmp_path: Path) -> None:
+    model, adapter = tmp_path / "model", tmp_path / "adapter"
+    for folder in (model, adapter):
+        folder.mkdir()
+        (folder / "a.safetensors").write_bytes(b"weights")
+    first = kv_fingerprint(model, "f16", [])
+    with_one = kv_fingerprint(model, "f16", [], {"sql": str(adapter)})
+    (adapter / "a.safetensors").write_bytes(b"WEIGHTS")
+    assert len({first, with_one, kv_fingerprint(model, "f16", [], {"sql": str(adapter)})}) == 3
+    plain, adapted = lowered(TinyModel().plan(), "q8"), lowered(adapted_model(), "q8")
+    assert packing_fingerprint(model, "cpu", adapted) == packing_fingerprint(model, "cpu", plain)
 
 
 def lowered(plan: ModelPlan, linear: Format) -> Program:

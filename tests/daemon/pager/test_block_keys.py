@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from llmd.api import BLOCK_LEN
-from llmd.pager.block_keys import BlockKeys
+from llmd.pager.block_keys import BlockKeys, prompt_key
 from llmd.pager.pool import Key
 
 
-def keys_of(tokens: list[int], salt: str = "") -> list[Key]:
-    return BlockKeys(salt).of(tokens, len(tokens))
+def keys_of(tokens: list[int], salt: str = "", adapter: str = "") -> list[Key]:
+    return BlockKeys(salt, adapter).of(tokens, len(tokens))
 
 
 def test_only_full_blocks_have_keys() -> None:
@@ -35,6 +35,13 @@ def test_a_key_depends_on_every_token_before_and_on_the_salt() -> None:
     assert keys_of(tokens)[1] != keys_of(other)[1]
     assert keys_of(tokens)[0] != keys_of(tokens, "another user")[0]
     assert len(set(keys_of([7] * 4 * BLOCK_LEN))) == 4
+
+
+def test_a_key_depends_on_the_adapter_which_no_salt_can_stand_for() -> None:
+    tokens = list(range(BLOCK_LEN))
+    pairs = [("", ""), ("", "sql"), ("sql", ""), ("sql", "sql"), ("", "sql\0"), ("\0sql", "")]
+    assert len({keys_of(tokens, salt, adapter)[0] for salt, adapter in pairs}) == len(pairs)
+    assert len({prompt_key(tokens, salt, adapter) for salt, adapter in pairs}) == len(pairs)
 
 
 def test_a_fork_keeps_what_is_common_and_goes_on_with_its_own_tokens() -> None:

@@ -18,6 +18,7 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
+from tests.golden.adapters import ADAPTERS
 from tests.golden.expected import (
     Expected,
     nmse,
@@ -31,10 +32,13 @@ from tests.golden.models.catalog import CASES
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import NUM_GREEDY, PROMPT_LEN, TinyModel
+from tests.golden.oracle.merged_adapter import merged
 from tests.golden.oracle.pooled import pooled, scored
 from tests.golden.oracle.rwkv7_model import Rwkv7
 from tests.golden.oracle.transformers_model import build, logits
 from tests.golden.rwkv_tensors import RWKV7
+
+Run = Callable[[list[int]], NDArray[np.float32]]
 
 POSITIONS = (0, 1, 7, 16, 31, PROMPT_LEN - 1, 63, 81, PROMPT_LEN + NUM_GREEDY - 1)
 SAME_NMSE = 1e-11
@@ -44,8 +48,12 @@ MIN_GAP = 3e-3
 
 def compute(case: TinyModel) -> tuple[Expected, float]:
     """Run a case; also the narrowest top-2 gap of its greedy steps."""
-    run = runner(case)
-    ids = case.prompt
+    return answers(runner(case), case.prompt)
+
+
+def answers(run: Run, prompt: list[int]) -> tuple[Expected, float]:
+    """Run a model; also the narrowest top-2 gap of its greedy steps."""
+    ids = prompt
     gaps = []
     for _ in range(NUM_GREEDY):
         row = run(ids)[-1]
@@ -61,27 +69,27 @@ def compute(case: TinyModel) -> tuple[Expected, float]:
     return expected, float(min(gaps))
 
 
-def runner(case: TinyModel) -> Callable[[list[int]], NDArray[np.float32]]:
+def runner(case: TinyModel) -> Run:
     """What computes the logits of a sequence: transformers, if it has the family."""
     return Rwkv7(case).logits if case.config["model_type"] == RWKV7 else partial(logits, build(case))
 
 
-def same(case: TinyModel, computed: Expected) -> bool:
+def same(name: str, computed: Expected) -> bool:
     """Compare with the committed file, and say how it went."""
-    committed = read_expected(case.name)
+    committed = read_expected(name)
     error = nmse(computed.logits, committed.logits)
     equal = np.array_equal(computed.tokens, committed.tokens)
-    print(f"{case.name:32} NMSE {error:.1e}, tokens {'equal' if equal else 'DIFFER'}")
+    print(f"{name:32} NMSE {error:.1e}, tokens {'equal' if equal else 'DIFFER'}")
     return equal and error <= SAME_NMSE
 
 
-def write(case: TinyModel, computed: Expected, gap: float) -> bool:
+def write(name: str, computed: Expected, gap: float) -> bool:
     """Write the file, unless a greedy step is too close to call; then the case needs another seed."""
     distinct = len(set(computed.tokens.tolist()))
-    print(f"{case.name:32} narrowest gap {gap:.4f}, {distinct} different tokens")
+    print(f"{name:32} narrowest gap {gap:.4f}, {distinct} different tokens")
     if gap < MIN_GAP:
         return False
-    write_expected(case.name, computed)
+    write_expected(name, computed)
     return True
 
 
@@ -108,7 +116,11 @@ def main() -> int:
     for case in (*CASES, *FP8_CASES, *NVFP4_CASES):
         if not args.cases or case.name in args.cases:
             computed, gap = compute(case)
-            good &= write(case, computed, gap) if args.write else same(case, computed)
+            good &= write(case.name, computed, gap) if args.write else same(case.name, computed)
+    for adapter in ADAPTERS:
+        if not args.cases or adapter.name in args.cases:
+            computed, gap = answers(partial(logits, merged(adapter)), adapter.base.prompt)
+            good &= write(adapter.name, computed, gap) if args.write else same(adapter.name, computed)
     for case in (*embedding.CASES, *embedding.SCORERS):
         if not args.cases or case.name in args.cases:
             good &= pool(case, writes=args.write)

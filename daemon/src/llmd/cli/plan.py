@@ -70,7 +70,7 @@ def comparison(directory: Path, name: str, settings: Settings) -> Comparison:
     load = load_message_of(name, directory, settings)
     cache = build_cache()
     host, benchmarks = build_host(cache), build_benchmarks(cache)
-    opened = open_model(directory, host.architectures(), load.context_len)
+    opened = open_model(directory, host.architectures(), load.context_len, adapters=load.adapters)
     devices = MachineDevices(host, benchmarks, free_room(settings.of_model(name).server.models.max_memory))
     try:
         load, opened = with_default_quant(with_own_names(load, devices), opened)

@@ -45,6 +45,13 @@ MIN_ADDRESS_SPACE = 512 << 20
     metavar="NAME[=MODEL]",
     help="Another name for a model; * matches any text; repeatable.",
 )
+@setting_option(
+    "--lora",
+    setting="lora",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="A LoRA adapter of the model, which requests choose as model NAME; repeatable.",
+)
 @click.option("--detach", is_flag=True, help="Run in the background; return when the daemon is ready.")
 @click.option(
     "--exit-on-eof",
@@ -162,8 +169,10 @@ async def _serve(
     async with starter as engines:
         # Imported here, while the engine process runs its own imports.
         from llmd.cli.composition import build_benchmarks, build_cache, build_host, build_store
+        from llmd.config.adapter_settings import with_adapters
         from llmd.server.daemon import Daemon, run_until_signal
         from llmd.server.input_end import end_with_input
+        from llmd.server.models.adapter_model import adapter_models, check_names
         from llmd.server.reloader import Inputs
 
         store = build_store(settings.directories)
@@ -172,11 +181,14 @@ async def _serve(
         def inputs(settings: Settings) -> Inputs:
             names = kept_models(settings, store)
             aliases = read_aliases(settings.config.server.models.alias, tuple(names), store)
+            settings = with_adapters(settings, [engine_name(name, store) for name in names])
+            adapters = adapter_models(settings)
+            check_names(adapters, {*store.names(), *names, *aliases})
             return Inputs(settings, aliases, build_host(cache), tuple(names.values()))
 
         first = inputs(settings)
         daemon = Daemon(
-            settings,
+            first.settings,
             host=first.host,
             store=store,
             models=first.models,
@@ -226,6 +238,12 @@ def named_models(models: Sequence[str], store: Store) -> dict[str, str]:
         taken = {**taken, name: model.directory}
         named[name] = name if name in stored else path
     return named
+
+
+def engine_name(model: str, store: Store) -> str:
+    """Return the served name of the model whose engine answers: a derived model has that of its base."""
+    derived = store.derived.find(model)
+    return model if derived is None else derived[1].base
 
 
 def read_aliases(texts: Sequence[str], served: Sequence[str], store: Store) -> dict[str, str]:

@@ -40,6 +40,7 @@ NOW = frozenset(
 
 NEXT_LOAD = frozenset(
     [
+        "server.lora",
         "server.tool_parser",
         "server.reasoning_parser",
         *(f"engine.{name}" for name in EngineConfig.__struct_fields__),

@@ -91,7 +91,7 @@ class _File:
                 hint = f"set it under [{all_keys[name].partition('.')[0]}]"
                 self._report(self._error(path, message, hint))
             elif key := self._known(name, keys, path, f"[{model_table(model)}] of "):
-                yield SettingValue(key, self._origin(value, path), model)
+                yield SettingValue(key, self._origin(absolute(key, value, self._path.parent), path), model)
 
     def _known(self, name: str, keys: Mapping[str, str], path: Sequence[str], table: str = "") -> str | None:
         try:

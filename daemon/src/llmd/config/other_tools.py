@@ -103,8 +103,8 @@ OTHER_NAMES = (
         answer="llmd reads only text, and runs the text part of multimodal models without this file",
     ),
     OtherName(
-        ("--lora", "--enable-lora", "--lora-modules"),
-        answer="llmd has no LoRA adapters yet; merge the adapter into the model",
+        ("--enable-lora", "--lora-modules"),
+        answer="`--lora NAME=DIR` of `llmd serve` serves an adapter as model NAME",
     ),
     OtherName(
         ("--model-draft", "-md", "--speculative-config"), answer="llmd has no speculative decoding yet"

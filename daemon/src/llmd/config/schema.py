@@ -118,6 +118,9 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Models that are loaded at the start and stay loaded; those that ``llmd serve`` names replace them."""
     alias: tuple[str, ...] = ()
     """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
+    lora: tuple[str, ...] = ()
+    """LoRA adapters of a model, as ``NAME=DIR``: requests choose one by its name. Those set for all models
+    are for the only one that is served."""
     keep_alive: Duration = 300.0
     """How long a model stays loaded after its last request; negative: forever. A model that is loaded at the
     start stays loaded, unless the flag ``--keep-alive`` or its own table says how long."""
@@ -214,5 +217,5 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     registry: RegistryConfig = RegistryConfig()
 
 
-PER_MODEL = (*EngineConfig.__struct_fields__, "keep_alive", "tool_parser", "reasoning_parser")
+PER_MODEL = (*EngineConfig.__struct_fields__, "lora", "keep_alive", "tool_parser", "reasoning_parser")
 """The settings that may be different for one model."""

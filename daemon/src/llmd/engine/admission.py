@@ -26,7 +26,8 @@ class Admission:
         """Check a request.
 
         Raises:
-            RequestError: it could never run: it is too long, has an invalid token, or nothing to do.
+            RequestError: it could never run: it is too long, has an invalid token, names an adapter that the
+                engine does not have, or has nothing to do.
             MemoryBudgetError: it does not fit the whole KV pool.
         """
         tokens = [*submit.prompt, *submit.output]
@@ -41,6 +42,7 @@ class Admission:
             )
         self.check_tokens(tokens, max_new)
         self._check_ids(submit.sampling)
+        self.check_adapter(submit.adapter)
         if submit.beams is None:
             self.check_pool(len(tokens) + max_new)
         else:
@@ -95,6 +97,20 @@ class Admission:
                     param=param,
                     hint="use the tokenizer of this model",
                 )
+
+    def check_adapter(self, name: str) -> None:
+        """Check that the model has an adapter; an empty name means none.
+
+        Raises:
+            RequestError: it has no adapter of that name.
+        """
+        if name and name not in self._limits.adapters:
+            loaded = ", ".join(self._limits.adapters) or "none"
+            raise RequestError(
+                f"the model was loaded without the adapter {name}; its adapters are {loaded}",
+                param="model",
+                hint="`llmd stop` the model: the next request loads it with the adapters of the settings",
+            )
 
     def check_pool(self, total_len: int) -> None:
         """Check that a sequence of ``total_len`` tokens fits the whole KV pool.

@@ -271,17 +271,18 @@ class EngineCore:
             self._grammars,
             limits.depth,
             self._tracer,
+            limits.adapters,
         )
 
-    def forward(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
+    def forward(self, token_ids: NDArray[np.integer], adapter: str = "") -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
 
         Raises:
-            RequestError: no tokens, too many, or one outside the vocabulary.
+            RequestError: no tokens, too many, or one outside the vocabulary; or no such ``adapter``.
             MemoryBudgetError: the KV pool is too small, or running requests occupy the blocks that are
                 needed.
         """
-        return self._forward(token_ids)
+        return self._forward(token_ids, adapter)
 
     def report(self, *, sequences: bool = False) -> Report:
         """Return the counters; with ``sequences``, also the state of each sequence."""

@@ -27,15 +27,20 @@ class Forward:
         self._pipeline = pipeline
         self._pager = pager
         self._admission = admission
+        self._adapters = limits.adapters
         self._chunk_len = min(limits.max_outputs, limits.chunk_len)  # each row is an output
 
-    def __call__(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
+    def __call__(self, token_ids: NDArray[np.integer], adapter: str = "") -> NDArray[np.float32]:
         """Return the logits float32 ``[len(token_ids), vocab]`` after each token, from an empty cache.
 
+        ``adapter`` is the name of the adapter that applies; empty: none.
+
         Raises:
-            RequestError: there are no tokens, too many tokens, or a token outside the vocabulary.
+            RequestError: there are no tokens, too many tokens, or a token outside the vocabulary; or
+                there is no such adapter.
             MemoryBudgetError: the KV pool is too small, or running requests hold too many of its blocks.
         """
+        self._admission.check_adapter(adapter)
         self._admission.check_tokens(token_ids.tolist(), max_new=0)
         self._admission.check_pool(len(token_ids))
         if self._pager.open(FORWARD_ID, token_ids.tolist(), None) is None:
@@ -46,20 +51,23 @@ class Forward:
         try:
             size = self._chunk_len
             return np.concatenate(
-                [self._chunk(token_ids[at : at + size]) for at in range(0, len(token_ids), size)]
+                [self._chunk(token_ids[at : at + size], adapter) for at in range(0, len(token_ids), size)]
             )
         finally:
             self._pager.free(FORWARD_ID)
 
-    def _chunk(self, token_ids: NDArray[np.integer]) -> NDArray[np.float32]:
+    def _chunk(self, token_ids: NDArray[np.integer], adapter: str) -> NDArray[np.float32]:
         start = self._pager.length(FORWARD_ID)
         tokens = [0] * start + token_ids.tolist()  # tokens before ``start`` are not read
         sequence = Sequence(FORWARD_ID, tokens, len(tokens), SamplingParams(seed=0), StopParams(max_tokens=0))
+        sequence.adapter = adapter
         took = self._pager.prepare(FORWARD_ID, len(token_ids))
         assert took, "the blocks were free when the sequence was opened"
-        step = build_step(
-            [Chunk(sequence, start, len(token_ids), ends=False)], self._pager.tables([FORWARD_ID])
+        chunks, tables = (
+            [Chunk(sequence, start, len(token_ids), ends=False)],
+            self._pager.tables([FORWARD_ID]),
         )
+        step = build_step(chunks, tables, adapters=self._adapters)
         rows = np.arange(len(token_ids), dtype=np.int32)
         with self._pipeline.submit(step, select_rows(rows)) as tickets:
             tickets.wait()

@@ -31,6 +31,8 @@ class EngineLimits(msgspec.Struct, frozen=True):
     """Number of steps that the running sequences are divided among; see `Scheduler`."""
     max_drafts: int = 0
     """Most proposed tokens of a sequence in a step."""
+    adapters: tuple[str, ...] = ()
+    """Names of the adapters, in the order of their numbers in steps."""
 
     @property
     def max_rows(self) -> int:

@@ -143,7 +143,7 @@ def load_model(
     began = time.perf_counter()
     _check_options(load)
     with ExitStack() as stack:
-        model = open_model(Path(load.directory), architectures, load.context_len)
+        model = open_model(Path(load.directory), architectures, load.context_len, adapters=load.adapters)
         stack.callback(model.checkpoint.close)
         if devices:
             load = with_devices(load, model, devices)
@@ -201,7 +201,7 @@ def _take_spool(
     if not all(layout for layout, _ in stages):
         return None
     directory = model.directory.resolve()
-    header = SpoolHeader(str(directory), kv_fingerprint(directory, load.kv_dtype, stages))
+    header = SpoolHeader(str(directory), kv_fingerprint(directory, load.kv_dtype, stages, load.adapters))
     spool = KVSpool(spools.path(directory), header, runner.pager, pipeline, load.kv_spool)
     spool.load()
     return spool
@@ -246,7 +246,7 @@ def _load_weights(
         phase = f"{parts_text(model.plan, spec.first_part, spec.last_part)} on {device.info.name}"
         packing = _packing(load, model, device, program, packed_files)
         quantizer = device.quantizer if isinstance(device, Quantizes) else None
-        source = CheckpointSource(model.checkpoint, packing, quantizer, model.directory)
+        source = CheckpointSource(model.checkpoint, packing, quantizer, model.directory, load.adapters)
         progress = partial(_report_progress, report, phase)
         weights = device.load(program, source, progress, have.get(spec.device, ()))
         stack.callback(weights.close)

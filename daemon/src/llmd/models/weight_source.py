@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,8 +41,12 @@ class CheckpointSource:
         packed: Path | None = None,
         quantizer: Quantizer | None = None,
         directory: Path | None = None,
+        adapters: Mapping[str, str] | None = None,
     ) -> None:
-        """``directory`` is the model's; without it, the source has no `recipe`."""
+        """``directory`` is the model's; without it, the source has no `recipe`. ``adapters`` has the
+        directories of adapters that the checkpoint has, by name.
+        """
+        self._adapters = adapters or {}
         self._directory = directory
         self._checkpoint = checkpoint
         self._quantizer = quantizer
@@ -54,7 +58,10 @@ class CheckpointSource:
         """How another process gets the same weights (`HasRecipe`)."""
         assert self._directory is not None
         packed = str(self.packed) if self.packed else ""
-        return SourceRecipe(f"{__name__}:{open_source.__name__}", (str(self._directory.resolve()), packed))
+        adapters = msgspec.json.encode(self._adapters).decode()
+        return SourceRecipe(
+            f"{__name__}:{open_source.__name__}", (str(self._directory.resolve()), packed, adapters)
+        )
 
     def close(self) -> None:
         """Close the checkpoint, and with it what was read. For sources that `open_source` made."""
@@ -221,16 +228,24 @@ def _members(tensor: TensorInfo, ref: TensorRef) -> Sequence[TensorInfo]:
     return tensor.members if ref.members is None else tensor.members[slice(*ref.members)]
 
 
-def open_source(directory: str, packed: str, quantizer: Quantizer | None) -> CheckpointSource:
+def open_source(directory: str, packed: str, adapters: str, quantizer: Quantizer | None) -> CheckpointSource:
     """Open the checkpoint of a model directory, which stays open: see `SourceRecipe`.
+
+    ``adapters`` is a JSON object of directories by name.
 
     Raises:
         CheckpointError: a file is missing or damaged.
         NotFoundError: there is no such directory.
     """
+    from llmd.models.adapters.adapter import add_adapters
     from llmd.models.model_source import find_source
 
     checkpoint = find_source(Path(directory)).open_checkpoint()
+    try:
+        add_adapters(checkpoint, msgspec.json.decode(adapters, type=dict[str, str]))
+    except BaseException:
+        checkpoint.close()
+        raise
     return CheckpointSource(checkpoint, Path(packed) if packed else None, quantizer)
 
 

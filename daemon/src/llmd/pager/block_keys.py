@@ -17,19 +17,20 @@ KEY_BYTES = 16
 attacker could construct one."""
 
 
-def prompt_key(tokens: Sequence[int], salt: str = "") -> Key:
+def prompt_key(tokens: Sequence[int], salt: str = "", adapter: str = "") -> Key:
     """Return the key of a whole prompt, whether or not its last block is full."""
-    return blake2b(array("i", tokens).tobytes(), digest_size=KEY_BYTES, key=_salt_key(salt)).digest()
+    first = _first_key(salt, adapter)
+    return blake2b(array("i", tokens).tobytes(), digest_size=KEY_BYTES, key=first).digest()
 
 
 class BlockKeys:
-    """The keys of a sequence's full blocks. Sequences with different salts share no keys.
+    """The keys of a sequence's full blocks. Sequences with different salts or adapters share no keys.
 
     The sequence owns it, so that each block is hashed only once, even if the sequence is preempted.
     """
 
-    def __init__(self, salt: str = "") -> None:
-        self._keys = [_salt_key(salt)]
+    def __init__(self, salt: str = "", adapter: str = "") -> None:
+        self._keys = [_first_key(salt, adapter)]
 
     def of(self, tokens: Sequence[int], num_tokens: int) -> list[Key]:
         """Return the keys of the full blocks of the first ``num_tokens`` tokens, which must never change."""
@@ -46,5 +47,7 @@ class BlockKeys:
         return chain
 
 
-def _salt_key(salt: str) -> Key:
-    return blake2b(salt.encode(), digest_size=KEY_BYTES).digest()
+def _first_key(salt: str, adapter: str) -> Key:
+    """Return the key before the first block. An adapter keys the hash: no salt has the effect of one."""
+    key = blake2b(adapter.encode(), digest_size=KEY_BYTES).digest() if adapter else b""
+    return blake2b(salt.encode(), digest_size=KEY_BYTES, key=key).digest()

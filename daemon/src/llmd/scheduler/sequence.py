@@ -43,6 +43,8 @@ class Sequence(msgspec.Struct, eq=False):
     """Number of alternatives for each scored prompt token; None: the prompt is not scored."""
     group: SequenceGroup | None = None
     """Group of a beam. The beam search appends the tokens; steps draw none."""
+    adapter: str = ""
+    """Name of its adapter; empty: none."""
 
     @classmethod
     def of(cls, submit: Submit, arrival: int = 0) -> Sequence:
@@ -55,9 +57,10 @@ class Sequence(msgspec.Struct, eq=False):
             submit.sampling,
             submit.stop,
             (submit.priority, arrival),
-            None if scored else BlockKeys(submit.cache_salt),
-            None if scored or submit.output else prompt_key(submit.prompt, submit.cache_salt),
+            None if scored else BlockKeys(submit.cache_salt, submit.adapter),
+            None if scored or submit.output else prompt_key(submit.prompt, submit.cache_salt, submit.adapter),
             prompt_logprobs=None if submit.output else submit.prompt_logprobs,
+            adapter=submit.adapter,
         )
 
     @property

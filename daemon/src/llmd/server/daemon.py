@@ -39,6 +39,7 @@ from llmd.server.http.certificate import certificate_for
 from llmd.server.http.listeners import Listener, check_exposure, listen
 from llmd.server.http.origins import allowed_origins
 from llmd.server.http.passed_sockets import own_addresses, passed_listeners
+from llmd.server.models.adapter_model import adapter_models
 from llmd.server.models.kept_models import KeptModels
 from llmd.server.models.memory_budget import MemoryBudget
 from llmd.server.models.model_loading import ModelLoading
@@ -214,7 +215,13 @@ class Daemon:
                 keep_alive_s=self._loading.keep_alive_s,
             )
             own_keep_alive_s = self._loading.own_keep_alive_s
-            table = ModelTable(self._store, self._aliases, manager, own_keep_alive_s=own_keep_alive_s)
+            table = ModelTable(
+                self._store,
+                self._aliases,
+                manager,
+                own_keep_alive_s=own_keep_alive_s,
+                adapters=lambda: adapter_models(self._settings),
+            )
             kept = KeptModels(table, lambda: self._settings)
             pulls = Pulls(self._pull_command())
             service = Service(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from llmd.api.messages import StopParams
@@ -42,6 +43,18 @@ def test_chunks_lie_one_after_the_other() -> None:
     assert step.positions.tolist() == [4, *range(16, 24), 0, 1, 2]
     assert step.row_offsets.tolist() == [0, 1, 9, 12]
     assert {step.token_ids.dtype, step.positions.dtype, step.row_offsets.dtype} == {np.dtype(np.int32)}
+
+
+def test_sequences_have_the_numbers_of_their_adapters() -> None:
+    assert build_step(CHUNKS, TABLES, adapters=("a", "b")).adapters is None
+    named = [
+        msgspec.structs.replace(chunk, sequence=msgspec.structs.replace(chunk.sequence, adapter=name))
+        for chunk, name in zip(CHUNKS, ("b", "", "a"), strict=True)
+    ]
+    adapters = build_step(named, TABLES, adapters=("a", "b")).adapters
+    assert adapters is not None
+    assert adapters.tolist() == [1, -1, 0]
+    assert adapters.dtype == np.dtype(np.int32)
 
 
 def test_the_last_row_of_each_ending_chunk_is_selected() -> None:

@@ -95,6 +95,7 @@ def _limits(load: Load, plan: ModelPlan, placed: Sequence[PlacedStage]) -> Engin
         load.chunk_len,
         depth,
         micro_batches,
+        adapters=tuple(load.adapters),
     )
 
 

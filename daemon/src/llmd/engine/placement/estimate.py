@@ -31,7 +31,7 @@ def estimate(load: Load, architectures: Mapping[str, Architecture], devices: Mac
     Raises:
         LlmdError: the model cannot be loaded on these devices.
     """
-    model = open_model(Path(load.directory), architectures, load.context_len)
+    model = open_model(Path(load.directory), architectures, load.context_len, adapters=load.adapters)
     try:
         placed = with_devices(load, model, devices)
         return Estimate(placed, needs_of(*with_default_quant(placed, model), devices.info))

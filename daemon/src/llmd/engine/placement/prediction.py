@@ -57,7 +57,7 @@ def predict(
     if not stages or not candidates.keys() >= names or any(stage.streamed_bytes for stage in stages):
         return None
     specs = tuple(StageSpec(one.device, one.part_names[0], one.part_names[-1]) for one in stages)
-    model = open_model(Path(load.directory), architectures, load.context_len)
+    model = open_model(Path(load.directory), architectures, load.context_len, adapters=load.adapters)
     with closing(model.checkpoint):
         asked, opened = with_default_quant(structs.replace(load, stages=specs, gpu_layers=None), model)
         able = {

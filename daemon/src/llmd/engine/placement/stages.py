@@ -205,6 +205,7 @@ def stage_limits(load: Load, model: OpenModel, devices: Sequence[DeviceInfo]) ->
     if model.embedding is None:
         rows, outputs = load.slots + load.chunk_len, load.slots + SCORED_ROWS
         depth, _ = flight_depth(devices)
-        return StageLimits(rows, load.slots + 1, outputs, load.kv_dtype, tickets=depth)
+        sequences, adapters = load.slots + 1, len(load.adapters)
+        return StageLimits(rows, sequences, outputs, load.kv_dtype, tickets=depth, max_adapters=adapters)
     rows = EmbeddingLimits.of(model.plan, load.chunk_len).max_rows
     return StageLimits(rows, MAX_TEXTS, max_outputs=1, kv_dtype=load.kv_dtype)

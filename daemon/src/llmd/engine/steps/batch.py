@@ -18,11 +18,25 @@ from llmd.scheduler.sequence import Sequence as Running
 Int32 = NDArray[np.int32]
 NO_COPIES = np.zeros((0, 3), np.int32)
 _UNKNOWN = 0
+_NO_ADAPTER = -1
 
 
-def build_step(chunks: Sequence[Chunk], tables: tuple[Int32, ...], copies: Int32 = NO_COPIES) -> Step:
-    """Concatenate the tokens of the chunks; undrawn tokens get a placeholder (see `unknown_rows`)."""
-    return lay_out([(chunk.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
+def build_step(
+    chunks: Sequence[Chunk],
+    tables: tuple[Int32, ...],
+    copies: Int32 = NO_COPIES,
+    adapters: Sequence[str] = (),
+) -> Step:
+    """Concatenate the tokens of the chunks; undrawn tokens get a placeholder (see `unknown_rows`).
+
+    ``adapters`` are the names of the model's adapters, in the order of their numbers.
+    """
+    step = lay_out([(chunk.tokens, chunk.start, chunk.count) for chunk in chunks], tables, copies)
+    if not any(chunk.sequence.adapter for chunk in chunks):
+        return step
+    names = [chunk.sequence.adapter for chunk in chunks]
+    numbers = [adapters.index(name) if name else _NO_ADAPTER for name in names]
+    return msgspec.structs.replace(step, adapters=np.array(numbers, np.int32))
 
 
 def lay_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from llmd.api.errors import LlmdError
 from llmd.engine.grammars.grammars import Grammars
@@ -36,8 +37,10 @@ class StepsInFlight:
         grammars: Grammars,
         depth: int,
         tracer: Tracer | None = None,
+        adapters: Sequence[str] = (),
     ) -> None:
-        """``tracer`` measures the steps."""
+        """``tracer`` measures the steps. ``adapters`` are the names of the model's adapters, by number."""
+        self._adapters = adapters
         self._tracer = tracer
         self._pipeline = pipeline
         self._scheduler = scheduler
@@ -116,7 +119,7 @@ class StepsInFlight:
             plan = self._scheduler.plan({} if newest is None else newest.output_of)
             tables = self._pager.tables([chunk.sequence.request_id for chunk in plan.chunks])
             copies = self._pager.copies()
-            step = build_step(plan.chunks, tables, copies)
+            step = build_step(plan.chunks, tables, copies, self._adapters)
             return PreparedStep(
                 plan,
                 step,

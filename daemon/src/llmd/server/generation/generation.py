@@ -89,9 +89,10 @@ class Generation:
         vocab_size: int,
         *,
         longer_window: str = "",
+        adapter: str = "",
     ) -> None:
         """``window`` is how many tokens prompt and answer may have together, ``longer_window`` as in
-        `ContextLengthError`.
+        `ContextLengthError`, ``adapter`` as in `Submit`.
 
         Raises:
             ContextLengthError: a prompt leaves no room for an answer.
@@ -105,6 +106,7 @@ class Generation:
             _check_length(request, len(prompt), self.window, longer)
         _check_ids(request.sampling, vocab_size)
         self.request = request
+        self._adapter = adapter
         self.usage = Usage(prompt_tokens=sum(len(prompt) for prompt in request.prompts))
         self.timing = Timing()
         self.held = ExitStack()
@@ -244,6 +246,7 @@ class Generation:
                 grammar=self.request.grammar,
                 priority=self.request.priority,
                 cache_salt=self.request.cache_salt,
+                adapter=self._adapter,
                 prompt_logprobs=self.request.prompt_logprobs,
                 beams=self.request.beams,
             )

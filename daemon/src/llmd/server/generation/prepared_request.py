@@ -54,6 +54,7 @@ class PreparedRequest(Struct, frozen=True):
                 ready.window,
                 ready.loaded.vocab_size,
                 longer_window=ready.loaded.longer_window,
+                adapter=ready.adapter,
             )
             generation.held.push(held.pop_all())
         return ready, generation

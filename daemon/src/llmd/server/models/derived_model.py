@@ -11,6 +11,7 @@ from llmd.chat.derived_text import derived_text
 from llmd.chat.model_text import ModelText
 from llmd.registry.derived import DerivedModel
 from llmd.server.engines.supervisor import Supervisor
+from llmd.server.models.adapter_model import AdapterModel
 from llmd.server.models.model_leases import ModelLeases
 from llmd.server.models.served_model import ReadyModel, ServedModel
 
@@ -57,7 +58,8 @@ class DerivedServedModel(Struct, frozen=True):
             LlmdError: it cannot be loaded, or has failed for good.
         """
         ready = await self.base.ready()
-        return structs.replace(ready, text=derived_text(ready.text, self.record))
+        adapter = self.name if isinstance(self.record, AdapterModel) else ""
+        return structs.replace(ready, text=derived_text(ready.text, self.record), adapter=adapter)
 
 
 AnsweringModel = ServedModel | DerivedServedModel

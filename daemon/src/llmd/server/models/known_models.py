@@ -42,7 +42,9 @@ def known_models(table: ModelTable) -> list[KnownModel]:
     aliases = {alias: models[name] for name in models for alias in table.names_of(name)[1:]}
     usable = {name: model for name, model in (models | aliases).items() if not model.reason}
     derived = [
-        _derived(table, name) for known in table.store.derived.names() for name in table.names_of(known)
+        _derived(table, name)
+        for known in (*table.store.derived.names(), *table.adapters())
+        for name in table.names_of(known)
     ]
     return [
         *(KnownModel(name, model) for name, model in usable.items()),

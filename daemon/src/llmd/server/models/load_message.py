@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msgspec import structs
+
 from llmd.api.errors import ConfigError
 from llmd.api.messages import Load, StageSpec
 from llmd.config import EngineConfig, Settings
+from llmd.config.adapter_settings import adapters_of
 from llmd.config.schema import AS_STORED, BUDGET, STAGE, STREAMED
 from llmd.config.values import parse_bytes
 
@@ -16,6 +19,7 @@ def load_message_of(name: str, directory: Path, settings: Settings) -> Load:
     """Return the message that loads a model with the settings for ``name``; raises like `load_message`."""
     is_default, config = not settings.is_explicit("engine.quant", name), settings.of_model(name)
     load = load_message(directory, config.engine, quant_is_default=is_default)
+    load = structs.replace(load, adapters=adapters_of(settings, name))
     budgets = config.server.models.memory_budget
     return load.within(parse_budgets(budgets)) if budgets else load
 

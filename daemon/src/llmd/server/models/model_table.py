@@ -13,6 +13,7 @@ from llmd.registry.name_matching import ANY, matching
 from llmd.registry.short_names import short_name
 from llmd.registry.store import Store
 from llmd.server.errors import UnknownModelError
+from llmd.server.models.adapter_model import Adapters, find_adapter
 from llmd.server.models.derived_model import AnsweringModel, DerivedServedModel
 from llmd.server.models.model_manager import ModelManager
 from llmd.server.models.served_model import ServedModel
@@ -30,8 +31,12 @@ class ModelTable:
         manager: ModelManager,
         *,
         own_keep_alive_s: Callable[[str], float | None] = lambda _name: None,
+        adapters: Callable[[], Adapters] = dict,
     ) -> None:
-        """``own_keep_alive_s`` returns the keep-alive of the settings for one name; None: they have none."""
+        """``own_keep_alive_s`` returns the keep-alive of the settings for one name; None: they have none.
+        ``adapters`` returns the LoRA adapters of the settings.
+        """
+        self.adapters = adapters
         self.store = store
         self.aliases = aliases
         self._manager = manager
@@ -49,9 +54,9 @@ class ModelTable:
     ) -> AnsweringModel:
         """Return the model that a name means.
 
-        Tried in order: derived model, exact name, alias, without ``:latest``, unique prefix, directory.
-        Without a name, it is the only loaded model. ``allow_path``: the client may name any directory of
-        this machine. ``retry``: start it again if it has failed.
+        Tried in order: adapter, derived model, exact name, alias, without ``:latest``, unique prefix,
+        directory. Without a name, it is the only loaded model. ``allow_path``: the client may name any
+        directory of this machine. ``retry``: start it again if it has failed.
 
         Raises:
             NotFoundError: no model matches; the message lists the nearest names.
@@ -69,9 +74,13 @@ class ModelTable:
     def derived_of(self, asked: str) -> tuple[str, DerivedModel] | None:
         """Return the name and the record of the derived model that ``asked`` means; None if it means none.
 
+        A model with an adapter is one, by its exact name.
+
         Raises:
             CheckpointError: the model's file is damaged.
         """
+        if (adapter := find_adapter(self.adapters(), asked)) is not None:
+            return adapter
         derived = self.store.derived
         if (exact := derived.find(asked)) is not None:
             return exact

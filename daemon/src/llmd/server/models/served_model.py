@@ -30,6 +30,8 @@ class ReadyModel(Struct, frozen=True):
     supervisor: Supervisor
     text: ModelText
     loaded: Loaded
+    adapter: str = ""
+    """Name of the adapter that answers; empty: none."""
 
     @property
     def window(self) -> int:

@@ -17,6 +17,7 @@ from llmd.server.dialects.ollama.progress import write_progress
 from llmd.server.dialects.ollama.request import read_template
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
+from llmd.server.models.adapter_model import AdapterModel
 from llmd.server.models.model_table import ModelTable
 from llmd.server.service import Service
 
@@ -24,7 +25,7 @@ STEPS = ("reading model metadata", "writing manifest", "success")
 _FILES = "llmd serves model directories as they are: put the directory below its models folder"
 REFUSED = {
     "files": _FILES,
-    "adapters": "adapters are not applied",
+    "adapters": "LoRA adapters are given to `llmd serve --lora NAME=DIR`",
     "quantize": "weights are quantised when they are loaded: use `llmd serve --quant q8`",
     "modelfile": "send its lines as fields: from, parameters, template, system, messages",
 }
@@ -64,6 +65,7 @@ def read_record(
             "from is required: name the model to derive the new one from", code="invalid_value", param="from"
         )
     derived = table.derived_of(source)
+    refuse_adapter(derived[1] if derived else None, "from")
     before = derived[1] if derived else DerivedModel(_base(table, source, allow_path=allow_path), 0.0)
     return DerivedModel(
         base=before.base,
@@ -84,7 +86,7 @@ def new_name(table: ModelTable, text: str, param: str) -> str:
         BadRequestError: a model that is not derived has that name.
     """
     name = check_model_name(text, param=param)
-    if name in {*table.directories(), *table.aliases}:
+    if name in {*table.directories(), *table.aliases, *table.adapters()}:
         raise BadRequestError(
             f"the model {name} already exists and is not a derived model",
             code="model_exists",
@@ -92,6 +94,21 @@ def new_name(table: ModelTable, text: str, param: str) -> str:
             hint="choose another name",
         )
     return name
+
+
+def refuse_adapter(record: DerivedModel | None, param: str) -> None:
+    """Refuse to copy a model with an adapter, or to derive one from it: its adapter is in the settings.
+
+    Raises:
+        BadRequestError: the record is that of an adapter.
+    """
+    if isinstance(record, AdapterModel):
+        raise BadRequestError(
+            "a model with a LoRA adapter cannot be copied, and no other can be derived from it",
+            code="unsupported_value",
+            param=param,
+            hint=f"name {record.base}, the model below it; adapters get their names from the setting lora",
+        )
 
 
 def _base(table: ModelTable, source: str, *, allow_path: bool) -> str:

@@ -11,7 +11,7 @@ from llmd.api.errors import NotFoundError
 from llmd.registry.derived import DerivedModel
 from llmd.registry.names import check_model_name
 from llmd.requests.fields import BadRequestError, RequestFields
-from llmd.server.dialects.ollama.create import new_name
+from llmd.server.dialects.ollama.create import new_name, refuse_adapter
 from llmd.server.dialects.ollama.names import NotFoundText, missing_as, read_name
 from llmd.server.http.bodies import read_object
 from llmd.server.http.guards import peer_of
@@ -62,6 +62,7 @@ async def delete(request: web.Request, service: Service) -> web.Response:
 def _copy(table: ModelTable, source: str, destination: str, *, allow_path: bool) -> None:
     store = table.store
     known = known_model(table, source, allow_path=allow_path)
+    refuse_adapter(known.record, "source")
     if known.record is None and store.is_pulled(known.name):
         store.pulled_models.copy(known.stored.directory, destination)
         return

@@ -11,6 +11,7 @@ from llmd.api.errors import NotFoundError
 from llmd.registry.name_matching import matching
 from llmd.registry.stored_model import StoredModel
 from llmd.server.http.json_response import json_response
+from llmd.server.models.adapter_model import AdapterModel
 from llmd.server.models.known_models import KnownModel, known_models
 from llmd.server.models.served_model import ServedModel
 from llmd.server.request_record import current_record
@@ -74,7 +75,8 @@ def _derived_entry(model: KnownModel, base: ServedModel | None) -> dict[str, Any
     """Return the entry of a derived model: that of its base with another name."""
     name = model.name
     entry = _served_entry(name, base) if base is not None else _stored_entry(name, model.stored)
-    return entry | {"parent": model.stored.name}
+    root = {"root": model.record.adapter} if isinstance(model.record, AdapterModel) else {}
+    return entry | {"parent": model.stored.name} | root
 
 
 def _served_entry(name: str, model: ServedModel) -> dict[str, Any]:

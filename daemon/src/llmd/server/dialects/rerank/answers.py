@@ -35,7 +35,12 @@ class Answers(Struct, frozen=True):
         found = [0.0] * len(self.request.prompts)
         loaded = ready.loaded
         async with Generation(
-            self.request, ready.text, ready.window, loaded.vocab_size, longer_window=loaded.longer_window
+            self.request,
+            ready.text,
+            ready.window,
+            loaded.vocab_size,
+            longer_window=loaded.longer_window,
+            adapter=ready.adapter,
         ) as generation:
             async for index, piece in generation.pieces(ready.supervisor):
                 (token,) = piece.tokens

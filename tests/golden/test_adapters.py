@@ -1,0 +1,120 @@
+"""Tiny models with LoRA adapters answer as transformers does with the adapters merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmd.api.messages import Load, StageSpec, StopParams, Submit
+from llmd.api.samplers import SamplingParams
+from llmd.engine.core import EngineCore
+from llmd.engine.loading import OpenDevice, load_model
+from tests.golden.adapters import ADAPTERS, AdapterCase
+from tests.golden.engines import Architectures
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.tiny import NUM_GREEDY, TinyModel
+
+BOUND = 1e-9
+OTHER = "other"
+
+each_case = pytest.mark.parametrize("case", ADAPTERS, ids=[case.name for case in ADAPTERS])
+each_device = pytest.mark.parametrize("device", ["cpu", "reference"])
+
+
+class Engines:
+    """Loads models with adapters."""
+
+    def __init__(
+        self,
+        checkpoint: Callable[[TinyModel], Path],
+        architectures: Architectures,
+        open_device: OpenDevice,
+        folder: Path,
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._architectures = architectures
+        self._open_device = open_device
+        self._folder = folder
+
+    @contextmanager
+    def of(
+        self, model: TinyModel, *cases: AdapterCase, device: str = "", stages: tuple[StageSpec, ...] = ()
+    ) -> Iterator[EngineCore]:
+        """An engine with adapters, by their names."""
+        written = {case.name: str(case.write(self._folder / case.name)) for case in cases}
+        load = Load(
+            str(self._checkpoint(model)),
+            device=device,
+            stages=stages,
+            context_len=model.context_len,
+            kv_dtype="f32",
+            adapters=written,
+        )
+        loaded = load_model(load, self._architectures, self._open_device, lambda _: None)
+        try:
+            yield loaded.core
+        finally:
+            loaded.close()
+
+
+@pytest.fixture
+def engines(
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+    tmp_path: Path,
+) -> Engines:
+    return Engines(checkpoint, architectures, open_device, tmp_path)
+
+
+def submit(request_id: int, model: TinyModel, adapter: str) -> Submit:
+    return Submit(
+        request_id=request_id,
+        prompt=tuple(model.prompt),
+        sampling=SamplingParams(seed=0, temperature=0.0),
+        stop=StopParams(max_tokens=NUM_GREEDY),
+        adapter=adapter,
+    )
+
+
+def error_of(core: EngineCore, case: AdapterCase) -> float:
+    """How far the logits with an adapter are from those that are expected."""
+    expected = read_expected(case.name)
+    ids = np.array([*case.base.prompt, *expected.tokens.tolist()], np.int32)
+    return nmse(core.forward(ids, case.name)[expected.positions], expected.logits)
+
+
+@each_device
+@each_case
+def test_answers_are_those_of_merged_weights(case: AdapterCase, device: str, engines: Engines) -> None:
+    with engines.of(case.base, case, device=device) as core:
+        assert error_of(core, case) <= BOUND
+        core.submit(submit(1, case.base, case.name))
+        tokens: list[int] = []
+        while core.busy:
+            tokens.extend(output.token for output in core.step().tokens)
+    assert tokens == read_expected(case.name).tokens.tolist()
+
+
+@each_device
+def test_rows_without_an_adapter_have_the_bits_of_a_model_without_adapters(
+    device: str, engines: Engines
+) -> None:
+    case = ADAPTERS[0]
+    ids = np.array(case.base.prompt, np.int32)
+    with engines.of(case.base, device=device) as plain:
+        expected = plain.forward(ids)
+    with engines.of(case.base, case, device=device) as core:
+        np.testing.assert_array_equal(core.forward(ids), expected)
+        assert nmse(core.forward(ids, case.name), expected) > 0.01
+
+
+def test_each_stage_applies_the_adapters_of_its_layers(engines: Engines) -> None:
+    case = ADAPTERS[0]
+    stages = (StageSpec("cpu", "0", "0.mixer"), StageSpec("reference", "0.ffn", "1"))
+    with engines.of(case.base, case, stages=stages) as core:
+        assert error_of(core, case) <= BOUND
