@@ -107,6 +107,10 @@ class Adapter:
         """See `SafetensorsFile.fetch`."""
         self._file.fetch(self._stored(name))
 
+    def advise(self, name: str, first: int, last: int, *, needed: bool) -> None:
+        """See `SafetensorsFile.advise`."""
+        self._file.advise(self._stored(name), first, last, needed=needed)
+
     def release(self) -> None:
         """See `SafetensorsFile.release`."""
         self._file.release()
