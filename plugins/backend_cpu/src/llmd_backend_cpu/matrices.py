@@ -39,10 +39,15 @@ def members_of(index: int, weight: Weight) -> Iterator[Member]:
 
 
 def add_absent(native: _ext.Weights, weight: Weight, tensors: TensorSource, *, joins: bool) -> None:
-    """Declare a plain or FP8 matrix of a cached expert."""
+    """Declare a matrix of a cached expert in a plain or a scaled format."""
     rows, cols = weight.ref.data_shape
-    group_size = 0 if weight.format in PLAIN_FORMATS else tensors.read(weight).group_size
-    native.add_absent(weight.format, rows, cols, group_size, joins=joins)
+    if weight.format in PLAIN_FORMATS:
+        native.add_absent(weight.format, rows, cols, 0, joins=joins)
+        return
+    first = (weight.ref.rows or (0,))[0]
+    row = msgspec.structs.replace(weight.ref, rows=(first, first + 1), period=None)
+    group_size = tensors.read(Weight(row, weight.format)).group_size
+    native.add_absent("fp8", rows, cols, group_size, joins=joins)
 
 
 def fill(native: _ext.Weights, member: Member, tensors: TensorSource) -> None:
