@@ -21,6 +21,7 @@ from llmd.server.models.load_message import parse_split
 from llmd.testing.throttled_device import Speed
 from tests.daemon.profiling.simulated import Clock
 from tests.docs.model_sizes import MODELS, write_headers
+from tests.golden.models.mixtures import qwen3_moe
 from tests.placement.simulated_machine import Machine, whole_layers
 
 NUM_LAYERS = 8
@@ -171,3 +172,65 @@ def attention_apart(card: str, other: str) -> tuple[StageSpec, ...]:
     names = [f"{layer}.{kind}" for layer in range(NUM_LAYERS) for kind in ("mixer", "ffn")]
     layers = [StageSpec(card if name.endswith(".mixer") else other, name, name) for name in names]
     return (StageSpec(other, "embed", "embed"), *layers, StageSpec(other, "head", "head"))
+
+
+@pytest.fixture(scope="module")
+def mixture(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    """A model in the shape of Qwen3 30B-A3B, with few layers."""
+    config = qwen3_moe(
+        vocab_size=4096,
+        hidden_size=2048,
+        num_hidden_layers=NUM_LAYERS,
+        num_attention_heads=32,
+        num_key_value_heads=4,
+        head_dim=128,
+        num_experts=128,
+        num_experts_per_tok=8,
+        moe_intermediate_size=768,
+        mlp_only_layers=[],
+        max_position_embeddings=4096,
+    )
+    return Load(str(write_headers(config, tmp_path_factory.mktemp("models") / "m")), quant="q4", slots=1)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_experts_are_on_the_processor_and_everything_else_on_a_small_card(
+    clock: Clock, mixture: Load, tmp_path: Path, share: float
+) -> None:
+    """The card has room for a share of the experts. Dividing the model by whole layers takes longer, by what
+    is predicted.
+    """
+    card = structs.replace(CARD, step_s=5e-5)
+    slow = structs.replace(CPU, attention_flops=3e10)
+    machine = Machine(clock, dict(make_host(tmp_path / "probes").architectures()), card=card, cpu=slow)
+    (whole,) = alone(machine.compare(mixture), "card").stages
+    room = int(whole.num_bytes - (1.0 - share) * whole.bytes_by_kind["experts"])
+    found = machine.compare(mixture, card=room)
+    best = best_of(found)
+    elsewhere = [name for stage in best.stages if stage.device == "cpu" for name in stage.part_names]
+    assert sum(name.endswith(".ffn") for name in elsewhere) >= NUM_LAYERS * (1.0 - share)
+    assert not any(name.endswith(".mixer") or name.isdigit() for name in elsewhere)
+    measured = machine.measure(mixture, stages_of(best), found)
+    assert_right(best, measured)
+    count = most_whole_layers(machine, mixture, room)
+    gains = []
+    for layers in whole_layers(NUM_LAYERS, count, on="card", around="cpu"):
+        by_layers = machine.compare(structs.replace(mixture, stages=layers), card=room)
+        predicted = next(one for one in by_layers.alternatives if stages_of(one) == layers)
+        real = machine.measure(mixture, layers, found)
+        assert predicted.request_s
+        assert best.request_s
+        gains.append((predicted.request_s / best.request_s, real.request_s / measured.request_s))
+    for predicted_gain, gain in gains:
+        assert gain > 1.1
+        assert gain == pytest.approx(predicted_gain, rel=WITHIN)
+
+
+def test_a_setting_says_of_how_many_layers_experts_are_on_the_processor(
+    machine: Machine, mixture: Load
+) -> None:
+    found = machine.compare(structs.replace(mixture, cpu_experts=3), old=0)
+    (divided,) = (one for one in found.alternatives if len(one.stages) > 1)
+    elsewhere = [name for stage in divided.stages if stage.device == "cpu" for name in stage.part_names]
+    assert [name for name in elsewhere if name[0].isdigit()] == ["0.ffn", "1.ffn", "2.ffn"]
+    assert best_of(found).name == "card"  # it has room for all, and is faster alone

@@ -25,6 +25,7 @@ from llmd.cli.serving_flags import typed_addresses
         (("--served-model-name", "mine"), "alias", ("mine",)),
         (("-ngl", "20"), "gpu_layers", 20),
         (("--n-gpu-layers=20",), "gpu_layers", 20),
+        (("--n-cpu-moe", "20"), "cpu_experts", 20),
     ],
 )
 def test_names_of_other_tools_mean_the_same(words: tuple[str, ...], name: str, value: object) -> None:

@@ -99,6 +99,9 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     gpu_layers: int | None = None
     """Layers that run on devices with a memory of their own, counted from the last one; the others run in
     main memory. None: the choice is free."""
+    cpu_experts: int | None = None
+    """Layers whose feed-forward parts are in main memory, counted from the first that has experts; everything
+    else of layers is on devices with a memory of their own. None: the choice is free."""
     context_len: int | None = None
     """Tokens of the context window; None: the longest that the model states."""
     slots: int = 8
@@ -131,6 +134,17 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     """Options by name of the device; the other devices have default options."""
     adapters: Mapping[str, str] = {}
     """Directories of LoRA adapters, by the name that requests choose them by (`Submit.adapter`)."""
+
+    @property
+    def division(self) -> str:
+        """The setting that divides layers between main memory and cards, as a flag; empty: none does."""
+        if self.cpu_experts is not None:
+            return f"--cpu-experts {self.cpu_experts}"
+        return "" if self.gpu_layers is None else f"--gpu-layers {self.gpu_layers}"
+
+    def undivided(self) -> Load:
+        """Return this load without the setting that divides layers."""
+        return structs.replace(self, gpu_layers=None, cpu_experts=None)
 
     def options_of(self, device: str) -> DeviceOptions:
         """Return the options of a device."""

@@ -84,7 +84,7 @@ def planned_load(directory: Path, name: str, settings: Settings, planned: Altern
     from llmd.server.models.load_message import load_message_of, parse_split
 
     stages = parse_split(split_of(planned))
-    return structs.replace(load_message_of(name, directory, settings), stages=stages, gpu_layers=None)
+    return structs.replace(load_message_of(name, directory, settings).undivided(), stages=stages)
 
 
 def measured(load: Load, request: Request) -> Measured:

@@ -82,6 +82,13 @@ ENGINE = (
         metavar="N",
         help="Layers that run on graphics cards, counted from the last one; by default chosen by speed.",
     ),
+    setting_option(
+        "--cpu-experts",
+        setting="cpu_experts",
+        type=int,
+        metavar="N",
+        help="Layers whose experts stay in main memory, counted from the first; by default chosen by speed.",
+    ),
     SPLIT,
     THREADS,
     setting_option(

@@ -39,6 +39,10 @@ OTHER_NAMES = (
         ("--hf-repo", "-hf"), answer="`llmd pull ORG/NAME` downloads a model, `llmd serve ORG/NAME` serves it"
     ),
     OtherName(("--n-gpu-layers", "-ngl"), setting="gpu_layers"),
+    OtherName(("--n-cpu-moe", "-ncmoe"), setting="cpu_experts"),
+    OtherName(
+        ("--cpu-moe", "-cmoe"), answer="`--cpu-experts N` keeps the experts of N layers in main memory"
+    ),
     OtherName(
         ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp", "--tensor-split", "-ts"),
         answer="`--split 0-15=NAME,16-31=NAME` of `llmd serve` splits the layers over several devices",

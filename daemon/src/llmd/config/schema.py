@@ -160,6 +160,9 @@ class EngineConfig(Struct, frozen=True, forbid_unknown_fields=True):
     gpu_layers: Annotated[int, Meta(ge=0)] | None = None
     """Layers that run on graphics cards, counted from the last one; the others run in main memory. Not set:
     as many as are fastest."""
+    cpu_experts: Annotated[int, Meta(ge=0)] | None = None
+    """Layers whose feed-forward parts stay in main memory, counted from the first that has experts; graphics
+    cards get everything else of the layers. Not set: as many as are fastest."""
     split: Split | None = None
     """Devices by inclusive layer numbers, such as ``0-3=cpu,4-7=reference``; also by the names ``embed`` and
     ``head``, and by parts of a layer, ``3.mixer`` and ``3.ffn``. With ``/stream`` after the device, weights

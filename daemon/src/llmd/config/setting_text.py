@@ -18,6 +18,7 @@ UNSET = {
     "request_timeout_s": "no limit",
     "exit_idle_s": "never",
     "gpu_layers": "as many as are fastest",
+    "cpu_experts": "as many as are fastest",
     "max_memory": "memory available at startup",
     "threads": "the fastest number",
     "max_ctx": "the model's maximum",

@@ -16,7 +16,7 @@ from msgspec import structs
 from llmd.api import Program, Step
 from llmd.api.features import STREAMS
 from llmd.placement.overlap import BusyTimes
-from llmd.placement.work import Span, Work, work_of
+from llmd.placement.work import ExpertWeights, Span, Work, work_of
 from llmd.testing.null_device import Clock, NullDevice, Pause
 
 
@@ -78,8 +78,17 @@ def step_seconds(speed: Speed, work: Work, step: Step) -> float:
     for rows, formats in ((step.num_rows, work.layers), (sequences, work.head)):
         for one in formats.values():
             seconds += max(one.num_bytes / speed.bytes_per_s, 2.0 * rows * one.elements / speed.flops)
+    seconds += sum(_expert_seconds(speed, one, step.num_rows) for one in work.experts)
     seconds += sequences * work.state_bytes / speed.bytes_per_s
     return seconds + sum(_attention_seconds(speed, span, step) for span in work.spans)
+
+
+def _expert_seconds(speed: Speed, one: ExpertWeights, rows: int) -> float:
+    """Return the seconds of experts: those that some row is expected to use are read, and each row is
+    multiplied by its own.
+    """
+    read_s = one.whole.num_bytes * one.share(rows) / speed.bytes_per_s
+    return max(read_s, 2.0 * rows * one.whole.elements * one.top_k / one.num_experts / speed.flops)
 
 
 def _attention_seconds(speed: Speed, span: Span, step: Step) -> float:

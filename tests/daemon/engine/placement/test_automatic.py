@@ -101,6 +101,15 @@ def test_layers_that_the_card_cannot_hold_are_refused(load: Load, model: OpenMod
         with_devices(asked, model, machine_of(small[:1], BOTH))
 
 
+def test_experts_on_the_processor_are_refused_where_they_cannot_be(load: Load, model: OpenModel) -> None:
+    asked = structs.replace(load, cpu_experts=2)
+    with pytest.raises(ConfigError, match="--cpu-experts 2: the model has no experts"):
+        with_devices(asked, model, host_and_card())
+    first = structs.replace(infos()[0], memory_id=HOST_MEMORY)
+    with pytest.raises(ConfigError, match="--cpu-experts 2: no graphics card can be used"):
+        with_devices(asked, model, machine_of([first], BOTH))
+
+
 def test_a_single_device_gets_the_model_without_a_measurement(load: Load, model: OpenModel) -> None:
     benchmarks = GivenBenchmarks({}, {})
     small = structs.replace(infos()[0], features=(), memory_bytes=1)

@@ -7,7 +7,14 @@ from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.api.plan import ModelPlan
 from llmd.builtin.architectures import gemma4
-from llmd.engine.placement.stages import StageParts, first_gpu_part, part_names, parts_text, place_parts
+from llmd.engine.placement.stages import (
+    StageParts,
+    cpu_expert_parts,
+    first_gpu_part,
+    part_names,
+    parts_text,
+    place_parts,
+)
 from llmd.models.headless import without_head
 from llmd.server.models.load_message import parse_split
 from llmd.testing.encoder_plan import TinyEncoder
@@ -67,6 +74,14 @@ def test_neighbours_on_one_device_are_one_stage_if_some_are_streamed() -> None:
 @pytest.mark.parametrize(("gpu_layers", "first"), [(0, 10), (1, 7), (4, 1), (5, 0), (99, 0)])
 def test_the_last_layers_and_the_head_run_on_graphics_cards(gpu_layers: int, first: int) -> None:
     assert first_gpu_part(PLAN, gpu_layers) == first
+
+
+def test_feed_forward_parts_of_the_first_layers_with_experts_stay_in_main_memory() -> None:
+    mixture = TinyModel(layers=4, experts=5).plan()
+    assert cpu_expert_parts(mixture, 0) == frozenset()
+    assert cpu_expert_parts(mixture, 2) == {2, 4}
+    assert cpu_expert_parts(mixture, 99) == {2, 4, 6, 8}
+    assert cpu_expert_parts(PLAN, 99) == frozenset()
 
 
 @pytest.mark.parametrize(

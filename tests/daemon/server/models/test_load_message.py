@@ -66,6 +66,9 @@ def test_layers_on_graphics_cards_exclude_a_split() -> None:
     assert load_message(Path("/m"), EngineConfig(gpu_layers=0)).gpu_layers == 0
     with pytest.raises(ConfigError, match="--split and --gpu-layers are both set"):
         load_message(Path("/m"), EngineConfig(gpu_layers=3, split="0-3=cpu"))
+    assert load_message(Path("/m"), EngineConfig(cpu_experts=0)).cpu_experts == 0
+    with pytest.raises(ConfigError, match="--gpu-layers and --cpu-experts are both set"):
+        load_message(Path("/m"), EngineConfig(gpu_layers=3, cpu_experts=4))
 
 
 def test_budgets_of_devices_limit_their_memory(tmp_path: Path) -> None:

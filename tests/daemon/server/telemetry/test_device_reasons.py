@@ -38,6 +38,11 @@ SPLIT = (StageSpec("cpu", "0", "1"),)
             {"is_divided": True},
             "the setting gpu_layers divides the model, with 20 layers on graphics cards",
         ),
+        (
+            {"cpu_experts": 3},
+            {"is_divided": True},
+            "the setting cpu_experts keeps the experts of 3 layers in main memory",
+        ),
         ({"device": "c"}, {"lost": ("a", "b")}, "it took over from a and b, which failed"),
     ],
 )

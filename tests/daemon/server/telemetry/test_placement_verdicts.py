@@ -214,6 +214,7 @@ def test_other_reasons_why_a_card_is_not_used(change: dict[str, Any], reason: st
         (Load("", device="cpu"), "device"),
         (Load("", stages=(StageSpec("cpu", "embed", "head"),)), "split"),
         (Load("", gpu_layers=0), "gpu_layers"),
+        (Load("", cpu_experts=99), "cpu_experts"),
     ],
 )
 def test_settings_that_keep_a_model_on_the_cpu_are_no_warning(asked: Load, setting: str) -> None:

@@ -93,12 +93,12 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
     request = request_for(model)
-    comparing = _Comparing(structs.replace(load, gpu_layers=None), model, candidates, request)
+    comparing = _Comparing(load.undivided(), model, candidates, request)
     plan = best_plan(comparing.problem)
     choices = comparing.singles()
     if plan:
         choices |= {plan.choice.devices: plan.choice}
-    if load.stages or load.gpu_layers is not None:
+    if load.stages or load.division:
         choices |= comparing.as_set(_set_stages(load, model, candidates))
     found = [comparing.described(devices, choice) for devices, choice in choices.items()]
     found.sort(key=lambda one: (one.request_s is None, one.request_s or 0.0))
@@ -124,7 +124,7 @@ def _with_few_experts(
     for number, one in enumerate(candidates):
         share = share_on(load, model, one)
         if share < 1.0:
-            fewer = structs.replace(load, expert_share=share, gpu_layers=None, stages=())
+            fewer = structs.replace(load.undivided(), expert_share=share, stages=())
             devices = (number,) * len(model.plan.parts)
             comparing = _Comparing(fewer, model, candidates, request)
             stages = comparing.described(devices, cost_of(comparing.problem, devices)).stages

@@ -17,7 +17,14 @@ from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.expert_share import with_expert_share
 from llmd.engine.placement.memory_need import needs_of
 from llmd.engine.placement.model_problem import ModelOnDevices
-from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, part_names, refuses
+from llmd.engine.placement.stages import (
+    StageParts,
+    cpu_expert_parts,
+    first_gpu_part,
+    lower_stage,
+    part_names,
+    refuses,
+)
 from llmd.host.devices import DeviceState
 from llmd.models.dependent_parts import dependent_parts
 from llmd.models.open_model import OpenModel
@@ -35,7 +42,8 @@ def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     Raises:
         NotFoundError: there is no such device, or no usable one.
         PluginError: a named device cannot be used; the message says why.
-        ConfigError: there is no graphics card for `Load.gpu_layers`, or it divides parts that stay together.
+        ConfigError: there is no graphics card for `Load.division`, it divides parts that stay together, or
+            the model has no experts.
         MemoryBudgetError: that many layers do not fit.
         LlmdError: the model cannot be loaded in the formats that are asked for.
     """
@@ -46,8 +54,8 @@ def _with_stages(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     load = with_own_names(load, devices)
     if load.stages:
         return load
-    if load.gpu_layers is not None:
-        return _with_gpu_layers(load, model, devices)
+    if load.division:
+        return _divided(load, model, devices)
     usable = devices.usable(device_names(load.device))
     whole = structs.replace(load, device=usable[0].info.name)
     if len(usable) == 1 and not may_stream(usable[0].info):
@@ -79,30 +87,46 @@ def with_own_names(load: Load, devices: MachineDevices) -> Load:
     )
 
 
-def _with_gpu_layers(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
+def _divided(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
+    """Return the load with its layers divided as `Load.division` says."""
     named, all_usable = devices.usable(device_names(load.device)), devices.usable()
     cards = [device for device in named if device.info.memory_id != HOST_MEMORY]
     hosts = [device for device in all_usable if device.info.memory_id == HOST_MEMORY]
+    flag, _, _ = load.division.partition(" ")
     if not cards:
         raise ConfigError(
-            f"--gpu-layers {load.gpu_layers}: no graphics card can be used",
-            hint="`llmd devices` says why; leave --gpu-layers out to use the processor",
+            f"{load.division}: no graphics card can be used",
+            hint=f"`llmd devices` says why; leave {flag} out to use the processor",
         )
-    reason = dependent_parts(model.plan).get(first_gpu_part(model.plan, load.gpu_layers or 0))
-    if reason is not None:
-        raise ConfigError(
-            f"--gpu-layers {load.gpu_layers} divides parts that must be on one device: {reason}",
-            hint="use more or fewer layers, or leave --gpu-layers out",
-        )
+    _check_division(load, model, flag)
     asked, opened = with_default_quant(load, model)
     stages = planned_stages(asked, opened, devices.measure([*cards, *hosts]))
     if not stages:
         names = " and ".join(device.info.name for device in cards)
+        change = "lower" if load.cpu_experts is None else "raise"
         raise MemoryBudgetError(
-            f"--gpu-layers {load.gpu_layers}: {names} and main memory have no room for this division",
-            hint="lower --gpu-layers, or leave it out: then as many are used as there is room for",
+            f"{load.division}: {names} and main memory have no room for this division",
+            hint=f"{change} {flag}, or leave it out: then as many are used as there is room for",
         )
     return _on_stages(load, model, stages) or load
+
+
+def _check_division(load: Load, model: OpenModel, flag: str) -> None:
+    """Refuse a division that separates parts which depend on each other, and one of experts without any."""
+    plan = model.plan
+    on_cards = set(range(first_gpu_part(plan, load.gpu_layers or 0), len(plan.parts)))
+    if load.cpu_experts is not None:
+        if not cpu_expert_parts(plan, len(plan.parts)):
+            raise ConfigError(
+                f"{load.division}: the model has no experts", hint=f"leave {flag} out, or use --gpu-layers"
+            )
+        on_cards = set(range(len(plan.parts))) - cpu_expert_parts(plan, load.cpu_experts)
+    for part, reason in dependent_parts(plan).items():
+        if (part in on_cards) != (part - 1 in on_cards):
+            raise ConfigError(
+                f"{load.division} divides parts that must be on one device: {reason}",
+                hint=f"use more or fewer layers, or leave {flag} out",
+            )
 
 
 def _on_stages(load: Load, model: OpenModel, stages: Sequence[StageParts]) -> Load | None:

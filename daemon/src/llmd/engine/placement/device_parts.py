@@ -12,7 +12,7 @@ from llmd.api.program import Program
 from llmd.api.step_buffers import step_buffer_bytes
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.memory_use import pool_bytes
-from llmd.engine.placement.stages import StageParts, first_gpu_part, lower_stage, refuses
+from llmd.engine.placement.stages import StageParts, cpu_expert_parts, first_gpu_part, lower_stage, refuses
 from llmd.engine.placement.typical_request import Request
 from llmd.engine.step_reads import expert_reads
 from llmd.models.dependent_parts import part_runs
@@ -53,6 +53,7 @@ class DeviceParts:
         self._info, self._profile = candidate.info, candidate.profile
         self._limits = limits
         self._first_gpu_part = first_gpu_part(model.plan, load.gpu_layers or 0)
+        self._cpu_experts = cpu_expert_parts(model.plan, load.cpu_experts or 0)
         self._layers = [part.layer for part in model.plan.parts]
         self._kinds = [KINDS[part.kind] for part in model.plan.parts]
         self._programs = [
@@ -134,12 +135,13 @@ class DeviceParts:
         return sum(weight.num_bytes for weight in shared)
 
     def _is_barred(self, part: int) -> bool:
-        """Whether a part cannot be here: by `Load.gpu_layers`, or because only layers are streamed."""
+        """Whether a part cannot be here: by `Load.division`, or because only layers are streamed."""
         if self._streamed and self._layers[part] is None:
             return True
-        if self._load.gpu_layers is None:
-            return False
-        return (self._info.memory_id != HOST_MEMORY) != (part >= self._first_gpu_part)
+        on_card = self._info.memory_id != HOST_MEMORY
+        if self._load.cpu_experts is not None:
+            return self._layers[part] is not None and on_card == (part in self._cpu_experts)
+        return self._load.gpu_layers is not None and on_card != (part >= self._first_gpu_part)
 
     def _seconds(self, part: int, request: Request) -> float:
         steps = request.prompt_steps(self._load.chunk_len)

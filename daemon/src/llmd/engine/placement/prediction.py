@@ -59,7 +59,7 @@ def predict(
     specs = tuple(StageSpec(one.device, one.part_names[0], one.part_names[-1]) for one in stages)
     model = open_model(Path(load.directory), architectures, load.context_len, adapters=load.adapters)
     with closing(model.checkpoint):
-        asked, opened = with_default_quant(structs.replace(load, stages=specs, gpu_layers=None), model)
+        asked, opened = with_default_quant(structs.replace(load.undivided(), stages=specs), model)
         able = {
             name: one for name, one in candidates.items() if name in names or _can_run(asked, opened, one)
         }

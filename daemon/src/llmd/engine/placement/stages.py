@@ -9,6 +9,7 @@ import msgspec
 from llmd.api.checks import misplaced_integers, missing_activations, missing_features, missing_ops
 from llmd.api.device import DeviceInfo, StageLimits
 from llmd.api.errors import ConfigError
+from llmd.api.expert_ops import Experts
 from llmd.api.features import EXPERT_CACHE
 from llmd.api.kv_checks import missing_kv_dtype
 from llmd.api.messages import Load, StageSpec
@@ -100,6 +101,16 @@ def first_gpu_part(plan: ModelPlan, gpu_layers: int) -> int:
     if gpu_layers > plan.num_layers:
         return 0
     return plan.layer_parts(plan.num_layers - gpu_layers, plan.num_layers)[0]
+
+
+def cpu_expert_parts(plan: ModelPlan, cpu_experts: int) -> frozenset[int]:
+    """Return the parts that stay in main memory with the experts of that many layers."""
+    parts = [
+        index
+        for index, part in enumerate(plan.parts)
+        if part.layer is not None and any(isinstance(op, Experts) for op in part.ops)
+    ]
+    return frozenset(parts[:cpu_experts])
 
 
 def parts_text(plan: ModelPlan, first_part: int, last_part: int) -> str:

@@ -30,17 +30,15 @@ def load_message(directory: Path, config: EngineConfig, *, quant_is_default: boo
     ``quant_is_default``: nobody has asked to quantise this model; `Load.quant_is_default` says what follows.
 
     Raises:
-        ConfigError: ``split`` is malformed, or ``gpu_layers`` is set too.
+        ConfigError: ``split`` is malformed, or two settings divide the layers.
     """
-    if config.split and config.gpu_layers is not None:
-        raise ConfigError(
-            "--split and --gpu-layers are both set", hint="leave one of them out; --split names every layer"
-        )
+    _check_division(config)
     return Load(
         directory=str(directory),
         device=config.device,
         stages=parse_split(config.split) if config.split else (),
         gpu_layers=config.gpu_layers,
+        cpu_experts=config.cpu_experts,
         context_len=config.max_ctx,
         slots=config.slots,
         chunk_len=config.prefill_chunk,
@@ -53,6 +51,20 @@ def load_message(directory: Path, config: EngineConfig, *, quant_is_default: boo
         threads=config.threads,
         weight_cache=config.weight_cache,
     )
+
+
+def _check_division(config: EngineConfig) -> None:
+    flags = {
+        "--split": config.split or None,
+        "--gpu-layers": config.gpu_layers,
+        "--cpu-experts": config.cpu_experts,
+    }
+    named = [flag for flag, value in flags.items() if value is not None]
+    if len(named) > 1:
+        raise ConfigError(
+            f"{named[0]} and {named[1]} are both set",
+            hint="leave one of them out; --split names every part of the model",
+        )
 
 
 def parse_budgets(text: str) -> dict[str, int]:

@@ -25,8 +25,8 @@ def why_device(
         return f"it took over from {' and '.join(lost)}, which failed"
     if asked.stages:
         return "the setting split assigns these layers to it"
-    if asked.gpu_layers is not None:
-        return f"the setting gpu_layers divides the model, with {asked.gpu_layers} layers on graphics cards"
+    if asked.division:
+        return _division(asked)
     if asked.device not in {"auto", ""} and "," not in asked.device:
         return "the setting device names it"
     of = (
@@ -39,3 +39,9 @@ def why_device(
         return f"no single one of {of} has room for the model, and this division answers fastest{others}"
     how = "answers fastest" if is_measured else "has the highest score"
     return f"of {of}, it {how}{others}"
+
+
+def _division(asked: Load) -> str:
+    if asked.cpu_experts is None:
+        return f"the setting gpu_layers divides the model, with {asked.gpu_layers} layers on graphics cards"
+    return f"the setting cpu_experts keeps the experts of {asked.cpu_experts} layers in main memory"

@@ -128,8 +128,8 @@ def _on_cpu(facts: ModelFacts) -> Iterator[Verdict]:
     if _is_chosen(facts, cards):
         card = next(iter(cards))
         setting = "split" if facts.asked and facts.asked.stages else "device"
-        if facts.asked and facts.asked.gpu_layers is not None:
-            setting = "gpu_layers"
+        if facts.asked and facts.asked.division:
+            setting = "gpu_layers" if facts.asked.cpu_experts is None else "cpu_experts"
         text = f"on the CPU ({used}) although {card} is there, because the setting {setting} says so"
         yield Verdict("info", text, "on the CPU")
     elif reason := _why_not_on(facts, cards):
@@ -184,7 +184,7 @@ def _cards(infos: Mapping[str, DeviceInfo]) -> dict[str, DeviceInfo]:
 
 
 def _is_divided_by_user(facts: ModelFacts) -> bool:
-    return facts.asked is not None and (bool(facts.asked.stages) or facts.asked.gpu_layers is not None)
+    return facts.asked is not None and (bool(facts.asked.stages) or bool(facts.asked.division))
 
 
 def _is_chosen(facts: ModelFacts, cards: Mapping[str, DeviceInfo]) -> bool:
