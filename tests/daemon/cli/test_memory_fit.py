@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gguf import GGMLQuantizationType
 
 from llmd.api.messages import Load
 from llmd.embedded.opening import load_stored, user_directories
+from tests.golden.models.mixtures import qwen3_moe
 from tests.serving.gguf_model import write_gguf_model
 from tests.serving.model import write_embedding_model, write_model
 
@@ -90,6 +92,23 @@ def test_whether_it_fits_is_said_with_the_numbers(
     monkeypatch.setenv("LLMD_DEVICE", "absent")
     assert "absent" in told(llmd, "tiny")["to load it"]
     assert json.loads(llmd("show", "tiny", "--json").out)["memory"] == []
+
+
+def test_experts_without_room_are_named(llmd: Llmd, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    family = partial(qwen3_moe, hidden_size=256, moe_intermediate_size=384, num_experts=32)
+    write_model(directory.parent / "mixture", family=family)
+    monkeypatch.setenv("LLMD_DEVICE", "cpu")
+    monkeypatch.setenv("LLMD_KV_MEMORY", "1MiB")
+    (whole,) = json.loads(llmd("show", "mixture", "--json").out)["memory"]
+    assert whole["absent_bytes"] == 0
+    less = 20 << 20
+    limit = whole["weight_bytes"] + whole["step_bytes"] + whole["least_kv_bytes"] - less
+    monkeypatch.setenv("LLMD_MAX_MEMORY", str(limit))
+    (fit,) = json.loads(llmd("show", "mixture", "--json").out)["memory"]
+    assert fit["absent_bytes"] == pytest.approx(less, abs=2)
+    assert fit["absent_bytes"] == whole["weight_bytes"] - fit["weight_bytes"]
+    expected = "yes, without 20.0 MiB of experts, which are read from the disk when a text needs them, "
+    assert told(llmd, "mixture")["fits here"].startswith(expected)
 
 
 def test_an_embedding_model_needs_no_cache_for_sequences(llmd: Llmd, directory: Path, tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ class MemoryFit(msgspec.Struct, frozen=True):
     slots: int
     free_bytes: int
     """What is free now, or allowed by `max_memory`."""
+    absent_bytes: int = 0
+    """Experts for which there is no room: steps that use them read them from the model's files."""
 
     @property
     def least_bytes(self) -> int:
@@ -79,6 +81,7 @@ def _fit(memory_id: str, need: MemoryNeed, slots: int, limit: int | None) -> Mem
         need.most_kv_bytes,
         slots,
         min(limits),
+        need.absent_bytes,
     )
 
 
@@ -122,6 +125,11 @@ def _verdict(fit: MemoryFit) -> str:
     free = f"{format_bytes(fit.free_bytes)} free"
     if not fit.fits:
         return f"no: at least {format_bytes(fit.least_bytes)}, {free}; quantise it with --quant, or use a smaller model"
+    if fit.absent_bytes:
+        absent = format_bytes(fit.absent_bytes)
+        return (
+            f"yes, without {absent} of experts, which are read from the disk when a text needs them, {free}"
+        )
     if fit.most_bytes > fit.free_bytes:
         return f"yes, with a smaller KV cache: all of it takes {format_bytes(fit.most_bytes)}, {free}"
     return f"yes: at most {format_bytes(fit.most_bytes)}, {free}"

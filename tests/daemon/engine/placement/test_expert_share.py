@@ -71,7 +71,8 @@ def test_experts_get_what_everything_else_leaves(load: Load, model: OpenModel) -
     share = share_in(load, model, room)
     fewer = needs_of(structs.replace(load, expert_share=share), model, lambda _name: device(room))["m0"]
     assert fewer.total_bytes <= room
-    assert need.weight_bytes - fewer.weight_bytes == pytest.approx((1.0 - share) * experts, abs=2)
+    assert need.weight_bytes - fewer.weight_bytes == fewer.absent_bytes
+    assert fewer.absent_bytes == pytest.approx((1.0 - share) * experts, abs=2)
     left = room - fewer.weight_bytes - fewer.step_bytes
     assert left // 2 >= need.kv_bytes  # the pools get half of it
 

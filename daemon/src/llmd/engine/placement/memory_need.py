@@ -15,7 +15,7 @@ from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, place_parts, stage_limits
 from llmd.models.open_model import OpenModel
-from llmd.models.program_bytes import resident_bytes, stream_buffer_bytes, streamed_bytes
+from llmd.models.program_bytes import absent_bytes, resident_bytes, stream_buffer_bytes, streamed_bytes
 
 LEAST_KV_TOKENS = 2048
 """Smallest useful KV capacity: a model with less is not worth loading."""
@@ -38,6 +38,8 @@ class MemoryNeed(msgspec.Struct, frozen=True):
     """Most bytes of it for all models, if the user has set a limit."""
     devices: tuple[str, ...] = ()
     """Names of the devices that compute in it."""
+    absent_bytes: int = 0
+    """Bytes of experts for which there is no room: steps that use them read them from the files."""
 
     @property
     def total_bytes(self) -> int:
@@ -47,6 +49,7 @@ class MemoryNeed(msgspec.Struct, frozen=True):
 class _Stage(msgspec.Struct, frozen=True):
     info: DeviceInfo
     use: MemoryUse
+    absent_bytes: int
 
 
 def needs_of(load: Load, model: OpenModel, device: Callable[[str], DeviceInfo]) -> dict[str, MemoryNeed]:
@@ -65,7 +68,8 @@ def needs_of(load: Load, model: OpenModel, device: Callable[[str], DeviceInfo]) 
     least, most = _kv_blocks(load, model, uses.values())
     needs = {}
     for memory_id, use in uses.items():
-        owners = [stage.info for stage in stages if stage.info.memory_id == memory_id]
+        inside = [stage for stage in stages if stage.info.memory_id == memory_id]
+        owners = [stage.info for stage in inside]
         options = [load.options_of(info.name).memory_bytes for info in owners]
         needs[memory_id] = MemoryNeed(
             use.weight_bytes,
@@ -75,6 +79,7 @@ def needs_of(load: Load, model: OpenModel, device: Callable[[str], DeviceInfo]) 
             min((info.memory_bytes for info in owners), default=0),
             min((limit for limit in options if limit is not None), default=None),
             tuple(dict.fromkeys(info.name for info in owners)),
+            sum(stage.absent_bytes for stage in inside),
         )
     return needs
 
@@ -88,7 +93,7 @@ def _stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts, lim
         tuple(kv_block_bytes(group, load.kv_dtype) if group.layers else 0 for group in program.groups),
         streamed_bytes(program),
     )
-    return _Stage(info, use)
+    return _Stage(info, use, absent_bytes(program))
 
 
 def _kv_blocks(
