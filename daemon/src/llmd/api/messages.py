@@ -279,6 +279,8 @@ class StageReport(msgspec.Struct, frozen=True):
     """Its parts in order, as `StageSpec` names them; a layer that is not complete by its parts."""
     streamed_bytes: int = 0
     """Weights in main memory that are copied to the device in each step."""
+    absent_bytes: int = 0
+    """Experts for which there is no room: steps that use them read them from the model's files."""
 
     @property
     def size_bytes(self) -> int:

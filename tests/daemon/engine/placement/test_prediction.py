@@ -16,8 +16,9 @@ ARCHITECTURES = {name: one for one in llmd_architectures() for name in one.names
 DEVICES = {one.info.name: one for one in candidates(QUICK, SLOW)}
 
 
-def stage(device: str, *names: str, streamed_bytes: int = 0) -> StageReport:
-    return StageReport(device, "", 0, 0, 0, part_names=names, streamed_bytes=streamed_bytes)
+def stage(device: str, *names: str, streamed_bytes: int = 0, absent_bytes: int = 0) -> StageReport:
+    built = StageReport(device, "", 0, 0, 0, part_names=names)
+    return structs.replace(built, streamed_bytes=streamed_bytes, absent_bytes=absent_bytes)
 
 
 def predicted_seconds(load: Load, stages: tuple[StageReport, ...]) -> tuple[float, ...]:
@@ -71,3 +72,4 @@ def test_what_is_not_measured_or_streamed_is_not_predicted(tmp_path: Path) -> No
     assert predict(load, ARCHITECTURES, HALVES, {"d0": DEVICES["d0"]}) is None
     assert predict(load, ARCHITECTURES, (), DEVICES) is None
     assert predict(load, ARCHITECTURES, (stage("d0", "0", streamed_bytes=1),), DEVICES) is None
+    assert predict(load, ARCHITECTURES, (stage("d0", "0", absent_bytes=1),), DEVICES) is None

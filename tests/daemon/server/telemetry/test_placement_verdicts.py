@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from llmd.api.device import DeviceInfo, DeviceOptions
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.kernel_use import KernelUse, SlowPath
 from llmd.api.messages import Load, Loaded, MemoryReport, StageReport, StageSpec
 from llmd.api.reports import Report
@@ -94,6 +95,18 @@ def test_streamed_weights_are_a_warning_unless_they_were_asked_for() -> None:
     wanted = Load("", stages=(StageSpec("gpu:0", "embed", "head", streamed=True),))
     (only,) = said(STREAMED, asked=wanted)
     assert (only.level, only.text) == ("info", f"{text}, as the setting split says")
+
+
+def test_experts_that_are_read_from_the_disk_are_a_warning() -> None:
+    read = structs.replace(report(20, 0.5), expert_cache=ExpertCacheUse(65, 35, 1, 50 * MIB))
+    (only,) = said(CPU, report=read)
+    assert (only.level, only.state) == ("warn", "streamed")
+    assert only.text == (
+        "streamed: 35% of the experts that steps used were read from the disk,"
+        " because memory has room for 50.0 MiB of them"
+    )
+    unused = structs.replace(read, expert_cache=ExpertCacheUse(0, 0, 0, 0))
+    assert said(CPU, report=unused) == []
 
 
 def report(steps: int, step_s: float, kv_bytes: int = 0) -> Report:

@@ -221,4 +221,5 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         experts=expert_reads(one.program),
         part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
         streamed_bytes=one.use.streamed_bytes,
+        absent_bytes=absent_bytes(one.program),
     )

@@ -54,7 +54,9 @@ def predict(
         LlmdError: the files of the model have changed and are no model any more.
     """
     names = {stage.device for stage in stages}
-    if not stages or not candidates.keys() >= names or any(stage.streamed_bytes for stage in stages):
+    if not stages or not candidates.keys() >= names:
+        return None
+    if any(stage.streamed_bytes or stage.absent_bytes for stage in stages):
         return None
     specs = tuple(StageSpec(one.device, one.part_names[0], one.part_names[-1]) for one in stages)
     model = open_model(Path(load.directory), architectures, load.context_len, adapters=load.adapters)

@@ -16,9 +16,9 @@ from llmd.server.telemetry.processor_use import OthersUse
 
 State = Literal["", "spilled", "streamed", "throttled", "on the CPU", "memory", "slow kernels"]
 """In what a model differs from how it should run: parts are on a slower device because memory was short,
-weights are copied in each step, steps are slower than predicted, it is not on a card that is there, it
-takes more or less memory than planned, or a device uses slower kernels than usual. Empty: the sentence is
-about something else."""
+weights are copied in each step or read from the disk, steps are slower than predicted, it is not on a card
+that is there, it takes more or less memory than planned, or a device uses slower kernels than usual. Empty:
+the sentence is about something else."""
 
 
 class Verdict(Struct, frozen=True):

@@ -66,6 +66,17 @@ def _streamed(facts: ModelFacts) -> Iterator[Verdict]:
             )
 
 
+def _experts_on_disk(facts: ModelFacts) -> Iterator[Verdict]:
+    """Report experts that steps have read from the disk."""
+    use = facts.report.expert_cache if facts.report else None
+    if use is None or not use.misses:
+        return
+    read = use.misses / (use.hits + use.misses)
+    text = f"streamed: {read:.0%} of the experts that steps used were read from the disk, because"
+    text += f" memory has room for {format_bytes(use.held_bytes)} of them"
+    yield Verdict("warn", text, "streamed", _less_memory(facts))
+
+
 def _throttled(facts: ModelFacts) -> Iterator[Verdict]:
     """Compare steps of one sequence with their prediction and the keys and values that they have read.
 
@@ -167,6 +178,7 @@ PLACEMENT_RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
     _spilled,
     _in_main_memory,
     _streamed,
+    _experts_on_disk,
     _throttled,
     _memory,
     _slow_kernels,
