@@ -1,6 +1,7 @@
 #include "adapters.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "operands.hpp"
 
@@ -58,12 +59,28 @@ AdaptCall::AdaptCall(const Operands& of, const Bindings& to)
                 require_consistent(product.a.cols == cols_ && product.b.rows == output.width &&
                                        product.a.rows == product.b.cols,
                                    "the matrices of an adapter must have the widths of input and output");
+                product.b = turned(product.b);
                 output.rank = std::max(output.rank, product.a.rows);
             }
             output.products.push_back(product);
         }
         outputs_.push_back(std::move(output));
     }
+}
+
+// A copy with rows as columns. Adapters are small, and this happens once for each stage.
+Matrix AdaptCall::turned(const Matrix& matrix) {
+    const size_t width = matrix.format == Format::kF32 ? 4 : 2;
+    const auto rows = static_cast<size_t>(matrix.rows);
+    const auto cols = static_cast<size_t>(matrix.cols);
+    std::vector<uint8_t>& to = turned_.emplace_back(rows * cols * width);
+    const auto* from = static_cast<const uint8_t*>(matrix.data);
+    for (size_t r = 0; r < rows; ++r) {
+        for (size_t c = 0; c < cols; ++c) {
+            std::memcpy(to.data() + (c * rows + r) * width, from + (r * cols + c) * width, width);
+        }
+    }
+    return {matrix.format, matrix.cols, matrix.rows, {}, to.data()};
 }
 
 // Lists the products of a step.

@@ -32,7 +32,8 @@ class AdaptCall {
 
   private:
     struct Product {
-        Matrix a, b;
+        Matrix a;
+        Matrix b;  // turned: [rank, outputs]
         float scale;
         bool exists;  // else the adapter leaves the output as it is
     };
@@ -44,6 +45,7 @@ class AdaptCall {
         std::vector<Product> products;  // of each adapter
     };
 
+    Matrix turned(const Matrix& matrix);
     void arrange(const Step& step);
     void add_parts(const Step& step, int32_t adapter);
     void add_part(const Output& output, float* middle, size_t adapter, size_t first_run);
@@ -53,6 +55,7 @@ class AdaptCall {
     float* middle_;
     int64_t max_rows_;
     std::vector<Output> outputs_;
+    std::vector<std::vector<uint8_t>> turned_;  // the elements of turned matrices
     // Those of one step.
     std::vector<Run> runs_;
     std::vector<AdapterPart> parts_;

@@ -232,7 +232,7 @@ struct JoinArgs {
 // What an adapter adds to a product, for the rows of a step that have it.
 struct AdapterPart {
     Matrix a;  // [rank, inputs]
-    Matrix b;  // [outputs, rank]
+    Matrix b;  // [rank, outputs]: turned
     float scale;
     const Run* runs;  // of rows of the step
     int64_t num_runs;
