@@ -14,6 +14,7 @@ from llmd.cli.list import parameters
 from llmd.registry.derived import DerivedModel
 from llmd.registry.store import Store
 from llmd.registry.stored_model import StoredModel
+from tests.serving.adapters import use_adapters
 from tests.serving.model import write_model
 
 Llmd = Callable[..., Any]
@@ -41,6 +42,13 @@ def test_derived_models_are_listed_with_what_they_are_derived_from(llmd: Llmd, t
     Store(models, {}).derived.save("mario", DerivedModel(base="tiny", created=0.0))
     lines = llmd("list", "--plain", "--columns", "NAME,SOURCE").out.splitlines()
     assert "mario\tderived from tiny" in lines
+
+
+def test_adapters_of_the_configuration_are_listed_with_their_model(llmd: Llmd, tmp_path: Path) -> None:
+    write_model(tmp_path / "data" / "llmd" / "models" / "tiny")
+    use_adapters(tmp_path / "config" / "llmd", "tiny", [tmp_path / "sql"])
+    lines = llmd("list", "--plain", "--columns", "NAME,SOURCE").out.splitlines()
+    assert "sql\tderived from tiny" in lines
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +14,10 @@ from llmd.cli.examples import examples
 from llmd.cli.output import Column, View, listing_options, show
 from llmd.cli.settings import CONFIG
 from llmd.cli.this_machine import local_settings
-from llmd.registry.stored_model import StoredModel
+from llmd.registry.stored_model import StoredModel, with_adapter
+
+if TYPE_CHECKING:
+    from llmd.config import Settings
 
 
 def parameters(model: StoredModel) -> str:
@@ -49,6 +53,24 @@ COLUMNS = (
 @listing_options
 @CONFIG
 def command(*, config_file: Path | None, **view: Any) -> None:
-    """List the models on this machine: the built-in guide, and those in `models/` in the data directory."""
-    store = build_store(local_settings(config_file, "models").directories)
-    show(View(**view), "models", [*store.list(), *store.list_derived()], COLUMNS)
+    """List the models on this machine: the built-in guide, and those in `models/` in the data directory.
+
+    LoRA adapters of the configuration file are listed with their models.
+    """
+    settings = local_settings(config_file, "models")
+    store = build_store(settings.directories)
+    stored = store.list()
+    models = [*stored, *store.list_derived(), *_with_adapters(settings, stored)]
+    show(View(**view), "models", models, COLUMNS)
+
+
+def _with_adapters(settings: Settings, stored: Sequence[StoredModel]) -> list[StoredModel]:
+    """Return the models with the LoRA adapters that the tables of single models name."""
+    from llmd.config.adapter_settings import all_adapters
+
+    bases = {model.name: model for model in stored}
+    return [
+        with_adapter(bases[model], name, Path(directory))
+        for name, (model, directory) in all_adapters(settings).items()
+        if model in bases
+    ]

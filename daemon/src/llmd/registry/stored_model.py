@@ -56,6 +56,13 @@ class StoredModel(msgspec.Struct, frozen=True):
         return 8 * self.size_bytes / self.num_parameters if self.num_parameters else 0.0
 
 
+def with_adapter(model: StoredModel, name: str, directory: Path) -> StoredModel:
+    """Describe a model with the LoRA adapter in a directory, under the adapter's name."""
+    return msgspec.structs.replace(
+        model, name=name, directory=directory, base=model.name, builtin=False, source="", commit=""
+    )
+
+
 def describe(name: str, directory: Path, *, builtin: bool = False) -> StoredModel:
     """Describe a model from its configuration and the headers of its weights; a broken model is no error."""
     known = StoredModel(name, directory, _modified(directory), builtin=builtin)

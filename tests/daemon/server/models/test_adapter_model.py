@@ -76,6 +76,8 @@ def test_lists_adapters_with_their_model(adapted: RunningDaemon) -> None:
     tags = {one["name"]: one for one in send(adapted, "GET", "/api/tags").json["models"]}
     assert tags[NAMES[1]]["details"]["parent_model"] == MODEL
     assert len({one["digest"] for one in tags.values()}) == len(tags)
+    rows = {row["name"]: row for row in send(adapted, "GET", "/llmd/models", unix=True).json["models"]}
+    assert (rows[NAMES[2]]["base"], rows[NAMES[2]]["state"]) == (MODEL, "loaded")
 
 
 def test_a_model_with_an_adapter_is_neither_copied_nor_derived_from(adapted: RunningDaemon) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from aiohttp import web
 
 from llmd.api.errors import LlmdError
 from llmd.registry.names import parse_hub_name
-from llmd.registry.stored_model import StoredModel
+from llmd.registry.stored_model import StoredModel, with_adapter
 from llmd.requests.fields import RequestFields
 from llmd.server.dialects.native.reply import reply
 from llmd.server.http.bodies import read_object
@@ -58,7 +59,14 @@ async def pull(request: web.Request, service: Service) -> web.StreamResponse:
 
 
 def _stored(table: ModelTable) -> list[StoredModel]:
-    return [*described_models(table), *(_derived(model, table) for model in table.store.list_derived())]
+    described = described_models(table)
+    bases = {model.name: model for model in described}
+    adapters = [
+        with_adapter(bases[record.base], name, Path(record.adapter))
+        for name, record in table.adapters().items()
+        if record.base in bases
+    ]
+    return [*described, *(_derived(model, table) for model in table.store.list_derived()), *adapters]
 
 
 def _derived(model: StoredModel, table: ModelTable) -> StoredModel:
