@@ -30,6 +30,7 @@ TOKENIZERS = (
     "vocab.txt",
     "merges.txt",
     "rwkv_vocab_*.txt",
+    "tiktoken.model",
     "sentence_bert_config.json",
 )
 TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates/*.jinja")

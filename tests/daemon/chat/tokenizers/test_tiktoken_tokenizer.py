@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 from llmd.api.errors import TokenizerError
 from llmd.chat.tokenizers.tiktoken_tokenizer import MAX_RUN_LEN
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from llmd.chat.tokenizers.word_patterns import KIMI
 
 Copy = Callable[[str], Path]
 Load = Callable[[str], Tokenizer]
@@ -87,3 +89,31 @@ def test_end_token_that_is_not_listed_is_refused(copy: Copy) -> None:
     (directory / "tokenizer_config.json").write_text('{"eos_token": "<|gone|>"}')
     with pytest.raises(TokenizerError, match="not among the added tokens"):
         load_tokenizer(directory)
+
+
+def test_kimi_cuts_chinese_words_apart_and_adds_no_bos(copy: Copy) -> None:
+    directory = copy("tiktoken_llama3")
+    (directory / "tokenizer.model").rename(directory / "tiktoken.model")
+    config = '{"added_tokens_decoder": {"400": {"content": "[BOS]"}, "401": {"content": "[EOS]"}}, "bos_token": "[BOS]", "eos_token": "[EOS]"}'
+    (directory / "tokenizer_config.json").write_text(config)
+    tokenizer = load_tokenizer(directory)
+    assert (tokenizer.bos_id, tokenizer.eos_ids, tokenizer.vocabulary.prefix_ids) == (400, (401,), ())
+    text = "It's 你好 HelloWorld 12345 été的\n\n  x"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    cut = tokenizers.pre_tokenizers.Split(tokenizers.Regex(KIMI), behavior="isolated")
+    words = [word for word, _ in cut.pre_tokenize_str(text)]
+    assert words == [
+        "It's",
+        " ",
+        "你好",
+        " Hello",
+        "World",
+        " ",
+        "123",
+        "45",
+        " été",
+        "的",
+        "\n\n",
+        " ",
+        " x",
+    ]

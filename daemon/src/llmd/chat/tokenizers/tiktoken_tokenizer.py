@@ -7,6 +7,7 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 
+import msgspec
 import tiktoken
 
 from llmd.api.errors import TokenizerError
@@ -74,8 +75,12 @@ def looks_like_tiktoken(content: bytes) -> bool:
     return re.match(rb"[A-Za-z0-9+/]+={0,2} \d+(\r?\n|$)", content) is not None
 
 
-def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> TiktokenTokenizer:
+def load_tiktoken(
+    path: Path, content: bytes, config: TokenizerConfig, *, pattern: str = LLAMA3, adds_bos: bool = True
+) -> TiktokenTokenizer:
     """Load a tokenizer in tiktoken's format; special tokens are Llama 3's unless ``config`` lists others.
+
+    ``pattern`` splits text into words; BOS begins texts if ``adds_bos``, unless ``config`` says otherwise.
 
     Raises:
         TokenizerError: a line is damaged, a rank or token occurs twice, or a byte has no token.
@@ -83,8 +88,10 @@ def load_tiktoken(path: Path, content: bytes, config: TokenizerConfig) -> Tiktok
     ranks = _read_ranks(path, content)
     specials = _specials(ranks, config)
     check_ids(path, ranks, {token.text: token.token_id for token in specials})
+    if config.add_bos is None:
+        config = msgspec.structs.replace(config, add_bos=adds_bos)
     vocabulary = describe(path, ranks, specials, config, bos="<|begin_of_text|>", eos="<|end_of_text|>")
-    return TiktokenTokenizer(vocabulary, ranks, path, LLAMA3)
+    return TiktokenTokenizer(vocabulary, ranks, path, pattern)
 
 
 def describe(

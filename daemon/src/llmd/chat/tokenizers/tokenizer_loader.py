@@ -19,18 +19,21 @@ from llmd.chat.tokenizers.tiktoken_tokenizer import load_tiktoken, looks_like_ti
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig, read_tokenizer_config
 from llmd.chat.tokenizers.tokenizer_json import load_tokenizer_json
+from llmd.chat.tokenizers.word_patterns import KIMI
 from llmd.chat.tokenizers.word_piece import load_word_piece
 from llmd.models.files import is_named
 from llmd.models.gguf.model_metadata import gguf_metadata
+
+KIMI_FILE = "tiktoken.model"
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
     """Load the tokenizer of a model.
 
     The first of these files is used: ``tokenizer.json``, ``vocab.json`` with ``merges.txt``,
-    ``tokenizer.model``, Mistral's ``tekken.json`` or ``tokenizer.model.vN``, ``vocab.txt``, RWKV's
-    ``rwkv_vocab_DATE.txt``. A GGUF file contains its tokenizer. The content of a ``tokenizer.model`` decides
-    whether it is SentencePiece's or tiktoken's.
+    ``tokenizer.model``, Mistral's ``tekken.json`` or ``tokenizer.model.vN``, Kimi's ``tiktoken.model``,
+    ``vocab.txt``, RWKV's ``rwkv_vocab_DATE.txt``. A GGUF file contains its tokenizer. The content of a
+    ``tokenizer.model`` decides whether it is SentencePiece's or tiktoken's.
 
     Raises:
         NotFoundError: there is no such directory or file.
@@ -66,14 +69,17 @@ def _load(directory: Path) -> Tokenizer:
 
 def _load_words(directory: Path, config: TokenizerConfig) -> Tokenizer:
     """Load a tokenizer whose file is a list of tokens."""
+    if is_named(directory / KIMI_FILE):
+        content = read_file(directory / KIMI_FILE, error=TokenizerError)
+        return load_tiktoken(directory / KIMI_FILE, content, config, pattern=KIMI, adds_bos=False)
     if is_named(directory / "vocab.txt"):
         return load_word_piece(directory / "vocab.txt", config)
     if files := sorted(directory.glob(RWKV_FILES)):
         return load_longest_match(files[-1], config)
     raise TokenizerError(
         f"{directory} has no tokenizer",
-        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, tekken.json, vocab.txt, or "
-        f"{RWKV_FILES} from the model",
+        hint="copy tokenizer.json, vocab.json and merges.txt, tokenizer.model, tekken.json, vocab.txt, "
+        f"{KIMI_FILE}, or {RWKV_FILES} from the model",
     )
 
 

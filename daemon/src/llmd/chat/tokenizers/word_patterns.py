@@ -31,3 +31,18 @@ LLAMA3 = cl100k(DIGITS)
 QWEN2 = cl100k(DIGIT)
 GPT4O = o200k(DIGITS, f"{ENDINGS}?")
 TEKKEN = o200k(DIGIT, "")
+
+
+def _kimi() -> str:
+    """Return a pattern in which Chinese characters are words of their own, and others words as in GPT-4o."""
+    before, other = r"[^\r\n\p{L}\p{N}]?", r"&&[^\p{Han}]]"
+    upper, lower = (
+        rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{other}",
+        rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{other}",
+    )
+    words = f"{before}{upper}*{lower}+{ENDINGS}?|{before}{upper}+{lower}*{ENDINGS}?"
+    return rf"[\p{{Han}}]+|{words}|{DIGITS}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
+
+
+KIMI = _kimi()
+"""Source: ``tokenization_kimi.py`` of moonshotai/Kimi-Linear-48B-A3B-Instruct, also of Kimi K2."""
