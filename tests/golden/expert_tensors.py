@@ -22,10 +22,11 @@ MIXTURES = (
     "gpt_oss",
     "qwen3_next",
     "qwen3_5_moe_text",
+    "kimi_linear",
 )
 """The model types that have them."""
 
-CORRECTED = ("glm4_moe", "glm4_moe_lite", "deepseek_v3")
+CORRECTED = ("glm4_moe", "glm4_moe_lite", "deepseek_v3", "kimi_linear")
 """Those with corrections of scores."""
 
 GAINS = {
@@ -70,8 +71,9 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
         config[name] for name in ("num_experts", "num_local_experts", "n_routed_experts") if name in config
     )
     inner = config.get("moe_intermediate_size") or config["intermediate_size"]
-    block = "block_sparse_moe" if family == "mixtral" else "mlp"
-    names = ("w1", "w2", "w3") if family == "mixtral" else ("gate_proj", "down_proj", "up_proj")
+    is_sparse_block = family in ("mixtral", "kimi_linear")
+    block = "block_sparse_moe" if is_sparse_block else "mlp"
+    names = ("w1", "w2", "w3") if is_sparse_block else ("gate_proj", "down_proj", "up_proj")
     yield f"{block}.gate.weight", (count, hidden)
     if family in CORRECTED:
         yield f"{block}.gate.e_score_correction_bias", (count,)
@@ -85,6 +87,8 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     if "shared_expert_intermediate_size" in config:
         yield from _shared("mlp.shared_expert", hidden, config["shared_expert_intermediate_size"])
         yield "mlp.shared_expert_gate.weight", (1, hidden)
+    if "num_shared_experts" in config:
+        yield from _shared(f"{block}.shared_experts", hidden, inner * config["num_shared_experts"])
     if "n_shared_experts" in config:
         yield from _shared("mlp.shared_experts", hidden, inner * config["n_shared_experts"])
 

@@ -22,10 +22,11 @@ from tests.golden.gemma4_tensors import GEMMA4
 from tests.golden.gguf_deltas import add_delta_keys, with_converted_deltas
 from tests.golden.gguf_experts import add_expert_keys, with_joined_experts
 from tests.golden.gguf_gemma4 import add_gemma4_keys, rope_divisors, with_converted_names
+from tests.golden.gguf_kimi import add_kimi_keys, with_converted_kimi
 from tests.golden.gguf_latents import add_latent_keys, with_split_latents
 from tests.golden.gguf_rwkv import add_rwkv_keys, with_converted_rwkv
 from tests.golden.gguf_spaces import add_space_keys, layers_having, with_converted_spaces
-from tests.golden.models.tiny import TinyModel
+from tests.golden.models.tiny import CONTEXT_LEN, TinyModel
 from tests.golden.mxfp4 import with_mxfp4_as_numbers
 from tests.golden.tensors import OFFSET, as_float32, draw_tensors
 
@@ -46,6 +47,7 @@ ARCHITECTURES = {
     "qwen3_next": "qwen3next",
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
+    "kimi_linear": "kimi-linear",
     "xlm-roberta": "bert",
     "roberta": "bert",
 }
@@ -104,6 +106,9 @@ def write_gguf(
 ALWAYS_F32 = (
     ".bias",
     "ssm_conv1d.weight",
+    "ssm_conv1d_q.weight",
+    "ssm_conv1d_k.weight",
+    "ssm_conv1d_v.weight",
     "ssm_a",
     "ssm_d",
     "ssm_norm.weight",
@@ -142,7 +147,8 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))
     numbers = {name: as_float32(stored) for name, stored in drawn.items()}
     split = with_split_latents(with_converted_names(with_converted_deltas(numbers, config), config), config)
-    of_states = with_converted_rwkv(with_converted_spaces(split, config), config)
+    of_states = with_converted_kimi(with_converted_spaces(split, config), config)
+    of_states = with_converted_rwkv(of_states, config)
     for name, tensor in with_joined_experts(of_states, config).items():
         if "pooler" in name:
             continue
@@ -208,11 +214,11 @@ def _llama3_divisors(config: Mapping[str, Any], rope: Mapping[str, Any]) -> list
 
 def add_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any], architecture: str) -> None:
     """What the converter writes of a configuration."""
-    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_context_length(config.get("max_position_embeddings", CONTEXT_LEN))
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(num_layers(config))
-    if architecture in WITHOUT_ATTENTION:
-        WITHOUT_ATTENTION[architecture](writer, config)
+    if architecture in WITHOUT_POSITIONS:
+        WITHOUT_POSITIONS[architecture](writer, config)
         return
     if "intermediate_size" in config:
         writer.add_feed_forward_length(_feed_forward_lengths(config))
@@ -250,7 +256,7 @@ def _add_mamba2(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
     add_space_keys(writer, config)
 
 
-WITHOUT_ATTENTION = {"mamba2": _add_mamba2, "rwkv7": add_rwkv_keys}
+WITHOUT_POSITIONS = {"mamba2": _add_mamba2, "rwkv7": add_rwkv_keys, "kimi-linear": add_kimi_keys}
 
 
 def _feed_forward_lengths(config: Mapping[str, Any]) -> int | list[int]:

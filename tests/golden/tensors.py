@@ -19,6 +19,7 @@ from tests.golden.expert_tensors import expert_shapes, has_experts
 from tests.golden.fp8 import fp8_tensors, is_fp8
 from tests.golden.gemma4_tensors import FACTORS, GEMMA4, layer_shapes, model_shapes
 from tests.golden.gemma4_tensors import GAINS as GEMMA4_GAINS
+from tests.golden.kimi_tensors import KIMI, kimi_shapes
 from tests.golden.latent_tensors import LATENT, latent_shapes
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mxfp4 import MXFP4_PARTS, mxfp4_bytes
@@ -75,7 +76,7 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
             shapes |= {f"model.layers.{layer}.{name}": shape for name, shape in layer_shapes(config, layer)}
             continue
         feed_forward = expert_shapes(config) if has_experts(config, layer) else _mlp(config)
-        mixer = latent_shapes(config) if config["model_type"] in LATENT else _mixer(config, layer)
+        mixer = _mixer(config, layer)
         for name, shape in (*mixer, *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
     shapes["model.norm.weight"] = (hidden,)
@@ -122,6 +123,10 @@ def _stored(values: NDArray[np.float32], dtype: str) -> NDArray[np.generic]:
 
 
 def _mixer(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, Shape]]:
+    if config["model_type"] in LATENT:
+        return latent_shapes(config)
+    if config["model_type"] == KIMI:
+        return kimi_shapes(config, layer)
     if keeps_state(config, layer):
         return delta_shapes(config)
     return granite_space_shapes(config) if keeps_space(config, layer) else _attention(config)

@@ -45,6 +45,7 @@ WITHOUT_GGUF = {
     "qwen3-next-odd": "experts",
     "mamba2-odd": "least_time",
     "deepseek-v3-halves": "experts",
+    "kimi-linear-groups": "experts",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -13,7 +13,6 @@ from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.latent_tensors import LATENT
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import TinyModel
@@ -28,7 +27,7 @@ each_kept = pytest.mark.parametrize(
         pytest.param(case, kv_dtype, id=f"{kv_dtype}-{case.name}")
         for kv_dtype in BOUNDS
         for case in CASES
-        if kv_dtype in LATENT_KV_DTYPES or case.config["model_type"] not in LATENT
+        if kv_dtype in LATENT_KV_DTYPES or "kv_lora_rank" not in case.config
     ],
 )
 each_device = pytest.mark.parametrize("device", DEVICES)

@@ -29,6 +29,7 @@ LARGER_BOUNDS = {
     "mamba2-odd": 2e-3,
     "deepseek-v3": 2e-3,
     "glm4-moe-lite": 5e-3,
+    "kimi-linear": 5e-3,
 }
 """Of models in which rounding changes the choice between two experts with nearly the same score, or grows in
 a small residual stream and in the states of five layers."""

@@ -10,6 +10,7 @@ import pytest
 from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
+from tests.golden.kimi_mutations import KIMI
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.gemma4 import ROPES as GEMMA4_ROPES
 from tests.golden.models.latents import LITE_ROPE, V3_ROPE
@@ -294,7 +295,17 @@ GEMMA4 = [
     Mutation("gemma4-moe", "gate and up swapped", change=swap_gates_of_experts),
 ]
 MUTATIONS = (
-    EVERYWHERE + ROPES + WINDOWS + FAMILIES + MIXTURES + HYBRIDS + STATE_SPACES + LATENTS + GEMMA4 + RWKV7
+    EVERYWHERE
+    + ROPES
+    + WINDOWS
+    + FAMILIES
+    + MIXTURES
+    + HYBRIDS
+    + STATE_SPACES
+    + LATENTS
+    + GEMMA4
+    + RWKV7
+    + KIMI
 )
 
 

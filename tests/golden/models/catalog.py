@@ -7,6 +7,7 @@ from tests.golden.models import (
     gemma4,
     granite,
     hybrids,
+    kimi,
     latents,
     llama,
     mistral,
@@ -33,6 +34,7 @@ CASES: tuple[TinyModel, ...] = (
     *state_spaces.CASES,
     *latents.CASES,
     *rwkv.CASES,
+    *kimi.CASES,
 )
 
 

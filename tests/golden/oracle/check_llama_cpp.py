@@ -66,6 +66,8 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "deepseek-v3": {"rope_scaling": LITE_ROPE | BETAS},
     "rwkv7": RWKV7_HEADS,
     "rwkv7-odd": RWKV7_HEADS | {"norm_bias": True, "tie_word_embeddings": False},
+    "kimi-linear": {"rms_norm_eps": 1e-6},
+    "kimi-linear-odd": {"rms_norm_eps": 1e-6},
     "granite-hybrid-moe": {"mamba_proj_bias": False, "mamba_conv_bias": True},
 }
 """What llama.cpp takes for granted of a family: numbers of YaRN, factors of scores, no biases, patterns of

@@ -10,6 +10,7 @@ import msgspec
 from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, RopeTable, TensorRef
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.delta_net import DeltaNet, delta_ops
+from llmd.builtin.architectures.kimi_delta import KimiDelta, kimi_delta_ops
 from llmd.builtin.architectures.latent import LatentAttention, latent_group, latent_ops
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
 from llmd.builtin.architectures.mamba import Mamba, mamba_ops
@@ -20,6 +21,8 @@ from llmd.builtin.architectures.windows import Windows
 
 Half = Literal["both", "mixer", "feed_forward"]
 """What a layer has."""
+KeepsState = DeltaNet | Mamba | KimiDelta
+"""What a layer may have in place of attention."""
 UNLIMITED = 1 << 20
 """The longest context of a model without positions that states none."""
 
@@ -48,7 +51,7 @@ class Family(msgspec.Struct, frozen=True):
     windows: Windows
     mixtures: tuple[Mixture | None, ...] = ()
     """The mixture of each layer, None for a feed-forward network; empty: no layer has one."""
-    states: tuple[DeltaNet | Mamba | None, ...] = ()
+    states: tuple[KeepsState | None, ...] = ()
     """What has a state in each layer, None for attention; empty: no layer has one."""
     halves: tuple[Half, ...] = ()
     """What each layer has; empty: all have both halves."""
@@ -103,7 +106,6 @@ def decoder_plan(
 def _mixer(family: Family, layer: int, group: int, rope: RopeTable | None) -> tuple[Op, ...]:
     match family.states[layer] if family.states else None:
         case None if family.latent is not None:
-            assert rope is not None, "a part of latent keys is rotated"
             return latent_ops(family.latent, family.shape, family.style, layer, group, rope)
         case None:
             return mixer_ops(family.shape, family.style, layer, group, rope)
@@ -111,6 +113,8 @@ def _mixer(family: Family, layer: int, group: int, rope: RopeTable | None) -> tu
             return delta_ops(net, family.shape, family.style, layer, group)
         case Mamba() as mamba:
             return mamba_ops(mamba, family.shape, family.style, layer, group)
+        case KimiDelta() as delta:
+            return kimi_delta_ops(delta, family.shape, family.style, layer, group)
 
 
 def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
@@ -135,9 +139,9 @@ def _groups(family: Family) -> tuple[KVGroup, ...]:
 
 
 def _group(
-    index: int, what: DeltaNet | Mamba | LatentAttention | int | None, layers: tuple[int, ...], shape: Shape
+    index: int, what: KeepsState | LatentAttention | int | None, layers: tuple[int, ...], shape: Shape
 ) -> KVGroup:
-    if isinstance(what, DeltaNet | Mamba):
+    if isinstance(what, KeepsState):
         return KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
     if isinstance(what, LatentAttention):
         return latent_group(what, shape, index, layers)

@@ -75,9 +75,11 @@ def latent_group(latent: LatentAttention, shape: Shape, index: int, layers: tupl
 
 
 def latent_ops(
-    latent: LatentAttention, shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable
+    latent: LatentAttention, shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable | None
 ) -> tuple[Op, ...]:
     """Return the ops of the first part of a layer, whose latent vectors are in the KV group ``group``.
+
+    Without ``rope``, attention has no positions, and nothing is rotated.
 
     Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1 and appendix C.
     """
@@ -86,8 +88,7 @@ def latent_ops(
     return (
         *build.of.pre_norm(0),
         *build.projections(),
-        Rope("q_rope", "q_rope", heads, shape.head_dim, rope, style.rope_interleave),
-        Rope("k_rope", "k_rope", 1, shape.head_dim, rope, style.rope_interleave),
+        *(build.rotations(rope) if rope is not None else ()),
         HeadLinear("q", "q", build.key_matrices()),
         Join("q", "q_rope", "q", heads),
         Join("latent", "k_rope", "k", 1),
@@ -123,6 +124,12 @@ class _LatentBuilder(msgspec.Struct, frozen=True):
             yield self._norm("q_low", "self_attn.q_a_layernorm", latent.q_rank)
             yield _linear("q_low", self._parts("self_attn.q_b_proj", queries, latent.q_rank, of.shape.heads))
         yield self._norm("latent", "self_attn.kv_a_layernorm", latent.rank)
+
+    def rotations(self, rope: RopeTable) -> Iterator[Op]:
+        """Yield the ops that rotate parts of queries and of the key."""
+        dim, interleaved = self.of.shape.head_dim, self.of.style.rope_interleave
+        yield Rope("q_rope", "q_rope", self.of.shape.heads, dim, rope, interleaved)
+        yield Rope("k_rope", "k_rope", 1, dim, rope, interleaved)
 
     def key_matrices(self) -> TensorRef:
         """Return the matrices that turn a head's queries for keys into those for the latent vector."""

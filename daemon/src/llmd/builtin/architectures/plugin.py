@@ -35,6 +35,7 @@ FAMILIES = {
     "granite_hybrid": ("GraniteMoeHybridForCausalLM", "GraniteMoeHybridModel", "granitemoehybrid"),
     "nemotron_h": ("NemotronHForCausalLM", "NemotronHModel", "nemotron_h"),
     "mamba2": ("Mamba2ForCausalLM", "Mamba2Model", "mamba2"),
+    "kimi_linear": ("KimiLinearForCausalLM", "KimiLinearModel", "kimi_linear"),
     "rwkv7": ("RWKV7ForCausalLM", "RWKV7Model", "rwkv7"),
     "glm4_moe": ("Glm4MoeForCausalLM", "Glm4MoeModel", "glm4_moe"),
     "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteModel", "glm4_moe_lite"),

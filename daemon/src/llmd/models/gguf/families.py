@@ -7,8 +7,20 @@ from typing import Any
 
 import msgspec
 
-from llmd.models.gguf.fields import LATENT_RANK, PATTERN, ROTATED, WINDOW, GgufFields, head_dim
+from llmd.models.gguf.fields import PATTERN, WINDOW, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
+from llmd.models.gguf.kimi_linear import kimi_linear_fields
+from llmd.models.gguf.mixtures import (
+    EXPERTS,
+    GATING,
+    SIGMOID,
+    SOFTMAX,
+    deepseek2_fields,
+    dense_first,
+    expert_width,
+    experts,
+    sigmoid_experts,
+)
 from llmd.models.gguf.rwkv7 import rwkv7_fields
 from llmd.models.gguf.state_spaces import (
     having_tensor,
@@ -18,10 +30,6 @@ from llmd.models.gguf.state_spaces import (
 from llmd.models.space_names import GRANITE_HYBRID, NEMOTRON_H
 
 SCALE = "attention.scale"
-
-EXPERTS = "expert_count"
-GATING, SOFTMAX, SIGMOID = "expert_gating_func", 1, 2
-"""The key of the scores of routers, and the numbers of both kinds."""
 
 MAX_LAYERS = 4096
 
@@ -79,25 +87,14 @@ def _olmo2(fields: GgufFields) -> dict[str, Any]:
     return _biases(fields)
 
 
-def _experts(fields: GgufFields, count: str) -> dict[str, Any]:
-    """Return the number of experts as the field ``count``, and how many a row uses."""
-    return {count: fields.integer(EXPERTS), "num_experts_per_tok": fields.integer("expert_used_count")}
-
-
-def _inner(fields: GgufFields) -> int:
-    """Return the width between the matrices of an expert; some files state only that of all of a row's."""
-    stated: int = fields.integer("expert_feed_forward_length", 0)
-    return stated or fields.integer("feed_forward_length") // max(1, fields.integer("expert_used_count"))
-
-
 def _mixtral(fields: GgufFields) -> dict[str, Any]:
-    return _experts(fields, "num_local_experts") | {"sliding_window": None}
+    return experts(fields, "num_local_experts") | {"sliding_window": None}
 
 
 def _qwen2_moe(fields: GgufFields) -> dict[str, Any]:
     shared = fields.integer("expert_shared_feed_forward_length", 0)
-    return _experts(fields, "num_experts") | {
-        "moe_intermediate_size": _inner(fields),
+    return experts(fields, "num_experts") | {
+        "moe_intermediate_size": expert_width(fields),
         "shared_expert_intermediate_size": shared or fields.integer("feed_forward_length"),
         "norm_topk_prob": False,
     }
@@ -106,19 +103,19 @@ def _qwen2_moe(fields: GgufFields) -> dict[str, Any]:
 def _qwen3_moe(fields: GgufFields) -> dict[str, Any]:
     return (
         _biases(fields)
-        | _experts(fields, "num_experts")
-        | {"moe_intermediate_size": _inner(fields), "norm_topk_prob": True}
+        | experts(fields, "num_experts")
+        | {"moe_intermediate_size": expert_width(fields), "norm_topk_prob": True}
     )
 
 
 def _olmoe(fields: GgufFields) -> dict[str, Any]:
-    return _experts(fields, "num_experts") | {"norm_topk_prob": False}
+    return experts(fields, "num_experts") | {"norm_topk_prob": False}
 
 
 def _granite_moe(fields: GgufFields) -> dict[str, Any]:
     return (
         _granite(fields)
-        | _experts(fields, "num_local_experts")
+        | experts(fields, "num_local_experts")
         | {"shared_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0)}
     )
 
@@ -126,60 +123,9 @@ def _granite_moe(fields: GgufFields) -> dict[str, Any]:
 def _glm4_moe(fields: GgufFields) -> dict[str, Any]:
     return (
         _biases(fields)
-        | _sigmoid_experts(fields)
-        | _dense_first(fields)
+        | sigmoid_experts(fields)
+        | dense_first(fields)
         | {"use_qk_norm": fields.has_tensor("blk.0.attn_q_norm.weight")}
-    )
-
-
-def _dense_first(fields: GgufFields) -> dict[str, Any]:
-    """Return how many layers there are without draft heads, and how many of them have no experts."""
-    return {
-        "num_hidden_layers": fields.integer("block_count") - fields.integer("nextn_predict_layers", 0),
-        "first_k_dense_replace": fields.integer("leading_dense_block_count", 0),
-    }
-
-
-def _sigmoid_experts(fields: GgufFields) -> dict[str, Any]:
-    if (gating := fields.integer(GATING, SIGMOID)) != SIGMOID:
-        raise fields.refuse(GATING, gating, f"{SIGMOID} sigmoid")
-    return _grouped_experts(fields)
-
-
-def _grouped_experts(fields: GgufFields) -> dict[str, Any]:
-    """Return the fields of mixtures as DeepSeek introduced them."""
-    return _experts(fields, "n_routed_experts") | {
-        "moe_intermediate_size": _inner(fields),
-        "n_shared_experts": fields.integer("expert_shared_count", 1),
-        "norm_topk_prob": bool(fields.flags("expert_weights_norm")),
-        "routed_scaling_factor": fields.real("expert_weights_scale", 1.0),
-        "n_group": fields.integer("expert_group_count", 1),
-        "topk_group": fields.integer("expert_group_used_count", 1),
-    }
-
-
-def _deepseek2(fields: GgufFields) -> dict[str, Any]:
-    """Return the sizes of latent attention. Newer files have the matrices of keys and of values apart, and
-    keys and values as attention sees them then; older ones have one tensor, and the sizes of heads.
-    """
-    keys, values = (
-        fields.integer(f"attention.{side}_length_mla", fields.integer(f"attention.{side}_length"))
-        for side in ("key", "value")
-    )
-    grouped = fields.integer("expert_group_count", 1) > 1
-    return (
-        _grouped_experts(fields)
-        | _dense_first(fields)
-        | {
-            "topk_method": "group_limited_greedy" if grouped else "greedy",
-            "attention_bias": fields.has_tensor("blk.0.attn_kv_a_mqa.bias"),
-            "q_lora_rank": fields.integer("attention.q_lora_rank", 0) or None,
-            "kv_lora_rank": fields.integer(LATENT_RANK),
-            "qk_nope_head_dim": keys - fields.integer(ROTATED),
-            "qk_rope_head_dim": fields.integer(ROTATED),
-            "v_head_dim": values,
-            "split_kv_b": fields.has_tensor("blk.0.attn_k_b.weight"),
-        }
     )
 
 
@@ -213,10 +159,10 @@ def _hybrid(fields: GgufFields) -> dict[str, Any]:
 
 
 def _hybrid_experts(fields: GgufFields) -> dict[str, Any]:
-    return _experts(fields, "num_experts") | {
-        "moe_intermediate_size": _inner(fields),
+    return experts(fields, "num_experts") | {
+        "moe_intermediate_size": expert_width(fields),
         "shared_expert_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0)
-        or _inner(fields),
+        or expert_width(fields),
     }
 
 
@@ -241,7 +187,7 @@ def _nemotron_h(fields: GgufFields) -> dict[str, Any]:
     having = {letter: having_tensor(fields, tensor) for letter, tensor in parts.items()}
     layers = len(having["M"])
     kinds = [next((letter for letter in parts if having[letter][layer]), "-") for layer in range(layers)]
-    experts = {} if "E" not in kinds else _sigmoid_experts(fields)
+    mixed = {} if "E" not in kinds else sigmoid_experts(fields)
     return (
         state_spaces(fields, NEMOTRON_H)
         | {
@@ -251,16 +197,16 @@ def _nemotron_h(fields: GgufFields) -> dict[str, Any]:
             "moe_shared_expert_intermediate_size": fields.integer("expert_shared_feed_forward_length", 0),
             "moe_latent_size": fields.integer("moe_latent_size", 0) or None,
         }
-        | experts
+        | mixed
     )
 
 
 def _gpt_oss(fields: GgufFields) -> dict[str, Any]:
     return (
         _biases(fields)
-        | _experts(fields, "num_local_experts")
+        | experts(fields, "num_local_experts")
         | {
-            "intermediate_size": _inner(fields),
+            "intermediate_size": expert_width(fields),
             "sliding_window": fields.integer(WINDOW, 128) or None,
         }
     )
@@ -334,7 +280,7 @@ FAMILIES: Mapping[str, Family] = {
         "GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True, form=_SEPARATE
     ),
     "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
-    "deepseek2": Family("DeepseekV2", "deepseek_v2", _deepseek2, interleaved=True, mixes=True),
+    "deepseek2": Family("DeepseekV2", "deepseek_v2", deepseek2_fields, interleaved=True, mixes=True),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
     ),
@@ -358,6 +304,7 @@ FAMILIES: Mapping[str, Family] = {
     "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
     "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
+    "kimi-linear": Family("KimiLinear", "kimi_linear", kimi_linear_fields, mixes=True, form=_RATES),
     "rwkv7": Family("RWKV7", "rwkv7", rwkv7_fields, form={"joined_shares": True}),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }
@@ -369,7 +316,7 @@ MIXTURES: Mapping[str, Family] = {
 """Those that also name mixtures of experts: the family of a file with experts."""
 
 SIGMOID_ROUTERS: Mapping[str, Family] = {
-    "deepseek2": Family("DeepseekV3", "deepseek_v3", _deepseek2, interleaved=True, mixes=True),
+    "deepseek2": Family("DeepseekV3", "deepseek_v3", deepseek2_fields, interleaved=True, mixes=True),
 }
 """Those that also name models whose routers have sigmoids."""
 

@@ -14,8 +14,9 @@ from llmd.api.expert_ops import Experts, Router
 from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
-from llmd.models.gguf.families import EXPERTS, SIGMOID, period_of
+from llmd.models.gguf.families import period_of
 from llmd.models.gguf.metadata import Value
+from llmd.models.gguf.mixtures import EXPERTS, SIGMOID
 from llmd.models.gguf.state_spaces import space_keys
 
 STATE_INNER = ("qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe", "nemotron_h")

@@ -89,6 +89,10 @@ LAYER: Mapping[str, str] = {
     "self_attn.kv_b_proj": "attn_kv_b",
     "self_attn.k_b_proj": "attn_k_b",
     "self_attn.v_b_proj": "attn_v_b",
+    **{f"self_attn.{value}_conv1d": f"ssm_conv1d_{value}" for value in "qkv"},
+    **{f"self_attn.{name}_proj": f"ssm_{name}" for name in ("f_a", "f_b", "g_a", "g_b")},
+    "self_attn.b_proj": "ssm_beta",
+    "self_attn.o_norm": "ssm_norm",
     "linear_attn.in_proj_qkvz": "ssm_in",
     "linear_attn.in_proj_ba": "ssm_ba",
     "linear_attn.in_proj_qkv": "attn_qkv",
@@ -133,6 +137,9 @@ LAYER: Mapping[str, str] = {
     "experts.*.up_proj": "ffn_up_exps",
     "experts.*.down_proj": "ffn_down_exps",
     "block_sparse_moe.gate": "ffn_gate_inp",
+    **{
+        f"block_sparse_moe.shared_experts.{name}_proj": f"ffn_{name}_shexp" for name in ("gate", "up", "down")
+    },
     "block_sparse_moe.experts.*.w1": "ffn_gate_exps",
     "block_sparse_moe.experts.*.w2": "ffn_down_exps",
     "block_sparse_moe.experts.*.w3": "ffn_up_exps",
@@ -144,6 +151,9 @@ after the feed-forward network, which it precedes."""
 BARE: Mapping[str, str] = {
     "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
     "self_attn.sinks": "attn_sinks.weight",
+    "block_sparse_moe.gate.e_score_correction_bias": "exp_probs_b.bias",
+    "self_attn.A_log": "ssm_a",
+    "self_attn.dt_bias": "ssm_dt.bias",
     "linear_attn.A_log": "ssm_a",
     "linear_attn.dt_bias": "ssm_dt.bias",
     **{
