@@ -193,7 +193,7 @@ def mixture(tmp_path_factory: pytest.TempPathFactory) -> Load:
     return Load(str(write_headers(config, tmp_path_factory.mktemp("models") / "m")), quant="q4", slots=1)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.exhaustive), 0.5])
 def test_experts_are_on_the_processor_and_everything_else_on_a_small_card(
     clock: Clock, mixture: Load, tmp_path: Path, share: float
 ) -> None:
