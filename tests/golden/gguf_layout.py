@@ -48,6 +48,7 @@ ARCHITECTURES = {
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
     "kimi_linear": "kimi-linear",
+    "falcon_h1": "falcon-h1",
     "xlm-roberta": "bert",
     "roberta": "bert",
 }

@@ -12,7 +12,7 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden.space_tensors import BACKBONES, layer_kinds, space_sizes
+from tests.golden.space_tensors import BACKBONES, FALCON, layer_kinds, space_sizes
 
 Array = NDArray[np.float32]
 
@@ -23,7 +23,39 @@ def with_converted_spaces(tensors: Mapping[str, Array], config: Mapping[str, Any
     """
     if not space_sizes(config):
         return dict(tensors)
+    if config["model_type"] == FALCON:
+        tensors = {name: tensor * _falcon_factor(name, config) for name, tensor in tensors.items()}
     return dict(one for name, tensor in tensors.items() for one in _converted(name, tensor, config))
+
+
+def _falcon_factor(name: str, config: Mapping[str, Any]) -> Array | np.float32:
+    """What multiplies a tensor of Falcon-H1, whose multipliers are in the weights of files."""
+    module = name.split(".")[-2]
+    if module == "in_proj":
+        return _of_projections(config)
+    entering = config["attention_in_multiplier"]
+    gate, down = config["mlp_multipliers"] or (1.0, 1.0)
+    factors = {
+        "embed_tokens": config["embedding_multiplier"],
+        "lm_head": config["lm_head_multiplier"],
+        "q_proj": entering,
+        "k_proj": entering * config["key_multiplier"],
+        "v_proj": entering,
+        "o_proj": config["attention_out_multiplier"],
+        "out_proj": config["ssm_out_multiplier"],
+        "gate_proj": gate,
+        "down_proj": down,
+    }
+    return np.float32(factors.get(module, 1.0))
+
+
+def _of_projections(config: Mapping[str, Any]) -> Array:
+    """The factors of the rows of the first matrix of a state space: a column."""
+    heads, head_dim, groups, state, _ = space_sizes(config)
+    widths = (heads * head_dim, heads * head_dim, groups * state, groups * state, heads)
+    factors = np.repeat(config["ssm_multipliers"] or [1.0] * len(widths), widths)
+    column: Array = (config["ssm_in_multiplier"] * factors).astype(np.float32)[:, None]
+    return column
 
 
 def _converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:

@@ -11,8 +11,11 @@ BACKBONES = ("nemotron_h", "mamba2")
 """The model types whose layers have one half."""
 
 
+FALCON = "falcon_h1"
+OF_GRANITE = ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")
 SIZES = {
-    "granitemoehybrid": ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"),
+    "granitemoehybrid": OF_GRANITE,
+    FALCON: OF_GRANITE,
     "nemotron_h": ("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel"),
     "mamba2": ("num_heads", "head_dim", "n_groups", "state_size", "conv_kernel"),
 }
@@ -34,6 +37,13 @@ def granite_space_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape
     """Name and shape of each tensor of the first half of a layer of Granite 4, in file order."""
     biased = (config["mamba_conv_bias"], config["mamba_proj_bias"])
     return _space("mamba", config["hidden_size"], space_sizes(config), biased)
+
+
+def falcon_space_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
+    """Name and shape of each tensor of the state space of a layer of Falcon-H1, in file order."""
+    for name, shape in granite_space_shapes(config):
+        if config["mamba_rms_norm"] or name != "mamba.norm.weight":
+            yield name, shape
 
 
 def granite_dense_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:

@@ -4,6 +4,7 @@ what transformers would write for its configuration.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,7 +28,9 @@ from tests.golden.nvfp4 import is_nvfp4, nvfp4_tensors
 from tests.golden.rwkv_tensors import RWKV7, rwkv_shapes, rwkv_spread
 from tests.golden.space_tensors import (
     BACKBONES,
+    FALCON,
     backbone_shapes,
+    falcon_space_shapes,
     granite_dense_shapes,
     granite_space_shapes,
     keeps_space,
@@ -79,7 +82,8 @@ def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
         mixer = _mixer(config, layer)
         for name, shape in (*mixer, *feed_forward, *_norms(config)):
             shapes[f"model.layers.{layer}.{name}"] = shape
-    shapes["model.norm.weight"] = (hidden,)
+    last = "final_layernorm" if config["model_type"] == FALCON else "norm"
+    shapes[f"model.{last}.weight"] = (hidden,)
     if config["architectures"][0].endswith("Model"):  # saved by itself, without a head above it
         return {name.removeprefix("model."): shape for name, shape in shapes.items()}
     if not config["tie_word_embeddings"]:
@@ -127,6 +131,8 @@ def _mixer(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, Shape]]
         return latent_shapes(config)
     if config["model_type"] == KIMI:
         return kimi_shapes(config, layer)
+    if config["model_type"] == FALCON:
+        return itertools.chain(_attention(config), falcon_space_shapes(config))
     if keeps_state(config, layer):
         return delta_shapes(config)
     return granite_space_shapes(config) if keeps_space(config, layer) else _attention(config)
@@ -160,16 +166,17 @@ def _mlp(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
         return
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     biased = config.get("mlp_bias", False)
+    module = "feed_forward" if config["model_type"] == FALCON else "mlp"
     if config["model_type"] == "phi3":
         yield "mlp.gate_up_proj.weight", (2 * inner, hidden)
     else:
-        yield from _linear("mlp.gate_proj", (inner, hidden), biased=biased)
-        yield from _linear("mlp.up_proj", (inner, hidden), biased=biased)
-    yield from _linear("mlp.down_proj", (hidden, inner), biased=biased)
+        yield from _linear(f"{module}.gate_proj", (inner, hidden), biased=biased)
+        yield from _linear(f"{module}.up_proj", (inner, hidden), biased=biased)
+    yield from _linear(f"{module}.down_proj", (hidden, inner), biased=biased)
 
 
 def _norms(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
-    names = ["post_attention_layernorm"]
+    names = ["pre_ff_layernorm" if config["model_type"] == FALCON else "post_attention_layernorm"]
     if config["model_type"] != "olmo2":
         names.insert(0, "input_layernorm")
     if config["model_type"] in GEMMA:

@@ -10,6 +10,7 @@ import pytest
 from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
+from tests.golden.falcon_mutations import FALCON
 from tests.golden.kimi_mutations import KIMI
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.gemma4 import ROPES as GEMMA4_ROPES
@@ -204,7 +205,7 @@ HYBRIDS = [
 ]
 STATE_SPACES = [
     Mutation(name, what, change=change)
-    for name in ("granite-hybrid", "nemotron-h", "mamba2")
+    for name in ("granite-hybrid", "nemotron-h", "mamba2", "falcon-h1")
     for what, change in (
         ("b and c swapped", swap_b_and_c),
         ("filters swapped", swap_filters_of_b_and_c),
@@ -306,6 +307,7 @@ MUTATIONS = (
     + GEMMA4
     + RWKV7
     + KIMI
+    + FALCON
 )
 
 

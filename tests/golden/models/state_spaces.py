@@ -1,4 +1,4 @@
-"""Models with the state space of Mamba-2: Granite 4, Nemotron-H and Mamba-2 alone."""
+"""Models with the state space of Mamba-2: Granite 4, Nemotron-H, Falcon-H1 and Mamba-2 alone."""
 
 from __future__ import annotations
 
@@ -97,6 +97,44 @@ def mamba2(**fields: Any) -> dict[str, Any]:
     return config("Mamba2ForCausalLM", "mamba2", **(shape | fields))
 
 
+def falcon_h1(**fields: Any) -> dict[str, Any]:
+    shape = _SHAPE | {
+        "head_dim": 20,
+        "mamba_d_ssm": 80,
+        "mamba_n_heads": 4,
+        "mamba_d_head": 20,
+        "mamba_n_groups": 1,
+        "mamba_d_state": 24,
+        "mamba_d_conv": 4,
+        "mamba_conv_bias": True,
+        "mamba_proj_bias": False,
+        "mamba_rms_norm": False,
+        "mamba_norm_before_gate": False,
+        "mlp_bias": False,
+        "projectors_bias": False,
+        "embedding_multiplier": 1.7,
+        "lm_head_multiplier": 0.8,
+        "attention_in_multiplier": 1.2,
+        "attention_out_multiplier": 0.9,
+        "key_multiplier": 0.7,
+        "mlp_multipliers": [0.8, 1.3],
+        "ssm_in_multiplier": 1.25,
+        "ssm_out_multiplier": 0.7,
+        "ssm_multipliers": [0.7, 1.1, 0.6, 1.4, 0.5],
+    }
+    return config("FalconH1ForCausalLM", "falcon_h1", **(shape | fields))
+
+
+FALCONS_FACTORS = (
+    "embedding_multiplier",
+    "lm_head_multiplier",
+    "attention_in_multiplier",
+    "attention_out_multiplier",
+    "key_multiplier",
+    "ssm_in_multiplier",
+    "ssm_out_multiplier",
+)
+
 CASES = (
     TinyModel(
         "granite-hybrid",
@@ -157,5 +195,27 @@ CASES = (
             time_step_limit=[0.3, 1.5],
         ),
         gains={"embeddings": 0.1},
+    ),
+    TinyModel("falcon-h1", falcon_h1()),
+    TinyModel(
+        "falcon-h1-plain",
+        falcon_h1(
+            hidden_size=52,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            num_key_value_heads=1,
+            mamba_d_ssm=54,
+            mamba_n_heads=6,
+            mamba_d_head=9,
+            mamba_n_groups=2,
+            mamba_d_state=10,
+            mamba_d_conv=3,
+            mamba_rms_norm=True,
+            **dict.fromkeys(FALCONS_FACTORS, 1.0),
+            mlp_multipliers=None,
+            ssm_multipliers=None,
+        ),
+        dtype="f16",
+        seed=3,
     ),
 )

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmd.models.gguf.state_spaces import having_tensor, space_keys, space_shapes, state_spaces
+from llmd.models.gguf.state_spaces import (
+    falcon_h1_fields,
+    having_tensor,
+    space_keys,
+    space_shapes,
+    state_spaces,
+)
 from llmd.models.space_names import MAMBA2
 from tests.daemon.models.gguf.test_config_keys import plan
 from tests.daemon.models.gguf.test_families import fields
@@ -18,6 +24,16 @@ def test_sizes_have_the_names_of_the_family(tmp_path: Path) -> None:
         "use_conv_bias": True,
         "use_bias": False,
     }
+
+
+def test_falcon_h1_has_a_norm_if_its_tensor_is_there(tmp_path: Path) -> None:
+    found = falcon_h1_fields(fields(tmp_path, "falcon-h1-plain", {}))
+    assert (found["mamba_d_ssm"], found["mamba_rms_norm"], found["mamba_norm_before_gate"]) == (
+        54,
+        True,
+        False,
+    )
+    assert not falcon_h1_fields(fields(tmp_path, "falcon-h1", {}))["mamba_rms_norm"]
 
 
 def test_layers_of_a_draft_head_do_not_count(tmp_path: Path) -> None:

@@ -104,21 +104,27 @@ def mamba_ops(mamba: Mamba, shape: Shape, style: LayerStyle, layer: int, group: 
     Source: Dao & Gu 2024, "Transformers are SSMs" (Mamba-2).
     """
     build = LayerBuilder(shape, style, layer)
-    norm = TensorRef(build.name(f"{mamba.module}.norm.weight"), (mamba.inner,))
     outs = {"y": (f"{mamba.module}.out_proj", shape.hidden_size)}
     return (
         *build.pre_norm(0),
-        _projections(mamba, build),
-        _state_space(mamba, build, group),
+        projections(mamba, build),
+        state_space(mamba, build, group),
         Glu("z", "y", "y", "silu"),
-        Norm("y", "y", norm, style.eps, heads=mamba.groups, own_weights=mamba.groups > 1),
+        norm_of_groups(mamba, build),
         build.linear("y", outs, mamba.inner, bias=mamba.has_bias),
         *build.post_norm(0),
         build.residual(),
     )
 
 
-def _projections(mamba: Mamba, build: LayerBuilder) -> Op:
+def norm_of_groups(mamba: Mamba, build: LayerBuilder) -> Norm:
+    """Return the norm of ``y`` before the last matrix."""
+    weight = TensorRef(build.name(f"{mamba.module}.norm.weight"), (mamba.inner,))
+    return Norm("y", "y", weight, build.style.eps, heads=mamba.groups, own_weights=mamba.groups > 1)
+
+
+def projections(mamba: Mamba, build: LayerBuilder) -> Linear:
+    """Return the first matrix, which makes the values that `Mamba.widths` names."""
     weights = build.parts(f"{mamba.module}.in_proj", mamba.widths)
     total = sum(mamba.widths.values())
     biases = (
@@ -130,7 +136,8 @@ def _projections(mamba: Mamba, build: LayerBuilder) -> Op:
     return Linear(build.input, tuple(weights), tuple(weights.values()), tuple(biases))
 
 
-def _state_space(mamba: Mamba, build: LayerBuilder, group: int) -> Op:
+def state_space(mamba: Mamba, build: LayerBuilder, group: int) -> StateSpace:
+    """Return the op that makes ``y`` of these values, except ``z``."""
     values = ("x", "b", "c")
     ends = itertools.accumulate(mamba.widths[value] for value in values)
     ranges = {value: (end - mamba.widths[value], end) for value, end in zip(values, ends, strict=True)}

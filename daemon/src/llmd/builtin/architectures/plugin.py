@@ -34,6 +34,7 @@ FAMILIES = {
     ),
     "granite_hybrid": ("GraniteMoeHybridForCausalLM", "GraniteMoeHybridModel", "granitemoehybrid"),
     "nemotron_h": ("NemotronHForCausalLM", "NemotronHModel", "nemotron_h"),
+    "falcon_h1": ("FalconH1ForCausalLM", "FalconH1Model", "falcon_h1"),
     "mamba2": ("Mamba2ForCausalLM", "Mamba2Model", "mamba2"),
     "kimi_linear": ("KimiLinearForCausalLM", "KimiLinearModel", "kimi_linear"),
     "rwkv7": ("RWKV7ForCausalLM", "RWKV7Model", "rwkv7"),

@@ -28,6 +28,7 @@ SAME_PROGRAM: Mapping[str, str] = {
     "qwen3_5": "qwen35",
     "qwen3_5_moe": "qwen35moe",
     "granitemoehybrid": "granitehybrid",
+    "falcon_h1": "falcon-h1",
 }
 """Architectures of plans that have another name in GGUF files."""
 

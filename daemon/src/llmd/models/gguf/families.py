@@ -23,6 +23,7 @@ from llmd.models.gguf.mixtures import (
 )
 from llmd.models.gguf.rwkv7 import rwkv7_fields
 from llmd.models.gguf.state_spaces import (
+    falcon_h1_fields,
     having_tensor,
     mamba2_fields,
     state_spaces,
@@ -303,6 +304,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
+    "falcon-h1": Family("FalconH1", "falcon_h1", falcon_h1_fields, form=_RATES),
     "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
     "kimi-linear": Family("KimiLinear", "kimi_linear", kimi_linear_fields, mixes=True, form=_RATES),
     "rwkv7": Family("RWKV7", "rwkv7", rwkv7_fields, form={"joined_shares": True}),

@@ -10,7 +10,7 @@ from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import StateSpace
 from llmd.models.gguf.fields import GgufFields
 from llmd.models.gguf.metadata import Value
-from llmd.models.space_names import MAMBA2, SpaceNames
+from llmd.models.space_names import GRANITE_HYBRID, MAMBA2, SpaceNames
 
 MAX_LAYERS = 4096
 STATE_POSITIONS = ("granitemoehybrid",)
@@ -45,6 +45,15 @@ def mamba2_fields(fields: GgufFields) -> dict[str, Any]:
     return state_spaces(fields, MAMBA2) | {
         "expand": inner // max(1, hidden),
         "layer_norm_epsilon": fields.real("attention.layer_norm_rms_epsilon"),
+    }
+
+
+def falcon_h1_fields(fields: GgufFields) -> dict[str, Any]:
+    """Return the fields of Falcon-H1, without multipliers: files have them in their weights."""
+    return state_spaces(fields, GRANITE_HYBRID) | {
+        "mamba_d_ssm": fields.integer("ssm.inner_size"),
+        "mamba_rms_norm": fields.has_tensor("blk.0.ssm_norm.weight"),
+        "mamba_norm_before_gate": False,
     }
 
 

@@ -14,6 +14,7 @@ from llmd.models.stored_names import renamed
 ENDS: Mapping[str, str] = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
+    "model.final_layernorm": "output_norm",
     "model.embed_tokens_per_layer": "per_layer_token_embd",
     "model.per_layer_model_projection": "per_layer_model_proj",
     "model.per_layer_projection_norm": "per_layer_proj_norm",
@@ -60,6 +61,7 @@ LAYER: Mapping[str, str] = {
     "mlp.gate_up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
     "input_layernorm": "attn_norm",
+    **{f"feed_forward.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")},
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
     "attention.self.query": "attn_q",
@@ -173,9 +175,10 @@ BARE: Mapping[str, str] = {
     **{f"attn.{name}": f"time_mix_{name}.weight" for name in ("k_k", "k_a", "r_k")},
     "attn.x_x": "time_mix_lerp_fused.weight",
     "ffn.x_k": "channel_mix_lerp_k.weight",
+    "pre_ff_layernorm.weight": "ffn_norm",
 }
-"""Tensors of a layer that transformers names without ``weight`` or ``bias``, and biases that files call
-weights."""
+"""Tensors of a layer that transformers names without ``weight`` or ``bias``, biases that files call
+weights, and a norm whose name in files has no ``weight``."""
 
 IN_LAYER = re.compile(
     r"(?:model\.layers|backbone\.layers|bert\.encoder\.layer)\.(?P<layer>\d+)\.(?P<module>.+)"
