@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,7 @@ class CheckpointSource:
         """How another process gets the same weights (`HasRecipe`)."""
         assert self._directory is not None
         packed = str(self.packed) if self.packed else ""
-        adapters = msgspec.json.encode(self._adapters).decode()
+        adapters = json.dumps(dict(self._adapters))
         return SourceRecipe(
             f"{__name__}:{open_source.__name__}", (str(self._directory.resolve()), packed, adapters)
         )
@@ -242,7 +243,7 @@ def open_source(directory: str, packed: str, adapters: str, quantizer: Quantizer
 
     checkpoint = find_source(Path(directory)).open_checkpoint()
     try:
-        add_adapters(checkpoint, msgspec.json.decode(adapters, type=dict[str, str]))
+        add_adapters(checkpoint, json.loads(adapters))
     except BaseException:
         checkpoint.close()
         raise
