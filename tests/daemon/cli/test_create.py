@@ -37,7 +37,7 @@ def test_five_modelfiles(home: Home, tmp_path: Path) -> None:
     file.write_text(ADAPTED.replace("mistral", "tiny"))
     refused = home.llmd("create", "adapted", "-f", str(file))
     assert refused.returncode == 2
-    assert "adapters are not applied" in refused.stderr
+    assert "LoRA adapters are given to `llmd serve --lora NAME=DIR`" in refused.stderr
 
 
 def test_paths_are_relative_to_the_modelfile(home: Home, tmp_path: Path) -> None:

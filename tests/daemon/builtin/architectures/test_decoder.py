@@ -52,11 +52,13 @@ def test_a_layer_with_one_half_has_one_part_and_a_group_if_it_keeps_something(ca
 
 
 @pytest.mark.parametrize("case", WHOLE, ids=[case.name for case in WHOLE])
-def test_every_layer_with_keys_belongs_to_one_group_and_all_have_two_parts(case: TinyModel) -> None:
+def test_every_layer_that_keeps_something_has_a_group_for_it_and_all_have_two_parts(case: TinyModel) -> None:
     plan = plan_of(case)
     layers = list(range(case.config["num_hidden_layers"]))
-    with_keys = layers[: len(layers) - case.config.get("num_kv_shared_layers", 0)]
-    assert sorted(layer for group in plan.groups for layer in group.layers) == with_keys
+    keeping = layers[: len(layers) - case.config.get("num_kv_shared_layers", 0)]
+    found = [(group.kind, layer) for group in plan.groups for layer in group.layers]
+    assert len(set(found)) == len(found)
+    assert sorted({layer for _, layer in found}) == keeping
     assert [part.layer for part in plan.parts if part.kind == "mixer"] == layers
     assert [part.layer for part in plan.parts if part.kind == "ffn"] == layers
     assert [part.kind for part in (plan.parts[0], plan.parts[-1])] == ["embed", "head"]

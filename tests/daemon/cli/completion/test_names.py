@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -89,7 +90,8 @@ def test_a_model_after_its_flag_is_completed(llmd: Llmd) -> None:
         assert [item.value for item in done] == ["guide"], words
 
 
-def test_devices_are_those_that_were_found_before(llmd: Llmd) -> None:
+def test_devices_are_those_that_were_found_before(llmd: Llmd, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "cache")
     assert completed(device_names) == ["auto"]
     llmd("doctor")
     assert {"auto", "reference"} <= set(completed(device_names))

@@ -24,6 +24,8 @@ ACTIVATIONS: Mapping[str, Callable[[Float32], Float32]] = {
     "relu": lambda x: np.maximum(x, 0),
     "relu2": lambda x: np.square(np.maximum(x, 0)),
     "tanh": np.tanh,
+    "sigmoid": lambda x: np.float32(0.5) * (1 + np.tanh(x / 2)),
+    "identity": lambda x: x,
     "quick_gelu": lambda x: x * np.float32(0.5) * (1 + np.tanh(np.float32(0.851) * x)),
 }
 
