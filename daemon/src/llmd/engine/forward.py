@@ -63,11 +63,8 @@ class Forward:
         sequence.adapter = adapter
         took = self._pager.prepare(FORWARD_ID, len(token_ids))
         assert took, "the blocks were free when the sequence was opened"
-        chunks, tables = (
-            [Chunk(sequence, start, len(token_ids), ends=False)],
-            self._pager.tables([FORWARD_ID]),
-        )
-        step = build_step(chunks, tables, adapters=self._adapters)
+        chunk = Chunk(sequence, start, len(token_ids), ends=False)
+        step = build_step([chunk], self._pager.tables([FORWARD_ID]), adapters=self._adapters)
         rows = np.arange(len(token_ids), dtype=np.int32)
         with self._pipeline.submit(step, select_rows(rows)) as tickets:
             tickets.wait()
