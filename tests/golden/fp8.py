@@ -27,11 +27,15 @@ ENDS = ("_scale_inv", "_scale")
 
 def is_fp8(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in FP8: the projections in layers, if the configuration says so."""
-    in_layer = name.startswith("model.layers.") and "proj" in name.split(".")[-2]
     has_numbers = (
         _method(config) == "fp8" or config.get("quantization_config", {}).get("format") == "float-quantized"
     )
-    return has_numbers and in_layer and name.endswith(".weight")
+    return has_numbers and is_projection(name)
+
+
+def is_projection(name: str) -> bool:
+    """Whether a tensor is the matrix of a projection in a layer."""
+    return name.startswith("model.layers.") and "proj" in name.split(".")[-2] and name.endswith(".weight")
 
 
 def fp8_tensors(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.golden.fp8 import MAGNITUDES as SCALES
+from tests.golden.fp8 import is_projection
 from tests.golden.mxfp4 import MAGNITUDES
 from tests.golden.weights import random_words
 
@@ -27,8 +28,7 @@ def is_nvfp4(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in NVFP4: the projections in layers, if the configuration says so."""
     quantization = config.get("quantization_config", {})
     says = "NVFP4" in (quantization.get("quant_algo"), quantization.get("format", "")[:5].upper())
-    in_layer = name.startswith("model.layers.") and "proj" in name.split(".")[-2]
-    return says and in_layer and name.endswith(".weight")
+    return says and is_projection(name)
 
 
 def nvfp4_tensors(

@@ -15,10 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import CheckpointError
 from llmd.api.tensors import GroupScales, TensorRef, WeightData
 from llmd.models.formats.nvfp4 import GROUP, of_blocks, of_pairs, scales_of
-from llmd.models.stacks import INCOMPLETE
+from llmd.models.split_formats import missing_scales, unfit_scales
 
 if TYPE_CHECKING:
     from llmd.models.checkpoint import TensorInfo
@@ -88,30 +87,16 @@ def _scales_of(
     if whole is not None:
         of_each = codes.shape[:-2]
         if whole.dtype != "F32" or whole.shape not in {of_each, (*of_each, 1), (*of_each, 1, 1), (1,)}:
-            raise _misfit(whole, codes)
+            raise unfit_scales(whole, codes)
     if names is GGUF:
         return () if whole is None else (whole,)
     assert whole is not None, "`_names_of` looks for it"
     scales = tensors.get(f"{module}{names.scales}")
     if scales is None:
-        raise CheckpointError(
-            f"the scales {module}{names.scales} of these codes are missing",
-            file=str(codes.file),
-            tensor=codes.name,
-            hint=INCOMPLETE,
-        )
+        raise missing_scales(codes, f"{module}{names.scales}")
     if scales.dtype != "F8_E4M3" or codes.shape != (*scales.shape[:-1], GROUP // 2 * scales.shape[-1]):
-        raise _misfit(scales, codes)
+        raise unfit_scales(scales, codes)
     return scales, whole
-
-
-def _misfit(scales: TensorInfo, codes: TensorInfo) -> CheckpointError:
-    return CheckpointError(
-        f"has {scales.dtype} {list(scales.shape)}, which do not fit the codes: {list(codes.shape)}",
-        file=str(scales.file),
-        tensor=scales.name,
-        hint=INCOMPLETE,
-    )
 
 
 def read_nvfp4(tensor: TensorInfo, ref: TensorRef, part: View, whole: View) -> WeightData:

@@ -55,20 +55,30 @@ def joined(tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
 
 def _scales(codes: TensorInfo, scales: TensorInfo | None) -> TensorInfo:
     if scales is None:
-        raise CheckpointError(
-            f"the scales {codes.name.removesuffix(CODES)}{SCALES} of these codes are missing",
-            file=str(codes.file),
-            tensor=codes.name,
-            hint=INCOMPLETE,
-        )
+        raise missing_scales(codes, f"{codes.name.removesuffix(CODES)}{SCALES}")
     if scales.dtype != BYTES or codes.shape != (*scales.shape, BLOCK_LEN // 2):
-        raise CheckpointError(
-            f"has {scales.dtype} {list(scales.shape)}, which do not fit the codes: {list(codes.shape)}",
-            file=str(scales.file),
-            tensor=scales.name,
-            hint=INCOMPLETE,
-        )
+        raise unfit_scales(scales, codes)
     return scales
+
+
+def missing_scales(codes: TensorInfo, scales: str) -> CheckpointError:
+    """Return the error that codes have no tensor of this name for their scales."""
+    return CheckpointError(
+        f"the scales {scales} of these codes are missing",
+        file=str(codes.file),
+        tensor=codes.name,
+        hint=INCOMPLETE,
+    )
+
+
+def unfit_scales(scales: TensorInfo, codes: TensorInfo) -> CheckpointError:
+    """Return the error that scales have another dtype or shape than their codes need."""
+    return CheckpointError(
+        f"has {scales.dtype} {list(scales.shape)}, which do not fit the codes: {list(codes.shape)}",
+        file=str(scales.file),
+        tensor=scales.name,
+        hint=INCOMPLETE,
+    )
 
 
 def mxfp4_blocks(codes: Bytes, scales: Bytes) -> Bytes:
