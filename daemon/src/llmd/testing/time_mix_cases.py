@@ -72,6 +72,6 @@ def _around(op: GeneralizedDelta, x: str) -> tuple[Op, ...]:
 def _case(
     name: str, ops: tuple[Op, ...], elements: int, *, max_nmse: float = 1e-9, width: int = _WIDTH
 ) -> Workload:
-    """Return a case whose layer keeps so many elements."""
+    """Return a case whose layer has a state of ``elements`` elements."""
     group = KVGroup(0, None, 0, 0, (0,), kind="state", state_bytes=4 * elements)
     return part_case(name, ops, groups=(group,), max_nmse=max_nmse, width=width)

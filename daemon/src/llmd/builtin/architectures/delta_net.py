@@ -6,13 +6,13 @@ import msgspec
 
 from llmd.api import Glu, Linear, Norm, Op, TensorRef
 from llmd.api.state_ops import GatedDelta, Rates, StateSizes
+from llmd.api.step_buffers import FLOAT_BYTES
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.shape import Shape
 
 MAX_HEADS = 4096
 MAX_TAPS = 64
-FLOAT_BYTES = 4
 
 
 class DeltaNet(msgspec.Struct, frozen=True):

@@ -6,8 +6,9 @@ import msgspec
 
 from llmd.api import Gate, GatedDelta, Linear, Norm, Op, TensorRef
 from llmd.api.state_ops import Rates, StateSizes
+from llmd.api.step_buffers import FLOAT_BYTES
 from llmd.builtin.architectures.config_fields import ConfigFields
-from llmd.builtin.architectures.delta_net import FLOAT_BYTES, MAX_HEADS, MAX_TAPS
+from llmd.builtin.architectures.delta_net import MAX_HEADS, MAX_TAPS
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.shape import Shape
 

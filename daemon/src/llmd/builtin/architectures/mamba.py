@@ -8,6 +8,7 @@ import msgspec
 
 from llmd.api import Glu, Linear, Norm, Op, TensorRef
 from llmd.api.state_ops import Rates, StateSizes, StateSpace
+from llmd.api.step_buffers import FLOAT_BYTES
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.shape import Shape
@@ -16,7 +17,6 @@ from llmd.models.space_names import SpaceNames
 MAX_SIZE = 4096
 """Of heads, groups, elements of a head and of its state."""
 MAX_TAPS = 64
-FLOAT_BYTES = 4
 
 
 class Mamba(msgspec.Struct, frozen=True):

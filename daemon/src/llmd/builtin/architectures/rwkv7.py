@@ -5,6 +5,7 @@ from __future__ import annotations
 from llmd.api import HIDDEN, Embed, Head, KVGroup, LeftOut, ModelPlan, Op, Part, TensorRef
 from llmd.api.activations import Activation
 from llmd.api.plugins import Config
+from llmd.api.step_buffers import FLOAT_BYTES
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.decoder import UNLIMITED
 from llmd.builtin.architectures.rwkv7_layer import FIRST_VALUES, Layer, Ranks, Sizes, layer_ops
@@ -14,7 +15,6 @@ ACTIVATIONS: dict[str, Activation] = {"sqrelu": "relu2"}
 """Names of the activation between the matrices of channel mixing."""
 ROUNDED_TO = 32
 """Ranks and widths that a configuration leaves out are multiples of this."""
-FLOAT_BYTES = 4
 DUMMIES = LeftOut(
     "a mix of values in the first layer",
     ("blk.0.time_mix_v0.", "blk.0.time_mix_v1.", "blk.0.time_mix_v2."),
