@@ -61,8 +61,8 @@ release: test-setup .venv-release/.made  ## build and try all files of a release
 
 bench: bench-cpu bench-serve bench-starts  ## run all comparisons with llama.cpp
 
-bench-cpu: setup .bench-llama-cpp/.made  ## compare the CPU backend with llama.cpp; OPTIONS="SHAPE --profile full"
-	@$(RUN) -m bench.cpu $(OPTIONS)
+bench-cpu: setup $(if $(PEER_DIR),,.bench-llama-cpp/.made)  ## compare the CPU backend with llama.cpp, or with the fork built in PEER_DIR; OPTIONS="SHAPE --profile full"
+	@$(RUN) -m $(if $(PEER_DIR),bench.second_peer $(PEER_DIR),bench.cpu) $(OPTIONS)
 
 bench-serve: setup .bench-llama-cpp/.made  ## compare the daemon with llama.cpp's server under load; OPTIONS="SHAPE --rounds 5"
 	@$(RUN) -m bench.serving $(OPTIONS)

@@ -17,10 +17,14 @@ SHORT = 64
 T = TypeVar("T")
 
 
-class Party(Protocol):
-    """A `bench.worker.Side`."""
+class Named(Protocol):
+    """A side of a comparison."""
 
     name: str
+
+
+class Party(Named, Protocol):
+    """A `bench.worker.Side`."""
 
     def call(self, method: str, *arguments: object) -> Any: ...
 
@@ -51,7 +55,7 @@ class Rounds:
     reads: list[float]
 
     @classmethod
-    def of(cls, case: Case, sides: Sequence[Party], rounds: Sequence[Round]) -> Self:
+    def of(cls, case: Case, sides: Sequence[Named], rounds: Sequence[Round]) -> Self:
         """Return the rounds of a case, in the order of the sides, not of their turns."""
         rates = {side.name: [one.rates[side.name] for one in rounds] for side in sides}
         return cls(case, rates, [one.read for one in rounds if one.read is not None])

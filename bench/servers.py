@@ -17,6 +17,7 @@ from pathlib import Path
 from bench.peer import waiting_environment
 from bench.startup import environment_below
 from llmd.process.limits import child_ids, processor_seconds
+from llmd_backend_cpu.plugin import TEST_ISA
 
 START_LIMIT_S = 120.0
 
@@ -39,21 +40,38 @@ class Server:
 
 
 @contextmanager
-def llmd_server(model: Path, folder: Path, *, quant: str, slots: int, context_len: int) -> Iterator[Server]:
-    """Run the daemon on the CPU backend with quantised weights, with its caches in the folder."""
+def llmd_server(
+    model: Path, folder: Path, *, quant: str | None, slots: int, context_len: int, isa: str | None = None
+) -> Iterator[Server]:
+    """Run the daemon on the CPU backend with quantised weights, with its caches in the folder.
+
+    Without ``quant`` the weights are computed on as stored; ``isa`` limits the instruction set.
+    """
     port = free_port()
-    command = [*llmd_command(port, model, slots=slots, context_len=context_len), "--quant", quant]
-    with _running("llmd", command, port, "/ready", environment_below(folder) | {"LLMD_ADDR": ""}) as server:
+    command = llmd_command(port, model, slots=slots, context_len=context_len)
+    command += ["--quant", quant] if quant else []
+    environment = environment_below(folder) | {"LLMD_ADDR": "", TEST_ISA: isa or ""}
+    with _running("llmd", command, port, "/ready", environment) as server:
         yield server
 
 
 @contextmanager
 def llama_server(
-    program: Path, gguf: Path, *, slots: int, context_len: int, threads: int, waiting: str
+    program: Path,
+    gguf: Path,
+    *,
+    slots: int,
+    context_len: int,
+    threads: int,
+    waiting: str,
+    options: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Run llama.cpp's server; ``waiting`` is the wait policy of its threads (`bench.peer`)."""
+    """Run llama.cpp's server, or that of a fork; ``waiting`` is the wait policy of its threads
+    (`bench.peer`).
+    """
     port = free_port()
     command = llama_command(program, port, gguf, slots=slots, context_len=context_len, threads=threads)
+    command += options
     environment = os.environ | waiting_environment(waiting)
     with _running("llama-server", command, port, "/health", environment) as server:
         yield server
