@@ -160,21 +160,20 @@ def ours(
 def theirs(
     fork: Fork, files: dict[str, Path], load: Loaded, threads: int
 ) -> Iterator[tuple[str, AbstractContextManager[Server]]]:
-    """Yield the peer on each file, with weights as stored and repacked while loading."""
+    """Yield the peer on each file, repacked while loading."""
     for kind, file in files.items():
-        for name, options in ((kind, ()), (f"{kind} repacked", REPACKED)):
-            yield (
-                name,
-                llama_server(
-                    fork.server,
-                    file,
-                    slots=load.slots,
-                    context_len=load.context_len,
-                    threads=threads,
-                    waiting="default",
-                    options=options,
-                ),
-            )
+        yield (
+            f"fork {kind}",
+            llama_server(
+                fork.server,
+                file,
+                slots=load.slots,
+                context_len=load.context_len,
+                threads=threads,
+                waiting="default",
+                options=REPACKED,
+            ),
+        )
 
 
 def taken(case: Case, sides: Sequence[Timed], prompts: Prompts, rounds: int, quiet: QuietRounds) -> Rounds:

@@ -8,7 +8,7 @@ from bench.second_peer_report import fastest_peer, page, ratio
 
 ROUNDS = Rounds(
     Case("prefill", 1, 512),
-    {"llmd q4": [10.0, 12.0, 20.0], "Q4_0": [10.0, 10.0, 10.0], "Q4_0 repacked": [5.0, 20.0, 9.0]},
+    {"llmd q4": [10.0, 12.0, 20.0], "fork Q4_0": [10.0, 10.0, 10.0], "fork Q4_K_M": [5.0, 20.0, 9.0]},
     [],
 )
 
@@ -18,7 +18,7 @@ def test_ratios_are_of_the_same_round() -> None:
 
 
 def test_the_fastest_column_is_the_one_with_the_highest_median() -> None:
-    assert fastest_peer(ROUNDS) == "Q4_0"
+    assert fastest_peer(ROUNDS) == "fork Q4_0"
 
 
 def test_the_page_names_both_sides_and_the_version() -> None:
@@ -26,7 +26,7 @@ def test_the_page_names_both_sides_and_the_version() -> None:
     assert text.startswith("# llama-1b over HTTP: llmd compared with a fork of llama.cpp, avx2 alone\n")
     assert "version 7 (abc)" in text
     assert "| prefill 512 | 12.0 | 10.0 | 9.0 |" in text
-    assert "| prefill 512 | Q4_0 | **1.20** (1.00–2.00) |" in text
+    assert "| prefill 512 | fork Q4_0 | **1.20** (1.00–2.00) |" in text
 
 
 def test_a_page_without_results_has_no_table() -> None:

@@ -4,7 +4,9 @@
 #include "simd/avx2_integers.hpp"
 #include "simd/avx2_pairs.hpp"
 #include "simd/gathered.hpp"
-// The vector type comes first: the ops are written against it.
+// The vector type comes first: the ops are written against it. Specialisations for this unit come before
+// the ops.
+#include "ops/integer_tile_avx2.hpp"
 #include "ops/table.hpp"
 
 namespace llmd {
