@@ -28,6 +28,7 @@ CALLS = (
     ("granite", "granite.load", ("<|tool_call|>",), (), 2),
     ("glm45", "glm.load", ("<tool_call>", "<arg_key>"), (), 2),
     ("nemotron_json", "nemotron.load", ("<TOOLCALL>",), (), 2),
+    ("kimi_k2", "kimi.load", ("<|tool_call_argument_begin|>",), (), 2),
     ("harmony", "harmony.load", ("<|channel|>", "<|message|>"), (), 2),
 )
 REASONING = (

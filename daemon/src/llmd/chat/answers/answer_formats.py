@@ -13,7 +13,7 @@ from llmd.api.errors import ConfigError
 from llmd.api.parsing import CallFormat, ReasoningMarks
 from llmd.api.plugins import Parser
 from llmd.chat.answers.guarded_calls import OnFailure, guarded
-from llmd.chat.tools.call_ids import demands_short_ids
+from llmd.chat.tools.call_ids import CallIds, taken_ids
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ class AnswerFormats(Struct, frozen=True):
     system message (``system``); or, if the template reads neither, as text in the system message
     (``text``, `llmd.chat.tools.prompt`).
     """
-    short_ids: bool = False
-    """The template demands call ids in its own format (`llmd.chat.tools.call_ids`)."""
+    call_ids: CallIds = "any"
+    """Which ids of calls the template takes."""
 
 
 def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerFormats:
@@ -67,7 +67,7 @@ def choose_formats(choice: ParserChoice, templates: Iterable[str]) -> AnswerForm
     reasoning = _chosen(choice, "reasoning", choice.reasoning, source)
     assert calls is None or isinstance(calls, CallFormat)
     assert reasoning is None or isinstance(reasoning, ReasoningMarks)
-    return AnswerFormats(calls, reasoning, _tools_go(source), demands_short_ids(source))
+    return AnswerFormats(calls, reasoning, _tools_go(source), taken_ids(source))
 
 
 def _tools_go(source: str) -> ToolsGo:

@@ -8,7 +8,7 @@ from typing import Any
 from llmd.chat.answers.answer_formats import AnswerFormats
 from llmd.chat.templates.template_messages import prepare_messages
 from llmd.chat.templates.text_parts import Separator, line_break
-from llmd.chat.tools.call_ids import with_short_ids
+from llmd.chat.tools.call_ids import with_call_ids
 from llmd.chat.tools.prompt import tell_tools, tools_in_system_message
 
 
@@ -23,11 +23,10 @@ def adapted_messages(
     Raises:
         RequestError: a message is malformed.
     """
-    if formats.tools_go == "template" and not formats.short_ids:
+    if formats.tools_go == "template" and formats.call_ids == "any":
         return messages
     prepared = prepare_messages(messages, keep_developer=True, separator=separator)
-    if formats.short_ids:
-        prepared = with_short_ids(prepared)
+    prepared = with_call_ids(prepared, formats.call_ids)
     match formats.tools_go:
         case "template":
             return prepared
