@@ -18,9 +18,10 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.converted import converted, different, stored_tensors
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
 from tests.golden.expected import nmse, read_expected
+from tests.golden.gguf_latents import join_latents, older_keys
 from tests.golden.gguf_layout import stored_type, write_gguf
 from tests.golden.meta_layout import write_meta, write_mistral
-from tests.golden.models import gemma4, kimi, latents, rwkv
+from tests.golden.models import gemma4, kimi, rwkv
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import as_written_now, write_phi4_multimodal, write_vision_language
@@ -49,11 +50,10 @@ MORE_KEYS = {
 }
 
 Checkpoint = Callable[[TinyModel], Path]
-CONVERTIBLE = [
-    case for case in CASES if case not in (*gemma4.CASES, *latents.CASES, *rwkv.CASES, *kimi.CASES)
-]
+CONVERTIBLE = [case for case in CASES if case not in (*gemma4.CASES, *rwkv.CASES, *kimi.CASES)]
 WOULD_BE_IN_WEIGHTS = {"falcon-h1": "embedding embed scale is 1.7 and would become 1"}
 """Models that llama.cpp's converter multiplies into weights, which llmd does not, and what says so."""
+UNEQUAL_SCALES = {"deepseek-v3-halves": "unequal mscale and mscale_all_dim"}
 BOTH_WAYS = [case for case in CONVERTIBLE if case in CONVERTED and case.name not in WOULD_BE_IN_WEIGHTS]
 parametrize_cases = pytest.mark.parametrize("case", BOTH_WAYS, ids=[case.name for case in BOTH_WAYS])
 
@@ -141,7 +141,7 @@ def test_a_model_comes_back_as_it_was_to_the_last_bit(
 def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
     name: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
 ) -> None:
-    refused = {**WITHOUT_GGUF, **WOULD_BE_IN_WEIGHTS}
+    refused = {**WITHOUT_GGUF, **WOULD_BE_IN_WEIGHTS, **UNEQUAL_SCALES}
     what = refused.get(name, r"layer \d: window is \d+ and would become None")
     with pytest.raises(UnsupportedModelError, match=what):
         converted(checkpoint(tiny_model(name)), tmp_path / "m.gguf", architectures)
@@ -152,7 +152,6 @@ def test_what_a_gguf_file_cannot_say_is_refused_by_its_name(
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("deepseek-v3", "models with latent attention"),
         ("gemma4", "models whose layers have a factor"),
         ("rwkv7", "models that mix rows with those before them"),
     ],
@@ -226,7 +225,8 @@ def test_quantised_tensors_are_those_of_ggml_and_answer_as_their_numbers(
 
 @pytest.mark.parametrize("kind", [Type.Q8_0, Type.Q4_1], ids=lambda k: k.name)
 @pytest.mark.parametrize(
-    "name", ["qwen3-moe", "granite-moe", "glm4-moe", "qwen3-next", "qwen3-5-moe", "nemotron-h-moe"]
+    "name",
+    ["qwen3-moe", "granite-moe", "glm4-moe", "qwen3-next", "qwen3-5-moe", "nemotron-h-moe", "deepseek-v3"],
 )
 def test_experts_and_layers_with_states_are_quantised_as_by_ggml(
     name: str,
@@ -253,6 +253,21 @@ def test_experts_and_layers_with_states_are_quantised_as_by_ggml(
         with engine(case, model, architectures, open_device, device="reference", activations="f32") as core:
             rows.append(expected_rows(core, case, read_expected(name)))
     assert nmse(rows[0], rows[1]) <= BOUND
+
+
+@pytest.mark.parametrize("target", ["m.gguf", "directory"])
+def test_blocks_of_older_files_with_latent_attention_become_their_numbers(
+    target: str, tmp_path: Path, architectures: Architectures, open_device: OpenDevice
+) -> None:
+    case = tiny_model("deepseek-v3")
+    changes = older_keys(case.config)
+    source = write_gguf(case, tmp_path / "old.gguf", Type.Q8_0, changes=changes, edit=join_latents)
+    converted(source, tmp_path / target, architectures, quant="f32")
+    rows = []
+    for model in (source, tmp_path / target):
+        with engine(case, model, architectures, open_device, device="reference", activations="f32") as core:
+            rows.append(expected_rows(core, case, read_expected(case.name)))
+    assert nmse(rows[1], rows[0]) <= 1e-6  # transposed blocks are loaded as f16
 
 
 @pytest.mark.parametrize("quant", ["f32", "bf16", "f16"])

@@ -71,6 +71,20 @@ def test_experts_become_a_stack_and_come_apart_again() -> None:
     assert not single.parts[0].target.is_stack
 
 
+def test_matrices_of_keys_and_values_are_apart_or_parts_of_one_tensor() -> None:
+    source, split = plan("deepseek-v3"), plan("deepseek-v3", split_kv_b=True)
+    apart = single_parts(map_tensors(source, as_stored(split, "deepseek2")))
+    of_keys, of_values = apart["blk.0.attn_k_b.weight"].source, apart["blk.0.attn_v_b.weight"].source
+    assert (of_keys.is_transposed, of_keys.columns, of_values.rows) == (True, (0, 32), (32, 64))
+    joined = map_tensors(as_stored(split, "deepseek2"), source)["model.layers.0.self_attn.kv_b_proj.weight"]
+    assert [(one.source.is_transposed, one.target.rows) for one in joined.parts] == [
+        (True, (0, 32)),
+        (False, (32, 64)),
+    ]
+    (same,) = map_tensors(source, source)["model.layers.0.self_attn.kv_b_proj.weight"].parts
+    assert same.stays
+
+
 def test_fused_gates_are_two_parts_of_one_tensor() -> None:
     source, separate = plan("gpt-oss-floats"), plan("gpt-oss-floats", fused_experts=False)
     split = map_tensors(source, as_stored(separate, "gpt-oss"))

@@ -9,10 +9,11 @@ from typing import Any
 
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.expert_ops import Experts
+from llmd.api.latent_ops import HeadLinear
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import Format
 from llmd.conversion.formats import Formats, formats_of_directory
-from llmd.conversion.output_plan import OutputPlan, Source, rotating
+from llmd.conversion.output_plan import OutputPlan, Source
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_files import text_files
 from llmd.models.gguf.families import FORM_FIELDS
@@ -58,9 +59,7 @@ class DirectoryTarget:
                 f"{source.path}: the model also processes images or audio, but llmd converts only text models",
                 hint="give a TARGET that ends in .gguf: such files contain only the text part",
             )
-        return rotating(
-            source.plan_of(_stated(source, keeps_mxfp4=_keeps_mxfp4(source, quant))), interleaved=False
-        )
+        return source.plan_of(_stated(source, keeps_mxfp4=_keeps_mxfp4(source, quant)))
 
     def formats(
         self, source: Source, tensor_map: Mapping[str, MappedTensor], quant: Format | None
@@ -75,7 +74,7 @@ class DirectoryTarget:
         tensors = tuple(
             one
             for name, tensor in tensor_map.items()
-            for one in _new_tensors(name, formats.by_name[name], tensor.ref.shape)
+            for one in _new_tensors(name, formats.by_name[name], _stored_shape(tensor))
         )
         plain = (tensor for tensor in tensors if tensor.format in TORCH_DTYPES)
         largest = max(plain, key=lambda tensor: tensor.num_bytes)
@@ -85,6 +84,11 @@ class DirectoryTarget:
 
     def weights(self, path: Path) -> Path:
         return path / SINGLE_FILE
+
+
+def _stored_shape(tensor: MappedTensor) -> tuple[int, ...]:
+    """Return the shape in a directory, which has the matrices of heads one below the other."""
+    return tensor.ref.data_shape if tensor.ops == {HeadLinear.kind} else tensor.ref.shape
 
 
 def _new_tensors(name: str, fmt: Format, shape: tuple[int, ...]) -> tuple[NewTensor, ...]:
@@ -124,8 +128,9 @@ def config_of(source: Source, weights: Format, *, keeps_mxfp4: bool = False) -> 
 
 
 def _stated(source: Source, *, keeps_mxfp4: bool) -> dict[str, Any]:
-    """Return the configuration without fields that describe tensors as only GGUF files have them."""
-    config = {key: value for key, value in source.model.config.items() if key not in FORM_FIELDS}
+    """Return the configuration without fields that describe tensors as only other forms have them."""
+    others = frozenset() if isinstance(source.form, HuggingFaceSource) else FORM_FIELDS
+    config = {key: value for key, value in source.model.config.items() if key not in others}
     quantization = config.pop(QUANTIZATION, MXFP4_CONFIG)
     return {**config, QUANTIZATION: quantization} if keeps_mxfp4 else config
 

@@ -104,7 +104,7 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, or has latent attention or factors of layers; files
+        UnsupportedModelError: it embeds or ranks texts, or has factors of layers; files
             describe this in ways that llmd does not convert.
     """
     form = find_source(path)
@@ -123,8 +123,6 @@ def _unconverted(model: OpenModel) -> str:
     """Return what the model has, if such models are not converted; else an empty string."""
     if model.embedding is not None:
         return "that embed or rank texts"
-    if any(group.kind == "latent" for group in model.plan.groups):
-        return "with latent attention"
     ops = [op for part in model.plan.parts for op in part.ops]
     if any(isinstance(op, TokenShift) for op in ops):
         return "that mix rows with those before them"

@@ -37,6 +37,22 @@ class MappedPart(msgspec.Struct, frozen=True):
         return same_place and self.rows is None and self.columns is None
 
     @property
+    def as_stored(self) -> MappedPart:
+        """The same part with the matrices of a target that has them transposed as it stores them.
+
+        Other parts of such a tensor may not be transposed: those of latent attention, whose keys are.
+        """
+        if self.target.columns is None:
+            return self
+        source = msgspec.structs.replace(
+            self.source,
+            is_transposed=not self.source.is_transposed,
+            rows=self.source.columns,
+            columns=self.source.rows,
+        )
+        return msgspec.structs.replace(self, source=source, target=self.target.as_stored)
+
+    @property
     def whole(self) -> MappedPart:
         """The whole tensors, whose other rows have the same place too."""
         refs = (msgspec.structs.replace(ref, rows=None, period=None) for ref in (self.source, self.target))
@@ -107,7 +123,7 @@ def _of_part(part: Part, new_part: Part) -> Iterator[tuple[str, MappedPart]]:
         ordered = zip(op.tensors, new.tensors, _rates(op, new), orders.of_tensors(op), strict=True)
         for ref, new_ref, rates, (rows, columns) in ordered:
             if ref is not None and new_ref is not None:
-                yield op.kind, MappedPart(ref, new_ref, shift, rates, rows, columns)
+                yield op.kind, MappedPart(ref, new_ref, shift, rates, rows, columns).as_stored
 
 
 def _rates(op: Op, new: Op) -> Sequence[Rates | None]:

@@ -103,9 +103,12 @@ class TensorReader:
         return ordered if part.target.is_matrix else ordered.reshape(part.target.view_shape)
 
     def _stored(self, ref: TensorRef) -> tuple[TensorInfo, Array]:
-        """Return a part as the checkpoint has it; a scaled format as float32."""
+        """Return a part as the checkpoint has it; as float32 if its format is scaled, or its blocks lie
+        along the other axis.
+        """
         tensor = self._checkpoint.tensors[ref.name]
-        if tensor.format not in SCALED_FORMATS:
+        is_turned = ref.is_transposed and tensor.format not in PLAIN_FORMATS
+        if tensor.format not in SCALED_FORMATS and not is_turned:
             return tensor, self._source.view(ref)
         return msgspec.structs.replace(tensor, dtype="F32"), self._source.read(Weight(ref, "f32")).data
 

@@ -95,3 +95,12 @@ def test_pairs_of_each_axis_are_told(name: str) -> None:
 def test_attention_without_positions_has_a_base_all_the_same() -> None:
     assert keys_of("nemotron-h").keys == {"rope.freq_base": 10000.0, "rope.dimension_count": 24}
     assert keys_of("mamba2").keys == {}
+
+
+def test_yarn_of_latent_attention_multiplies_scores() -> None:
+    scaling = tiny_model("deepseek-v3").config["rope_scaling"]
+    found = keys_of("deepseek-v3")
+    assert found.keys["rope.scaling.yarn_log_multiplier"] == pytest.approx(0.0707)
+    assert "rope.scaling.attn_factor" not in found.keys
+    with pytest.raises(UnsupportedModelError, match="unequal mscale and mscale_all_dim"):
+        keys_of("deepseek-v3", rope_scaling=scaling | {"mscale": 1.0})

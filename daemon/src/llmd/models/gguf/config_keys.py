@@ -14,6 +14,7 @@ from llmd.api.plugins import Config
 from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding, period_of
 from llmd.models.gguf.fields import PATTERN, WINDOW
 from llmd.models.gguf.inner_sizes import inner_sizes
+from llmd.models.gguf.latent_keys import latent_keys
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
 
@@ -29,6 +30,9 @@ SAME_PROGRAM: Mapping[str, str] = {
     "qwen3_5_moe": "qwen35moe",
     "granitemoehybrid": "granitehybrid",
     "falcon_h1": "falcon-h1",
+    "deepseek_v2": "deepseek2",
+    "deepseek_v3": "deepseek2",
+    "glm4_moe_lite": "deepseek2",
 }
 """Architectures of plans that have another name in GGUF files."""
 
@@ -98,8 +102,10 @@ def _heads(plan: ModelPlan) -> dict[str, Value]:
         "attention.head_count_kv": np.array(each, np.uint32)
         if plan.architecture in STATE_LAYERS
         else attention.kv_heads,
-        "attention.key_length": attention.head_dim,
-        "attention.value_length": attention.head_dim,
+        **(
+            latent_keys(plan)
+            or {"attention.key_length": attention.head_dim, "attention.value_length": attention.head_dim}
+        ),
     }
 
 

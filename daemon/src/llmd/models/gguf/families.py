@@ -261,6 +261,7 @@ def period_of(flags: Sequence[bool]) -> int | None:
 
 
 _SEPARATE = {"fused_experts": False}
+_SPLIT = {"split_kv_b": True}
 _RATES = {"negative_rates": True}
 _TILED = {**_RATES, "tiled_heads": True}
 
@@ -281,7 +282,9 @@ FAMILIES: Mapping[str, Family] = {
         "GraniteMoe", "granitemoe", _granite_moe, interleaved=True, mixes=True, form=_SEPARATE
     ),
     "glm4moe": Family("Glm4Moe", "glm4_moe", _glm4_moe, mixes=True),
-    "deepseek2": Family("DeepseekV2", "deepseek_v2", deepseek2_fields, interleaved=True, mixes=True),
+    "deepseek2": Family(
+        "DeepseekV2", "deepseek_v2", deepseek2_fields, interleaved=True, mixes=True, form=_SPLIT
+    ),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
     ),
@@ -318,7 +321,9 @@ MIXTURES: Mapping[str, Family] = {
 """Those that also name mixtures of experts: the family of a file with experts."""
 
 SIGMOID_ROUTERS: Mapping[str, Family] = {
-    "deepseek2": Family("DeepseekV3", "deepseek_v3", deepseek2_fields, interleaved=True, mixes=True),
+    "deepseek2": Family(
+        "DeepseekV3", "deepseek_v3", deepseek2_fields, interleaved=True, mixes=True, form=_SPLIT
+    ),
 }
 """Those that also name models whose routers have sigmoids."""
 

@@ -16,19 +16,29 @@ from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
 from llmd.models.gguf.families import period_of
 from llmd.models.gguf.metadata import Value
-from llmd.models.gguf.mixtures import EXPERTS, SIGMOID
+from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
 from llmd.models.gguf.state_spaces import space_keys
 
-STATE_INNER = ("qwen2_moe", "qwen3_moe", "glm4_moe", "gpt_oss", "qwen3_next", "qwen3_5_moe", "nemotron_h")
+OF_DEEPSEEK = ("glm4_moe", "glm4_moe_lite", "deepseek_v2", "deepseek_v3")
+"""Architectures with mixtures as DeepSeek introduced them."""
+STATE_INNER = (
+    *OF_DEEPSEEK,
+    "qwen2_moe",
+    "qwen3_moe",
+    "gpt_oss",
+    "qwen3_next",
+    "qwen3_5_moe",
+    "nemotron_h",
+)
 """Architectures whose files state the width between the matrices of an expert; in others, it is that of
 feed-forward networks."""
-STATE_ROUTERS = ("glm4_moe", "nemotron_h")
+STATE_ROUTERS = (*OF_DEEPSEEK, "nemotron_h")
 """Architectures whose files state how routers choose and weigh experts."""
-DENSE_FIRST = ("glm4_moe",)
+DENSE_FIRST = OF_DEEPSEEK
 """Architectures whose first layers may have no experts."""
 ONE_SHARED = ("nemotron_h",)
 """Architectures whose files state the width of shared experts and that there is one."""
-COUNT_SHARED = ("glm4_moe",)
+COUNT_SHARED = OF_DEEPSEEK
 """Architectures whose files state how many shared experts there are, not their width."""
 
 Kind = TypeVar("Kind", bound=Op)
@@ -71,8 +81,8 @@ def _shared_keys(plan: ModelPlan, width: int, inner: int) -> dict[str, Value]:
 
 
 def _router_keys(router: Router) -> dict[str, Value]:
-    scores: dict[str, Value] = {"expert_gating_func": SIGMOID} if router.score == "sigmoid" else {}
-    return scores | {
+    return {
+        GATING: SIGMOID if router.score == "sigmoid" else SOFTMAX,
         "expert_weights_norm": router.normalized,
         "expert_weights_scale": router.factor,
         "expert_group_count": router.groups,

@@ -61,6 +61,7 @@ def deepseek2_fields(fields: GgufFields) -> dict[str, Any]:
         grouped_experts(fields)
         | dense_first(fields)
         | {
+            "num_key_value_heads": fields.integer("attention.head_count"),
             "topk_method": "group_limited_greedy" if grouped else "greedy",
             "attention_bias": fields.has_tensor("blk.0.attn_kv_a_mqa.bias"),
             "q_lora_rank": fields.integer("attention.q_lora_rank", 0) or None,

@@ -15,8 +15,16 @@ from llmd.api.ops import Attention, Rope, RopeTable
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
 from llmd.models.gguf.fields import ROTATED
+from llmd.models.gguf.latent_keys import rotated_elements
 from llmd.models.gguf.metadata import Value
-from llmd.models.gguf.rope import DIVISORS, LONG_DIVISORS, ORIGINAL_LEN, SHORT_DIVISORS, yarn_attention_factor
+from llmd.models.gguf.rope import (
+    DIVISORS,
+    LOG_MULTIPLIER,
+    LONG_DIVISORS,
+    ORIGINAL_LEN,
+    SHORT_DIVISORS,
+    yarn_attention_factor,
+)
 
 THETA, LOCAL_THETA = "rope.freq_base", "rope.freq_base_swa"
 GEMMA3_THETA = 1000000.0
@@ -60,7 +68,9 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
         return RopeKeys(keys, {DIVISORS: (plain / table.inv_freq).astype(np.float32)})
     if kind in ("longrope", "su"):
         return _longrope(keys, stated, table)
-    return RopeKeys({**keys, **_scaling(str(kind), stated, table)})
+    return RopeKeys(
+        {**keys, **_scaling(str(kind), stated, table, is_latent=rotated_elements(plan) is not None)}
+    )
 
 
 def _stated(config: Config) -> tuple[Mapping[str, Any], float | None]:
@@ -113,7 +123,8 @@ def _longrope(keys: dict[str, Value], stated: Mapping[str, Any], table: RopeTabl
     return RopeKeys(keys, {name: np.array(values, np.float32) for name, values in lists.items()})
 
 
-def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str, Value]:
+def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable, *, is_latent: bool) -> dict[str, Value]:
+    """Return the keys of a scaling."""
     if kind in PLAIN:
         return {}
     if kind not in ("linear", "yarn"):
@@ -130,7 +141,20 @@ def _scaling(kind: str, stated: Mapping[str, Any], table: RopeTable) -> dict[str
             "rope.scaling.yarn_beta_fast": float(stated.get("beta_fast", 32.0)),
             "rope.scaling.yarn_beta_slow": float(stated.get("beta_slow", 1.0)),
         }
+        if is_latent:
+            return keys | _of_scores(stated, table)
         multiplier = table.factor / yarn_attention_factor(factor)
         if not math.isclose(multiplier, 1.0):
             keys["rope.scaling.attn_factor"] = multiplier
     return keys
+
+
+def _of_scores(stated: Mapping[str, Any], table: RopeTable) -> dict[str, Value]:
+    """Return the keys of YaRN in latent attention, which multiplies scores."""
+    if not math.isclose(table.factor, 1.0):
+        raise UnsupportedModelError(
+            "the model's RoPE scaling has unequal mscale and mscale_all_dim, which GGUF files cannot express",
+            hint="keep it as a directory",
+        )
+    multiplier = stated.get("mscale_all_dim")
+    return {LOG_MULTIPLIER: 0.1 * multiplier} if multiplier else {}
