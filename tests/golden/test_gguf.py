@@ -45,7 +45,7 @@ WITHOUT_GGUF = {
     "qwen3-next-odd": "experts",
     "mamba2-odd": "least_time",
     "deepseek-v3-halves": "experts",
-    "kimi-linear-groups": "experts",
+    "kimi-linear-groups": "linear attention have 2 heads and those of full attention 4",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

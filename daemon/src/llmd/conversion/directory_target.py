@@ -9,9 +9,9 @@ from typing import Any
 
 from llmd.api.errors import UnsupportedModelError
 from llmd.api.expert_ops import Experts
-from llmd.api.latent_ops import HeadLinear
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import Format
+from llmd.conversion.directory_shapes import directory_shapes
 from llmd.conversion.formats import Formats, formats_of_directory
 from llmd.conversion.output_plan import OutputPlan, Source
 from llmd.conversion.tensor_map import MappedTensor
@@ -71,10 +71,11 @@ class DirectoryTarget:
     def output(
         self, source: Source, plan: ModelPlan, tensor_map: Mapping[str, MappedTensor], formats: Formats
     ) -> OutputPlan:
+        shapes = directory_shapes(plan)
         tensors = tuple(
             one
             for name, tensor in tensor_map.items()
-            for one in _new_tensors(name, formats.by_name[name], _stored_shape(tensor))
+            for one in _new_tensors(name, formats.by_name[name], shapes.get(name, tensor.ref.shape))
         )
         plain = (tensor for tensor in tensors if tensor.format in TORCH_DTYPES)
         largest = max(plain, key=lambda tensor: tensor.num_bytes)
@@ -84,11 +85,6 @@ class DirectoryTarget:
 
     def weights(self, path: Path) -> Path:
         return path / SINGLE_FILE
-
-
-def _stored_shape(tensor: MappedTensor) -> tuple[int, ...]:
-    """Return the shape in a directory, which has the matrices of heads one below the other."""
-    return tensor.ref.data_shape if tensor.ops == {HeadLinear.kind} else tensor.ref.shape
 
 
 def _new_tensors(name: str, fmt: Format, shape: tuple[int, ...]) -> tuple[NewTensor, ...]:

@@ -18,6 +18,7 @@ from llmd.models.gguf.config_keys import config_keys, stored_architecture
 from llmd.models.gguf.families import FAMILIES
 from llmd.models.gguf.fields import ARCHITECTURE
 from llmd.models.gguf.header_writer import gguf_layout
+from llmd.models.gguf.kimi_linear import kimi_shapes
 from llmd.models.gguf.rope_keys import rope_keys
 from llmd.models.gguf.state_spaces import space_shapes
 from llmd.models.gguf.tensor_names import as_stored
@@ -54,7 +55,7 @@ class GgufTarget:
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
         stated = config_keys(source.plan, source.text_config) | dict(rope.keys)
-        shapes = space_shapes(plan)
+        shapes = {**space_shapes(plan), **kimi_shapes(plan)}
         tensors = tuple(
             NewTensor(name, formats.by_name[name], shapes.get(name) or _stored_shape(tensor.ref))
             for name, tensor in tensor_map.items()

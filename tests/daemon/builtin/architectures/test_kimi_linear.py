@@ -20,8 +20,6 @@ def test_layers_of_full_attention_are_counted_from_1() -> None:
     assert layers_with(dict(CONFIG), Attention) == [2]
     assert layers_with(dict(CONFIG), GatedDelta) == [0, 1, 3]
     assert layers_with(dict(ODD), Attention) == [0, 3]
-    kinds = ["full_attention", "linear_attention", "linear_attention", "linear_attention"]
-    assert layers_with({**CONFIG, "layer_types": kinds}, Attention) == [0]
 
 
 def test_attention_has_no_positions_and_keeps_latent_vectors() -> None:

@@ -14,18 +14,9 @@ from llmd.builtin.architectures.kimi_delta import read_kimi_delta
 from llmd.builtin.architectures.latent import read_latent
 from llmd.builtin.architectures.layer import LayerStyle
 from llmd.builtin.architectures.mixture import ExpertNames, Mixture, shared_expert
-from llmd.builtin.architectures.qwen3_next import LAYER_TYPES
 from llmd.builtin.architectures.shape import MAX_HEAD_DIM, read_shape
+from llmd.models.kimi_names import KIMI_NAMES
 
-OTHER_NAMES = {
-    "max_position_embeddings": "model_max_length",
-    "norm_topk_prob": "moe_renormalize",
-    "n_group": "num_expert_group",
-    "n_routed_experts": "num_experts",
-    "num_experts_per_tok": "num_experts_per_token",
-    "n_shared_experts": "num_shared_experts",
-}
-"""What the published configuration calls fields of DeepSeek-V3."""
 NAMES = ExpertNames(
     router="block_sparse_moe.gate.weight",
     gate="block_sparse_moe.experts.*.w1.weight",
@@ -38,7 +29,7 @@ SHARED = "block_sparse_moe.shared_experts"
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
     """Source: Kimi Team 2025, "Kimi Linear: An Expressive, Efficient Attention Architecture"."""
-    stated = {name: config[other] for name, other in OTHER_NAMES.items() if config.get(other) is not None}
+    stated = {name: config[other] for name, other in KIMI_NAMES.items() if config.get(other) is not None}
     fields = ConfigFields({**config, **stated})
     _refuse_variants(fields)
     rotated = fields.size("qk_rope_head_dim", at_most=MAX_HEAD_DIM)
@@ -81,8 +72,6 @@ def _mixture(fields: ConfigFields) -> Mixture:
 
 
 def _linear_layers(fields: ConfigFields, num_layers: int) -> list[bool]:
-    """Return which layers have linear attention; the published configuration counts layers from 1."""
-    if "layer_types" in fields:
-        return [name == LAYER_TYPES[0] for name in fields.names("layer_types", num_layers, LAYER_TYPES)]
+    """Return which layers have linear attention; configurations count layers from 1."""
     full = fields.inside("linear_attn_config").indices("full_attn_layers", num_layers + 1)
     return [layer + 1 not in full for layer in range(num_layers)]

@@ -14,6 +14,7 @@ from llmd.api.plugins import Config
 from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding, period_of
 from llmd.models.gguf.fields import PATTERN, WINDOW
 from llmd.models.gguf.inner_sizes import inner_sizes
+from llmd.models.gguf.kimi_linear import KIMI
 from llmd.models.gguf.latent_keys import latent_keys
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
@@ -33,6 +34,7 @@ SAME_PROGRAM: Mapping[str, str] = {
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
     "glm4_moe_lite": "deepseek2",
+    KIMI: "kimi-linear",
 }
 """Architectures of plans that have another name in GGUF files."""
 
@@ -45,7 +47,7 @@ ALWAYS_STATE_WINDOW = ("phi3",)
 OTHER_EPSILON = ("nemotron_h",)
 """Architectures whose files have the epsilon of norms under the key of layer norms."""
 
-STATE_LAYERS = ("granitemoehybrid", "nemotron_h")
+STATE_LAYERS = ("granitemoehybrid", "nemotron_h", KIMI)
 """Architectures whose files state the heads of keys of each layer, 0 where it has no attention."""
 
 Kind = TypeVar("Kind", bound=Op)

@@ -309,7 +309,7 @@ FAMILIES: Mapping[str, Family] = {
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
     "falcon-h1": Family("FalconH1", "falcon_h1", falcon_h1_fields, form=_RATES),
     "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
-    "kimi-linear": Family("KimiLinear", "kimi_linear", kimi_linear_fields, mixes=True, form=_RATES),
+    "kimi-linear": Family("KimiLinear", "kimi_linear", kimi_linear_fields, mixes=True, form=_RATES | _SPLIT),
     "rwkv7": Family("RWKV7", "rwkv7", rwkv7_fields, form={"joined_shares": True}),
     "gpt-oss": Family("GptOss", "gpt_oss", _gpt_oss, mixes=True, form=_SEPARATE),
 }

@@ -8,6 +8,7 @@ from llmd.api.latent_ops import HeadLinear
 from llmd.api.ops import Attention, Linear
 from llmd.api.plan import ModelPlan, Part
 from llmd.models.gguf.fields import LATENT_RANK
+from llmd.models.gguf.kimi_linear import KIMI
 from llmd.models.gguf.metadata import Value
 
 
@@ -15,17 +16,18 @@ def latent_keys(plan: ModelPlan) -> dict[str, Value]:
     """Return the keys without the architecture prefix; none for a model without latent attention.
 
     Keys and values have the sizes that attention sees, and those of heads under the names that end in
-    ``mla``.
+    ``mla``. Files of Kimi Linear leave out what attention sees of values.
     """
     found = next(_latents(plan), None)
     if found is None:
         return {}
     part, attention, rank = found
+    seen: dict[str, Value] = {} if plan.architecture == KIMI else {"attention.value_length": rank}
     of_keys, of_values = (op.weight.view_shape for op in part.ops if isinstance(op, HeadLinear))
     low = _rank_of_queries(part)
     return {
         "attention.key_length": attention.head_dim,
-        "attention.value_length": rank,
+        **seen,
         "attention.key_length_mla": of_keys[-1] + attention.head_dim - rank,
         "attention.value_length_mla": of_values[-2],
         LATENT_RANK: rank,

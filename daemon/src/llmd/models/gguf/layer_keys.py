@@ -15,11 +15,12 @@ from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
 from llmd.models.gguf.families import period_of
+from llmd.models.gguf.kimi_linear import KIMI, kimi_keys
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
 from llmd.models.gguf.state_spaces import space_keys
 
-OF_DEEPSEEK = ("glm4_moe", "glm4_moe_lite", "deepseek_v2", "deepseek_v3")
+OF_DEEPSEEK = ("glm4_moe", "glm4_moe_lite", "deepseek_v2", "deepseek_v3", KIMI)
 """Architectures with mixtures as DeepSeek introduced them."""
 STATE_INNER = (
     *OF_DEEPSEEK,
@@ -64,7 +65,7 @@ def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
     if plan.architecture in STATE_INNER:
         keys["expert_feed_forward_length"] = inner
     if plan.architecture in STATE_ROUTERS:
-        keys |= _router_keys(router)
+        keys |= _router_keys(plan, router)
     if plan.architecture in DENSE_FIRST:
         keys["leading_dense_block_count"] = part.layer or 0
     if (latent := experts.up.view_shape[-1]) != plan.hidden_size:
@@ -80,11 +81,15 @@ def _shared_keys(plan: ModelPlan, width: int, inner: int) -> dict[str, Value]:
     return one | ({"expert_shared_feed_forward_length": width} if width else {})
 
 
-def _router_keys(router: Router) -> dict[str, Value]:
-    return {
+def _router_keys(plan: ModelPlan, router: Router) -> dict[str, Value]:
+    keys: dict[str, Value] = {
         GATING: SIGMOID if router.score == "sigmoid" else SOFTMAX,
-        "expert_weights_norm": router.normalized,
         "expert_weights_scale": router.factor,
+    }
+    if plan.architecture == KIMI:  # llama.cpp always normalises its weights, and knows no groups of them
+        return keys
+    return keys | {
+        "expert_weights_norm": router.normalized,
         "expert_group_count": router.groups,
         "expert_group_used_count": router.top_groups,
     }
@@ -101,6 +106,8 @@ def _delta_keys(plan: ModelPlan) -> dict[str, Value]:
     delta = next((op for part in plan.parts for op in part.ops if isinstance(op, GatedDelta)), None)
     if delta is None:
         return {}
+    if plan.architecture == KIMI:
+        return kimi_keys(plan, delta)
     return {
         "ssm.conv_kernel": delta.taps,
         "ssm.state_size": delta.key_dim,

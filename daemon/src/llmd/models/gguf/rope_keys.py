@@ -99,8 +99,8 @@ def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _unused(plan: ModelPlan, theta: float) -> dict[str, Value]:
     """Return the keys that files have if attention has no positions; none if there is no attention."""
     dims = (op.head_dim for part in plan.parts for op in part.ops if isinstance(op, Attention))
-    head_dim = next(dims, None)
-    return {} if head_dim is None else {THETA: theta, ROTATED: head_dim}
+    width = rotated_elements(plan) or next(dims, None)
+    return {} if width is None else {THETA: theta, ROTATED: width}
 
 
 def _table(plan: ModelPlan) -> RopeTable | None:

@@ -55,6 +55,15 @@ def test_a_tokenizer_comes_back_that_cuts_alike(name: str) -> None:
     }.items()
 
 
+def test_the_ranks_of_kimi_become_merges(tmp_path: Path) -> None:
+    (tmp_path / "tiktoken.model").write_bytes((FOLDER / "tiktoken_llama3/tokenizer.model").read_bytes())
+    source = load_tokenizer(tmp_path)
+    keys, found = written(source)
+    assert keys[f"{PREFIX}pre"] == "kimi-k2"
+    for text in TEXTS:
+        assert found.encode(text, parse_special=False) == source.encode(text, parse_special=False), text
+
+
 def test_the_built_in_model_has_a_cut_of_its_own() -> None:
     source = load_tokenizer(guide_directory())
     keys, found = written(source)

@@ -117,13 +117,16 @@ def _of_form(tokenizer: HFTokenizer) -> tuple[Keys, dict[int, Token]]:
 
 
 def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
-    """Convert a tokenizer of tiktoken: ranks become merges. A word that is a token needs no merges."""
+    """Convert a tokenizer of tiktoken: ranks become merges. A word that is a token needs none, and merges
+    make it as well if it was trained on such words.
+    """
     signs = ByteLevelPieces().written
     tokens = {place: Token(signs(content)) for content, place in tokenizer.ranks.items()}
     merges = ((signs(left), signs(right)) for left, right in merges_of(tokenizer.ranks))
     specials = tokenizer.vocabulary.specials
     tokens |= {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
-    return _byte_level(name_of(PreTokenizer((tokenizer.pattern,), whole_words=True)), merges), tokens
+    names = (name_of(PreTokenizer((tokenizer.pattern,), whole_words=whole)) for whole in (True, False))
+    return _byte_level(next(filter(None, names), None), merges), tokens
 
 
 def merges_of(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from llmd.conversion.directory_shapes import directory_shapes
+from tests.daemon.models.gguf.test_config_keys import plan
+
+
+def test_matrices_of_heads_are_one_below_the_other() -> None:
+    shapes = directory_shapes(plan("deepseek-v3"))
+    assert shapes["model.layers.0.self_attn.kv_b_proj.weight"] == (4 * (32 + 32), 64)
+
+
+def test_rates_of_kimi_have_four_axes() -> None:
+    assert directory_shapes(plan("kimi-linear"))["model.layers.0.self_attn.A_log"] == (1, 1, 4, 1)
+    assert directory_shapes(plan("qwen3-5")) == {}
