@@ -55,7 +55,9 @@ def _converted(name: str, tensor: Array, tensors: Mapping[str, Array]) -> Iterat
 
 
 def add_rwkv_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
-    """Write the keys of an RWKV-7."""
+    """Write the keys of an RWKV-7, whose context has no limit."""
+    writer.kv_data[0].pop(f"{writer.arch}.context_length")
+    writer.add_context_length(1 << 20)
     writer.add_layer_norm_eps(config["norm_eps"])
     writer.add_wkv_head_size(config["head_dim"])
     writer.add_decay_lora_rank(config["decay_low_rank_dim"])

@@ -12,3 +12,10 @@ def test_matrices_of_heads_are_one_below_the_other() -> None:
 def test_rates_of_kimi_have_four_axes() -> None:
     assert directory_shapes(plan("kimi-linear"))["model.layers.0.self_attn.A_log"] == (1, 1, 4, 1)
     assert directory_shapes(plan("qwen3-5")) == {}
+
+
+def test_shares_and_bonuses_of_rwkv_have_more_axes() -> None:
+    shapes = directory_shapes(plan("rwkv7"))
+    assert shapes["model.layers.1.attn.x_r"] == (1, 1, 64)
+    assert shapes["model.layers.1.attn.r_k"] == (4, 16)
+    assert "model.layers.1.ffn.x_k" not in shapes

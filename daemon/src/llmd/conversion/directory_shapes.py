@@ -8,6 +8,7 @@ from llmd.api.latent_ops import HeadLinear
 from llmd.api.ops import Op
 from llmd.api.plan import ModelPlan
 from llmd.api.state_ops import GatedDelta
+from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 
 Shape = tuple[int, ...]
 RATES_HAVE_AXES = ("kimi_linear",)
@@ -26,3 +27,7 @@ def _of_op(op: Op, architecture: str) -> Iterator[tuple[str, Shape]]:
             yield ref.name, (members * axes[0], axes[1])
         case GatedDelta() if architecture in RATES_HAVE_AXES:
             yield op.rates.name, (1, 1, op.heads, 1)
+        case TokenShift() if len(op.shares) > 1:
+            yield from ((ref.name, (1, 1, op.state_elements)) for ref in op.shares)
+        case GeneralizedDelta():
+            yield op.bonuses.name, (op.heads, op.head_dim)

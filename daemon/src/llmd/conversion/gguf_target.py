@@ -20,6 +20,7 @@ from llmd.models.gguf.fields import ARCHITECTURE
 from llmd.models.gguf.header_writer import gguf_layout
 from llmd.models.gguf.kimi_linear import kimi_shapes
 from llmd.models.gguf.rope_keys import rope_keys
+from llmd.models.gguf.rwkv7 import rwkv7_shapes, unread_tensors
 from llmd.models.gguf.state_spaces import space_shapes
 from llmd.models.gguf.tensor_names import as_stored
 from llmd.models.model_path import path_name
@@ -55,7 +56,7 @@ class GgufTarget:
         rope = rope_keys(source.model.config, source.plan)
         text = text_keys(source.path, plan.vocab_size)
         stated = config_keys(source.plan, source.text_config) | dict(rope.keys)
-        shapes = {**space_shapes(plan), **kimi_shapes(plan)}
+        shapes = {**space_shapes(plan), **kimi_shapes(plan), **rwkv7_shapes(plan)}
         tensors = tuple(
             NewTensor(name, formats.by_name[name], shapes.get(name) or _stored_shape(tensor.ref))
             for name, tensor in tensor_map.items()
@@ -65,9 +66,9 @@ class GgufTarget:
             **{f"{architecture}.{key}": value for key, value in stated.items()},
             **text.keys,
         }
-        given = tuple(NewTensor(name, "f32", values.shape) for name, values in rope.tensors.items())
-        every = (*given, *tensors)
-        return OutputPlan(gguf_layout(keys, every), every, given=rope.tensors, notices=text.notices)
+        given = {**rope.tensors, **unread_tensors(plan)}
+        every = (*(NewTensor(name, "f32", values.shape) for name, values in given.items()), *tensors)
+        return OutputPlan(gguf_layout(keys, every), every, given=given, notices=text.notices)
 
     def weights(self, path: Path) -> Path:
         return path

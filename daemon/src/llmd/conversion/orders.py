@@ -69,8 +69,9 @@ class Orders(msgspec.Struct, frozen=True):
             columns = self.inputs.get(op.x)
             rows = [self.outputs.get(out) for out in op.outs]
             return [pair for one in rows for pair in ((one, columns), (one, None))]
-        fields = self.fields if isinstance(op, GatedDelta) else {}
-        return [(fields.get(field), None) for field in op.tensor_fields]
+        if isinstance(op, GatedDelta):
+            return [(self.fields.get(field), None) for field in op.tensor_fields]
+        return [(None, None)] * len(op.tensors)
 
 
 def find_orders(pairs: Sequence[Pair]) -> Orders:

@@ -15,7 +15,6 @@ from llmd.api.ops import Multiply, Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.api.tensors import Format
-from llmd.api.time_mix_ops import TokenShift
 from llmd.conversion.formats import Formats
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.models.model_source import ModelSource, find_source
@@ -124,8 +123,6 @@ def _unconverted(model: OpenModel) -> str:
     if model.embedding is not None:
         return "that embed or rank texts"
     ops = [op for part in model.plan.parts for op in part.ops]
-    if any(isinstance(op, TokenShift) for op in ops):
-        return "that mix rows with those before them"
     return "whose layers have a factor" if any(isinstance(op, Multiply) for op in ops) else ""
 
 

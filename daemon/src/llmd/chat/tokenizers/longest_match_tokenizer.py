@@ -21,6 +21,8 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer, Vocabulary
 from llmd.chat.tokenizers.tokenizer_config import TokenizerConfig
 
 FILES = "rwkv_vocab_*.txt"
+WORLD_FILE = "rwkv_vocab_v20230424.txt"
+"""The only date that is published."""
 END = SpecialToken("<|rwkv_tokenizer_end_of_text|>", 0)
 """The token with id 0, if a configuration names none."""
 _HINT = "the file is damaged or truncated; copy it again from its model"
@@ -31,7 +33,7 @@ class LongestMatchTokenizer(Tokenizer):
 
     def __init__(self, vocabulary: Vocabulary, ids: Mapping[bytes, int]) -> None:
         super().__init__(vocabulary)
-        self._ids = ids
+        self.ids = ids
         self._bytes = {token_id: token for token, token_id in ids.items()}
         self._bytes |= {token.token_id: token.text.encode() for token in vocabulary.specials}
         self._specials = {token.text: token.token_id for token in vocabulary.specials}
@@ -50,16 +52,16 @@ class LongestMatchTokenizer(Tokenizer):
         while place < len(content):
             for length in self._lengths[content[place : place + 2]]:
                 token = content[place : place + length]
-                if token in self._ids:
+                if token in self.ids:
                     break
-            yield self._ids[token]
+            yield self.ids[token]
             place += len(token)
 
     def token_bytes(self, token_id: int) -> bytes:
         return self._bytes.get(token_id, b"")
 
     def token_id(self, text: str) -> int | None:
-        return self._specials.get(text, self._ids.get(text.encode()))
+        return self._specials.get(text, self.ids.get(text.encode()))
 
 
 class _Lengths(dict[bytes, tuple[int, ...]]):
@@ -75,6 +77,20 @@ def _lengths(ids: Mapping[bytes, int]) -> _Lengths:
         if len(token) > 1:
             found.setdefault(token[:2], {1}).add(len(token))
     return _Lengths({start: tuple(sorted(lengths, reverse=True)) for start, lengths in found.items()})
+
+
+def vocabulary_file(ids: Mapping[bytes, int]) -> bytes:
+    """Return the content of a file with these tokens."""
+    lines = (f"{place} {_literal(token)} {len(token)}\n" for token, place in ids.items())
+    return "".join(lines).encode()
+
+
+def _literal(token: bytes) -> str:
+    """Return a token as a Python literal of text, or of bytes that are no text."""
+    try:
+        return repr(token.decode())
+    except UnicodeDecodeError:
+        return repr(token)
 
 
 def load_longest_match(path: Path, config: TokenizerConfig) -> LongestMatchTokenizer:

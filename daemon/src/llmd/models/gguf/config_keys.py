@@ -18,6 +18,7 @@ from llmd.models.gguf.kimi_linear import KIMI
 from llmd.models.gguf.latent_keys import latent_keys
 from llmd.models.gguf.layer_keys import has_experts, layer_keys
 from llmd.models.gguf.metadata import Value
+from llmd.models.gguf.rwkv7 import RWKV7
 
 SAME_PROGRAM: Mapping[str, str] = {
     "mistral": "llama",
@@ -44,7 +45,7 @@ WITH_EXPERTS: Mapping[str, str] = {"nemotron_h": "nemotron_h_moe"}
 ALWAYS_STATE_WINDOW = ("phi3",)
 """For these, llama.cpp guesses the window from the model's size if a file states none."""
 
-OTHER_EPSILON = ("nemotron_h",)
+OTHER_EPSILON = ("nemotron_h", RWKV7)
 """Architectures whose files have the epsilon of norms under the key of layer norms."""
 
 STATE_LAYERS = ("granitemoehybrid", "nemotron_h", KIMI)

@@ -12,6 +12,7 @@ from llmd.api.plan import ModelPlan, Part
 from llmd.api.plugins import Config
 from llmd.models.gguf.layer_keys import has_experts
 from llmd.models.gguf.metadata import Value
+from llmd.models.gguf.rwkv7 import RWKV7
 
 KEY = "feed_forward_length"
 ONE_HALF = ("nemotron_h", "mamba2")
@@ -26,6 +27,8 @@ def inner_sizes(plan: ModelPlan, config: Config) -> dict[str, Value]:
     ``config`` describes the text model. The plan of a mixture may have no feed-forward network whose width it
     could show.
     """
+    if plan.architecture == RWKV7:
+        return {KEY: next(_width(part) for part in plan.parts if part.kind == "mixer")}
     if plan.architecture in ONE_HALF:
         widths = {part.layer: _width(part) for part in plan.parts if part.kind == "ffn"}
         each = [widths.get(layer, 0) for layer in range(plan.num_layers)]
@@ -49,7 +52,7 @@ def _gate_widths(plan: ModelPlan) -> Iterator[int]:
 
 
 def _width(part: Part) -> int:
-    """Return the width of an expert, or of the only network."""
+    """Return the width of an expert, or of the last network."""
     experts = (op.down.view_shape[-1] for op in part.ops if isinstance(op, Experts))
     networks = (op.weights[0].view_shape[-1] for op in reversed(part.ops) if isinstance(op, Linear))
     return next(experts, 0) or next(networks)

@@ -18,6 +18,7 @@ from llmd.models.gguf.families import period_of
 from llmd.models.gguf.kimi_linear import KIMI, kimi_keys
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
+from llmd.models.gguf.rwkv7 import rwkv7_keys
 from llmd.models.gguf.state_spaces import space_keys
 
 OF_DEEPSEEK = ("glm4_moe", "glm4_moe_lite", "deepseek_v2", "deepseek_v3", KIMI)
@@ -52,7 +53,7 @@ def has_experts(plan: ModelPlan) -> bool:
 
 def layer_keys(plan: ModelPlan) -> dict[str, Value]:
     """Return the keys without the architecture prefix; none for a model without such layers."""
-    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan)
+    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan) | rwkv7_keys(plan)
 
 
 def _expert_keys(plan: ModelPlan) -> dict[str, Value]:

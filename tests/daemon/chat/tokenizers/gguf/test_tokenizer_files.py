@@ -23,6 +23,7 @@ from tests.daemon.chat.tokenizers.gguf.metadata import (
     scored_pieces,
     words,
 )
+from tests.daemon.chat.tokenizers.gguf.test_escaped_bytes import metadata as rwkv
 from tests.golden.samples import VOCABULARIES, named
 
 TEXTS = ("Größe 你好 🦙🏽 \t\r\n\n  ½ 'S 1234567 Hello  World", " ab  ba", "ab<br>ba", "")
@@ -62,6 +63,14 @@ def check_alike(found: Tokenizer, expected: Tokenizer) -> None:
 )
 def test_files_give_the_tokenizer_of_the_keys(metadata: dict[str, Any], tmp_path: Path) -> None:
     check_alike(read_again(metadata, tmp_path), load_gguf_tokenizer(metadata, FILE))
+
+
+def test_a_vocabulary_of_rwkv_becomes_lines_of_tokens(tmp_path: Path) -> None:
+    found, expected = read_again(rwkv(), tmp_path), load_gguf_tokenizer(rwkv(), FILE)
+    for text in (*TEXTS, "there is\n\nthe User's \\ 'x'"):
+        assert found.encode(text) == expected.encode(text)
+    assert (found.bos_id, found.eos_ids) == (0, (0,))
+    assert found.vocabulary.specials == expected.vocabulary.specials
 
 
 @pytest.mark.parametrize("name", REAL)

@@ -18,6 +18,7 @@ from llmd.chat.tokenizers.gguf.vocabulary_keys import merges_of, vocabulary_keys
 from llmd.chat.tokenizers.token_bytes import ByteLevelPieces
 from llmd.chat.tokenizers.tokenizer import Tokenizer
 from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from tests.daemon.chat.tokenizers.rwkv_vocabulary import write_vocabulary
 from tests.serving.model import write_model
 
 FOLDER = Path(__file__).parents[4] / "golden" / "tokenizers"
@@ -62,6 +63,18 @@ def test_the_ranks_of_kimi_become_merges(tmp_path: Path) -> None:
     assert keys[f"{PREFIX}pre"] == "kimi-k2"
     for text in TEXTS:
         assert found.encode(text, parse_special=False) == source.encode(text, parse_special=False), text
+
+
+@pytest.mark.parametrize("config", ["{}", '{"added_tokens_decoder": {"261": {"content": "\\n\\n"}}}'])
+def test_the_vocabulary_of_rwkv_has_the_same_bytes(config: str, tmp_path: Path) -> None:
+    (write_vocabulary(tmp_path) / "tokenizer_config.json").write_text(config)
+    source = load_tokenizer(tmp_path)
+    keys, found = written(source)
+    assert keys[f"{PREFIX}model"] == "rwkv"
+    assert f"{PREFIX}scores" not in keys
+    for text in (*TEXTS, "there is\n\nthe User's \\ \"q\" \u2028 'x'"):
+        assert found.encode(text, parse_special=False) == source.encode(text, parse_special=False), text
+    assert (found.bos_id, found.eos_ids) == (source.bos_id, source.eos_ids)
 
 
 def test_the_built_in_model_has_a_cut_of_its_own() -> None:

@@ -26,7 +26,7 @@ def load_escaped_bytes(stated: GgufVocabulary) -> LongestMatchTokenizer:
     """
     ids: dict[bytes, int] = {}
     for place, text in stated.of_kind(TokenKind.NORMAL, TokenKind.USER_DEFINED).items():
-        token = _unescaped(stated, text)
+        token = unescaped(stated, text)
         if token in ids:
             raise stated.error(f"token {place} is {text!r}, which is also token {ids[token]}")
         ids[token] = place
@@ -37,8 +37,17 @@ def load_escaped_bytes(stated: GgufVocabulary) -> LongestMatchTokenizer:
     return LongestMatchTokenizer(structs.replace(vocabulary, specials=kept), ids)
 
 
-def _unescaped(stated: GgufVocabulary, text: str) -> bytes:
-    """Return the bytes that a token stands for. A backslash stands before what it escapes."""
+def escaped(token: bytes) -> str:
+    """Return how files write a token: as Python writes bytes, without the marks around them."""
+    return repr(token)[2:-1]
+
+
+def unescaped(stated: GgufVocabulary, text: str) -> bytes:
+    """Return the bytes that a token stands for. A backslash stands before what it escapes.
+
+    Raises:
+        TokenizerError: an escape is incomplete.
+    """
 
     def meant(found: re.Match[bytes]) -> bytes:
         number, char = found.groups()

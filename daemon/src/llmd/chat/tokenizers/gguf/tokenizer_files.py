@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from llmd.chat.tokenizers.gguf.byte_pairs import find_pre_tokenizer, load_byte_pairs
+from llmd.chat.tokenizers.gguf.escaped_bytes import load_escaped_bytes, unescaped
 from llmd.chat.tokenizers.gguf.pieces import read_pieces
 from llmd.chat.tokenizers.gguf.vocabulary import GgufVocabulary, read_vocabulary
+from llmd.chat.tokenizers.longest_match_tokenizer import WORLD_FILE, vocabulary_file
 from llmd.chat.tokenizers.tokenizer import Vocabulary
 from llmd.models.gguf.fields import token_ids
 
@@ -23,7 +25,8 @@ _NAMES_OF_SEQUENCES = ("A", "B")
 
 
 def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
-    """Return ``tokenizer_config.json``, and ``tokenizer.json`` or, for SentencePiece, ``tokenizer.model``.
+    """Return ``tokenizer_config.json``, and ``tokenizer.json`` or, for SentencePiece, ``tokenizer.model`` or,
+    for RWKV, ``rwkv_vocab_DATE.txt``.
 
     The files contain the tokenizers that `llmd.chat.tokenizers.gguf.gguf_tokenizer` runs.
 
@@ -36,6 +39,8 @@ def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
             vocabulary, files, config = _of_byte_pairs(stated)
         case "llama" | "t5":
             vocabulary, files, config = _of_pieces(stated)
+        case "rwkv":
+            vocabulary, files, config = _of_bytes(stated)
         case other:
             raise stated.error(
                 f"tokenizer.ggml.model is {other!r}, which cannot be written as files",
@@ -53,7 +58,8 @@ def tokenizer_files(metadata: Mapping[str, Any], file: str) -> Files:
 
 
 def _text(stated: GgufVocabulary, place: int | None) -> str:
-    return stated.tokens[place] if place is not None and 0 <= place < len(stated.tokens) else ""
+    text = stated.tokens[place] if place is not None and 0 <= place < len(stated.tokens) else ""
+    return unescaped(stated, text).decode("utf-8", "replace") if stated.model == "rwkv" else text
 
 
 def _of_byte_pairs(stated: GgufVocabulary) -> tuple[Vocabulary, Files, Json]:
@@ -117,3 +123,11 @@ def _of_pieces(stated: GgufVocabulary) -> tuple[Vocabulary, Files, Json]:
         },
     }
     return pieces.vocabulary, {"tokenizer.model": pieces.model.serialized()}, config
+
+
+def _of_bytes(stated: GgufVocabulary) -> tuple[Vocabulary, Files, Json]:
+    """Return the files of a vocabulary of RWKV."""
+    tokenizer = load_escaped_bytes(stated)
+    added = {str(token.token_id): {"content": token.text} for token in tokenizer.vocabulary.specials}
+    config = {"tokenizer_class": "RwkvTokenizer", "added_tokens_decoder": added}
+    return tokenizer.vocabulary, {WORLD_FILE: vocabulary_file(tokenizer.ids)}, config

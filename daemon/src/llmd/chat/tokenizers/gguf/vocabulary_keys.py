@@ -10,11 +10,13 @@ import msgspec
 import numpy as np
 
 from llmd.api.errors import TokenizerError
+from llmd.chat.tokenizers.gguf.escaped_bytes import escaped
 from llmd.chat.tokenizers.gguf.pre_tokenizer_names import name_of, pre_tokenizer_name
 from llmd.chat.tokenizers.gguf.pre_tokenizers import PreTokenizer
 from llmd.chat.tokenizers.gguf.sentencepiece_model import Algorithm, SentencePieceModel
 from llmd.chat.tokenizers.gguf.vocabulary import PREFIX, TokenKind
 from llmd.chat.tokenizers.hf_tokenizer import HFTokenizer
+from llmd.chat.tokenizers.longest_match_tokenizer import LongestMatchTokenizer
 from llmd.chat.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 from llmd.chat.tokenizers.tiktoken_tokenizer import TiktokenTokenizer
 from llmd.chat.tokenizers.token_bytes import ByteLevelPieces
@@ -22,6 +24,8 @@ from llmd.chat.tokenizers.tokenizer import Tokenizer
 
 Keys = dict[str, Any]
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+WITH_SCORES = ("llama", "t5")
+"""Models whose tokens have scores."""
 AS_DIRECTORY = "keep the model as a directory; llmd can serve it as it is"
 
 
@@ -45,9 +49,11 @@ def vocabulary_keys(tokenizer: Tokenizer, size: int) -> Keys:
         keys, tokens = _of_form(tokenizer)
     elif isinstance(tokenizer, TiktokenTokenizer):
         keys, tokens = _of_ranks(tokenizer)
+    elif isinstance(tokenizer, LongestMatchTokenizer):
+        keys, tokens = {"model": "rwkv"}, _of_bytes(tokenizer)
     else:
         raise _refuse("is of a kind that GGUF files do not support")
-    keys |= _listed(tokens, size, with_scores="pre" not in keys)
+    keys |= _listed(tokens, size, with_scores=keys["model"] in WITH_SCORES)
     keys |= _ends(tokenizer)
     return {f"{PREFIX}{name}": value for name, value in keys.items()}
 
@@ -127,6 +133,13 @@ def _of_ranks(tokenizer: TiktokenTokenizer) -> tuple[Keys, dict[int, Token]]:
     tokens |= {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
     names = (name_of(PreTokenizer((tokenizer.pattern,), whole_words=whole)) for whole in (True, False))
     return _byte_level(next(filter(None, names), None), merges), tokens
+
+
+def _of_bytes(tokenizer: LongestMatchTokenizer) -> dict[int, Token]:
+    """Convert a tokenizer of RWKV. A token that is also text stays text."""
+    specials = tokenizer.vocabulary.specials
+    tokens = {special.token_id: Token(special.text, TokenKind.CONTROL) for special in specials}
+    return tokens | {place: Token(escaped(content)) for content, place in tokenizer.ids.items()}
 
 
 def merges_of(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
