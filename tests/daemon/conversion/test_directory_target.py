@@ -53,3 +53,15 @@ def test_phi3_has_the_fields_that_its_class_takes(tmp_path: Path, architectures:
     assert config["original_max_position_embeddings"] == case.config["original_max_position_embeddings"]
     plain = config_of(write_gguf(tiny_model("phi4"), tmp_path / "p.gguf"), tmp_path / "plain", architectures)
     assert plain["rope_scaling"] is None
+
+
+def test_the_configuration_of_gemma_4_is_that_of_transformers(
+    tmp_path: Path, architectures: Architectures
+) -> None:
+    case = tiny_model("gemma4-per-layer")
+    found = config_of(write_gguf(case, tmp_path / "m.gguf"), tmp_path / "m", architectures)
+    assert not {"per_layer_config", "rope_scaling", "rope_theta"} & found.keys()
+    for name in ("vocab_size_per_layer_input", "global_head_dim", "layer_types", "num_kv_shared_layers"):
+        assert found[name] == case.config[name], name
+    full = found["rope_parameters"]["full_attention"]
+    assert int(case.config["global_head_dim"] * full["partial_rotary_factor"] / 2) == 8

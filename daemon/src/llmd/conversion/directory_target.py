@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from llmd.conversion.output_plan import OutputPlan, Source
 from llmd.conversion.tensor_map import MappedTensor
 from llmd.conversion.text_files import text_files
 from llmd.models.gguf.families import FORM_FIELDS
+from llmd.models.gguf.gemma4 import FULL
 from llmd.models.gguf.source import GgufSource
 from llmd.models.hugging_face import CONFIG_FILE, HuggingFaceSource
 from llmd.models.new_weights import BYTES, NewTensor
@@ -118,8 +119,8 @@ def _keeps_mxfp4(source: Source, quant: Format | None) -> bool:
 def config_of(source: Source, weights: Format, *, keeps_mxfp4: bool = False) -> dict[str, Any]:
     """Return the configuration of the directory for plain weights of this format."""
     config = _stated(source, keeps_mxfp4=keeps_mxfp4)
-    if isinstance(source.form, GgufSource) and config["model_type"] == "phi3":
-        config = _with_rope_of_phi3(config)
+    if isinstance(source.form, GgufSource) and config["model_type"] in REWRITTEN:
+        config = REWRITTEN[config["model_type"]](config)
     return {**config, NEWER if NEWER in config else OLDER: TORCH_DTYPES[weights]}
 
 
@@ -139,3 +140,21 @@ def _with_rope_of_phi3(config: dict[str, Any]) -> dict[str, Any]:
     lists = {name: stated[name] for name in ("short_factor", "long_factor")}
     trained = {name: stated[name] for name in (ORIGINAL_LEN,) if stated.get(name)}
     return {**config, **trained, "rope_scaling": {"type": "longrope", **lists}}
+
+
+def _as_gemma4(config: dict[str, Any]) -> dict[str, Any]:
+    """State RoPE by kind of layer, and the size of the table of single layers, which files leave out."""
+    ropes: dict[str, Any] = config["rope_parameters"]
+    full = ropes[FULL] | (config["rope_scaling"] or {})
+    others = {key: value for key, value in config.items() if key not in ("rope_scaling", "rope_theta")}
+    return others | {
+        "rope_parameters": ropes | {FULL: full},
+        "vocab_size_per_layer_input": config["vocab_size"],
+    }
+
+
+REWRITTEN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "phi3": _with_rope_of_phi3,
+    "gemma4_text": _as_gemma4,
+}
+"""How configurations read from GGUF files become those of transformers, by ``model_type``, if they differ."""

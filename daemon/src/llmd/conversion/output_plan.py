@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.api.ops import Multiply, Op, Rope
+from llmd.api.ops import Op, Rope
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.api.tensors import Format
@@ -103,27 +103,20 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
     Raises:
         LlmdError: see `open_model`.
-        UnsupportedModelError: it embeds or ranks texts, or has factors of layers; files
-            describe this in ways that llmd does not convert.
+        UnsupportedModelError: it embeds or ranks texts, which files describe in ways that llmd does not
+            convert.
     """
     form = find_source(path)
     config = form.read_config()
     architecture = find_architecture(config, architectures, file=str(form.config_file))
     model = open_model(path, architectures)
-    if what := _unconverted(model):
+    if model.embedding is not None:
         model.checkpoint.close()
         raise UnsupportedModelError(
-            f"{path}: models {what} are not converted yet", hint="llmd can serve it in its current form"
+            f"{path}: models that embed or rank texts are not converted yet",
+            hint="llmd can serve it in its current form",
         )
     return Source(path, form, model, lambda config: architecture.plan(config, None))
-
-
-def _unconverted(model: OpenModel) -> str:
-    """Return what the model has, if such models are not converted; else an empty string."""
-    if model.embedding is not None:
-        return "that embed or rank texts"
-    ops = [op for part in model.plan.parts for op in part.ops]
-    return "whose layers have a factor" if any(isinstance(op, Multiply) for op in ops) else ""
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:

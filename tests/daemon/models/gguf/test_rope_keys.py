@@ -104,3 +104,16 @@ def test_yarn_of_latent_attention_multiplies_scores() -> None:
     assert "rope.scaling.attn_factor" not in found.keys
     with pytest.raises(UnsupportedModelError, match="unequal mscale and mscale_all_dim"):
         keys_of("deepseek-v3", rope_scaling=scaling | {"mscale": 1.0})
+
+
+def test_layers_of_gemma_4_turn_other_parts_of_heads() -> None:
+    found = keys_of("gemma4")
+    assert found.keys == {
+        "rope.freq_base": 1000000.0,
+        "rope.freq_base_swa": 10000.0,
+        "rope.dimension_count": 64,
+        "rope.dimension_count_swa": 32,
+    }
+    divisors = found.tensors["rope_freqs.weight"]
+    assert divisors[:8] == pytest.approx(1.0)
+    assert set(divisors[8:].tolist()) == {float(np.float32(1e30))}

@@ -15,6 +15,7 @@ from llmd.api.ops import Activate, Glu, Linear, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta
 from llmd.models.gguf.families import period_of
+from llmd.models.gguf.gemma4 import GEMMA4, gemma4_keys
 from llmd.models.gguf.kimi_linear import KIMI, kimi_keys
 from llmd.models.gguf.metadata import Value
 from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
@@ -31,6 +32,7 @@ STATE_INNER = (
     "qwen3_next",
     "qwen3_5_moe",
     "nemotron_h",
+    GEMMA4,
 )
 """Architectures whose files state the width between the matrices of an expert; in others, it is that of
 feed-forward networks."""
@@ -53,7 +55,7 @@ def has_experts(plan: ModelPlan) -> bool:
 
 def layer_keys(plan: ModelPlan) -> dict[str, Value]:
     """Return the keys without the architecture prefix; none for a model without such layers."""
-    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan) | rwkv7_keys(plan)
+    return _expert_keys(plan) | _delta_keys(plan) | space_keys(plan) | rwkv7_keys(plan) | gemma4_keys(plan)
 
 
 def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
@@ -75,7 +77,12 @@ def _expert_keys(plan: ModelPlan) -> dict[str, Value]:
 
 
 def _shared_keys(plan: ModelPlan, width: int, inner: int) -> dict[str, Value]:
-    """Return the width of the expert that all rows use, and how many experts it counts as."""
+    """Return the width of the expert that all rows use, and how many experts it counts as.
+
+    In Gemma 4, the network beside the experts is none of them.
+    """
+    if plan.architecture == GEMMA4:
+        return {}
     if plan.architecture in COUNT_SHARED:
         return {"expert_shared_count": width // inner}
     one: dict[str, Value] = {"expert_shared_count": 1} if plan.architecture in ONE_SHARED else {}

@@ -27,7 +27,12 @@ from llmd.models.gguf.rope import (
 )
 
 THETA, LOCAL_THETA = "rope.freq_base", "rope.freq_base_swa"
-GEMMA3_THETA = 1000000.0
+LOCAL_ROTATED = f"{ROTATED}_swa"
+STANDING = 1e30
+"""The divisor of pairs that do not turn, as llama.cpp's converter writes it."""
+TWO_BASES = ("gemma3", "gemma4")
+"""Architectures whose layers with a window have another base."""
+GEMMA_THETA = 1000000.0
 DEFAULT_THETA = 10000.0
 PLAIN = ("default", "none")
 MULTI_AXIS = ("qwen3_5", "qwen3_5_moe")
@@ -52,7 +57,7 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
         UnsupportedModelError: GGUF files cannot express them.
     """
     stated, local = _stated(config)
-    default = GEMMA3_THETA if plan.architecture == "gemma3" else DEFAULT_THETA
+    default = GEMMA_THETA if plan.architecture in TWO_BASES else DEFAULT_THETA
     theta = float(stated.get("rope_theta") or default)
     table = _table(plan)
     if table is None:
@@ -60,12 +65,16 @@ def rope_keys(config: Config, plan: ModelPlan) -> RopeKeys:
     keys: dict[str, Value] = {THETA: theta, ROTATED: table.rotary_dim}
     if plan.architecture in MULTI_AXIS:
         keys["rope.dimension_sections"] = _pairs_of_axes(stated, table.rotary_dim // 2)
-    if plan.architecture == "gemma3":
+    if plan.architecture == "gemma4":
+        keys[LOCAL_ROTATED] = _tables(plan, with_window=True)[-1].rotary_dim
+    if plan.architecture in TWO_BASES:
         keys[LOCAL_THETA] = float(local or DEFAULT_THETA)
     kind = stated.get("rope_type", stated.get("type", "default"))
     if kind == "llama3" or (kind == "longrope" and _is_one_list(stated)):
         plain = theta ** (-np.arange(0, table.rotary_dim, 2) / table.rotary_dim)
         return RopeKeys(keys, {DIVISORS: (plain / table.inv_freq).astype(np.float32)})
+    if kind == "proportional":
+        return RopeKeys(keys, {DIVISORS: _divisors_of_part(theta, table)})
     if kind in ("longrope", "su"):
         return _longrope(keys, stated, table)
     return RopeKeys(
@@ -105,9 +114,27 @@ def _unused(plan: ModelPlan, theta: float) -> dict[str, Value]:
 
 def _table(plan: ModelPlan) -> RopeTable | None:
     """Return the table of the layers without a window, if they have a separate one; else the only table."""
-    whole = {layer for group in plan.groups if group.window is None for layer in group.layers}
-    ropes = [(part.layer, op.table) for part in plan.parts for op in part.ops if isinstance(op, Rope)]
-    return next((table for layer, table in ropes if layer in whole), ropes[0][1] if ropes else None)
+    found = _tables(plan, with_window=False) or _tables(plan, with_window=True)
+    return found[0] if found else None
+
+
+def _tables(plan: ModelPlan, *, with_window: bool) -> list[RopeTable]:
+    """Return the tables of the layers that have a window, or of those that have none."""
+    layers = {
+        layer for group in plan.groups if (group.window is not None) is with_window for layer in group.layers
+    }
+    ropes = (op for part in plan.parts if part.layer in layers for op in part.ops if isinstance(op, Rope))
+    return [op.table for op in ropes]
+
+
+def _divisors_of_part(theta: float, table: RopeTable) -> NDArray[np.float32]:
+    """Return the divisors of a table in which only the first pairs turn."""
+    plain = theta ** (-np.arange(0, table.rotary_dim, 2) / table.rotary_dim)
+    turning = np.array(table.inv_freq)
+    divisors = np.full(len(plain), STANDING, np.float32)
+    turns = turning > 0
+    divisors[turns] = plain[turns] / turning[turns]
+    return divisors
 
 
 def _is_one_list(stated: Mapping[str, Any]) -> bool:

@@ -54,8 +54,9 @@ def rwkv7_keys(plan: ModelPlan) -> dict[str, Value]:
     gate = next(op.gate for op in last.ops if isinstance(op, Glu))
     shares = (op.gate for op in last.ops if isinstance(op, Gate))
     values = {"decay": delta.decay, "a": delta.a, "v": next(shares, delta.a), "gate": gate}
-    return {"wkv.head_size": delta.head_dim} | {
-        RANKS[value]: _inputs_of(last, name) for value, name in values.items()
+    return {
+        "wkv.head_size": delta.head_dim,
+        **{RANKS[value]: _inputs_of(last, name) for value, name in values.items()},
     }
 
 
