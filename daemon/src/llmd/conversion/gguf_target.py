@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from llmd.api.ops import Embed, Head
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import PLAIN_FORMATS, Format, TensorRef
 from llmd.conversion.formats import Formats, formats_of_gguf
@@ -41,7 +42,10 @@ class GgufTarget:
     def plan(self, source: Source, quant: Format | None) -> ModelPlan:
         architecture = stored_architecture(source.plan)
         family = FAMILIES[architecture]
-        rotated = rotating(source.plan_with(family.form), interleaved=family.interleaved)
+        fields = {**family.form, **family.in_weights}
+        if family.in_weights and _differ_at_ends(source.plan):
+            fields["tie_word_embeddings"] = False
+        rotated = rotating(source.plan_with(fields), interleaved=family.interleaved)
         return as_stored(rotated, architecture)
 
     def formats(
@@ -72,6 +76,11 @@ class GgufTarget:
 
     def weights(self, path: Path) -> Path:
         return path
+
+
+def _differ_at_ends(plan: ModelPlan) -> bool:
+    """Whether the embedding and the head have different multipliers."""
+    return len({op.scale for part in plan.parts for op in part.ops if isinstance(op, Embed | Head)}) > 1
 
 
 def _stored_shape(ref: TensorRef) -> tuple[int, ...]:

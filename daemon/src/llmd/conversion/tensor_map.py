@@ -14,6 +14,7 @@ from llmd.api.ops import Norm, Op
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta, Rates, StateSpace
 from llmd.api.tensors import MEMBER, TensorRef
+from llmd.conversion.factors import find_factors, is_multiplier
 from llmd.conversion.orders import Order, find_orders
 
 
@@ -24,6 +25,8 @@ class MappedPart(msgspec.Struct, frozen=True):
     target: TensorRef
     shift: float = 0.0
     """Added to each element."""
+    factor: float = 1.0
+    """Multiplies each element."""
     rates: Rates | None = None
     """The form of rates that the target has; None: the elements are not rates, or have that form."""
     rows: Order | None = None
@@ -90,7 +93,7 @@ def map_tensors(source: ModelPlan, target: ModelPlan) -> Mapping[str, MappedTens
     """Return the tensors of the target by name, in order of first use.
 
     The plans may differ only in tensor names, in how tensors hold weights, in offsets of norm weights, in the
-    form of rates, and in the order of RoPE pairs and of heads of values.
+    form of rates, in the order of RoPE pairs and of heads of values, and in multipliers.
     """
     parts: dict[str, list[MappedPart]] = {}
     ops: dict[str, set[str]] = {}
@@ -109,21 +112,24 @@ def _stored(tensor: MappedTensor) -> Iterable[MappedTensor]:
 
 def _tensor(parts: Sequence[MappedPart], ops: frozenset[str]) -> MappedTensor:
     first = parts[0].whole
-    stays = all(part.stays and part.source.name == first.source.name for part in parts)
+    alike = {(part.source.name, part.factor) for part in parts} == {(first.source.name, first.factor)}
+    stays = alike and all(part.stays for part in parts)
     distinct = (first,) if stays else tuple(dict.fromkeys(parts))
     return MappedTensor(first.target, ops, distinct)
 
 
 def _of_part(part: Part, new_part: Part) -> Iterator[tuple[str, MappedPart]]:
     """Yield the kind of op and the mapped part of each tensor of its ops."""
-    pairs = list(zip(part.ops, new_part.ops, strict=True))
-    orders = find_orders(pairs)
+    ops, new_ops = ([op for op in one.ops if not is_multiplier(op)] for one in (part, new_part))
+    pairs = list(zip(ops, new_ops, strict=True))
+    orders, factors = find_orders(pairs), find_factors(part.ops, new_part.ops, pairs)
     for op, new in pairs:
         shift = op.offset - new.offset if isinstance(op, Norm) and isinstance(new, Norm) else 0.0
-        ordered = zip(op.tensors, new.tensors, _rates(op, new), orders.of_tensors(op), strict=True)
-        for ref, new_ref, rates, (rows, columns) in ordered:
+        refs = zip(op.tensors, new.tensors, strict=True)
+        changes = zip(factors.of_tensors(op, new), _rates(op, new), orders.of_tensors(op), strict=True)
+        for (ref, new_ref), (factor, rates, (rows, columns)) in zip(refs, changes, strict=True):
             if ref is not None and new_ref is not None:
-                yield op.kind, MappedPart(ref, new_ref, shift, rates, rows, columns).as_stored
+                yield op.kind, MappedPart(ref, new_ref, shift, factor, rates, rows, columns).as_stored
 
 
 def _rates(op: Op, new: Op) -> Sequence[Rates | None]:

@@ -13,7 +13,7 @@ from llmd.api.tensors import PLAIN_FORMATS, SCALED_FORMATS, Format, TensorRef, W
 from llmd.conversion.tensor_map import MappedPart, MappedTensor
 from llmd.models.checkpoint import Checkpoint, TensorInfo
 from llmd.models.formats.gguf_quantization import quantize_to_blocks
-from llmd.models.plain_formats import Float32, convert, from_float32, to_float32
+from llmd.models.plain_formats import Float32, from_float32, to_float32
 from llmd.models.split_formats import CODES, SCALES, split_blocks
 from llmd.models.weight_source import CheckpointSource, plain_numbers
 
@@ -90,10 +90,11 @@ class TensorReader:
         is_plain = stored in PLAIN_FORMATS
         if part.columns is not None and is_plain:
             content = content[:, part.columns.order()]
-        if part.shift or part.rates:
+        if part.shift or part.rates or part.factor != 1.0:
             values = plain_numbers("f32", content, tensor).astype(np.float32, copy=False)
-            content = convert(_changed(values, part), "f32", target)
-        elif target in PLAIN_FORMATS:
+            content, stored = _changed(values, part), "f32"
+            tensor = msgspec.structs.replace(tensor, dtype="F32")
+        if target in PLAIN_FORMATS:
             content = plain_numbers(target, content, tensor)
         elif target != stored:
             content = quantize_to_blocks(content, stored, target)
@@ -138,7 +139,7 @@ def _changed(values: Float32, part: MappedPart) -> Float32:
         if not (values < 0).all():
             raise ArithmeticError(f"the rate {values.max()} should be negative")
         return np.log(-values.astype(np.float64)).astype(np.float32)
-    return values + np.float32(part.shift)
+    return values * np.float32(part.factor) + np.float32(part.shift)
 
 
 def _negative(logs: Float32) -> Float32:

@@ -23,6 +23,7 @@ from llmd.models.gguf.mixtures import (
 )
 from llmd.models.gguf.rwkv7 import rwkv7_fields
 from llmd.models.gguf.state_spaces import (
+    FALCON_MULTIPLIERS,
     falcon_h1_fields,
     having_tensor,
     mamba2_fields,
@@ -56,10 +57,12 @@ class Family(msgspec.Struct, frozen=True):
     """Its models may have experts."""
     form: Mapping[str, Any] = {}
     """Fields that describe how files store tensors in another way than transformers does."""
+    in_weights: Mapping[str, Any] = {}
+    """Fields of multipliers that files have in their weights, with the values that remain."""
 
     def config(self, fields: GgufFields) -> dict[str, Any]:
         """Return the fields that not every architecture has."""
-        return {**self.form, **self.read(fields)}
+        return {**self.form, **self.in_weights, **self.read(fields)}
 
 
 def _biases(fields: GgufFields) -> dict[str, Any]:
@@ -307,7 +310,9 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "nemotron_h": Family("NemotronH", "nemotron_h", _nemotron_h, form=_RATES),
     "nemotron_h_moe": Family("NemotronH", "nemotron_h", _nemotron_h, mixes=True, form=_RATES),
-    "falcon-h1": Family("FalconH1", "falcon_h1", falcon_h1_fields, form=_RATES),
+    "falcon-h1": Family(
+        "FalconH1", "falcon_h1", falcon_h1_fields, form=_RATES, in_weights=FALCON_MULTIPLIERS
+    ),
     "mamba2": Family("Mamba2", "mamba2", mamba2_fields, form=_RATES),
     "kimi-linear": Family("KimiLinear", "kimi_linear", kimi_linear_fields, mixes=True, form=_RATES | _SPLIT),
     "rwkv7": Family("RWKV7", "rwkv7", rwkv7_fields, form={"joined_shares": True}),

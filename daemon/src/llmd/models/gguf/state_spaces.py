@@ -16,6 +16,24 @@ MAX_LAYERS = 4096
 STATE_POSITIONS = ("granitemoehybrid",)
 """Architectures whose files state whether attention has positions."""
 
+FALCON_MULTIPLIERS: Mapping[str, Any] = {
+    **dict.fromkeys(
+        (
+            "embedding_multiplier",
+            "lm_head_multiplier",
+            "attention_in_multiplier",
+            "attention_out_multiplier",
+            "key_multiplier",
+            "ssm_in_multiplier",
+            "ssm_out_multiplier",
+        ),
+        1.0,
+    ),
+    "mlp_multipliers": [1.0] * 2,
+    "ssm_multipliers": [1.0] * 5,
+}
+"""The multipliers of Falcon-H1, as they are if weights have them."""
+
 
 def having_tensor(fields: GgufFields, name: str) -> list[bool]:
     """Return for each layer, without those of a draft head, whether it has the tensor."""
