@@ -2,10 +2,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+import tiktoken
+import tokenizers
 
+from llmd.chat.tokenizers.gguf.gguf_tokenizer import load_gguf_tokenizer
+from llmd.chat.tokenizers.gguf.vocabulary_keys import vocabulary_keys
 from llmd.chat.tokenizers.tokenizer import Tokenizer
+from llmd.chat.tokenizers.tokenizer_loader import load_tokenizer
+from tests.daemon.chat.tokenizers.o200k_vocabulary import TEXTS, write_vocabulary
 
 Load = Callable[[str], Tokenizer]
 
@@ -42,3 +49,46 @@ def test_threads_share_a_tokenizer(load: Load) -> None:
         parsed = pool.map(tokenizer.encode, texts)
         assert list(plain) == [tokenizer.encode(text, parse_special=False) for text in texts]
         assert list(parsed) == [tokenizer.encode(text) for text in texts]
+
+
+HARMONY = "<|start|>assistant<|channel|>final<|message|>Größe: 你好!<|return|>"
+
+
+@pytest.fixture(scope="module")
+def gpt_oss(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tiktoken.Encoding]:
+    directory = tmp_path_factory.mktemp("o200k")
+    return directory, write_vocabulary(directory)
+
+
+def test_text_of_many_scripts_is_cut_as_by_tiktoken(gpt_oss: tuple[Path, tiktoken.Encoding]) -> None:
+    directory, encoding = gpt_oss
+    tokenizer = load_tokenizer(directory)
+    alone = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    for text in (*TEXTS, "".join(TEXTS), HARMONY):
+        ids = tokenizer.encode(text, add_special=False, parse_special=False)
+        assert ids == encoding.encode(text, disallowed_special=()), text
+        assert tokenizer.decode(ids) == text
+        assert tokenizer.encode(text) == alone.encode(text).ids, text
+
+
+def test_headers_of_harmony_are_tokens_where_they_are_parsed(
+    gpt_oss: tuple[Path, tiktoken.Encoding],
+) -> None:
+    directory, encoding = gpt_oss
+    tokenizer = load_tokenizer(directory)
+    parsed = tokenizer.encode(HARMONY)
+    assert parsed == encoding.encode(HARMONY, allowed_special="all")
+    named = [tokenizer.token_id(text) for text in ("<|start|>", "<|channel|>", "<|message|>", "<|return|>")]
+    assert [token_id for token_id in parsed if tokenizer.is_special(token_id)] == named
+    assert (tokenizer.eos_ids, tokenizer.vocabulary.prefix_ids) == ((named[-1],), ())
+
+
+def test_a_gguf_file_names_the_cut_of_gpt_oss(gpt_oss: tuple[Path, tiktoken.Encoding]) -> None:
+    directory, encoding = gpt_oss
+    source = load_tokenizer(directory)
+    keys = vocabulary_keys(source, source.vocab_size)
+    assert keys["tokenizer.ggml.pre"] == "gpt-4o"
+    found = load_gguf_tokenizer(keys, "m.gguf")
+    for text in TEXTS:
+        ids = found.encode(text, add_special=False, parse_special=False)
+        assert ids == encoding.encode(text, disallowed_special=()), text
