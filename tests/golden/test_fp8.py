@@ -140,6 +140,8 @@ def test_fp8_may_be_quantised_while_it_loads(
         (FP8_CASES[0], "model.gguf"),
         (FP8_CASES[0], "model"),
         (FP8_CASES[1], "model"),
+        (FP8_CASES[2], "model.gguf"),
+        (FP8_CASES[2], "model"),
         (FP8_CASES[3], "model.gguf"),
     ],
     ids=lambda value: value if isinstance(value, str) else value.name,
