@@ -38,8 +38,8 @@ def find_factors(ops: Sequence[Op], new_ops: Sequence[Op], pairs: Iterable[Pair]
     A factor of attention scores goes to keys, and one of what is added to the residual stream to the matrix
     that writes it.
     """
-    found = {value: _multiplied(ops).get(value, 1.0) for value in _multiplied([*ops, *new_ops])}
-    found = {value: factor / _multiplied(new_ops).get(value, 1.0) for value, factor in found.items()}
+    before, after = _multiplied(ops), _multiplied(new_ops)
+    found = {value: before.get(value, 1.0) / after.get(value, 1.0) for value in before | after}
     for op, new in pairs:
         if isinstance(op, Add) and isinstance(new, Add) and op.scale != new.scale:
             found[op.b] = found.get(op.b, 1.0) * op.scale / new.scale
