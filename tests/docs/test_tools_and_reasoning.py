@@ -27,7 +27,11 @@ def test_calls_are_shown_as_they_begin() -> None:
 
 
 def test_marks_of_reasoning_are_those_that_are_looked_for() -> None:
-    for row in rows_with(PAGE, "reasoning stands between"):
+    rows = rows_with(PAGE, "reasoning is between")
+    assert len(rows) == sum(parser.reads == "reasoning" for parser in PARSERS.values())
+    for row in rows:
         (name,) = CODE.findall(row["parser"])
-        begin, end = CODE.findall(row["reasoning stands between"])[:2]
-        assert PARSERS[name].load() == ReasoningMarks(begin, end)
+        begin, end = (mark.replace(r"\|", "|") for mark in CODE.findall(row["reasoning is between"])[:2])
+        marks = PARSERS[name].load()
+        assert isinstance(marks, ReasoningMarks)
+        assert (marks.begin, marks.end) == (begin, end)
