@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from llmd.api import Architecture
-from tests.golden.checkpoint import write_checkpoint
-from tests.golden.converted import converted
+from tests.golden.checkpoint import write_checkpoint, write_safetensors
+from tests.golden.converted import converted, stored_tensors
 from tests.golden.gguf_layout import write_gguf
 from tests.golden.models.catalog import tiny_model
+from tests.golden.tensors import draw_tensors
 
 Architectures = Mapping[str, Architecture]
 
@@ -65,3 +67,15 @@ def test_the_configuration_of_gemma_4_is_that_of_transformers(
         assert found[name] == case.config[name], name
     full = found["rope_parameters"]["full_attention"]
     assert int(case.config["global_head_dim"] * full["partial_rotary_factor"] / 2) == 8
+
+
+def test_keys_that_nothing_reads_are_left_out_of_a_directory(
+    tmp_path: Path, architectures: Architectures
+) -> None:
+    case = tiny_model("gemma4-shared")
+    source, unread = write_checkpoint(case, tmp_path / "source"), "model.layers.4.self_attn.k_proj.weight"
+    tensors = dict(draw_tensors(case))
+    write_safetensors(source / "model.safetensors", tensors | {unread: np.ones((40, 64), np.float32)}, {})
+    report = converted(source, tmp_path / "copy", architectures)
+    assert any("keys of layers" in notice for notice in report.notices)
+    assert stored_tensors(tmp_path / "copy").keys() == tensors.keys()

@@ -75,6 +75,9 @@ class Part(msgspec.Struct, frozen=True):
     """Run in order."""
 
 
+ONLY_TEXT = "llmd runs only the text model"
+
+
 class LeftOut(msgspec.Struct, frozen=True):
     """Tensors of a checkpoint that a plan ignores on purpose.
 
@@ -88,8 +91,13 @@ class LeftOut(msgspec.Struct, frozen=True):
     """A tensor is left out if its name contains one of these."""
     is_draft: bool = False
     """Whether they belong to the text model: a head that predicts further tokens."""
-    why: str = "llmd runs only the text model"
+    why: str = ONLY_TEXT
     """Why they are not needed, if they are no draft head."""
+
+    @property
+    def is_other_media(self) -> bool:
+        """Whether they belong to a part for images or audio."""
+        return not self.is_draft and self.why == ONLY_TEXT
 
 
 class ModelPlan(msgspec.Struct, frozen=True):

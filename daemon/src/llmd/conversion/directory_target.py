@@ -102,7 +102,7 @@ def _new_tensors(name: str, fmt: Format, shape: tuple[int, ...]) -> tuple[NewTen
 
 def _has_other_media(source: Source) -> bool:
     """Whether the model has tensors, or a configuration, of parts for images or audio."""
-    marks = [mark for one in source.plan.left_out if not one.is_draft for mark in one.marks]
+    marks = [mark for one in source.plan.left_out if one.is_other_media for mark in one.marks]
     stored = (mark in name for name in source.model.checkpoint.tensors for mark in marks)
     return bool(marks) and ("text_config" in source.model.config or any(stored))
 
