@@ -230,7 +230,17 @@ def test_quantised_tensors_are_those_of_ggml_and_answer_as_their_numbers(
 @pytest.mark.parametrize("kind", [Type.Q8_0, Type.Q4_1], ids=lambda k: k.name)
 @pytest.mark.parametrize(
     "name",
-    ["qwen3-moe", "granite-moe", "glm4-moe", "qwen3-next", "qwen3-5-moe", "nemotron-h-moe", "deepseek-v3"],
+    [
+        "qwen3-moe",
+        "granite-moe",
+        "glm4-moe",
+        "qwen3-next",
+        "qwen3-5-moe",
+        "nemotron-h-moe",
+        "deepseek-v3",
+        "kimi-linear",
+        "gemma4-moe",
+    ],
 )
 def test_experts_and_layers_with_states_are_quantised_as_by_ggml(
     name: str,
@@ -257,6 +267,19 @@ def test_experts_and_layers_with_states_are_quantised_as_by_ggml(
         with engine(case, model, architectures, open_device, device="reference", activations="f32") as core:
             rows.append(expected_rows(core, case, read_expected(name)))
     assert nmse(rows[0], rows[1]) <= BOUND
+
+
+@pytest.mark.parametrize("name", ["deepseek-v3", "gemma4-per-layer", "kimi-linear", "rwkv7", "falcon-h1"])
+def test_a_gguf_file_is_rewritten_as_a_gguf_file(
+    name: str, tmp_path: Path, checkpoint: Checkpoint, architectures: Architectures
+) -> None:
+    first, second = (tmp_path / folder / f"{name}.gguf" for folder in ("first", "second"))
+    for path in (first, second):
+        path.parent.mkdir()
+    converted(checkpoint(tiny_model(name)), first, architectures)
+    converted(first, second, architectures)
+    assert different(stored_tensors(first), stored_tensors(second)) == []
+    assert contents(gguf.GGUFReader(first)) == contents(gguf.GGUFReader(second))
 
 
 def test_a_matrix_of_both_ends_becomes_two_if_their_multipliers_differ(
