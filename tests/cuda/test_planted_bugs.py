@@ -23,6 +23,8 @@ from tests.cuda.simt.build import KERNELS
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, step_of
 from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cuda.bench import Bench, one, sequences
+from tests.plugins.backend_cuda.ops.test_adapt import bench as of_adapters
+from tests.plugins.backend_cuda.ops.test_adapt import step as step_with
 from tests.plugins.backend_cuda.ops.test_head_linear import Bench as Heads
 from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
 
@@ -256,6 +258,18 @@ HEAD_BUGS = {
     "many rows of the first matrix": ("gemm.cu", "block_x() % args.heads", "0"),
 }
 
+ADAPTER_BUGS = {
+    "rows of another item": ("adapt.cu", "rows[item.first + (n", "rows[(n"),
+    "changes of the first adapter": (
+        "adapt.cu",
+        "args.values;\n    const Place place = place_of<true>",
+        "0;\n    const Place place = place_of<true>",
+    ),
+    "middle of the first value": ("adapt.cu", "+ change.first + first + k]", "+ first + k]"),
+    "missing barrier": ("adapt.cu", "block_barrier();\n        if (change.b", "if (change.b"),
+    "no scale": ("adapt.cu", "change.scale, *out", "1.0f, *out"),
+}
+
 
 def hybrid_answers(card: SimulatedCard, plan: ModelPlan = HYBRID) -> list[Float32] | str:
     try:
@@ -311,6 +325,20 @@ def test_bugs_of_heads(tmp_path: Path, bug: str) -> None:
     card = MutatedCard(tmp_path / "kernels", *HEAD_BUGS[bug])
     right, wrong = Heads(20, 12, "f16"), Heads(20, 12, "f16", card=card)
     assert any(not np.array_equal(wrong.run(0, rows), right.run(0, rows)) for rows in (3, 20))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", ADAPTER_BUGS)
+def test_bugs_of_adapters(tmp_path: Path, bug: str) -> None:
+    def logits(card: SimulatedCard) -> list[Float32] | str:
+        try:
+            return [of_adapters(adapted=True, card=card).logits(step_with([1, -1, 0]))]
+        except DeviceError as error:
+            return str(error)
+
+    right, found = logits(SimulatedCard()), logits(MutatedCard(tmp_path / "kernels", *ADAPTER_BUGS[bug]))
+    assert isinstance(right, list)
+    assert isinstance(found, str) or are_wrong(found, right)
 
 
 def test_a_block_table_whose_width_is_off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

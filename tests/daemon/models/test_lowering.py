@@ -26,6 +26,7 @@ from llmd.api.features import TAPS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
+from llmd.testing.adapter_cases import adapter_cases
 from llmd.testing.conformance import nmse
 from llmd.testing.plans import TinyModel
 from llmd.testing.program_cases import program_cases
@@ -161,6 +162,19 @@ def test_fused_programs_compute_the_same_bits(case: str, patterns: tuple[Pattern
         for name, field in fields.items():
             other = found.picked[place][name]
             assert np.array_equal(field, other, equal_nan=field.dtype.kind == "f"), name
+
+
+@pytest.mark.parametrize("case", ["program/adapters", "adapt/value-is-kept"])
+def test_fused_adapters_leave_the_values_that_are_read_as_they_were(case: str) -> None:
+    patterns = (
+        ("norm", "linear", "adapt", "glu"),
+        ("linear", "adapt", "add"),
+        ("linear", "adapt", "linear"),
+    )
+    workload = next(one for one in adapter_cases() if one.name == case)
+    expected, found = (run(device, workload, ragged(workload)) for device in (fusing(), fusing(*patterns)))
+    for place, row in expected.rows.items():
+        assert np.array_equal(found.rows[place], row)
 
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS, (ROTATED, ADDED)])

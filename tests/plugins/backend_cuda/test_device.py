@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from llmd.api.features import ADAPTERS, COMPUTED, SPANS
+from llmd.api.features import COMPUTED, SPANS
 from llmd.testing.conformance import cases_for, check_accuracy, check_case, check_feeding, unclaimed
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -26,6 +26,8 @@ pytestmark = NEEDS_COMPILER
 
 CASES = {case.name: case for case in cases_for(describe(CARD))}
 FEW = {
+    "adapt/bf16-precision-f16",
+    "adapt/value-is-kept-precision-f16",
     "embed/bf16-precision-f16",
     "embed/f16-columns-precision-f16",
     "embed_position/f16-precision-f16",
@@ -62,6 +64,7 @@ FEW = {
 }
 """Each op, and a whole program; `make test-full` runs all cases."""
 ACCURATE = [
+    "program/adapters-precision-f16",
     "program/window-q8-activations-f16",
     "program/draws-precision-f16",
     "program/streamed-in-part-precision-f16",
@@ -97,7 +100,7 @@ def test_is_accurate(device: CudaDevice, case: str) -> None:
 def test_the_few_cases_have_every_op_and_feature() -> None:
     few = [CASES[name] for name in (*FEW, *ACCURATE)]
     assert {op.kind for case in few for op in case.ops} == set(describe(CARD).ops)
-    assert {feature for case in few for feature in case.features} == {*COMPUTED} - {ADAPTERS, SPANS}
+    assert {feature for case in few for feature in case.features} == {*COMPUTED} - {SPANS}
 
 
 def test_a_card_is_described_before_it_is_opened() -> None:

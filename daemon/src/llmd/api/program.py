@@ -51,7 +51,8 @@ class Instruction(msgspec.Struct, frozen=True):
 
     Fused ops may belong to several parts. With an edge from each op to the ops of the instruction that read
     what it writes, they are a connected graph. Equal slots within an instruction are equal values, so the
-    slots show which op reads what.
+    slots show which op reads what; but an output of `llmd.api.adapter_ops.Adapt` may be in the slot of the
+    value that it changes, which no later op of the instruction reads.
     """
 
     ops: tuple[SlottedOp, ...]

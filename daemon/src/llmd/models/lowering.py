@@ -244,10 +244,10 @@ def _assign_slots(
     if bound.hidden_in is not None:
         take(bound.hidden_in)
     for index, ops in enumerate(fused):
-        changed = {new: old for b in ops for new, old in _changed_in_place(b) if last_use[old] == index}
-        slots |= {new: slots[old] for new, old in changed.items()}
+        changed = {new: old for new, old in _changed_in_place(ops) if last_use[old] == index}
         for value in (v for b in ops for v in b.outputs if v not in changed):
             take(value)
+        slots |= {new: slots[old] for new, old in changed.items()}
         touched = dict.fromkeys(v for b in ops for v in (*b.inputs, *b.outputs))
         kept = set(changed.values())
         for value in (v for v in touched if last_use[v] == index and v not in kept):
@@ -255,10 +255,15 @@ def _assign_slots(
     return slots, slot_widths
 
 
-def _changed_in_place(bound: _BoundOp) -> Iterator[tuple[_Value, _Value]]:
-    """Yield the outputs of an op that may have the slot of an input, each with that input."""
-    if isinstance(bound.op, Adapt):
-        yield from zip(bound.outputs, bound.inputs[1:], strict=True)
+def _changed_in_place(ops: Sequence[_BoundOp]) -> Iterator[tuple[_Value, _Value]]:
+    """Yield the values of an instruction that may have the slot of another one, each with that one: what
+    adapters change and no later op of the instruction reads as it was.
+    """
+    for place, bound in enumerate(ops):
+        if isinstance(bound.op, Adapt):
+            read_later = {value for later in ops[place + 1 :] for value in later.inputs}
+            pairs = zip(bound.outputs, bound.inputs[1:], strict=True)
+            yield from ((new, old) for new, old in pairs if old not in read_later)
 
 
 def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[KVGroup, ...]:

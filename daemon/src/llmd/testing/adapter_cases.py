@@ -25,7 +25,7 @@ def adapter_cases() -> Iterator[Workload]:
     for fmt in ("f32", "f16", "bf16"):
         yield _case(f"adapt/{fmt}", _of_two(70, 30), _SEQUENCES, fmt)
     yield _case("adapt/q8", _of_two(96, 64, width=64), _SEQUENCES, "q8", max_nmse=1e-7, width=64)
-    yield _case("adapt/wide", _of_two(300, 200, ranks=(64, 130, 5)), (0, 1, 0))
+    yield _case("adapt/wide", _of_two(300, 200, ranks=(64, 130, 5), width=600), (0, 1, 0), width=600)
     yield _case("adapt/alike", _of_two(70, 30), (2, 2, 2))
     yield _case("adapt/none", _of_two(70, 30), (-1, -1, -1))
     yield _case("adapt/value-is-kept", _with_kept_value(), (0, -1, 1))

@@ -14,6 +14,7 @@ from llmd.api import (
     TensorSource,
 )
 from llmd.api.features import (
+    ADAPTERS,
     COLUMNS,
     DRAWS,
     KERNELS,
@@ -63,6 +64,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         precisions=("f16",),
         integer_ops=FACTOR_OPS,
         features=(
+            ADAPTERS,
             DRAWS,
             STATE,
             LATENT,

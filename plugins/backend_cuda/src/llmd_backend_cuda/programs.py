@@ -8,6 +8,7 @@ import msgspec
 
 from llmd.api import (
     Activate,
+    Adapt,
     Add,
     Attention,
     Embed,
@@ -33,8 +34,11 @@ from llmd.api import (
     StateSpace,
     TokenShift,
 )
+from llmd_backend_cuda.adapter_items import without_adapters
+from llmd_backend_cuda.adapter_memory import AdapterStep
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory
+from llmd_backend_cuda.ops.adapt import adapt_launches
 from llmd_backend_cuda.ops.attention import AttentionMemory, attention_launches, rotated_attention_launches
 from llmd_backend_cuda.ops.elementwise import (
     launch_activate,
@@ -70,13 +74,16 @@ from llmd_backend_cuda.runtime import Launch
 
 PATTERNS = (
     ("norm", "linear", "glu"),
+    ("norm", "linear", "adapt", "glu"),
     ("norm", "linear"),
+    ("norm", "linear", "adapt"),
     ("linear", "add"),
+    ("linear", "adapt", "add"),
     ("norm", "add"),
     ("norm", "norm", "rope", "rope", "attention"),
     ("rope", "rope", "attention"),
 )
-"""Sequences of ops that are fewer launches together."""
+"""Sequences of ops that are fewer launches together; those with adapters only in steps without any."""
 
 _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
     Norm.kind: launch_norm,
@@ -92,6 +99,7 @@ _SINGLE_LAUNCHES: Mapping[str, Callable[[Context, SlottedOp, int], Launch]] = {
 """Ops that are one launch and read nothing but slots and vectors."""
 
 _OTHERS = (
+    Adapt,
     Attention,
     Embed,
     EmbedPosition,
@@ -122,6 +130,8 @@ class Memories(msgspec.Struct, frozen=True):
     """By KV group."""
     experts: ExpertMemory
     state_rows: StateRows
+    adapters: AdapterStep | None = None
+    """None: for steps in which no row has an adapter."""
 
 
 def body_launches(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Launch]]:
@@ -154,7 +164,8 @@ def head_launches(context: Context, logits: int, outputs: int) -> Iterator[Launc
 
 
 def _body(context: Context, memories: Memories, rows: int) -> Iterator[tuple[int, Product | Launch]]:
-    for instruction in context.program.instructions:
+    for one in context.program.instructions:
+        instruction = one if memories.adapters else without_adapters(one)
         for item in _instruction(context, memories, instruction, rows):
             yield instruction.part, item
 
@@ -240,6 +251,8 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             yield from products_of(context, slotted, rows_of(context, slotted.inputs[0]))
         case Attention(group=group, layer=layer):
             yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
+        case Adapt():
+            yield from adapt_launches(context, slotted, rows, memories.adapters)
         case Router():
             table = memories.tables[slotted.weights[0] or 0]
             yield from router_launches(context, slotted, rows, table, memories.experts.products)

@@ -14,6 +14,7 @@ from llmd.api.kernel_use import KernelUse
 from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
+from llmd_backend_cuda.adapter_items import has_adapters
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of
 from llmd_backend_cuda.kernel_use import kernel_use
 from llmd_backend_cuda.loaded import PlacedWeights
@@ -27,6 +28,9 @@ from llmd_backend_cuda.step_marks import StepMarks, StreamClock
 from llmd_backend_cuda.tickets import CardRows, Flight, HiddenRows, TicketMemory
 from llmd_backend_cuda.tuning import Tuner
 from llmd_backend_cuda.weight_stream import WeightStream, part_name
+
+_GraphKey = tuple[int, int, int, bool, int]
+"""Ticket, bucket, output rows, whether rows have adapters, and number of the segment."""
 
 
 class CudaStage:
@@ -61,7 +65,7 @@ class CudaStage:
         self._tickets = [
             TicketMemory.allocate(runtime, program, limits, self._memory.step) for _ in range(limits.tickets)
         ]
-        self._graphs: dict[tuple[int, int, int, int], Graph | None] = {}
+        self._graphs: dict[_GraphKey, Graph | None] = {}
         outputs = [ticket.outputs for ticket in self._tickets]
         streamed = () if stream is None else stream.parts
         self._launches = StepLaunches(self._memory, weights, outputs, streamed, tuner)
@@ -206,7 +210,8 @@ class CudaStage:
         if selection is not None:
             self._outputs(flight.place).upload(selection)
         flight.marks.stop("copy", "inputs")
-        self._run(flight, bucket, 0 if selection is None else selection.num_rows)
+        num_outputs = 0 if selection is None else selection.num_rows
+        self._run(flight, bucket, num_outputs, adapted=has_adapters(self._program, step))
         self._download_rows(flight)
         if selection is None:
             flight.marks.stop("copy", "hidden states")
@@ -215,7 +220,7 @@ class CudaStage:
             self._end_if_complete(flight)
         flight.times.stop("launch", "submit")
 
-    def _run(self, flight: Flight, bucket: int, num_outputs: int) -> None:
+    def _run(self, flight: Flight, bucket: int, num_outputs: int, *, adapted: bool) -> None:
         """Run the instructions, the head, and what follows it for rows that wait for nothing.
 
         Streamed parts run without graphs: to copy their weights takes hundreds of times as long as to launch
@@ -223,10 +228,10 @@ class CudaStage:
         """
         outputs = bucket_of(num_outputs, self._limits.max_outputs)
         is_small = bucket <= LARGEST_GRAPH and outputs <= LARGEST_GRAPH
-        key = (flight.place, bucket, outputs)
+        key = (flight.place, bucket, outputs, adapted)
         if self._stream is not None:
             self._stream.begin(flight.marks)
-        segments = self._launches.segments(*key)
+        segments = self._launches.segments(flight.place, bucket, outputs, adapted=adapted)
         for number, segment in enumerate(segments):
             name = "layers" if segment.part is None else part_name(segment.part)
             if segment is segments[-1] and flight.selection is not None:
@@ -247,7 +252,7 @@ class CudaStage:
             self._launch(launches)
             flight.marks.stop("device", name)
 
-    def _run_graph(self, key: tuple[int, int, int, int], launches: Iterable[Launch]) -> None:
+    def _run_graph(self, key: _GraphKey, launches: Iterable[Launch]) -> None:
         if key not in self._graphs:
             self._graphs[key] = self._capture(launches)
         graph = self._graphs[key]

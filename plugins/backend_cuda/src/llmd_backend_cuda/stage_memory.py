@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from llmd.api import Attention, Program, RopeTable, StageLimits
+from llmd_backend_cuda.adapter_memory import AdapterMemory, AdapterStep
 from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
 from llmd_backend_cuda.block_pool import BlockPool
 from llmd_backend_cuda.context import Context
@@ -79,8 +80,13 @@ class StageMemory:
             fastest,
         )
 
-    def memories(self, bucket: int, tables: Mapping[int, Table]) -> Memories:
-        """Return what some ops of a bucket's launches need besides."""
+    def memories(
+        self, bucket: int, tables: Mapping[int, Table], adapters: AdapterMemory | None = None
+    ) -> Memories:
+        """Return what some ops of a bucket's launches need besides.
+
+        ``adapters`` is for steps in which rows have adapters; None: for others.
+        """
         attention, states = {}, {}
         for op in (slotted.op for slotted in self._program.ops):
             if isinstance(op, Attention):
@@ -88,7 +94,8 @@ class StageMemory:
         for number, pool in self.pools.items():
             if isinstance(pool, StateMemory):
                 states[number] = pool.states(self.step.table(number))
-        return Memories(tables, attention, states, self._experts, self._state_rows)
+        step = None if adapters is None else AdapterStep(adapters, *self.step.adapters(bucket))
+        return Memories(tables, attention, states, self._experts, self._state_rows, step)
 
     def _attention(self, bucket: int, op: Attention) -> AttentionMemory:
         pool = self.pools[op.group]

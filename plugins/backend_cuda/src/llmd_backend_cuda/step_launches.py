@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
+from llmd_backend_cuda.adapter_items import adapt_ops
+from llmd_backend_cuda.adapter_memory import AdapterMemory
 from llmd_backend_cuda.buckets import row_buckets
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.loaded import PlacedWeights
@@ -41,16 +43,21 @@ class StepLaunches:
         """
         limits = memory.limits
         self._streamed = streamed
-        self._segments: dict[tuple[int, int, int], tuple[Segment, ...]] = {}
+        self._segments: dict[tuple[int, int, int, bool], tuple[Segment, ...]] = {}
+        context = memory.context(limits.max_rows, weights)
+        has_adapters = any(True for _ in adapt_ops(context.program))
+        self._adapters = AdapterMemory.of(context, weights.tables) if has_adapters else None
+        kinds = {False: None, True: self._adapters} if has_adapters else {False: None}
         fastest: Fastest = {}
         if tuner is not None:
-            context = memory.context(limits.max_rows, weights)
-            products = functools.partial(_products, memory, weights, context, outputs[0])
+            products = functools.partial(_products, memory, weights, context, outputs[0], kinds.values())
             fastest = tuner.fastest(context, products)
-        self._bodies: dict[int, _Launches] = {}
+        self._bodies: dict[tuple[int, bool], _Launches] = {}
         for rows in row_buckets(limits.max_rows):
             context = memory.context(rows, weights, fastest)
-            self._bodies[rows] = tuple(body_launches(context, memory.memories(rows, weights.tables), rows))
+            for adapted, adapters in kinds.items():
+                memories = memory.memories(rows, weights.tables, adapters)
+                self._bodies[rows, adapted] = tuple(body_launches(context, memories, rows))
         context = memory.context(limits.max_rows, weights, fastest)
         self._heads: dict[tuple[int, int], _Launches] = {}
         for place, one in enumerate(outputs):
@@ -58,20 +65,31 @@ class StepLaunches:
                 for count in row_buckets(limits.max_outputs):
                     self._heads[place, count] = _head(context, one, count)
 
-    def segments(self, place: int, rows: int, outputs: int) -> tuple[Segment, ...]:
-        """Return the launches of a step; ``place`` is that of its ticket, the numbers are buckets."""
-        key = (place, rows, outputs)
+    def segments(self, place: int, rows: int, outputs: int, *, adapted: bool = False) -> tuple[Segment, ...]:
+        """Return the launches of a step; ``place`` is that of its ticket, the numbers are buckets.
+
+        ``adapted``: rows of the step have adapters.
+        """
+        key = (place, rows, outputs, adapted)
         if key not in self._segments:
-            launches = (*self._bodies[rows], *self._heads.get((place, outputs), ()))
+            launches = (*self._bodies[rows, adapted], *self._heads.get((place, outputs), ()))
             self._segments[key] = segments_of(launches, self._streamed)
         return self._segments[key]
 
 
 def _products(
-    memory: StageMemory, weights: PlacedWeights, context: Context, outputs: Outputs | None, rows: int
+    memory: StageMemory,
+    weights: PlacedWeights,
+    context: Context,
+    outputs: Outputs | None,
+    kinds: Iterable[AdapterMemory | None],
+    rows: int,
 ) -> Iterator[Product]:
-    """Yield the products of a step with a number of rows; the head has its first rows."""
-    yield from body_products(context, memory.memories(rows, weights.tables), rows)
+    """Yield the products of a step with a number of rows, with and without adapters; the head has its first
+    rows.
+    """
+    for adapters in kinds:
+        yield from body_products(context, memory.memories(rows, weights.tables, adapters), rows)
     if outputs is not None and rows <= context.limits.max_outputs:
         for product in head_products(context, outputs.raw.pointer):
             product.rows.chosen = None  # no step has chosen any

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
 from llmd.api.step import Int32
+from llmd_backend_cuda.adapter_items import has_adapters, most_items, num_ints, pack_items
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
 from llmd_backend_cuda.context import StepArgs
 from llmd_backend_cuda.runtime import Runtime
@@ -21,6 +22,7 @@ _DESCRIPTION = 2
 """Integers that describe a block table: ``blocks_of`` in ``kernels/step.cuh``."""
 _ALIGNMENT = 4
 """Arrays begin at multiples of 4 integers."""
+_ADAPTERS = "adapters"
 
 
 class StepMemory:
@@ -59,6 +61,11 @@ class StepMemory:
     def table(self, group: int) -> int:
         """Return the address of the description of a KV group's block table."""
         return self._arrays.pointer + 4 * self._offsets(self._limits.max_rows)[_table_name(group)]
+
+    def adapters(self, bucket: int) -> tuple[int, int]:
+        """Return the address of the items of rows with adapters, and how many there is room for."""
+        address = self._arrays.pointer + 4 * self._offsets(bucket)[_ADAPTERS]
+        return address, most_items(self._program, _of_bucket(self._limits, bucket))
 
     def plan(self, bucket: int, shape: AttentionShape) -> int:
         """Return the address of the plan of attention ops of a shape."""
@@ -99,6 +106,9 @@ class StepMemory:
         _put(out, at["row_offsets"], step.row_offsets)
         if selection is not None:
             _put(out, at["output_rows"], selection.rows)
+        if has_adapters(self._program, step):
+            most = most_items(self._program, _of_bucket(self._limits, bucket))
+            pack_items(out[at[_ADAPTERS] :], step, most)
         return self._pack_tables(out, at, self._pack_plans(out, bucket, step), step)
 
     def _pack_plans(self, out: Int32, bucket: int, step: Step) -> int:
@@ -157,6 +167,7 @@ def _offsets(
             "sequences": bucket,
             "token_types": bucket,
             "row_offsets": min(bucket, limits.max_sequences) + 1,
+            _ADAPTERS: num_ints(program, _of_bucket(limits, bucket)),
         }
         | {
             _plan_name(number): shape.plan_ints(_of_bucket(limits, bucket), program.context_len)

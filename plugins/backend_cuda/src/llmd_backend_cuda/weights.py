@@ -9,6 +9,7 @@ import numpy as np
 
 from llmd.api import (
     PLAIN_FORMATS,
+    Adapt,
     KVDtype,
     Program,
     Progress,
@@ -20,6 +21,7 @@ from llmd.api import (
 )
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.api.streaming import resident_weights, streamed_weights
+from llmd_backend_cuda.adapter_memory import AdapterMemory
 from llmd_backend_cuda.attention_plan import scratch_bytes
 from llmd_backend_cuda.expert_memory import ExpertSizes
 from llmd_backend_cuda.kv_memory import block_bytes
@@ -68,6 +70,7 @@ class CudaWeights:
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
             + ExpertSizes.of(program, limits).num_bytes
+            + AdapterMemory.num_bytes(program, limits)
             + StateRowsSizes.of(program, limits).num_bytes
             + WeightStream.num_bytes(self._streamed.values())
         )
@@ -145,7 +148,11 @@ def weight_uses(program: Program) -> dict[int, set[Use]]:
             is_first = place % 2 == 0  # biases have odd places
             if slotted.op.kind in FACTOR_OPS and is_first:
                 uses[index].add("matrix")
-            elif slotted.op.kind in TABLE_OPS or (isinstance(slotted.op, Router) and place == 0):
+            elif (
+                isinstance(slotted.op, Adapt)
+                or slotted.op.kind in TABLE_OPS
+                or (isinstance(slotted.op, Router) and place == 0)
+            ):
                 uses[index].add("table")
             else:
                 uses[index].add("vector")

@@ -82,6 +82,13 @@ def launch_join(context: Context, slotted: SlottedOp, rows: int) -> Launch:
     return _launch(context, KernelSpec.of("elementwise", "join_rows"), args)
 
 
+def launch_copy(context: Context, source: int, target: int, rows: int) -> Launch:
+    """Return the launch that copies a slot to another one of the same width."""
+    width = context.program.slot_widths[source]
+    args = ElementwiseArgs(a=context.slot(source), out=context.slot(target), count=rows * width, slice=width)
+    return _launch(context, KernelSpec.of("elementwise", "join_rows"), args)
+
+
 def _args(context: Context, slotted: SlottedOp, rows: int) -> ElementwiseArgs:
     """Return the arguments of an op with one or two inputs."""
     a, *b = (context.slot(slot) for slot in slotted.inputs)
