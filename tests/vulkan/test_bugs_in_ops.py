@@ -100,6 +100,21 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                     "[bias_at + column]",
                     "[bias_at]",
                 ),
+                "rows of another item": ("adapt/f32", "adapter.glsl", "rows_at + work[at + 1u]", "rows_at"),
+                "changes of another adapter": (
+                    "adapt/f32",
+                    "adapter.glsl",
+                    "(adapter * values",
+                    "(0u * values",
+                ),
+                "place of a rank": ("adapt/f32", "adapter.glsl", " + work[change + 1u]", ""),
+                "scale of an adapter": ("adapt/f32", "adapt_outputs.comp", "sums[n], scale", "sums[n], 1.0"),
+                "buffer of a change": (
+                    "adapt/f32",
+                    "adapt_middle.comp",
+                    "work[change + 5u]",
+                    "work[change + 9u]",
+                ),
                 "row before": (
                     "token_shift/one",
                     "token_shift.comp",

@@ -8,7 +8,7 @@ from llmd.api import SCALED_FORMATS
 from llmd.testing.conformance import cases_for, check_case, unclaimed
 from llmd_backend_vulkan.device import VulkanDevice
 
-FEW = ("program/draws", "program/hybrid", "program/taps", "program/encoder-score")
+FEW = ("program/adapters", "program/draws", "program/hybrid", "program/taps", "program/encoder-score")
 """Whole models that have each kind of recording: tests of ops, streams and goldens reach the rest."""
 
 
@@ -43,6 +43,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_everything_is_claimed_but_scaled_formats_and_adapters(device: VulkanDevice) -> None:
-    left_out = {"ops": ("adapt",), "features": ("adapters",), "formats": SCALED_FORMATS}
-    assert unclaimed(device.info) == left_out
+def test_everything_is_claimed_but_scaled_formats(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {"formats": SCALED_FORMATS}

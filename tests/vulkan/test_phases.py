@@ -13,6 +13,7 @@ from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.runtime import Recording
 
 FEW = (
+    "adapt/value-is-kept",
     "experts/limit",
     "gated_delta/grouped",
     "generalized_delta/mixed",

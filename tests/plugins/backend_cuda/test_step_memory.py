@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from llmd.api import Program, StageLimits, Step
+from llmd.testing.adapter_cases import adapted_model
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
@@ -75,6 +76,17 @@ def test_kernels_find_the_arrays_of_a_step_and_zeros_behind_them() -> None:
     assert bench.array(8, "token_types", 8) == [0] * 8
     assert bench.array(8, "row_offsets", 3) == [0, 3, 5]
     assert bench.array(8, "output_rows", 5) == [2, 4, 0, 0, 0]
+
+
+def test_kernels_find_the_rows_that_have_adapters() -> None:
+    bench = Bench(lowered(adapted_model()))
+    step = step_of([(0, 3), (0, 2)], [[1], [2]], [[1], [2]])
+    bench.upload(msgspec.structs.replace(step, adapters=np.array([1, 0], np.int32)), 8)
+    address, most = bench.memory.adapters(8)
+    assert most == 2
+    assert bench.read(address, 16).tolist() == [0, 0, 2, 0, 1, 2, 3, 0, 3, 4, 0, 1, 2, 0, 0, 0]
+    bench.upload(step, 8)
+    assert not bench.read(address, 8).any(), "the items of the step before it are gone"
 
 
 def test_kernels_find_the_tokens_that_a_step_is_fed_with() -> None:

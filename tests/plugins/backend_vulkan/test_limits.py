@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import HIDDEN, Attention, Experts, Instruction, KVGroup, Program, SlottedOp, TensorRef, Weight
+from llmd.api import (
+    HIDDEN,
+    Adapt,
+    Attention,
+    Experts,
+    Instruction,
+    KVGroup,
+    Program,
+    SlottedOp,
+    TensorRef,
+    Weight,
+)
 from llmd.api.state_ops import GatedDelta
+from llmd.testing.adapter_cases import low_rank
 from llmd_backend_vulkan.limits import refusals
 from tests.plugins.backend_vulkan.test_step_memory import program
 
@@ -48,6 +60,20 @@ def test_more_experts_than_shared_memory_has_room_for_are_refused() -> None:
     of = msgspec.structs.replace(program(), instructions=(Instruction((slotted,), 0, (2,)),))
     (refusal,) = refusals(of)
     assert refusal.what == "1025 experts of a layer"
+
+
+def test_adapters_whose_matrices_may_need_two_buffers_are_refused() -> None:
+    weight = TensorRef("w", (1 << 14, 32))
+    slotted = [
+        SlottedOp(Adapt(HIDDEN, ("y",), ("y",), ((low_rank(weight, rank),),)), (0, 1), (1,))
+        for rank in (1 << 10, (1 << 10) + 1)
+    ]
+    fitting, larger = (
+        msgspec.structs.replace(program(), instructions=(Instruction((one,), 0, (1,)),)) for one in slotted
+    )
+    assert refusals(fitting) == []
+    (refusal,) = refusals(larger)
+    assert "64 MiB" in refusal.reason
 
 
 def test_wider_keys_than_a_thread_has_registers_for_are_refused() -> None:

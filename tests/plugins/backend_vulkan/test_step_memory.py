@@ -7,6 +7,7 @@ import numpy as np
 
 from llmd.api import Program, StageLimits, Step
 from llmd.models.lowering import lower
+from llmd.testing.adapter_cases import adapted_model
 from llmd.testing.plans import TinyModel
 from llmd_backend_vulkan.step_memory import StepLayout, pack_step, rotations, table_name
 
@@ -53,6 +54,19 @@ def test_a_step_is_packed() -> None:
     assert out[at["row_offsets"] :][:3].tolist() == [0, 2, 3]
     assert table_of(out, at[table_name(0)], 2) == [[4, 0xFFFFFFFF], [2, 7]]
     assert table_of(out, at[table_name(2)], 2) == [[0xFFFFFFFF, 0], [3, 1]]
+
+
+def test_rows_with_adapters_are_packed_by_adapter() -> None:
+    plan = adapted_model()
+    of = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32")
+    layout = StepLayout.of(of, LIMITS, 4)
+    out = np.full(layout.end, 9, np.uint32)
+    step = msgspec.structs.replace(make_step(), adapters=np.array([1, 0], np.int32))
+    pack_step(out, layout, of, step, None)
+    items = out[layout.places["adapters"] :]
+    assert layout.most_items == 2
+    assert items[:11].tolist() == [0, 0, 1, 0, 1, 1, 2, 0, 2, 0, 1]
+    assert "adapters" not in StepLayout.of(program(), LIMITS, 4).places
 
 
 def table_of(out: np.ndarray, description: int, sequences: int) -> list[list[int]]:

@@ -2,9 +2,9 @@
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `latent_ops`,
 `adapter_ops`, `activations`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`. Running them:
-`device`, `features`, `kernel_use`, `expert_cache`, `streaming`, `kv`, `step`, `draws`, `random`, `spans`.
-Links: `transport`. Front and engine: `messages`, `results`. Parts of answers and their parsers: `parts`,
-`parsing`. Errors: `errors`.
+`device`, `features`, `kernel_use`, `expert_cache`, `streaming`, `kv`, `step`, `adapter_items`, `draws`,
+`random`, `spans`. Links: `transport`. Front and engine: `messages`, `results`. Parts of answers and their
+parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.

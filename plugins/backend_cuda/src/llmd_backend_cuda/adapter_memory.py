@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from llmd.api import Adapt, Program, SlottedOp, StageLimits
-from llmd_backend_cuda.adapter_items import ROWS, adapt_ops, most_items
+from llmd.api.adapter_items import adapt_ops, middle_size
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.ops.embed import FORMATS, Table
 from llmd_backend_cuda.runtime import Memory
@@ -52,13 +52,13 @@ class AdapterMemory(msgspec.Struct, frozen=True):
             described = np.frombuffer(_changes(context, slotted, op, tables), np.uint8)
             changes[slotted] = runtime.allocate(described.nbytes)
             runtime.upload(changes[slotted], 0, described)
-        return cls(changes, runtime.allocate(_middle_bytes(context.program, context.limits)))
+        return cls(changes, runtime.allocate(4 * middle_size(context.program, context.limits)))
 
     @staticmethod
     def num_bytes(program: Program, limits: StageLimits) -> int:
         """Return the bytes of device memory that it takes; 0 for a program without adapters."""
         count = sum(op.num_adapters * len(op.outs) for op in dict(adapt_ops(program)).values())
-        return count * ctypes.sizeof(ChangeArgs) + _middle_bytes(program, limits)
+        return count * ctypes.sizeof(ChangeArgs) + 4 * middle_size(program, limits)
 
 
 class AdapterStep(msgspec.Struct, frozen=True):
@@ -66,26 +66,8 @@ class AdapterStep(msgspec.Struct, frozen=True):
 
     memory: AdapterMemory
     items: int
-    """Address of what `llmd_backend_cuda.adapter_items.pack_items` writes."""
+    """Address of what `llmd.api.adapter_items.pack_items` writes."""
     most_items: int
-
-
-def ranks_of(op: Adapt) -> list[list[int]]:
-    """Return the ranks of what each adapter changes."""
-    return [
-        [one.rank for of_value in op.factors if (one := of_value[adapter])]
-        for adapter in range(op.num_adapters)
-    ]
-
-
-def num_ranks(op: Adapt) -> int:
-    """Return the most ranks of an adapter, those of all values together."""
-    return max(map(sum, ranks_of(op)))
-
-
-def _middle_bytes(program: Program, limits: StageLimits) -> int:
-    ranks = max((num_ranks(op) for _, op in adapt_ops(program)), default=0)
-    return 4 * most_items(program, limits) * ROWS * ranks
 
 
 def _changes(context: Context, slotted: SlottedOp, op: Adapt, tables: Mapping[int, Table]) -> bytes:

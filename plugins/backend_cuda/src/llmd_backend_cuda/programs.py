@@ -34,7 +34,7 @@ from llmd.api import (
     StateSpace,
     TokenShift,
 )
-from llmd_backend_cuda.adapter_items import without_adapters
+from llmd.api.adapter_items import without_adapters
 from llmd_backend_cuda.adapter_memory import AdapterStep
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory

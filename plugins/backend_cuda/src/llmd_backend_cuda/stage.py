@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
+from llmd.api.adapter_items import has_adapters
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceMemoryError, LlmdError, MemoryBudgetError
 from llmd.api.kernel_use import KernelUse
 from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
-from llmd_backend_cuda.adapter_items import has_adapters
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of
 from llmd_backend_cuda.kernel_use import kernel_use
 from llmd_backend_cuda.loaded import PlacedWeights

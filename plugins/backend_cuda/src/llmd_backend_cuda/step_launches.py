@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from llmd_backend_cuda.adapter_items import adapt_ops
+from llmd.api.adapter_items import applies_adapters
 from llmd_backend_cuda.adapter_memory import AdapterMemory
 from llmd_backend_cuda.buckets import row_buckets
 from llmd_backend_cuda.context import Context
@@ -45,7 +45,7 @@ class StepLaunches:
         self._streamed = streamed
         self._segments: dict[tuple[int, int, int, bool], tuple[Segment, ...]] = {}
         context = memory.context(limits.max_rows, weights)
-        has_adapters = any(True for _ in adapt_ops(context.program))
+        has_adapters = applies_adapters(context.program)
         self._adapters = AdapterMemory.of(context, weights.tables) if has_adapters else None
         kinds = {False: None, True: self._adapters} if has_adapters else {False: None}
         fastest: Fastest = {}

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
+from llmd.api.adapter_items import has_adapters, most_items, num_ints, pack_items
 from llmd.api.step import Int32
-from llmd_backend_cuda.adapter_items import has_adapters, most_items, num_ints, pack_items
 from llmd_backend_cuda.attention_plan import AttentionShape, plan_attention
 from llmd_backend_cuda.context import StepArgs
 from llmd_backend_cuda.runtime import Runtime

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from llmd.api import Program, StageLimits
+from llmd.api import Program, SlottedOp, StageLimits
 from llmd_backend_vulkan.commands import Buffer
 from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.matrices import DeviceMatrix
@@ -39,6 +39,10 @@ class Context(msgspec.Struct, frozen=True):
     """Float32 values of each weight of the program that is a vector; else None."""
     pools: Mapping[int, KVPool]
     """By KV group."""
+    changes: Mapping[SlottedOp, int]
+    """Where the changes of each op with adapters are, from the beginning of those of all ops."""
+    adapted: bool = False
+    """Whether rows of the step have adapters."""
 
     @property
     def rows(self) -> int:

@@ -16,6 +16,7 @@ from llmd.api import (
 )
 from llmd.api.byte_size import format_bytes
 from llmd.api.features import (
+    ADAPTERS,
     COLUMNS,
     DRAWS,
     KERNELS,
@@ -73,6 +74,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         precisions=("f32",),
         integer_ops=FACTOR_OPS,
         features=(
+            ADAPTERS,
             COLUMNS,
             DRAWS,
             KERNELS,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from llmd.api import (
+    Adapt,
     Attention,
     EncoderAttention,
     Experts,
@@ -17,6 +19,7 @@ from llmd.api import (
 )
 from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
+from llmd_backend_vulkan.ops.adapt import MAX_BYTES
 from llmd_backend_vulkan.ops.router import MAX_EXPERTS
 from llmd_backend_vulkan.ops.states import MAX_KEY_DIM
 
@@ -42,6 +45,10 @@ def _of_op(op: Op) -> Iterator[Refusal]:
         yield Refusal(f"heads of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_HEAD_DIM}")
     if isinstance(op, Experts) and op.num_experts > MAX_EXPERTS:
         yield Refusal(f"{op.num_experts} experts of a layer", f"the Vulkan backend has up to {MAX_EXPERTS}")
+    if isinstance(op, Adapt) and any(4 * math.prod(ref.view_shape) > MAX_BYTES for ref in op.tensors if ref):
+        yield Refusal(
+            "an adapter of very high rank", f"the Vulkan backend has matrices of up to {MAX_BYTES >> 20} MiB"
+        )
     if isinstance(op, GatedDelta | StateSpace | GeneralizedDelta) and op.sizes.key_dim > MAX_KEY_DIM:
         yield Refusal(f"keys of {op.sizes.key_dim} elements", f"the Vulkan backend has up to {MAX_KEY_DIM}")
 

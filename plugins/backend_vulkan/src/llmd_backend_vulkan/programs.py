@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.api import (
     Activate,
+    Adapt,
     Add,
     Attention,
     Embed,
@@ -34,8 +35,10 @@ from llmd.api import (
     StateSpace,
     TokenShift,
 )
+from llmd.api.adapter_items import without_adapters
 from llmd_backend_vulkan.commands import Dispatch
 from llmd_backend_vulkan.context import Context
+from llmd_backend_vulkan.ops.adapt import adapt
 from llmd_backend_vulkan.ops.attention import attention, rotated_attention
 from llmd_backend_vulkan.ops.elementwise import activate, add, gate, glu, multiply
 from llmd_backend_vulkan.ops.embed import embed
@@ -73,6 +76,7 @@ _MANY: Mapping[str, Callable[[Context, SlottedOp], Phase]] = {
     Linear.kind: linear,
 }
 _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
+    Adapt.kind: adapt,
     Attention.kind: attention,
     Experts.kind: experts,
     GatedDelta.kind: gated_delta,
@@ -85,8 +89,8 @@ _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
 COMPUTED = frozenset({*_SINGLE, *_MANY, *_PHASES, Head.kind})
 """Kinds of ops that have kernels."""
 
-PATTERNS = (("linear", "add"), ("rope", "rope", "attention"))
-"""Sequences of ops that have fewer phases together."""
+PATTERNS = (("linear", "add"), ("linear", "adapt", "add"), ("rope", "rope", "attention"))
+"""Sequences of ops that have fewer phases together; those with adapters only in steps without any."""
 
 
 def body_phases(context: Context, apart: Collection[int] = ()) -> list[tuple[int | None, list[Phase]]]:
@@ -143,7 +147,8 @@ def joined(items: Iterable[tuple[Uses, list[Phase]]]) -> list[Phase]:
     return found
 
 
-def _of_instruction(context: Context, instruction: Instruction) -> Iterator[tuple[Uses, list[Phase]]]:
+def _of_instruction(context: Context, whole: Instruction) -> Iterator[tuple[Uses, list[Phase]]]:
+    instruction = whole if context.adapted else without_adapters(whole)
     ops = instruction.ops
     if instruction.pattern == ("rope", "rope", "attention"):
         yield Uses.of(*ops), rotated_attention(context, instruction)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import HiddenRef, LateEdits, Program, Selection, StageLimits, Step, StepResult, Ticket
+from llmd.api.adapter_items import applies_adapters, has_adapters
 from llmd.api.checks import check_submit
 from llmd.api.errors import DeviceError, DeviceLostError, DeviceMemoryError, MemoryBudgetError
 from llmd.api.kernel_use import KernelUse
@@ -64,7 +65,8 @@ class VulkanStage:
             )
             for place in range(limits.tickets)
         ]
-        self._bodies: dict[tuple[int, int, int, int | None], Recording] = {}
+        self._memory.place_changes(self._weights)
+        self._bodies: dict[tuple[int, int, int, int | None, bool], Recording] = {}
         self._heads: dict[tuple[int, int], Recording] = {}
         self._splits_spans = scratch_words(program, 1) > 0
         self._free = list(range(limits.tickets))
@@ -193,7 +195,8 @@ class VulkanStage:
         for rows in distinct_tiles(self._limits.max_rows):
             split = rows <= SPLIT_ROWS and self._splits_spans
             for spans in (0, MOST_SPANS) if split else (0,):
-                self._body(0, rows, spans, None)
+                for adapted in (False, True) if applies_adapters(self._program) else (False,):
+                    self._body(0, rows, spans, None, adapted=adapted)
         if self._program.has_head:
             for outputs in distinct_tiles(self._limits.max_outputs):
                 self._head(0, outputs)
@@ -213,7 +216,8 @@ class VulkanStage:
             held[:, :width] = rows
         if len(step.copies):
             self._run(flight, self._copies(step))
-        self._run(flight, self._body(flight.place, bucket, self._spans(step), fed_from))
+        adapted = has_adapters(self._program, step)
+        self._run(flight, self._body(flight.place, bucket, self._spans(step), fed_from, adapted=adapted))
         if selection is not None:
             self._outputs(flight.place).begin(selection)
             if selection.num_rows:
@@ -251,14 +255,16 @@ class VulkanStage:
         most = max(int(spans_of(step.positions, window).max()) for window in windows)
         return 0 if most == 1 else bucket_of(most, MOST_SPANS)
 
-    def _body(self, place: int, bucket: int, spans: int, fed_from: int | None) -> Recording:
+    def _body(
+        self, place: int, bucket: int, spans: int, fed_from: int | None, *, adapted: bool = False
+    ) -> Recording:
         """Return the recording of everything but the head, with the copies to and from the device.
 
-        Negative tokens are those of the ticket at the place ``fed_from``.
+        Negative tokens are those of the ticket at the place ``fed_from``. ``adapted``: rows have adapters.
         """
-        key = place, bucket, spans, fed_from
+        key = place, bucket, spans, fed_from, adapted
         if key not in self._bodies:
-            context = self._memory.context(bucket, spans, self._weights)
+            context = self._memory.context(bucket, spans, self._weights, adapted=adapted)
             memory, program = self._tickets[place], self._program
             begin: Phase = [copy_step(memory.inputs, context.work, context.step_at, context.layout.end)]
             if memory.hidden_in is not None and program.hidden_in is not None:

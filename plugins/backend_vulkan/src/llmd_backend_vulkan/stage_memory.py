@@ -8,6 +8,7 @@ from llmd.api import Program, StageLimits
 from llmd_backend_vulkan.context import Context, stride_of
 from llmd_backend_vulkan.kv_memory import KVPool
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena
+from llmd_backend_vulkan.ops.adapt import CHANGES, adapt_words, change_places, changes_of
 from llmd_backend_vulkan.ops.attention import SPANS, scratch_words
 from llmd_backend_vulkan.ops.experts import experts_words
 from llmd_backend_vulkan.ops.head_linear import head_linear_words
@@ -39,6 +40,7 @@ class StageMemory:
         arena.fill_zero(self.work)
         self._places = {name: self.work.at + at for name, at in places.items()}
         self._layouts: dict[int, StepLayout] = {}
+        self._changes = change_places(program)
         self.pools = {
             group.id: KVPool(arena, group, blocks[group.id], limits.kv_dtype)
             for group in program.groups
@@ -66,8 +68,14 @@ class StageMemory:
             self._layouts[bucket] = StepLayout.of(self._program, self._limits, bucket)
         return self._layouts[bucket]
 
-    def context(self, bucket: int, spans: int, weights: Placed) -> Context:
-        """Return what the dispatches of a bucket need."""
+    def place_changes(self, weights: Placed) -> None:
+        """Tell the device what adapters change, and wait; ``weights`` are those that the body reads."""
+        if self._changes:
+            words = changes_of(self.context(self._limits.max_rows, 0, weights))
+            self._arena.upload(self.work, self._places[CHANGES] - self.work.at, words)
+
+    def context(self, bucket: int, spans: int, weights: Placed, *, adapted: bool = False) -> Context:
+        """Return what the dispatches of a bucket need; ``adapted``: rows of its steps have adapters."""
         return Context(
             self._program,
             self._limits,
@@ -80,6 +88,8 @@ class StageMemory:
             weights.matrices,
             weights.vectors,
             self.pools,
+            self._changes,
+            adapted,
         )
 
 
@@ -91,6 +101,7 @@ def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
         **experts_words(program, limits),
         **states_words(program, limits),
         **head_linear_words(program, limits),
+        **adapt_words(program, limits),
     }
 
 

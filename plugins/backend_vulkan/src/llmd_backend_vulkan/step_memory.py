@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import BLOCK_LEN, Program, Selection, StageLimits, Step
+from llmd.api.adapter_items import ITEM, applies_adapters, has_adapters, most_items, num_ints, pack_items
 from llmd_backend_vulkan.commands import Words
 
 COUNTS = 4
@@ -35,11 +36,14 @@ class StepLayout(msgspec.Struct, frozen=True):
     """Where block tables begin."""
     end: int
     """Words of all arrays, with the widest tables."""
+    most_items: int
+    """Items of rows with adapters that there is room for."""
 
     @classmethod
     def of(cls, program: Program, limits: StageLimits, bucket: int) -> StepLayout:
         """Return the layout of a bucket."""
         sequences = min(bucket, limits.max_sequences)
+        of_bucket = msgspec.structs.replace(limits, max_rows=bucket)
         sizes = {
             "counts": COUNTS,
             "output_rows": limits.max_outputs,
@@ -49,6 +53,7 @@ class StepLayout(msgspec.Struct, frozen=True):
             "sequences": bucket,
             "token_types": bucket,
             "row_offsets": sequences + 1,
+            **({"adapters": num_ints(program, of_bucket)} if applies_adapters(program) else {}),
             **{rope_name(i): 2 * bucket * len(table.inv_freq) for i, table in enumerate(program.ropes)},
         }
         places, end = {}, 0
@@ -56,7 +61,7 @@ class StepLayout(msgspec.Struct, frozen=True):
             places[name] = end
             end += -(-size // _ALIGNMENT) * _ALIGNMENT
         widest = sum(sequences * _widest_table(program, group) for group in _groups(program))
-        return cls(bucket, places, end, end + widest)
+        return cls(bucket, places, end, end + widest, most_items(program, of_bucket))
 
 
 def pack_step(
@@ -79,6 +84,10 @@ def pack_step(
     types = np.zeros(step.num_rows, np.int32) if step.token_types is None else step.token_types
     _put(out, at["token_types"], types)
     _put(out, at["row_offsets"], step.row_offsets)
+    if has_adapters(program, step):
+        items = out[at["adapters"] : at["adapters"] + ITEM * layout.most_items + step.num_rows].view(np.int32)
+        items[: ITEM * layout.most_items] = 0
+        pack_items(items, step, layout.most_items)
     for number, rope in enumerate(program.ropes):
         _put(out, at[rope_name(number)], rotations(rope.inv_freq, rope.factor, step.positions))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from llmd.api import (
     HOST_MEMORY,
+    Adapt,
     KVDtype,
     Program,
     Progress,
@@ -140,9 +141,14 @@ def weight_uses(program: Program) -> dict[int, set[str]]:
     for slotted in program.ops:
         for place, index in enumerate(slotted.weights):
             if index is not None:
-                is_matrix = slotted.op.kind in TABLE_OPS or place in _matrix_places(slotted)
+                is_matrix = _reads_tables(slotted) or place in _matrix_places(slotted)
                 uses[index].add("matrix" if is_matrix else "vector")
     return uses
+
+
+def _reads_tables(slotted: SlottedOp) -> bool:
+    """Return whether an op reads matrices otherwise than `llmd_backend_vulkan.ops.linear.products` do."""
+    return slotted.op.kind in TABLE_OPS or isinstance(slotted.op, Adapt)
 
 
 def _matrix_places(slotted: SlottedOp) -> range:

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Iterator
 
 from llmd.api import Adapt, SlottedOp
-from llmd_backend_cuda.adapter_items import ITEM
-from llmd_backend_cuda.adapter_memory import AdapterStep, num_ranks, ranks_of
+from llmd.api.adapter_items import ITEM, num_ranks, ranks_of
+from llmd_backend_cuda.adapter_memory import AdapterStep
 from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.ops.elementwise import launch_copy
 from llmd_backend_cuda.runtime import KernelSpec, Launch

@@ -1,4 +1,7 @@
-"""The rows of a step that have adapters, grouped for ``kernels/adapt.cu``."""
+"""The rows of a step that have adapters, grouped for devices that run the same kernels in every step.
+
+Such a device has kernels for steps in which rows have adapters, and others for steps in which none has.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from llmd.api import Adapt, Instruction, Program, SlottedOp, StageLimits, Step
-from llmd.api.step import Int32
+from llmd.api.adapter_ops import Adapt
+from llmd.api.device import StageLimits
+from llmd.api.program import Instruction, Program, SlottedOp
+from llmd.api.step import Int32, Step
 
 ROWS = 8
-"""Most rows of an item, as in the kernels."""
+"""Most rows of an item."""
 
 ITEM = 4
 """Integers of an item."""
@@ -22,6 +27,19 @@ def adapt_ops(program: Program) -> Iterator[tuple[SlottedOp, Adapt]]:
     for slotted in program.ops:
         if isinstance(slotted.op, Adapt):
             yield slotted, slotted.op
+
+
+def ranks_of(op: Adapt) -> list[list[int]]:
+    """Return the ranks of what each adapter changes."""
+    return [
+        [one.rank for of_value in op.factors if (one := of_value[adapter])]
+        for adapter in range(op.num_adapters)
+    ]
+
+
+def num_ranks(op: Adapt) -> int:
+    """Return the most ranks of an adapter, those of all values together."""
+    return max(map(sum, ranks_of(op)))
 
 
 def without_adapters(instruction: Instruction) -> Instruction:
@@ -38,7 +56,12 @@ def _stays(slotted: SlottedOp) -> bool:
 def has_adapters(program: Program, step: Step) -> bool:
     """Return whether a row of a step has an adapter that the program applies."""
     named = step.adapters is not None and bool((step.adapters >= 0).any())
-    return named and any(True for _ in adapt_ops(program))
+    return named and applies_adapters(program)
+
+
+def applies_adapters(program: Program) -> bool:
+    """Return whether a program has ops that apply adapters."""
+    return any(True for _ in adapt_ops(program))
 
 
 def most_items(program: Program, limits: StageLimits) -> int:
@@ -46,6 +69,12 @@ def most_items(program: Program, limits: StageLimits) -> int:
     adapters = max((op.num_adapters for _, op in adapt_ops(program)), default=0)
     in_step = min(adapters, limits.max_sequences, limits.max_rows)
     return (limits.max_rows + (ROWS - 1) * in_step) // ROWS if adapters else 0
+
+
+def middle_size(program: Program, limits: StageLimits) -> int:
+    """Return the elements between both matrices of the rows of all items, for the op with most ranks."""
+    ranks = max((num_ranks(op) for _, op in adapt_ops(program)), default=0)
+    return most_items(program, limits) * ROWS * ranks
 
 
 def num_ints(program: Program, limits: StageLimits) -> int:
@@ -57,7 +86,8 @@ def num_ints(program: Program, limits: StageLimits) -> int:
 def pack_items(out: Int32, step: Step, most: int) -> None:
     """Write the items of a step, of at most ``most``, and then the rows that have adapters, by adapter.
 
-    An item is (adapter, first of its rows among these, number of its rows, 0); the others stay as they are.
+    An item is (adapter, first of its rows among these, number of its rows, 0). No item, 0 rows: the caller
+    sets ``out`` to 0 before.
     """
     assert step.adapters is not None, "has_adapters says so"
     of_rows = np.repeat(step.adapters, np.diff(step.row_offsets))

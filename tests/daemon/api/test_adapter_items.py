@@ -6,19 +6,34 @@ import msgspec
 import numpy as np
 import pytest
 
-from llmd.api import Instruction, Program, StageLimits, Step
-from llmd.testing.adapter_cases import adapted_model
-from llmd.testing.plans import TinyModel
-from llmd_backend_cuda.adapter_items import (
+from llmd.api import Instruction, ModelPlan, Program, StageLimits, Step
+from llmd.api.adapter_items import (
     ITEM,
-    adapt_ops,
+    ROWS,
+    applies_adapters,
     has_adapters,
+    middle_size,
     most_items,
     num_ints,
     pack_items,
     without_adapters,
 )
-from tests.cuda.simulated import lowered, step_of
+from llmd.api.program import Pattern
+from llmd.models.lowering import lower
+from llmd.testing.adapter_cases import adapted_model
+from llmd.testing.plans import TinyModel
+
+PATTERNS: tuple[Pattern, ...] = (
+    ("norm", "linear", "glu"),
+    ("norm", "linear", "adapt", "glu"),
+    ("linear", "add"),
+    ("linear", "adapt", "add"),
+)
+
+
+def lowered(plan: ModelPlan) -> Program:
+    return lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", patterns=PATTERNS)
+
 
 PROGRAM = lowered(adapted_model())
 """Its model has two adapters."""
@@ -27,8 +42,11 @@ PLAIN = lowered(TinyModel().plan())
 
 def step(*sequences: tuple[int, int]) -> Step:
     """Return a step of sequences of (rows, adapter)."""
-    rows = step_of([(0, count) for count, _ in sequences], [[0]] * len(sequences))
-    return msgspec.structs.replace(rows, adapters=np.array([number for _, number in sequences], np.int32))
+    counts, numbers = zip(*sequences, strict=True)
+    rows = np.zeros(sum(counts), np.int32)
+    offsets = np.cumsum([0, *counts], dtype=np.int32)
+    no_copies = np.zeros((0, 3), np.int32)
+    return Step(rows, rows, offsets, (), no_copies, adapters=np.array(numbers, np.int32))
 
 
 def packed(given: Step, most: int) -> tuple[list[list[int]], list[int]]:
@@ -58,12 +76,14 @@ def test_there_is_room_for_the_items_of_any_step(rows: int, sequences: int) -> N
         assert len(used) <= most
     assert num_ints(PROGRAM, limits) == ITEM * most + rows
     assert num_ints(PLAIN, limits) == 0
+    assert middle_size(PROGRAM, limits) == most * ROWS * 27, "queries, keys and values of the second adapter"
+    assert middle_size(PLAIN, limits) == 0
 
 
 def test_steps_without_adapters_are_told_apart() -> None:
     assert has_adapters(PROGRAM, step((1, -1), (1, 1)))
     assert not has_adapters(PROGRAM, step((1, -1), (1, -1)))
-    assert not has_adapters(PROGRAM, step_of([(0, 1)], [[0]]))
+    assert not has_adapters(PROGRAM, msgspec.structs.replace(step((1, 1)), adapters=None))
     assert not has_adapters(PLAIN, step((1, 1)))
 
 
@@ -72,7 +92,8 @@ def without(program: Program) -> list[Instruction]:
 
 
 def test_without_adapters_the_instructions_are_those_of_the_plain_model() -> None:
-    assert any(adapt_ops(PROGRAM))
+    assert applies_adapters(PROGRAM)
+    assert not applies_adapters(PLAIN)
     found = [one.pattern for one in without(PROGRAM) if one.ops]
     assert found == [one.pattern for one in PLAIN.instructions]
     assert without(PLAIN) == list(PLAIN.instructions)
