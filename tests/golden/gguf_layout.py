@@ -158,11 +158,12 @@ def gguf_tensors(case: TinyModel) -> Tensors:
         if name.endswith(".sinks"):
             kept = f"{kept}.weight"
         assert kept is not None, name
-        tensors[kept] = _as_converted(name, tensor, config)
+        tensors[kept] = as_converted(name, tensor, config)
     return tensors
 
 
-def _as_converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Array:
+def as_converted(name: str, tensor: Array, config: Mapping[str, Any]) -> Array:
+    """A tensor of transformers with the order of rows and the numbers that it has in the file."""
     architecture, module = architecture_of(config), name.split(".")[-2]
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(module)
     if heads and architecture in ROTATES_NEIGHBOURS:

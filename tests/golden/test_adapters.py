@@ -35,7 +35,10 @@ class Engines:
         architectures: Architectures,
         open_device: OpenDevice,
         folder: Path,
+        write: Callable[[AdapterCase, Path], Path] = AdapterCase.write,
     ) -> None:
+        """``write`` writes an adapter to a path and returns where it is."""
+        self._write = write
         self._checkpoint = checkpoint
         self._architectures = architectures
         self._open_device = open_device
@@ -46,7 +49,7 @@ class Engines:
         self, model: TinyModel, *cases: AdapterCase, kv_dtype: KVDtype = "f32", **fields: Any
     ) -> Iterator[EngineCore]:
         """An engine with adapters, by their names. ``fields`` are those of `Load`."""
-        written = {case.name: str(case.write(self._folder / case.name)) for case in cases}
+        written = {case.name: str(self._write(case, self._folder / case.name)) for case in cases}
         load = Load(
             str(self._checkpoint(model)),
             context_len=model.context_len,

@@ -85,7 +85,7 @@ def _parsed(origin: Origin, model: str) -> dict[str, str]:
             raise origin.placed(
                 ConfigError(
                     f"{setting_name(LORA, model)} from {origin.place}: {text!r} {why}",
-                    hint="write NAME=DIR, with the directory of adapter_config.json",
+                    hint="write NAME=DIR, with the directory of adapter_config.json, or NAME=FILE.gguf",
                 )
             )
         found[name.strip()] = str(Path(directory.strip()).expanduser().absolute())

@@ -119,8 +119,8 @@ class ModelsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     alias: tuple[str, ...] = ()
     """Other names of models, as ``NAME=MODEL``, or as ``NAME`` if only one model is served."""
     lora: tuple[str, ...] = ()
-    """LoRA adapters of a model, as ``NAME=DIR``: requests choose one by its name. Those set for all models
-    are for the only one that is served."""
+    """LoRA adapters of a model, as ``NAME=DIR`` or ``NAME=FILE.gguf``: requests choose one by its name. Those
+    set for all models are for the only one that is served."""
     keep_alive: Duration = 300.0
     """How long a model stays loaded after its last request; negative: forever. A model that is loaded at the
     start stays loaded, unless the flag ``--keep-alive`` or its own table says how long."""

@@ -11,6 +11,7 @@ import msgspec
 from llmd.api.embedding import Embedding
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.adapters.adapter import AdapterForm, AsTrained
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.config_form import ConfigForm
 from llmd.models.embedding_config import read_embedding
@@ -58,6 +59,10 @@ class HuggingFaceSource(msgspec.Struct, frozen=True):
     def open_checkpoint(self, *, mapper: Mapper = map_file) -> Checkpoint:
         """Open the single file, or the shards of an index."""
         return Checkpoint.open(find_shards(self.directory), mapper=mapper)
+
+    def adapter_form(self) -> AdapterForm:
+        """Return that of adapters themselves."""
+        return AsTrained()
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
         """Return the plan with the checkpoint's tensor names. See `llmd.models.stored_names`."""

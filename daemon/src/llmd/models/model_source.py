@@ -10,6 +10,7 @@ from llmd.api.embedding import Embedding
 from llmd.api.errors import NotFoundError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.adapters.adapter import AdapterForm
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.gguf.source import GgufSource
 from llmd.models.hugging_face import HuggingFaceSource
@@ -53,6 +54,15 @@ class ModelSource(Protocol):
 
         Raises:
             CheckpointError: a file is missing, damaged or contradicts another.
+        """
+        ...
+
+    def adapter_form(self) -> AdapterForm:
+        """Return how the checkpoint names and orders the matrices that LoRA adapters change.
+
+        Raises:
+            CheckpointError: the configuration is damaged.
+            UnsupportedModelError: no adapter can be applied to models of this kind.
         """
         ...
 

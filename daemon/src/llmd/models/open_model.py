@@ -13,12 +13,12 @@ from llmd.api.errors import CheckpointError, ModelError, UnsupportedModelError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Architecture, Config
 from llmd.models.adapters.adapted_plan import with_adapters
-from llmd.models.adapters.adapter import add_adapters
+from llmd.models.adapters.opening import add_adapters
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.class_names import architecture_names
 from llmd.models.embedding_config import check_direction, default_embedding
 from llmd.models.headless import without_head
-from llmd.models.hugging_face import CONFIG_FILE, HuggingFaceSource
+from llmd.models.hugging_face import CONFIG_FILE
 from llmd.models.mapped_file import Mapper, map_file
 from llmd.models.model_source import ModelSource, find_source
 from llmd.models.plan_check import check_plan
@@ -50,7 +50,8 @@ def open_model(
     """Read the configuration, plan the model, open its weights and check them against the plan.
 
     ``architectures`` has a key for each of `Architecture.names`; ``context_len`` is in tokens, None for the
-    longest. ``adapters`` has directories of LoRA adapters by name; they are numbered in its order.
+    longest. ``adapters`` has directories, or GGUF files, of LoRA adapters by name; they are numbered in its
+    order.
 
     Raises:
         NotFoundError: there is no such directory.
@@ -73,7 +74,8 @@ def open_model(
         notices = checkpoint.notices + check_plan(plan, checkpoint)
         if adapters:
             _check_takes_adapters(source, embedding)
-            plan = with_adapters(plan, add_adapters(checkpoint, adapters, mapper=mapper))
+            form = source.adapter_form()
+            plan = with_adapters(plan, add_adapters(checkpoint, adapters, form, mapper=mapper))
     except BaseException:
         checkpoint.close()
         raise
@@ -85,12 +87,6 @@ def _check_takes_adapters(source: ModelSource, embedding: Embedding | None) -> N
         raise UnsupportedModelError(
             f"{source.config_file}: LoRA adapters are for models that generate, and this one embeds",
             hint="merge the adapter into the model and serve the result",
-        )
-    if not isinstance(source, HuggingFaceSource):
-        raise UnsupportedModelError(
-            f"{source.config_file}: LoRA adapters name the matrices of transformers, which GGUF files and "
-            "checkpoints of Meta and Mistral order differently",
-            hint="serve the model from the directory with config.json and safetensors files",
         )
 
 

@@ -232,18 +232,20 @@ def _members(tensor: TensorInfo, ref: TensorRef) -> Sequence[TensorInfo]:
 def open_source(directory: str, packed: str, adapters: str, quantizer: Quantizer | None) -> CheckpointSource:
     """Open the checkpoint of a model directory, which stays open: see `SourceRecipe`.
 
-    ``adapters`` is a JSON object of directories by name.
+    ``adapters`` is a JSON object of their directories or files by name.
 
     Raises:
         CheckpointError: a file is missing or damaged.
         NotFoundError: there is no such directory.
     """
-    from llmd.models.adapters.adapter import add_adapters
+    from llmd.models.adapters.opening import add_adapters
     from llmd.models.model_source import find_source
 
-    checkpoint = find_source(Path(directory)).open_checkpoint()
+    source, named = find_source(Path(directory)), json.loads(adapters)
+    checkpoint = source.open_checkpoint()
     try:
-        add_adapters(checkpoint, json.loads(adapters))
+        if named:
+            add_adapters(checkpoint, named, source.adapter_form())
     except BaseException:
         checkpoint.close()
         raise

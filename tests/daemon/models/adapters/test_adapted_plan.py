@@ -14,6 +14,7 @@ from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.models.adapters.adapted_plan import adapted
 from llmd.models.lowering import lower
+from llmd.models.meta.source import MetaSource
 from llmd.models.open_model import open_model
 from llmd.testing.adapter_cases import adapted_model, low_rank
 from tests.golden.checkpoint import read_safetensors, write_safetensors
@@ -105,15 +106,25 @@ def test_the_head_and_experts_are_refused(
         plan_of(model, adapter, architectures)
 
 
-def test_embedding_and_gguf_models_take_no_adapters(
+def test_embedding_models_and_those_of_meta_take_no_adapters(
     tmp_path: Path, architectures: Mapping[str, Architecture]
 ) -> None:
     model = write_model(tmp_path / "model")
     adapter = write_adapter(tmp_path / "adapter", model)
     with pytest.raises(UnsupportedModelError, match="this one embeds"):
         plan_of(write_embedding_model(tmp_path / "embeds"), adapter, architectures)
-    with pytest.raises(UnsupportedModelError, match="which GGUF files"):
-        plan_of(write_gguf_model(tmp_path / "model.gguf"), adapter, architectures)
+    with pytest.raises(UnsupportedModelError, match="which checkpoints of Meta"):
+        MetaSource(tmp_path).adapter_form()
+
+
+def test_adapters_change_the_matrices_of_gguf_files(
+    tmp_path: Path, architectures: Mapping[str, Architecture]
+) -> None:
+    directory = write_model(tmp_path / "model")
+    adapter = write_adapter(tmp_path / "adapter", directory)
+    models = directory, write_gguf_model(tmp_path / "model.gguf")
+    expected, found = (adapts(plan_of(model, adapter, architectures)) for model in models)
+    assert found == expected
 
 
 def test_a_fused_matrix_has_its_change_split_by_the_same_rows() -> None:

@@ -1,66 +1,45 @@
-"""Files of adapters: their modules, and what else is in them."""
+"""An adapter as a file of a checkpoint: its tensors have names of its own, and the model's order of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from llmd.api.errors import CheckpointError, UnsupportedModelError
-from llmd.models.adapters.adapter import Adapter
+from llmd.api.errors import CheckpointError
+from llmd.models.adapters.adapter import Adapter, AsTrained, Change, check_pairs
+from llmd.models.safetensors import SafetensorsFile
 from tests.golden.checkpoint import write_safetensors
-from tests.serving.adapters import write_adapter
-from tests.serving.model import write_model
 
-Q = "base_model.model.model.layers.0.self_attn.q_proj"
+A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
-@contextmanager
-def opened(folder: Path, *names: str) -> Iterator[Adapter]:
-    write_adapter(folder / "adapter", write_model(folder / "model"))
-    tensors = {name: np.zeros((2, 2), np.float32) for name in names}
-    write_safetensors(folder / "adapter" / "adapter_model.safetensors", tensors, {})
-    with closing(Adapter.open("sql", folder / "adapter")) as adapter:
-        yield adapter
+def file_of(folder: Path) -> SafetensorsFile:
+    write_safetensors(folder / "adapter.safetensors", {"a": A, "b": B}, {})
+    return SafetensorsFile.open(folder / "adapter.safetensors")
 
 
-def test_names_modules_as_the_model_does(tmp_path: Path) -> None:
-    with opened(tmp_path, f"{Q}.lora_A.weight", f"{Q}.lora_B.weight") as adapter:
-        assert adapter.modules() == ["model.layers.0.self_attn.q_proj"]
-        assert list(adapter.header.entries) == [f"sql: {Q}.lora_A.weight", f"sql: {Q}.lora_B.weight"]
-        assert adapter.view(f"sql: {Q}.lora_B.weight").shape == (2, 2)
+def test_rows_of_the_second_matrix_have_the_order_of_the_model(tmp_path: Path) -> None:
+    change = Change("a", "b", 2, 0.5, lambda rows: rows[::-1])
+    with closing(Adapter("sql", file_of(tmp_path), {"q": change})) as adapter:
+        assert list(adapter.header.entries) == ["sql: a", "sql: b"]
+        assert adapter.entry("b").shape == (4, 2)
+        np.testing.assert_array_equal(adapter.view("sql: a"), A)
+        np.testing.assert_array_equal(adapter.view("sql: b"), B[::-1])
 
 
-def test_a_matrix_without_its_other_is_named(tmp_path: Path) -> None:
-    missing = pytest.raises(CheckpointError, match=r"q_proj\.lora_B\.weight: the tensor is missing")
-    with opened(tmp_path, f"{Q}.lora_A.weight") as adapter, missing:
-        adapter.modules()
+def test_a_model_that_is_stored_as_trained_has_the_names_and_the_order_of_adapters() -> None:
+    form = AsTrained()
+    assert form.module("model.layers.0.mlp.up_proj") == "model.layers.0.mlp.up_proj"
+    assert form.row_order("model.layers.0.self_attn.q_proj") is None
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "base_model.model.lm_head.weight",
-        f"{Q}.lora_magnitude_vector.weight",
-        "base_model.model.model.embed_tokens.lora_embedding_A",
-    ],
-)
-def test_other_tensors_are_refused_by_name(tmp_path: Path, name: str) -> None:
-    refused = pytest.raises(UnsupportedModelError, match=name.replace(".", r"\."))
-    with opened(tmp_path, f"{Q}.lora_A.weight", f"{Q}.lora_B.weight", name) as adapter, refused:
-        adapter.modules()
-
-
-def test_a_file_without_tensors_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path) as adapter, pytest.raises(CheckpointError, match="has no tensors"):
-        adapter.modules()
-
-
-def test_weights_must_be_safetensors(tmp_path: Path) -> None:
-    folder = write_adapter(tmp_path / "adapter", write_model(tmp_path / "model"))
-    (folder / "adapter_model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"adapter_model\.safetensors: there is no such file"):
-        Adapter.open("sql", folder)
+def test_each_pair_must_be_whole(tmp_path: Path) -> None:
+    with file_of(tmp_path) as file:
+        check_pairs(file, {"q": ("a", "b")})
+        with pytest.raises(CheckpointError, match="c: the tensor is missing"):
+            check_pairs(file, {"q": ("a", "c")})
+        with pytest.raises(CheckpointError, match="has no tensors"):
+            check_pairs(file, {})

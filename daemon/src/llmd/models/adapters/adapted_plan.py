@@ -12,7 +12,7 @@ from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.ops import Linear, Op
 from llmd.api.plan import ModelPlan
 from llmd.api.tensors import PLAIN_FORMATS, TensorRef
-from llmd.models.adapters.adapter import FIRST, PREFIX, SECOND, Adapter
+from llmd.models.adapters.adapter import Adapter, Change
 
 WEIGHT = ".weight"
 WITHOUT_ADAPTER = " without adapters"
@@ -54,13 +54,13 @@ def _changes(adapter: Adapter, weights: Mapping[str, TensorRef], others: set[str
     by_module = {_module(name): name for name in weights}
     in_layers = {found[1]: name for module, name in by_module.items() if (found := IN_LAYER.search(module))}
     changes = {}
-    for module in adapter.modules():
+    for module, change in adapter.changes.items():
         in_layer = IN_LAYER.search(module)
         # Classes of transformers name the model around the layers differently: only the layers must agree.
         name = by_module.get(module) or (in_layers.get(in_layer[1]) if in_layer else None)
         if name is None:
-            raise _no_such_module(adapter, module, others)
-        changes[name] = _low_rank(adapter, module, weights[name])
+            raise _no_such_module(adapter, module, change.a, others)
+        changes[name] = _low_rank(adapter, change, weights[name])
     return changes
 
 
@@ -68,44 +68,41 @@ def _module(weight: str) -> str:
     return weight.removesuffix(WEIGHT).removesuffix(".base_layer")
 
 
-def _no_such_module(adapter: Adapter, module: str, others: set[str]) -> Exception:
-    what = f"{adapter.path}: {PREFIX}{module}{FIRST}"
+def _no_such_module(adapter: Adapter, module: str, tensor: str, others: set[str]) -> Exception:
     end = found[1] if (found := IN_LAYER.search(module)) else module
     if ".experts." in module or any(_module(name).endswith(end) for name in others):
         return UnsupportedModelError(
-            f"{what}: {module} is no linear layer; llmd applies adapters to those, not to experts, embeddings, "
+            f"{adapter.path}: {tensor}: {module} is no linear layer; llmd applies adapters to those, not to experts, embeddings, "
             "the head or matrices for each head",
             hint="merge the adapter into the model, or train one whose target_modules leave it out",
         )
     return CheckpointError(
         f"the model has no module {module}",
         file=str(adapter.path),
-        tensor=f"{PREFIX}{module}{FIRST}",
+        tensor=tensor,
         hint="the adapter is for another model: adapter_config.json names it as base_model_name_or_path",
     )
 
 
-def _low_rank(adapter: Adapter, module: str, weight: TensorRef) -> LowRank:
+def _low_rank(adapter: Adapter, change: Change, weight: TensorRef) -> LowRank:
     """Return both matrices, with all rows of the second one."""
-    rank = adapter.config.rank_of(module)
     outputs, inputs = weight.whole_shape[-2:]
-    a = _matrix(adapter, f"{PREFIX}{module}{FIRST}", (rank, inputs), weight)
-    b = _matrix(adapter, f"{PREFIX}{module}{SECOND}", (outputs, rank), weight)
-    return LowRank(a, b, adapter.config.scale_of(module))
+    a = _matrix(adapter, change.a, (change.rank, inputs), change.rank, weight)
+    b = _matrix(adapter, change.b, (outputs, change.rank), change.rank, weight)
+    return LowRank(a, b, change.scale)
 
 
-def _matrix(adapter: Adapter, stored: str, shape: tuple[int, int], weight: TensorRef) -> TensorRef:
-    found = adapter.shape(stored)
+def _matrix(adapter: Adapter, stored: str, shape: tuple[int, int], rank: int, weight: TensorRef) -> TensorRef:
+    found = adapter.entry(stored).shape
     if found != shape:
         raise CheckpointError(
-            f"has shape {list(found)}, but rank {shape[0] if stored.endswith(FIRST) else shape[1]} and "
-            f"{weight.name} of shape {list(weight.whole_shape)} need {list(shape)}",
+            f"has shape {list(found)}, but rank {rank} and {weight.name} of shape "
+            f"{list(weight.whole_shape)} need {list(shape)}",
             file=str(adapter.path),
             tensor=stored,
             hint="the adapter is for another model, or its configuration for another adapter",
         )
-    name = adapter.tensor(stored)
-    dtype = adapter.header.entries[name].dtype
+    dtype = adapter.entry(stored).dtype
     if dtype.lower() not in PLAIN_FORMATS:
         raise CheckpointError(
             f"has dtype {dtype}, an adapter must have F32, F16 or BF16",
@@ -113,7 +110,7 @@ def _matrix(adapter: Adapter, stored: str, shape: tuple[int, int], weight: Tenso
             tensor=stored,
             hint="save the adapter in one of these dtypes",
         )
-    return TensorRef(name, shape)
+    return TensorRef(adapter.tensor(stored), shape)
 
 
 def _adapted(op: Op, changes: Sequence[Changes]) -> Iterator[Op]:

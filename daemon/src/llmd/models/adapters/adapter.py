@@ -1,33 +1,73 @@
-"""A LoRA adapter as PEFT writes it: a directory with its configuration and its matrices."""
+"""A LoRA adapter in a file: pairs of matrices, each for a module of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Self
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api.errors import CheckpointError, UnsupportedModelError
-from llmd.models.adapters.adapter_config import AdapterConfig, read_adapter_config
-from llmd.models.checkpoint import Checkpoint
-from llmd.models.mapped_file import Mapper, map_file
-from llmd.models.safetensors import SafetensorsFile
-from llmd.models.safetensors_header import HeaderEntry
+from llmd.api.errors import CheckpointError
+from llmd.models.checkpoint import Entry, WeightFile
 
-WEIGHTS_FILE = "adapter_model.safetensors"
-PREFIX = "base_model.model."
-"""Begins the names of all tensors: PEFT's model, and the model in it."""
-FIRST, SECOND = ".lora_A.weight", ".lora_B.weight"
-"""The ends of the names of both matrices of a module, ``[rank, in]`` and ``[out, rank]``."""
+Rows = NDArray[np.generic]
+RowOrder = Callable[[Rows], Rows]
+"""Returns the rows of a matrix in another order."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What an adapter changes of a module: the names of both matrices in the file, and what they mean."""
+
+    a: str
+    """``[rank, in]``."""
+    b: str
+    """``[out, rank]``."""
+    rank: int
+    """As the adapter states it."""
+    scale: float
+    order: RowOrder | None = None
+    """How the rows of ``b`` become those of the model's weight; None: they are in its order."""
+
+
+class AdapterForm(Protocol):
+    """How a model's checkpoint names and orders the matrices that adapters change."""
+
+    @property
+    def architecture(self) -> str:
+        """The architecture that GGUF files of such models state; empty: they are no GGUF files."""
+        ...
+
+    def module(self, module: str) -> str:
+        """Return the name here of a module of transformers.
+
+        Raises:
+            UnsupportedModelError: its matrix is stored in another form.
+        """
+        ...
+
+    def row_order(self, module: str) -> RowOrder | None:
+        """Return the order here of the rows of a module of transformers; None: as there."""
+        ...
+
+
+class AsTrained:
+    """The `AdapterForm` of models as transformers stores them."""
+
+    architecture = ""
+
+    def module(self, module: str) -> str:
+        return module
+
+    def row_order(self, module: str) -> RowOrder | None:
+        return None
 
 
 class _Header(msgspec.Struct, frozen=True):
     """See `llmd.models.checkpoint.Header`."""
 
-    entries: Mapping[str, HeaderEntry]
+    entries: Mapping[str, Entry]
 
 
 class Adapter:
@@ -37,71 +77,28 @@ class Adapter:
     that they differ from those of the model and of other adapters.
     """
 
-    def __init__(self, name: str, config: AdapterConfig, file: SafetensorsFile) -> None:
+    def __init__(self, name: str, file: WeightFile, changes: Mapping[str, Change]) -> None:
+        """``changes`` has what it changes by module, as the model names it."""
         self.name = name
-        self.config = config
         self.path = file.path
-        entries = {self.tensor(stored): entry for stored, entry in file.header.entries.items()}
-        self.header = _Header(entries)
+        self.changes = changes
+        self.header = _Header({self.tensor(stored): entry for stored, entry in file.header.entries.items()})
         self._file = file
-
-    @classmethod
-    def open(cls, name: str, directory: Path, *, mapper: Mapper = map_file) -> Self:
-        """Open the adapter in a directory.
-
-        Raises:
-            CheckpointError: a file is missing, damaged or contradicts the other.
-            UnsupportedModelError: the adapter has something that llmd does not apply.
-        """
-        config = read_adapter_config(directory)
-        path = directory / WEIGHTS_FILE
-        if not path.is_file():
-            raise CheckpointError(
-                "there is no such file",
-                file=str(path),
-                hint="save the adapter as safetensors (`save_pretrained` of PEFT does)",
-            )
-        return cls(name, config, SafetensorsFile.open(path, mapper=mapper))
+        self._orders = {change.b: change.order for change in changes.values() if change.order}
 
     def tensor(self, stored: str) -> str:
         """Return the name here of a tensor that the file has as ``stored``."""
         return f"{self.name}: {stored}"
 
-    def modules(self) -> list[str]:
-        """Return the modules that the adapter changes, by their names in the model, in order.
+    def entry(self, stored: str) -> Entry:
+        """Return what the header says of a tensor of the file."""
+        return self._file.header.entries[stored]
 
-        Raises:
-            CheckpointError: a module has only one of its two matrices, or the file has none at all.
-            UnsupportedModelError: the file has other tensors than these matrices.
-        """
-        stored = list(self._file.header.entries)
-        for name in stored:
-            if not (name.startswith(PREFIX) and name.endswith((FIRST, SECOND))):
-                raise UnsupportedModelError(
-                    f"{self.path}: {name}: llmd applies lora_A and lora_B of linear layers, and no other tensors",
-                    hint="merge the adapter into the model and serve the result",
-                )
-        modules = dict.fromkeys(name.removeprefix(PREFIX)[: -len(FIRST)] for name in stored)
-        for module in modules:
-            for end in (FIRST, SECOND):
-                if f"{PREFIX}{module}{end}" not in self._file.header.entries:
-                    raise CheckpointError(
-                        "the tensor is missing, its other matrix is there",
-                        file=str(self.path),
-                        tensor=f"{PREFIX}{module}{end}",
-                        hint="copy the adapter again from where it came from",
-                    )
-        if not modules:
-            raise CheckpointError("has no tensors", file=str(self.path), hint="copy the adapter again")
-        return list(modules)
-
-    def shape(self, stored: str) -> tuple[int, ...]:
-        """Return the shape of a tensor of the file."""
-        return self._file.header.entries[stored].shape
-
-    def view(self, name: str) -> NDArray[np.generic]:
-        """Return a tensor by its name here. See `SafetensorsFile.view`."""
-        return self._file.view(self._stored(name))
+    def view(self, name: str) -> Rows:
+        """Return a tensor by its name here, rows in the model's order: mapped if that is the file's."""
+        stored = self._stored(name)
+        rows = self._file.view(stored)
+        return self._orders[stored](rows) if stored in self._orders else rows
 
     def fetch(self, name: str) -> None:
         """See `SafetensorsFile.fetch`."""
@@ -123,17 +120,20 @@ class Adapter:
         return name.removeprefix(self.tensor(""))
 
 
-def add_adapters(
-    checkpoint: Checkpoint, adapters: Mapping[str, str], *, mapper: Mapper = map_file
-) -> Sequence[Adapter]:
-    """Open LoRA adapters, given as directories by name, and add their tensors to a checkpoint.
+def check_pairs(file: WeightFile, pairs: Mapping[str, tuple[str, str]]) -> None:
+    """Check that a file has both matrices of each module.
 
     Raises:
-        CheckpointError: a file of an adapter is missing or damaged.
-        UnsupportedModelError: an adapter has something that llmd does not apply.
+        CheckpointError: it has only one of them, or none at all.
     """
-    opened = []
-    for name, directory in adapters.items():
-        opened.append(Adapter.open(name, Path(directory), mapper=mapper))
-        checkpoint.add(opened[-1])
-    return opened
+    for pair in pairs.values():
+        for name in pair:
+            if name not in file.header.entries:
+                raise CheckpointError(
+                    "the tensor is missing, its other matrix is there",
+                    file=str(file.path),
+                    tensor=name,
+                    hint="copy the adapter again from where it came from",
+                )
+    if not pairs:
+        raise CheckpointError("has no tensors", file=str(file.path), hint="copy the adapter again")

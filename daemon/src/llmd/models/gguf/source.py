@@ -13,9 +13,11 @@ from llmd.api.embedding import Embedding, Pooling
 from llmd.api.errors import CheckpointError
 from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.adapters.adapter import AdapterForm
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.embedding_config import default_embedding
 from llmd.models.files import Stamps, list_names, stamps
+from llmd.models.gguf.adapter_form import GgufForm
 from llmd.models.gguf.config import pooling, read_config
 from llmd.models.gguf.fields import architecture_name
 from llmd.models.gguf.gguf_file import read_gguf_metadata
@@ -74,6 +76,10 @@ class GgufSource(msgspec.Struct, frozen=True):
         model = GgufModel.open(model_files(self.path), mapper=mapper)
         paths = tuple(file.path for file in model.files)
         return Checkpoint(Shards(model.path, paths), {file.path.name: file for file in model.files})
+
+    def adapter_form(self) -> AdapterForm:
+        """Return the converter's names and order of rows."""
+        return GgufForm(self._stated.architecture, self._stated.config)
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
         return as_stored(plan, self._stated.architecture)

@@ -9,9 +9,10 @@ from typing import Any, Self
 import msgspec
 
 from llmd.api.embedding import Embedding
-from llmd.api.errors import CheckpointError
+from llmd.api.errors import CheckpointError, UnsupportedModelError
 from llmd.api.plan import LeftOut, ModelPlan
 from llmd.api.plugins import Config
+from llmd.models.adapters.adapter import AdapterForm
 from llmd.models.checkpoint import Checkpoint
 from llmd.models.files import is_named
 from llmd.models.mapped_file import Mapper, map_file
@@ -71,6 +72,14 @@ class MetaSource(msgspec.Struct, frozen=True):
         """Open the single file, the shards of an index, or the joined pieces of several devices."""
         shards, parallel = find_weights(self.directory)
         return open_joined(shards, mapper=mapper) if parallel else Checkpoint.open(shards, mapper=mapper)
+
+    def adapter_form(self) -> AdapterForm:
+        """Refuse adapters."""
+        raise UnsupportedModelError(
+            f"{self.config_file}: LoRA adapters name the matrices of transformers, which checkpoints of Meta "
+            "and Mistral order differently",
+            hint="serve the model from the directory with config.json and safetensors files",
+        )
 
     def with_stored_names(self, plan: ModelPlan, stored: Container[str]) -> ModelPlan:
         """Return the plan with Meta's names; it leaves out the tensors of Mistral's vision encoder."""

@@ -1,0 +1,72 @@
+"""How GGUF files name and order the matrices that adapters change.
+
+Source: ``convert_hf_to_gguf.py`` of github.com/ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from llmd.api.errors import UnsupportedModelError
+from llmd.models.adapters.adapter import RowOrder
+from llmd.models.gguf.tensor_names import stored_name
+
+IN_LAYER = re.compile(r"(?:^|\.)(layers\.\d+\.(?P<module>.*))$")
+KEPT = frozenset(
+    [f"self_attn.{name}_proj" for name in ("q", "k", "v", "o", "qkv")]
+    + [f"mlp.{name}_proj" for name in ("gate", "up", "down", "gate_up")]
+    + [
+        f"mlp.{shared}.{name}_proj"
+        for shared in ("shared_expert", "shared_experts")
+        for name in ("gate", "up", "down")
+    ]
+)
+"""Modules whose matrices the converter leaves as they are, but for the order of rows of some."""
+PERMUTED: Mapping[str, str] = {
+    "self_attn.q_proj": "num_attention_heads",
+    "self_attn.k_proj": "num_key_value_heads",
+}
+"""Modules whose rows have another order in `ROTATES_NEIGHBOURS`, and the fields with their heads."""
+ROTATES_NEIGHBOURS = ("llama", "granite", "granitemoe", "granitehybrid")
+"""Architectures whose files have the two rows that RoPE rotates side by side; transformers has them half a
+head apart."""
+SCALED = ("falcon-h1",)
+"""Architectures whose files have weights that are multiplied by numbers of the configuration."""
+
+
+class GgufForm(msgspec.Struct, frozen=True):
+    """See `llmd.models.adapters.adapter.AdapterForm`."""
+
+    architecture: str
+    config: Mapping[str, Any]
+    """With the field names of transformers."""
+
+    def module(self, module: str) -> str:
+        found = IN_LAYER.search(module)
+        if found is None or found["module"] not in KEPT or self.architecture in SCALED:
+            raise UnsupportedModelError(
+                f"{module}: llama.cpp's converter may have changed its matrix; to GGUF files of "
+                f"{self.architecture}, llmd applies adapters of attention's and feed-forward projections only",
+                hint="serve the model from the directory with config.json and safetensors files",
+            )
+        return stored_name(f"model.{found[1]}.weight", self.architecture).removesuffix(".weight")
+
+    def row_order(self, module: str) -> RowOrder | None:
+        found = IN_LAYER.search(module)
+        field = PERMUTED.get(found["module"]) if found else None
+        if field is None or self.architecture not in ROTATES_NEIGHBOURS:
+            return None
+        heads = int(self.config[field])
+        return lambda rows: neighbours(rows, heads)
+
+
+def neighbours(rows: NDArray[np.generic], heads: int) -> NDArray[np.generic]:
+    """Return rows ``[heads * head_dim, n]`` with row i and row i + head_dim / 2 of each head side by side."""
+    halves = rows.reshape(heads, 2, -1, rows.shape[-1])
+    return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
