@@ -15,6 +15,7 @@ from llmd.embedded.engine import Engine
 from llmd.embedded.generated import Generated
 from tests.golden.meta_layout import write_meta
 from tests.golden.models.tiny import TinyModel
+from tests.serving.adapters import write_adapter
 from tests.serving.model import SEED, write_model
 
 QUESTION = "hello"
@@ -35,6 +36,30 @@ def test_a_model_in_metas_layout_answers_the_same(engine: Engine, directory: Pat
     with Engine.load(rewritten, "reference", kv_dtype="f32", kv_memory=16 << 20) as other:
         answers = [one.generate(QUESTION, max_tokens=12, temperature=0).text for one in (engine, other)]
     assert answers[0] == answers[1]
+
+
+def test_adapters_answer_beside_the_model(engine: Engine, directory: Path, tmp_path: Path) -> None:
+    adapters = {name: write_adapter(tmp_path / name, directory, seed=len(name)) for name in ("sql", "formal")}
+    plain = engine.generate(QUESTION, max_tokens=12, temperature=0).text
+    with Engine.load(
+        directory, "reference", kv_dtype="f32", kv_memory=16 << 20, adapters=adapters
+    ) as adapted:
+        said = [
+            adapted.generate(QUESTION, max_tokens=12, temperature=0, adapter=name).text
+            for name in (None, "sql", "formal")
+        ]
+        ids = adapted.tokenize(QUESTION)
+        logits = [adapted.forward(ids, adapter=name) for name in (None, "sql", "formal")]
+        for ask in (
+            lambda: adapted.generate(QUESTION, adapter="sq"),
+            lambda: adapted.forward(ids, adapter="sq"),
+        ):
+            with pytest.raises(RequestError, match="no adapter sq; those that were loaded are sql, formal"):
+                ask()
+    assert said[0] == plain
+    assert len(set(said)) == 3
+    np.testing.assert_array_equal(logits[0], engine.forward(ids))
+    assert not np.allclose(logits[1], logits[2])
 
 
 def test_the_callback_gets_every_token_and_its_text_is_the_answer(engine: Engine) -> None:

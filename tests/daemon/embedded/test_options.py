@@ -56,7 +56,7 @@ ENDS: dict[str, Any] = {
     "ignore_eos": True,
     "include_stop_str_in_output": True,
 }
-OWN = {"system", "beam_width"}
+OWN = {"system", "adapter", "beam_width"}
 BINDING = {"grammar", "json_schema", "response_format", "structured_outputs"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Self, Unpack
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import ActivationDtype, Format, KVDtype
+from llmd.api.errors import RequestError
 from llmd.api.messages import Load, Loaded
 from llmd.api.reports import Report
 from llmd.chat.derived_text import derived_text
@@ -56,8 +57,16 @@ class Engine:
     daemon's engines.
     """
 
-    def __init__(self, name: str, text: ModelText, model: LoadedModel, resources: ExitStack) -> None:
+    def __init__(
+        self,
+        name: str,
+        text: ModelText,
+        model: LoadedModel,
+        resources: ExitStack,
+        adapters: Sequence[str] = (),
+    ) -> None:
         self._name = name
+        self._adapters = adapters
         self._text = text
         self._loaded = model.loaded
         runner = model.runner
@@ -76,6 +85,7 @@ class Engine:
         activations: ActivationDtype | None = None,
         kv_dtype: KVDtype = "f16",
         threads: int | None = None,
+        adapters: Mapping[str, str | os.PathLike[str]] | None = None,
     ) -> Self:
         """Load a model.
 
@@ -91,6 +101,8 @@ class Engine:
             kv_dtype: the format of the KV cache: ``f16``, ``bf16``, ``f32``, ``int8`` (half the memory of
                 ``f16``) or ``int4`` (a third of it, with some loss of quality).
             threads: number of compute threads on a CPU; None: the number that a measurement finds fastest.
+            adapters: LoRA adapters of the model by the names that answers choose, each a directory as PEFT
+                writes it, or a GGUF file.
 
         Raises:
             NotFoundError: there is no such model or device.
@@ -108,6 +120,7 @@ class Engine:
             kv_dtype=kv_dtype,
             kv_memory=kv_memory,
             threads=threads,
+            adapters={name: os.fspath(place) for name, place in (adapters or {}).items()},
         )
         with ExitStack() as stack:
             text = load_model_text(stored.directory, stack.enter_context(TemplateRenderer()))
@@ -115,7 +128,7 @@ class Engine:
             model = load_stored(message, directories)
             stack.callback(model.close)
             check_vocab_size(text.tokenizer, model.loaded.vocab_size)
-            return cls(stored.name, text, model, stack.pop_all())
+            return cls(stored.name, text, model, stack.pop_all(), tuple(message.adapters))
 
     def __enter__(self) -> Self:
         return self
@@ -225,14 +238,15 @@ class Engine:
         """Return the text of token ids; invalid UTF-8 becomes U+FFFD."""
         return self._text.tokenizer.decode(ids)
 
-    def forward(self, ids: Sequence[int]) -> NDArray[np.float32]:
+    def forward(self, ids: Sequence[int], *, adapter: str | None = None) -> NDArray[np.float32]:
         """Return the logits float32 ``[len(ids), vocab]`` after each token. The caller owns the array.
 
         Raises:
-            RequestError: no ids, too many, or one outside the vocabulary.
+            RequestError: no ids, too many, or one outside the vocabulary; or there is no such ``adapter``.
             MemoryBudgetError: running requests occupy the KV blocks that are needed.
         """
-        return self._tokens.forward(np.asarray(token_ids(ids), np.int64))
+        self._check_adapter(adapter)
+        return self._tokens.forward(np.asarray(token_ids(ids), np.int64), adapter or "")
 
     def stats(self) -> Report:
         """Return the counters since loading or `reset_stats`, and the number of running requests.
@@ -246,9 +260,18 @@ class Engine:
 
     def _encode(self, prompt: Prompt, options: GenerationOptions) -> tuple[int, ...]:
         check_names(options)
+        self._check_adapter(options.get("adapter"))
         # The renderer of a closed engine would start its process again, and nothing would end it.
         self._tokens.check_open()
         return encode(self._text, prompt, options.get("system"))
+
+    def _check_adapter(self, name: str | None) -> None:
+        if name and name not in self._adapters:
+            raise RequestError(
+                f"there is no adapter {name}; those that were loaded are {', '.join(self._adapters) or 'none'}",
+                param="adapter",
+                hint="load the model with it: adapters={NAME: DIRECTORY}",
+            )
 
     def _generate(self, ids: tuple[int, ...], options: GenerationOptions) -> Generator[GeneratedToken]:
         return generate(self._tokens, self._text, self._loaded, ids, options)

@@ -33,6 +33,8 @@ class GenerationOptions(SamplingOptions, EndOptions, GrammarOptions, SearchOptio
     """The system message before a question.
     Not allowed with a conversation, which contains its system message.
     """
+    adapter: str | None
+    """The name of the LoRA adapter that answers, one of those that were loaded; None: none."""
 
 
 class GeneratedToken(Struct, frozen=True):

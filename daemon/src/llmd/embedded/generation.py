@@ -83,7 +83,8 @@ def generate(
         shows_stop=wanted.end.shows_stop,
     )
     ends = wanted.end.stop_params(room, text.stop_ids)
-    request = queue.submit(prompt, _sampling(text, wanted.sampling), ends, wanted.grammar, wanted.beams)
+    sampling = _sampling(text, wanted.sampling)
+    request = queue.submit(prompt, sampling, ends, wanted.grammar, wanted.beams, wanted.adapter)
     try:
         while True:
             token = queue.next(request)

@@ -25,6 +25,8 @@ class RequestOptions(Struct, frozen=True):
     end: EndChoice
     grammar: Grammar | None
     beams: BeamParams | None
+    adapter: str
+    """Empty: none."""
 
 
 def check_names(options: GenerationOptions) -> None:
@@ -61,6 +63,7 @@ def read_options(options: GenerationOptions) -> RequestOptions:
         end=read_end(fields, fields.integer("max_tokens", 1, MAX_TOKENS)),
         grammar=bound if isinstance(bound, Grammar) else choice.grammar,
         beams=_beams(fields),
+        adapter=fields.text("adapter") or "",
     )
 
 

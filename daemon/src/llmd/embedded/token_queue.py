@@ -55,6 +55,7 @@ class TokenQueue:
         stop: StopParams,
         grammar: Grammar | None = None,
         beams: BeamParams | None = None,
+        adapter: str = "",
     ) -> int:
         """Queue a request; returns its id.
 
@@ -64,7 +65,10 @@ class TokenQueue:
         """
         with self._taken():
             request_id = next(self._ids)
-            self._core.submit(Submit(request_id, prompt, sampling, stop, grammar=grammar, beams=beams))
+            request = Submit(
+                request_id, prompt, sampling, stop, grammar=grammar, beams=beams, adapter=adapter
+            )
+            self._core.submit(request)
             self._waiting[request_id] = deque()
             return request_id
 
@@ -98,10 +102,10 @@ class TokenQueue:
             finally:
                 self._turn.release()
 
-    def forward(self, ids: NDArray[np.integer]) -> NDArray[np.float32]:
+    def forward(self, ids: NDArray[np.integer], adapter: str = "") -> NDArray[np.float32]:
         """Like `EngineCore.forward`; runs between two steps."""
         with self._taken():
-            return self._core.forward(ids)
+            return self._core.forward(ids, adapter)
 
     def report(self) -> Report:
         with self._taken():
