@@ -79,6 +79,11 @@ def cases(chosen: list[Workload], tmp_path_factory: pytest.TempPathFactory) -> l
     return written(chosen, tmp_path_factory.mktemp("cases"))
 
 
+def test_the_replayed_cases_have_every_op(chosen: list[Workload]) -> None:
+    assert {op.kind for case in chosen for op in case.ops} == set(describe().ops)
+    assert any(set(case.adapters) - {-1} for case in chosen), "rows with adapters are replayed, too"
+
+
 def written(cases: Iterable[Workload], folder: Path) -> list[Path]:
     paths = []
     for case in cases:

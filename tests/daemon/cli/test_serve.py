@@ -22,6 +22,7 @@ from llmd.host.blas_threads import VARIABLES
 from llmd.registry.store import Store
 from llmd.server.http.listeners import EXIT_CONFLICT
 from tests.serving.adapters import write_adapter
+from tests.serving.gguf_model import write_gguf_model
 from tests.serving.home import LLMD, STOP_LIMIT_S, Home
 from tests.serving.model import write_model
 from tests.serving.processes import children
@@ -163,12 +164,14 @@ def test_a_budget_bounds_keys_and_values_and_a_split_chains_devices(home: Home) 
     assert 0 < sum(stage["kv_bytes"] for stage in stages) <= 64 << 10
 
 
-def test_serves_adapters_of_the_only_model(home: Home) -> None:
-    model = home.folder / "data" / "llmd" / "models" / "tiny"
-    write_adapter(home.folder / "sql", model)
-    with home.serve("tiny", "--device", "reference", "--lora", f"sql={home.folder}/sql") as served:
+@pytest.mark.parametrize("kind", ["directory", "gguf"])
+def test_serves_adapters_of_the_only_model(home: Home, kind: str) -> None:
+    directory = home.folder / "data" / "llmd" / "models" / "tiny"
+    write_adapter(home.folder / "sql", directory)
+    model = str(write_gguf_model(home.folder / "other.gguf")) if kind == "gguf" else "tiny"
+    with home.serve(model, "--device", "reference", "--lora", f"sql={home.folder}/sql") as served:
         answers = [
-            home.llmd("run", name, "Hello", "--max-tokens", "12", "--temp", "0") for name in ("tiny", "sql")
+            home.llmd("run", name, "Hello", "--max-tokens", "12", "--temp", "0") for name in (model, "sql")
         ]
         assert served.end() == 0
     assert [answer.returncode for answer in answers] == [0, 0], answers[1].stderr

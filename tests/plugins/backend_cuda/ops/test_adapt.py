@@ -48,6 +48,14 @@ def test_rows_have_their_own_adapters_and_others_the_bits_of_the_plain_model() -
     assert not np.allclose(alone[0][0], alone[1][0], rtol=1e-2)
 
 
+def test_streamed_layers_have_their_adapters() -> None:
+    mixed, streamed = step([1, -1, 0]), (1, 2, 4)
+    resident = bench(adapted=True).logits(mixed)
+    found = Bench(plan=adapted_model(), limits=LIMITS, blocks={0: 16, 1: 16}, streamed=streamed)
+    assert found.program.streamed == streamed
+    np.testing.assert_array_equal(found.logits(mixed), resident)
+
+
 def launched(card: SimulatedCard, given: Bench, of: Step) -> list[str]:
     card.launched.clear()
     given.logits(of)

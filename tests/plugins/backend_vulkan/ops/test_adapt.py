@@ -32,10 +32,20 @@ def test_results_are_those_of_the_reference_in_any_batch(check: Callable[[str], 
     check(name)
 
 
-def program(plan: ModelPlan) -> Program:
+def program(plan: ModelPlan, streamed: tuple[int, ...] = ()) -> Program:
     return lower(
-        plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32", activations="f32", patterns=PATTERNS
+        plan,
+        0,
+        len(plan.parts),
+        format_of=lambda _kind, _ref: "f32",
+        activations="f32",
+        patterns=PATTERNS,
+        streamed=streamed,
     )
+
+
+def opened(device: VulkanDevice, of: Program) -> VulkanStage:
+    return device.load(of, RandomSource(), lambda _done, _total: None).stage({0: 2, 1: 2}, LIMITS)
 
 
 def shaders(stage: VulkanStage, *, adapted: bool) -> list[list[str]]:
@@ -56,10 +66,7 @@ def logits(stage: VulkanStage, adapters: Sequence[int] | None) -> Float32:
 
 
 def test_steps_without_adapters_run_what_the_plain_model_does(device: VulkanDevice) -> None:
-    stages = [
-        device.load(program(plan), RandomSource(), lambda _done, _total: None).stage({0: 2, 1: 2}, LIMITS)
-        for plan in (TinyModel().plan(), adapted_model())
-    ]
+    stages = [opened(device, program(plan)) for plan in (TinyModel().plan(), adapted_model())]
     plain, mine = stages
     expected = shaders(plain, adapted=False)
     assert shaders(mine, adapted=False) == expected
@@ -72,6 +79,14 @@ def test_steps_without_adapters_run_what_the_plain_model_does(device: VulkanDevi
     assert not np.allclose(logits(mine, [0]), none, rtol=1e-2)
     assert not np.allclose(logits(mine, [1]), logits(mine, [0]), rtol=1e-2)
     for stage in stages:
+        stage.close()
+
+
+def test_streamed_layers_have_their_adapters(device: VulkanDevice) -> None:
+    resident, streamed = (opened(device, program(adapted_model(), parts)) for parts in ((), (1, 2, 4)))
+    for adapter in (0, 1):
+        np.testing.assert_array_equal(logits(streamed, [adapter]), logits(resident, [adapter]))
+    for stage in (resident, streamed):
         stage.close()
 
 
