@@ -2,22 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from llmd.api.errors import UnsupportedModelError
+from llmd.api.step import Float32
 from llmd.engine.loading import OpenDevice
 from tests.golden.adapters import ADAPTERS, AdapterCase
 from tests.golden.engines import Architectures
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_adapter import write_gguf_adapter
 from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.test_adapters import BOUND, Engines, answers, each_case, each_device, error_of
+from tests.golden.test_gguf import CONVERTED
 
 ALIKE = [case for case in ADAPTERS if not case.fields.keys() & {"rank_pattern", "use_rslora"}]
 """Adapters that llama.cpp's converter can express: all products have the same scale."""
+
+
+class Everywhere(AdapterCase):
+    """An adapter of all projections of a model, but for those of experts."""
+
+    def modules(self) -> dict[str, tuple[int, ...]]:
+        return {module: shape for module, shape in super().modules().items() if ".experts." not in module}
+
+
+PROJECTIONS = [f"{name}_proj" for name in ("q", "k", "v", "o", "qkv", "gate", "up", "down", "gate_up")]
+OTHER_FORMS = ("rwkv7", "rwkv7-odd", "falcon-h1", "falcon-h1-plain")
+"""Models whose projections llama.cpp stores in another form, or with other numbers."""
+FAMILIES = [model for model in CONVERTED if model.name not in (*OTHER_FORMS, "mamba2")]
+"""mamba2 has no projections of these names."""
+
+
+@pytest.fixture
+def logits(
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+    tmp_path: Path,
+) -> Callable[[TinyModel], list[Float32]]:
+    """Computes the logits of a prompt with an adapter, from safetensors and from GGUF."""
+
+    def compute(model: TinyModel) -> list[Float32]:
+        case = Everywhere("all", model.name, dict.fromkeys(PROJECTIONS, 3), fields={"r": 3, "lora_alpha": 6})
+        rows = []
+        for kind, write in (("safetensors", checkpoint), ("gguf", gguf_writer(tmp_path))):
+            engines = Engines(write, architectures, open_device, tmp_path / kind)
+            with engines.of(model, case, device="cpu", activations="f32") as core:
+                rows.append(core.forward(np.array(model.prompt, np.int32), case.name))
+        return rows
+
+    return compute
+
+
+def gguf_writer(folder: Path) -> Callable[[TinyModel], Path]:
+    return lambda model: write_gguf(model, folder / f"{model.name}.gguf")
 
 
 @pytest.fixture
@@ -26,14 +70,11 @@ def engines(
 ) -> Engines:
     """Models in GGUF; the parameter says whether their adapters are, too."""
 
-    def write_model(model: TinyModel) -> Path:
-        return write_gguf(model, tmp_path / f"{model.name}.gguf")
-
     def write_adapter(case: AdapterCase, path: Path) -> Path:
         return write_gguf_adapter(case, path.with_suffix(".adapter.gguf"))
 
     write = write_adapter if request.param else AdapterCase.write
-    return Engines(write_model, architectures, open_device, tmp_path, write)
+    return Engines(gguf_writer(tmp_path), architectures, open_device, tmp_path, write)
 
 
 @pytest.mark.parametrize("engines", [False], indirect=True, ids=["peft"])
@@ -44,6 +85,23 @@ def test_answers_are_those_of_merged_weights(case: AdapterCase, device: str, eng
         assert error_of(core, case) <= BOUND
         plain, adapted = (read_expected(name).tokens.tolist() for name in (case.model, case.name))
         assert answers(core, case.base, case.name, "") == [adapted, plain]
+
+
+@pytest.mark.parametrize("model", FAMILIES, ids=[model.name for model in FAMILIES])
+def test_each_family_answers_as_from_safetensors(
+    model: TinyModel, logits: Callable[[TinyModel], list[Float32]]
+) -> None:
+    """The converter's order of rows is that of `tests.golden.gguf_layout`."""
+    plain, converted = logits(model)
+    assert nmse(converted, plain) <= BOUND
+
+
+@pytest.mark.parametrize("name", OTHER_FORMS)
+def test_families_whose_projections_have_another_form_are_refused(
+    name: str, logits: Callable[[TinyModel], list[Float32]]
+) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"attn\..*_proj: llama\.cpp's converter"):
+        logits(tiny_model(name))
 
 
 @pytest.mark.parametrize("engines", [True], indirect=True, ids=["gguf"])

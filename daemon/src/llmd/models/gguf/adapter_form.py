@@ -18,14 +18,19 @@ from llmd.models.adapters.adapter import RowOrder
 from llmd.models.gguf.tensor_names import stored_name
 
 IN_LAYER = re.compile(r"(?:^|\.)(layers\.\d+\.(?P<module>.*))$")
+_FEED_FORWARD = ("gate", "up", "down")
 KEPT = frozenset(
-    [f"self_attn.{name}_proj" for name in ("q", "k", "v", "o", "qkv")]
-    + [f"mlp.{name}_proj" for name in ("gate", "up", "down", "gate_up")]
-    + [
-        f"mlp.{shared}.{name}_proj"
-        for shared in ("shared_expert", "shared_experts")
-        for name in ("gate", "up", "down")
-    ]
+    f"{module}.{name}_proj"
+    for module, names in {
+        "self_attn": ("q", "k", "v", "o", "qkv"),
+        "mlp": (*_FEED_FORWARD, "gate_up"),
+        "mlp.shared_expert": _FEED_FORWARD,
+        "mlp.shared_experts": _FEED_FORWARD,
+        "block_sparse_moe.shared_experts": _FEED_FORWARD,
+        "mixer": ("q", "k", "v", "o", "up", "down"),
+        "mixer.shared_experts": ("up", "down"),
+    }.items()
+    for name in names
 )
 """Modules whose matrices the converter leaves as they are, but for the order of rows of some."""
 PERMUTED: Mapping[str, str] = {
