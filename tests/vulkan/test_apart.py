@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -22,7 +23,10 @@ from llmd.host.names import PluginName
 from llmd.remote.device import RemoteDevice
 from llmd_backend_vulkan.device import describe
 from llmd_backend_vulkan.vulkan import PhysicalDevice
+from tests.golden.adapters import ADAPTERS
 from tests.golden.engines import Architectures
+from tests.golden.test_adapters import BOUND, Engines, error_of
+from tests.golden.test_gguf_adapters import gguf_writer
 from tests.serving.apart import apart, process_of
 from tests.serving.machine import machine_of
 from tests.vulkan.test_models import said_by_the_guide, together
@@ -67,6 +71,15 @@ def test_a_divided_model_says_what_it_says_on_the_reference_backend(
         assert together(model.core) == expected
         _, apart, _ = model.core.report().kernels
         assert apart.names, "the process says which kernels it uses"
+
+
+def test_the_process_of_a_device_reads_the_adapters_of_a_gguf_file(
+    card: RemoteDevice, architectures: Architectures, tmp_path: Path
+) -> None:
+    case = ADAPTERS[0]
+    engines = Engines(gguf_writer(tmp_path), architectures, lambda _name: card, tmp_path)
+    with engines.of(case.base, case, device=card.info.name, activations="f32") as core:
+        assert error_of(core, case) <= BOUND
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
