@@ -28,12 +28,19 @@ Call bind_attention(const Operands& of, const Bindings& to) {
         of.input_width(0) == args.heads * args.head_dim && of.output_width(0) == args.heads * args.value_dim,
         "the query heads of an attention op must add up to its input and output");
     args.q = of.input(0);
-    if (of.num_inputs() > 1) {
+    const bool chosen = of.integer(6) != 0;
+    if (of.num_inputs() > (chosen ? 2 : 1)) {
         require_consistent(
             of.input_width(1) == args.kv_heads * args.head_dim && of.input_width(2) == of.input_width(1),
             "the KV heads of an attention op must add up to its keys and values");
         args.k = of.input(1);
         args.v = of.input(2);
+    }
+    if (chosen) {
+        require_consistent(args.latent && args.window == 0 && of.num_inputs() % 2 == 0,
+                           "positions can be chosen only among latent vectors, and without a window");
+        args.chosen = of.input(of.num_inputs() - 1);
+        args.top_k = of.input_width(of.num_inputs() - 1);
     }
     args.out = of.output(0);
     args.pool = to.pools.layer(of.integer(0), of.integer(1));

@@ -225,6 +225,7 @@ struct Execution {
         args.positions = step.positions;
         attend(args, step.tables[call.group]);
     }
+    void operator()(const IndexerCall& call) const { call.run(step, kernels, crew); }
     void operator()(const EncoderAttentionCall& call) const {
         AttentionArgs args = call.args;
         args.positions = call.scratch->positions();
@@ -268,11 +269,7 @@ struct Execution {
     }
 
     void attend(AttentionArgs& args, const BlockTable& table) const {
-        args.row_offsets = step.row_offsets;
-        args.rows = step.rows;
-        args.sequences = step.sequences;
-        args.block_table = table.blocks;
-        args.table_width = table.width;
+        step.place(args, table);
         if (args.k != nullptr) crew.run_small(kernels.write_kv, args);
         crew.share(kernels.attention, args);
     }
@@ -334,6 +331,8 @@ Call bind(const Op& op, const Bindings& to) {
             return bind_multiply(of);
         case OpKind::kAdapt:
             return std::make_shared<AdaptCall>(of, to);
+        case OpKind::kIndexer:
+            return IndexerCall(of, to);
         case OpKind::kRecurrence:
             break;
     }

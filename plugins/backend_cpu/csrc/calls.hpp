@@ -11,6 +11,7 @@
 #include "encoder_scratch.hpp"
 #include "experts.hpp"
 #include "head_linear.hpp"
+#include "indexer.hpp"
 #include "kernels.hpp"
 #include "kv_pools.hpp"
 #include "rope_angles.hpp"
@@ -83,7 +84,7 @@ using Call = std::variant<EmbedArgs, NormArgs, LinearCall, RopeCall, AttentionCa
                           HeadCall, PositionCall, TokenTypeCall, EncoderAttentionCall, ActivateArgs,
                           RouterCall, std::shared_ptr<ExpertsCall>, GateArgs, std::shared_ptr<StateCall>,
                           std::shared_ptr<HeadLinearCall>, JoinArgs, MultiplyArgs, TokenShiftCall,
-                          GeneralizedDeltaCall, std::shared_ptr<AdaptCall>>;
+                          GeneralizedDeltaCall, std::shared_ptr<AdaptCall>, IndexerCall>;
 
 // The buffers that calls are bound to. Slots are [max_rows, width].
 struct Bindings {
@@ -105,6 +106,7 @@ struct Bindings {
     StateRows state_rows;
     HeadRows head_rows;
     float* adapter_middle;
+    IndexerBuffers indexer;
     const StageLimits& limits;
 };
 

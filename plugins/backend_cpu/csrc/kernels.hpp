@@ -8,14 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kv_layout.hpp"
+#include "attention_args.hpp"
 #include "matrix.hpp"
 #include "state_args.hpp"
 #include "thread_pool.hpp"
 
 namespace llmd {
-
-constexpr int64_t kBlockLen = 16;  // tokens in a KV block
 
 // Columns [first, first + width) of the rows of a table.
 struct EmbedArgs {
@@ -120,34 +118,6 @@ struct RopeArgs {
     const float* cosines;  // [rows, half]
     const float* sines;    // [rows, half]
     bool interleaved;
-};
-
-struct AttentionArgs {
-    const float* q;
-    const float* k;  // null, as v: the keys and values of the step are in the pool
-    const float* v;
-    float* out;
-    const int32_t* positions;
-    const int32_t* row_offsets;
-    int64_t rows;
-    int64_t sequences;
-    const int32_t* block_table;  // [sequences, table_width]
-    int64_t table_width;
-    void* pool;  // this layer's blocks, see kv_layout.hpp
-    KvDtype dtype;
-    int64_t heads;
-    int64_t kv_heads;
-    int64_t head_dim;
-    int64_t value_dim;  // elements of a value
-    bool latent;        // values are the first elements of keys
-    int64_t window;     // 0: none
-    bool causal;        // false: a row attends to every row of its sequence in the step
-    float scale;
-    float softcap;       // 0: none
-    const float* sinks;  // [heads]; null: none
-    float* scratch;
-    int64_t scratch_per_thread;  // floats, `attention_scratch`
-    float* partials;  // shared by all threads, `attention_partials` floats; null: no sequence is split
 };
 
 // In the order of llmd.api.activations.ACTIVATIONS.
@@ -337,6 +307,7 @@ struct Kernels {
     void (*rope)(const RopeArgs&, Worker&);
     void (*write_kv)(const AttentionArgs&, Worker&);
     void (*attention)(const AttentionArgs&, Worker&);
+    void (*indexer)(const IndexerArgs&, Worker&);
     void (*glu)(const GluArgs&, Worker&);
     void (*activate)(const ActivateArgs&, Worker&);
     void (*add)(const AddArgs&, Worker&);
@@ -364,6 +335,8 @@ struct Kernels {
     void (*pack_strip_panel)(const IntegerMatrix&, int64_t first_row, int64_t panel, uint8_t* strip);
     // Floats of scratch that `attention` needs per thread.
     int64_t (*attention_scratch)(int64_t head_dim);
+    // The same for `indexer`.
+    int64_t (*indexer_scratch)(int64_t heads, int64_t head_dim);
     // Floats that all threads together need to split sequences of up to `positions` positions.
     int64_t (*attention_partials)(int64_t head_dim, int64_t positions, int threads);
     // Reads `bytes` (a multiple of 1024) at `data` and returns a value that depends on every byte.

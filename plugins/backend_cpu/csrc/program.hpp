@@ -33,6 +33,7 @@ enum class OpKind : int64_t {
     kTokenShift,
     kGeneralizedDelta,
     kAdapt,
+    kIndexer,
 };
 
 struct Op {

@@ -152,9 +152,14 @@ void Stage::make_buffers() {
     const HeadRows head_rows{allocate<float>(heads.inputs), allocate<float>(heads.outputs),
                              allocate<int32_t>(heads.slices), allocate<int32_t>(heads.slices)};
     float* middle = allocate<float>(adapter_middle(weights_, limits_));
-    const Bindings bindings{weights_,     slots_,     pools_,       angles_, encoder_, first_types, converted,
-                            unpacked,     linear,     linear_bytes, scratch, partials, gathered,    products,
-                            expert_rows_, state_rows, head_rows,    middle,  limits_};
+    const IndexerSizes indexer = indexer_sizes(weights_, pools_.blocks());
+    const int64_t threads = weights_.pool.size();
+    const IndexerBuffers index_buffers{allocate<float>(threads * indexer.scratch),
+                                       allocate<float>(threads * indexer.positions), indexer};
+    const Bindings bindings{weights_,    slots_,    pools_,   angles_,       encoder_,
+                            first_types, converted, unpacked, linear,        linear_bytes,
+                            scratch,     partials,  gathered, products,      expert_rows_,
+                            state_rows,  head_rows, middle,   index_buffers, limits_};
     for (const Op& op : program.ops) calls_.push_back(bind(op, bindings));
 }
 

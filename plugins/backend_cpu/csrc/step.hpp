@@ -23,6 +23,15 @@ struct BlockTable {
 };
 
 struct Step {
+    // Fills in what attention needs of the step: its rows and the blocks of their sequences.
+    void place(AttentionArgs& args, const BlockTable& table) const {
+        args.row_offsets = row_offsets;
+        args.rows = rows;
+        args.sequences = sequences;
+        args.block_table = table.blocks;
+        args.table_width = table.width;
+    }
+
     int64_t rows;
     int64_t sequences;
     const int32_t* token_ids;  // with `feed` already resolved

@@ -22,6 +22,7 @@ from llmd.api import (
     GeneralizedDelta,
     Glu,
     Head,
+    Indexer,
     Join,
     KVGroup,
     LowRank,
@@ -98,6 +99,7 @@ def test_options_stand_in_the_documented_places(program: Program) -> None:
                         op.kv_heads,
                         op.head_dim,
                         window,
+                        0,
                     ]
                     assert floats == [op.scale, op.softcap or 0.0]
                 case Head() as op:
@@ -117,6 +119,14 @@ def test_each_activation_has_its_own_number(kind: str) -> None:
 
 def test_joined_values_have_the_number_of_their_heads() -> None:
     assert read_back([Join(HIDDEN, HIDDEN, "x", 4)]) == [("join", [4], [])]
+
+
+def test_an_indexer_has_its_sizes_there_and_attention_that_positions_are_chosen() -> None:
+    latents = tuple(KVGroup(group, None, 1, 8, (0,), kind="latent") for group in range(2))
+    indexer = Indexer(HIDDEN, HIDDEN, HIDDEN, "chosen", 1, 0, heads=3, head_dim=8, top_k=5)
+    attention = Attention(HIDDEN, HIDDEN, HIDDEN, "y", 0, 0, 2, 1, 8, 0.5, chosen="chosen")
+    found = read_back([indexer, attention], latents)
+    assert found == [("indexer", [1, 0, 3, 8, 5], []), ("attention", [0, 0, 2, 1, 8, 0, 1], [0.5, 0.0])]
 
 
 def test_an_embedding_has_its_first_column_there() -> None:
@@ -202,10 +212,12 @@ def test_a_state_space_has_its_sizes_and_bounds_there() -> None:
     assert encoded_alone(unbounded, op.state_elements)[-1] == [0.25, 0.0]
 
 
-def read_back(ops: Sequence[Op]) -> list[tuple[str, list[int], list[float]]]:
+def read_back(
+    ops: Sequence[Op], groups: tuple[KVGroup, ...] = ()
+) -> list[tuple[str, list[int], list[float]]]:
     """Return kind, integers and floats of each op, for a program of only these ops."""
-    part = Part("tested", "ffn", 0, tuple(ops))
-    plan = ModelPlan("t", 8, 5, 16, 16, (), (Part("before", "ffn", 0, ()), part))
+    part = Part("tested", "mixer", 0, tuple(ops))
+    plan = ModelPlan("t", 8, 5, 16, 16, groups, (Part("before", "ffn", 0, ()), part))
     program = lower(plan, 1, 2, format_of=lambda _kind, _ref: "f32")
     reader = Reader(encode(program))
     found = [op for _ in program.instructions for op in reader.ops()]

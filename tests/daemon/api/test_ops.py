@@ -16,6 +16,7 @@ from llmd.api import (
     Glu,
     Head,
     HeadLinear,
+    Indexer,
     Join,
     Linear,
     Multiply,
@@ -39,7 +40,7 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     mixtures = ("router", "experts", "gate")
     states = ("gated_delta", "state_space")
     latent = ("head_linear", "join")
-    others = ("multiply", "token_shift", "generalized_delta", "adapt")
+    others = ("multiply", "token_shift", "generalized_delta", "adapt", "indexer")
     assert decoders + encoders + hybrids + mixtures + states + latent + others == OP_KINDS
 
 
@@ -66,6 +67,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         Multiply("x", "y", B),
         TokenShift("x", ("a", "b"), (B, B), 0, 0),
         Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5),
+        Indexer("q", "k", "w", "c", 0, 0, 2, 4, 8),
+        Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5, chosen="c"),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -89,6 +92,8 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("multiply", ("x",), ("y",)),
         ("token_shift", ("x",), ("a", "b")),
         ("attention", ("q",), ("o",)),
+        ("indexer", ("q", "k", "w"), ("c",)),
+        ("attention", ("q", "c"), ("o",)),
     ]
 
 

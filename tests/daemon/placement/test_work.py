@@ -6,6 +6,7 @@ from llmd.api.kv import kv_block_bytes
 from llmd.api.step import BLOCK_LEN
 from llmd.models.lowering import lower
 from llmd.placement.work import ExpertWeights, Span, Weights, Work, work_of
+from llmd.testing.indexer_cases import indexer_cases
 from llmd.testing.plans import TinyModel
 
 MODEL = TinyModel(
@@ -50,6 +51,14 @@ def test_attention_reads_the_keys_and_values_of_its_layers(part: int, group: int
     assert work(part, part + 1).spans == (Span(window, token_bytes, 4 * 4 * 12),)
     both = work(1, 1 + 2 * 4)
     assert both.spans[group] == Span(window, 2 * token_bytes, 2 * 4 * 4 * 12)
+
+
+def test_chosen_positions_limit_what_attention_reads_but_not_what_is_scored() -> None:
+    (case,) = (case for case in indexer_cases() if case.name == "indexer/even-f16")
+    program = lower(case.plan, 1, 2, format_of=lambda _kind, _ref: "f32")
+    latents, keys = work_of(program, "f16").spans
+    assert latents == Span(6, 2 * 37, 2 * 5 * (37 + 16))
+    assert keys == Span(None, 2 * 16, 2 * 8 * 16)
 
 
 def test_a_windowed_row_reads_no_more_than_its_window() -> None:

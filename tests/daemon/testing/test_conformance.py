@@ -177,12 +177,17 @@ LATENT = {
     for name in ("latent", "latent-odd", "long-latent")
     for kv_dtype in LATENT_KV_DTYPES
 }
+INDEXED = {
+    *(f"indexer/{name}-{kv_dtype}" for name in ("even", "odd") for kv_dtype in LATENT_KV_DTYPES),
+    *(f"indexer/{name}" for name in ("long-f16", "long-partitions-f32", "all-f32", "equal-scores", "shared")),
+}
 
 
 @pytest.mark.parametrize(
     ("feature", "names"),
     [
-        ("latent", LATENT),
+        ("latent", LATENT | INDEXED),
+        ("chosen_positions", INDEXED),
         (
             "columns",
             {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", *SCALED_FORMATS, "q8", "q6_k")},

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     )
     from llmd.api.latent_ops import (
         HeadLinear,
+        Indexer,
         Join,
     )
     from llmd.api.ops import (
@@ -269,6 +270,7 @@ __all__ = [
     "HeadLinear",
     "HiddenRef",
     "HostHidden",
+    "Indexer",
     "Instruction",
     "IntegerFormat",
     "Join",

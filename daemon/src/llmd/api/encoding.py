@@ -15,7 +15,7 @@ Integers and floats of each op, in order::
     linear     ints -                                             floats -
     rope       ints heads, head_dim, rope index, interleaved      floats -
     attention  ints group, kv_layer, heads, kv_heads, head_dim,
-                    window (0 none)                               floats scale, softcap (0 none)
+                    window (0 none), has chosen positions         floats scale, softcap (0 none)
     glu        ints activation (index in `ACTIVATIONS`)           floats threshold
     add        ints -                                             floats scale
     head       ints -                                             floats scale, softcap (0 none)
@@ -40,6 +40,7 @@ Integers and floats of each op, in order::
     generalized_delta  ints group, kv_layer, heads, head_dim,
                     offset                                        floats -
     adapt      ints adapters                                      floats scale for each pair of weights
+    indexer    ints group, kv_layer, heads, head_dim, top_k       floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -60,7 +61,7 @@ from numpy.typing import NDArray
 from llmd.api.activations import ACTIVATIONS
 from llmd.api.adapter_ops import Adapt
 from llmd.api.expert_ops import Experts, GroupScore, Router, Score
-from llmd.api.latent_ops import Join
+from llmd.api.latent_ops import Indexer, Join
 from llmd.api.ops import (
     OP_KINDS,
     Activate,
@@ -73,7 +74,6 @@ from llmd.api.ops import (
     KVOp,
     Norm,
     Op,
-    Recurrence,
     Rope,
 )
 from llmd.api.program import Program, SlottedOp
@@ -143,9 +143,7 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
             values = [NORM_METHODS.index(method), heads, int(own)]
         case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
             values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case (
-            Attention() | Recurrence() | GatedDelta() | StateSpace() | TokenShift() | GeneralizedDelta()
-        ) as op:
+        case op if isinstance(op, KVOp):
             values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
@@ -162,21 +160,24 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
 
 
 def _kv_integers(program: Program, op: KVOp) -> list[int]:
+    values: list[int] = []
     match op:
         case Attention():
-            return [op.heads, op.kv_heads, op.head_dim, program.groups[op.group].window or 0]
+            window = program.groups[op.group].window or 0
+            values = [op.heads, op.kv_heads, op.head_dim, window, int(op.chosen is not None)]
         case GatedDelta():
             sizes = [op.heads, op.key_heads, op.key_dim, op.value_dim, op.taps]
-            return [*sizes, int(op.decays_elements), int(op.tiled), RATES.index(op.rates_as)]
+            values = [*sizes, int(op.decays_elements), int(op.tiled), RATES.index(op.rates_as)]
         case StateSpace():
             sizes = [op.heads, op.groups, op.state_size, op.head_dim, op.taps]
-            return [*sizes, RATES.index(op.rates_as)]
+            values = [*sizes, RATES.index(op.rates_as)]
         case TokenShift():
-            return [op.offset]
+            values = [op.offset]
         case GeneralizedDelta():
-            return [op.heads, op.head_dim, op.offset]
-        case _:
-            return []
+            values = [op.heads, op.head_dim, op.offset]
+        case Indexer():
+            values = [op.heads, op.head_dim, op.top_k]
+    return values
 
 
 def _floats(op: Op) -> list[float]:

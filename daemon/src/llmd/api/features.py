@@ -30,6 +30,9 @@ OWN_WEIGHTS = "own_weights"
 SHARED_KEYS = "shared_keys"
 """Attention can read the keys and values of another layer (`Attention.k` is None)."""
 
+CHOSEN_POSITIONS = "chosen_positions"
+"""Attention can be limited to chosen positions (`Attention.chosen`)."""
+
 COLUMNS = "columns"
 """An embedding can look up some columns of its table (`Embed.columns`)."""
 
@@ -53,6 +56,7 @@ ADAPTERS = "adapters"
 
 COMPUTED: tuple[str, ...] = (
     ADAPTERS,
+    CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
     LATENT,

@@ -1,4 +1,4 @@
-"""The ops that latent attention needs beside `Attention`.
+"""The ops that latent attention needs beside `Attention`, and the one that chooses its positions.
 
 Multi-head latent attention keeps one vector for each token, of which every head reads keys and values. The
 matrices that would make them from it are applied to queries and to what attention returns instead, so that
@@ -49,3 +49,38 @@ class Join(BaseOp, frozen=True, tag="join"):
     out: str
     heads: int
     """Number of slices."""
+
+
+class Indexer(BaseOp, frozen=True, tag="indexer"):
+    """Choose the positions that attention is limited to: write the index keys ``k`` of the step, then score.
+
+    The score of a position is ``sum over heads h of head_weights[h] * max(q[h].k, 0)``. A row at position
+    ``p`` gets the ``min(p + 1, top_k)`` positions of ``0 .. p`` with the highest scores, of equal ones the
+    later positions. They ascend, and -1 fills the rest of the row.
+
+    The KV group has the kind ``latent``: one index key for each token, which has no value.
+
+    Source: DeepSeek-AI 2025, "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models", section 2.1
+    (DeepSeek Sparse Attention).
+    """
+
+    kind: ClassVar[str] = "indexer"
+    read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "head_weights")
+    q: str
+    """``[rows, heads * head_dim]``."""
+    k: str
+    """``[rows, head_dim]``."""
+    head_weights: str
+    """``[rows, heads]``."""
+    out: str
+    """``[rows, top_k]``."""
+    group: int
+    """`KVGroup.id` of the group that keeps index keys."""
+    layer: int
+    """Number of the layer in the model."""
+    heads: int
+    """Number of index heads."""
+    head_dim: int
+    """Elements of an index query and of an index key."""
+    top_k: int
+    """Most positions that a row attends to."""

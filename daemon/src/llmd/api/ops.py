@@ -15,7 +15,7 @@ from llmd.api.activations import Activation
 from llmd.api.adapter_ops import Adapt
 from llmd.api.base_op import BaseOp
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.latent_ops import HeadLinear, Join
+from llmd.api.latent_ops import HeadLinear, Indexer, Join
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.tensors import TensorRef
 from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
@@ -136,7 +136,7 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     softmax has one more score for each query head, which has no value: weights add up to less than 1.
 
     In a group of kind ``latent``, ``v`` is the same value as ``k``: the first ``value_dim`` elements of a key
-    are the value.
+    are the value. With ``chosen``, a row sees only the positions that an `Indexer` chose for it.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention"; Ainslie et al. 2023, "GQA"; OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card" (sinks,
@@ -145,7 +145,7 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     """
 
     kind: ClassVar[str] = "attention"
-    read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v")
+    read_fields: ClassVar[tuple[str, ...]] = ("q", "k", "v", "chosen")
     tensor_fields: ClassVar[tuple[str, ...]] = ("sinks",)
     q: str
     k: str | None
@@ -169,6 +169,9 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     """``[heads]``: neither scaled nor capped. A device that reads them states `llmd.api.features.SINKS`."""
     value_dim: int = 0
     """Elements of a value, as in the group; if 0 is given, as many as in a key."""
+    chosen: str | None = None
+    """What an `Indexer` wrote, only in a ``latent`` group. A device that reads it states
+    `llmd.api.features.CHOSEN_POSITIONS`. None: a row sees all positions before it."""
 
     def __post_init__(self) -> None:
         if not self.value_dim:
@@ -344,6 +347,7 @@ Op = (
     | TokenShift
     | GeneralizedDelta
     | Adapt
+    | Indexer
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -352,7 +356,7 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind, HeadLinear.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
-KVOp = Attention | Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta
+KVOp = Attention | Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta | Indexer
 """Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)

@@ -22,7 +22,8 @@ PartKind = Literal["embed", "mixer", "ffn", "norm", "score", "head"]
 KVKind = Literal["paged", "latent", "state"]
 """What the layers of a group keep of a sequence. ``paged``: a key and a value for each token and head, in
 blocks. ``latent``: one vector for each token and head, in blocks; it is the key, and its first ``value_dim``
-elements are the value. ``state``: a state of fixed size, which each token changes, in a slot."""
+elements are the value. Index keys (`llmd.api.latent_ops.Indexer`) are such vectors without a value.
+``state``: a state of fixed size, which each token changes, in a slot."""
 
 
 class KVGroup(msgspec.Struct, frozen=True):

@@ -13,32 +13,21 @@ def dependent_parts(plan: ModelPlan) -> dict[int, str]:
     first part has the tokens of a step. Values other than hidden states stay on the device that wrote them.
     """
     mixers = {part.layer: index for index, part in enumerate(plan.parts) if part.kind == "mixer"}
-    writers = _writers(plan)
+    writers: dict[str, int] = {}  # the last part so far that writes each value that later parts may read
     found: dict[int, str] = {}
     for index, part in enumerate(plan.parts):
         for op in part.ops:
+            first, reason = index, ""
             if isinstance(op, Attention) and op.k is None:
                 first, reason = mixers[op.layer], f"reads the keys of layer {op.layer}"
             elif isinstance(op, Embed):
                 first, reason = 0, "looks up tokens, which only the device of the embedding has"
             elif carried := next((name for name in op.reads if writers.get(name, index) < index), None):
                 first, reason = writers[carried], f"reads {carried} of {plan.parts[writers[carried]].name}"
-            else:
-                continue
             for between in range(first + 1, index + 1):
                 found.setdefault(between, f"{part.name} {reason}")
+            writers.update((name, index) for name in op.writes if name in plan.carried)
     return found
-
-
-def _writers(plan: ModelPlan) -> dict[str, int]:
-    """Return the part that writes each value that later parts may read."""
-    return {
-        name: index
-        for index, part in reversed(list(enumerate(plan.parts)))
-        for op in part.ops
-        for name in op.writes
-        if name in plan.carried
-    }
 
 
 def part_runs(plan: ModelPlan) -> list[tuple[int, int]]:

@@ -13,8 +13,19 @@ import msgspec
 from llmd.api.adapter_ops import Adapt
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import ADAPTERS, COLUMNS, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, STATE, STREAMS, TAPS
-from llmd.api.latent_ops import HeadLinear, Join
+from llmd.api.features import (
+    ADAPTERS,
+    CHOSEN_POSITIONS,
+    COLUMNS,
+    LATENT,
+    OWN_WEIGHTS,
+    SHARED_KEYS,
+    SINKS,
+    STATE,
+    STREAMS,
+    TAPS,
+)
+from llmd.api.latent_ops import HeadLinear, Indexer, Join
 from llmd.api.ops import (
     Attention,
     Embed,
@@ -164,6 +175,12 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             return [weight.view_shape[0] for weight in weights]
         case Adapt():
             return [widths[value] for value in inputs[1:]]
+        case _:
+            return [_out_width(op, inputs, widths)] * len(op.writes)
+
+
+def _out_width(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> int:
+    match op:
         case Embed(column_range=(first, last)):
             width = last - first
         case EmbedPosition(table=table) | EmbedTokenType(table=table):
@@ -176,6 +193,8 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             width = heads * dim
         case HeadLinear(weight=weight):
             width = op.heads * weight.view_shape[1]
+        case Indexer(top_k=top_k):
+            width = top_k
         case Join():
             width = sum(widths[value] for value in inputs)
         case Glu():
@@ -184,7 +203,7 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             width = weight.view_shape[-2]
         case _:
             width = widths[inputs[0]]
-    return [width] * len(op.writes)
+    return width
 
 
 def _fuse(bound: list[_BoundOp], patterns: Sequence[Pattern]) -> list[tuple[_BoundOp, ...]]:
@@ -283,9 +302,10 @@ def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...], ops: Sequence[Op]) -> t
 def _options(op: Op) -> Iterator[str]:
     """Yield the features of the options that an op has."""
     match op:
-        case Attention(sinks=sinks, k=k):
+        case Attention(sinks=sinks, k=k, chosen=chosen):
             yield from (SINKS,) if sinks else ()
             yield from (SHARED_KEYS,) if k is None else ()
+            yield from (CHOSEN_POSITIONS,) if chosen else ()
         case Embed(columns=(_, _)):
             yield COLUMNS
         case Norm(own_weights=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from llmd.api.expert_ops import Experts, used_share
 from llmd.api.kv import KVDtype, kv_block_bytes
+from llmd.api.latent_ops import Indexer
 from llmd.api.ops import TABLE_OPS, Attention
 from llmd.api.program import Program, SlottedOp
 from llmd.api.step import BLOCK_LEN
@@ -42,7 +43,7 @@ class Span(msgspec.Struct, frozen=True):
     """What the attention of a row does for each position, over all layers of a KV group."""
 
     window: int | None
-    """The most positions; None: all."""
+    """The most positions, in a window or chosen; None: all."""
     num_bytes: int
     """Bytes of the key and the value."""
     flops: int
@@ -79,9 +80,15 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
     states = [group for group in program.groups if group.kind == "state"]
     flops: dict[int, int] = defaultdict(int)
     reads: dict[int, int] = defaultdict(int)  # a layer's keys may be read by others too
+    windows = {group.id: group.window for group in program.groups}
     for _, one in in_layers:
         if isinstance(one.op, Attention):
             flops[one.op.group] += 2 * one.op.heads * (one.op.head_dim + one.op.value_dim)
+            reads[one.op.group] += 1
+            if one.op.chosen is not None:
+                windows[one.op.group] = program.slot_widths[one.inputs[-1]]
+        elif isinstance(one.op, Indexer):
+            flops[one.op.group] += 2 * one.op.heads * one.op.head_dim
             reads[one.op.group] += 1
     return Work(
         num_parts=len({part for part, _ in in_layers} - heads),
@@ -89,7 +96,7 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
         head=_weights(program, [one for _, one in ops if one.op.kind == "head"]),
         spans=tuple(
             Span(
-                group.window,
+                windows[group.id],
                 kv_block_bytes(group, kv_dtype) // BLOCK_LEN * reads[group.id] // len(group.layers),
                 flops[group.id],
             )

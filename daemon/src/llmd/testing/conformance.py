@@ -30,6 +30,7 @@ from llmd.testing.arithmetic_cases import cases_of_device
 from llmd.testing.expert_cases import expert_cases
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
+from llmd.testing.indexer_cases import indexer_cases
 from llmd.testing.kernel_names import wrong_kernels
 from llmd.testing.latent_cases import latent_cases
 from llmd.testing.op_cases import op_cases
@@ -65,7 +66,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
     of_states = (*state_cases(), *time_mix_cases())
-    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases(), *adapter_cases())
+    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases(), *indexer_cases(), *adapter_cases())
     return (*of_ops, *part_cases(), *program_cases(), *format_cases(), *scaled_cases())
 
 

@@ -30,6 +30,7 @@ from llmd.api import (
 )
 from llmd.api.features import (
     ADAPTERS,
+    CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
     LATENT,
@@ -101,6 +102,7 @@ class Workload(msgspec.Struct, frozen=True):
         has_columns = any(isinstance(op, Embed) and op.columns is not None for op in self.ops)
         tried = (
             (ADAPTERS, any(isinstance(op, Adapt) for op in self.ops)),
+            (CHOSEN_POSITIONS, any(op.chosen is not None for op in attention)),
             (COLUMNS, has_columns),
             (DRAWS, self.draws),
             (LATENT, has_latent),

@@ -54,20 +54,20 @@ void score_floats(const AttentionArgs& args, const KvPartition& partition, const
 
 // Adds kVecs vectors of weighted values, beginning with element `d`, of tokens [from, to) of a partition,
 // which every query attends to: weights [kQueries][kPartition], outputs [kQueries][dim].
-template <class Element, int kQueries, int kVecs>
-void add_float_values(const KvPartition& partition, int64_t from, int64_t to, const float* weights,
-                      float* outputs, int64_t dim, int64_t d) {
+template <class Element, int kQueries, int kVecs, class Tokens>
+void add_float_values(const Tokens& partition, int64_t from, int64_t to, const float* weights, float* outputs,
+                      int64_t dim, int64_t d) {
     Vec sums[kQueries * kVecs];
     unroll<kQueries>([&](auto m) LLMD_LAMBDA {
         unroll<kVecs>(
             [&](auto i) LLMD_LAMBDA { sums[m * kVecs + i] = load(outputs + m * dim + d + i * Vec::kLanes); });
     });
     for (int64_t t = from; t < to;) {
-        const int64_t b = t / kBlockLen;
-        const auto* values = reinterpret_cast<const Element*>(partition.values(b)) - b * kBlockLen * dim + d;
-        const auto* next =
-            reinterpret_cast<const Element*>(partition.after_values(b)) - b * kBlockLen * dim + d;
-        for (const int64_t end = to < (b + 1) * kBlockLen ? to : (b + 1) * kBlockLen; t < end; ++t) {
+        constexpr int64_t kRun = Tokens::kRunTokens;
+        const int64_t b = t / kRun;
+        const auto* values = reinterpret_cast<const Element*>(partition.values(b)) - b * kRun * dim + d;
+        const auto* next = reinterpret_cast<const Element*>(partition.after_values(b)) - b * kRun * dim + d;
+        for (const int64_t end = to < (b + 1) * kRun ? to : (b + 1) * kRun; t < end; ++t) {
             Vec value[kVecs];
             unroll<kVecs>([&](auto i) LLMD_LAMBDA { value[i] = load(values + t * dim + i * Vec::kLanes); });
             for (int64_t i = 0; i < kVecs * Vec::kLanes; i += kLine / static_cast<int64_t>(sizeof(Element)))
@@ -87,12 +87,12 @@ void add_float_values(const KvPartition& partition, int64_t from, int64_t to, co
 
 // Adds tokens [from, to) of a partition to the queries that attend to them. The values of other tokens may
 // be anything, even NaN.
-template <class Element>
-void add_seen_values(const KvPartition& partition, int64_t from, int64_t to, const Query* queries, int count,
+template <class Element, class Tokens>
+void add_seen_values(const Tokens& partition, int64_t from, int64_t to, const Query* queries, int count,
                      const float* weights, float* outputs, int64_t dim, int64_t width) {
     for (int64_t t = from; t < to; ++t) {
-        const int64_t token = t % kBlockLen;
-        const auto* values = reinterpret_cast<const Element*>(partition.values(t / kBlockLen)) + token * dim;
+        constexpr int64_t kRun = Tokens::kRunTokens;
+        const auto* values = reinterpret_cast<const Element*>(partition.values(t / kRun)) + t % kRun * dim;
         for (int m = 0; m < count; ++m) {
             if (partition.start + t < queries[m].first || partition.start + t > queries[m].last) continue;
             float* out = outputs + m * dim;
@@ -104,10 +104,10 @@ void add_seen_values(const KvPartition& partition, int64_t from, int64_t to, con
 }
 
 // Adds the first `width` elements of values, which are `dim` elements apart.
-template <class Element>
-void add_floats(const KvPartition& partition, const Query* queries, int count, const float* weights,
+template <class Element, class Tokens>
+void add_floats(const Tokens& partition, const Query* queries, int count, const float* weights,
                 float* outputs, int64_t dim, int64_t width) {
-    const int64_t columns = partition.count * kBlockLen;
+    const int64_t columns = partition.tokens();
     const auto column = [&](int64_t position) {
         const int64_t t = position - partition.start;
         return t < 0 ? 0 : t > columns ? columns : t;

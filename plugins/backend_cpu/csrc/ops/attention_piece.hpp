@@ -12,7 +12,8 @@ constexpr int kVecsPerBlock = static_cast<int>(kBlockLen) / Vec::kLanes;
 constexpr float kMinusInfinity = -__builtin_inff();
 constexpr int64_t kAhead = 8;  // blocks are prefetched this long before they are read
 
-// A query: its place in the step, and the positions that it attends to.
+// A query: its place in the step, and the positions that it attends to; if positions are chosen, their
+// places in the list of the row.
 struct Query {
     int64_t row;
     int64_t head;
@@ -31,27 +32,36 @@ struct Partial {
         : tops(memory), totals(memory + queries), outputs(memory + 2 * queries) {}
 };
 
-// The blocks of a partition, `count` of them, beginning at position `start`: the keys of one head, with
-// its values `half_bytes` after them. Scores are computed for several blocks at a time, so the kAhead
-// blocks after the partition may be read; if the sequence has no more blocks, they repeat the last one.
-struct KvPartition {
+// The runs of kRun tokens in a partition, `count` of them, beginning at position `start`: the keys of one
+// head, with its values `half_bytes` after them. Scores are computed for several runs at a time, so the
+// kAheadRuns runs after the partition may be read; if the sequence has no more, they repeat the last one.
+template <int64_t kRun>
+struct Partition {
+    static constexpr int64_t kRunTokens = kRun;
+    static constexpr int64_t kAheadRuns = kAhead * kBlockLen / kRun;
+
     int64_t start;
     int64_t count;
     int64_t half_bytes;
-    const uint8_t* at[kPartition / kBlockLen + kAhead];
+    const uint8_t* at[kPartition / kRun + kAheadRuns];
 
-    LLMD_INLINE_MEMBER const uint8_t* keys(int64_t b) const { return at[b]; }
-    LLMD_INLINE_MEMBER const uint8_t* values(int64_t b) const { return at[b] + half_bytes; }
-    // What is read `kAhead` blocks after block b: all keys of a partition come before its values.
-    LLMD_INLINE_MEMBER const uint8_t* after_keys(int64_t b) const {
-        const int64_t next = b + kAhead;
-        return next < count ? keys(next) : values(next - count < count ? next - count : b);
+    LLMD_INLINE_MEMBER int64_t tokens() const { return count * kRun; }
+    LLMD_INLINE_MEMBER const uint8_t* keys(int64_t run) const { return at[run]; }
+    LLMD_INLINE_MEMBER const uint8_t* values(int64_t run) const { return at[run] + half_bytes; }
+    // What is read `kAheadRuns` runs after a run: all keys of a partition come before its values.
+    LLMD_INLINE_MEMBER const uint8_t* after_keys(int64_t run) const {
+        const int64_t next = run + kAheadRuns;
+        return next < count ? keys(next) : values(next - count < count ? next - count : run);
     }
-    LLMD_INLINE_MEMBER const uint8_t* after_values(int64_t b) const {
-        const int64_t next = b + kAhead;
+    LLMD_INLINE_MEMBER const uint8_t* after_values(int64_t run) const {
+        const int64_t next = run + kAheadRuns;
         return next < count ? values(next) : keys(next);
     }
 };
+using KvPartition = Partition<kBlockLen>;  // of blocks
+// Of latent vectors, which may be scattered. There are as many as whole blocks have: the last one is
+// repeated.
+using LatentPartition = Partition<1>;
 
 // Cuts queries into runs whose sums fit into registers: calls f(Index<size>, first).
 template <int kMost, class F>

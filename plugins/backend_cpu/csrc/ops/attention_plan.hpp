@@ -18,6 +18,19 @@ constexpr int kMostPieces = 4;         // of a tile
 constexpr int kSplitQueries = 8;       // queries of a tile whose partitions are items, or of a small step
 constexpr int64_t kItemsOfThread = 4;  // tiles per thread to aim for, so that no thread waits long
 
+// The sequence of a row.
+LLMD_INLINE int64_t sequence_of(const AttentionArgs& args, int64_t row) {
+    int64_t sequence = 0;
+    while (args.row_offsets[sequence + 1] <= row) ++sequence;
+    return sequence;
+}
+
+// The last position that a row attends to; if positions are chosen, its place in the list of the row.
+LLMD_INLINE int64_t last_seen(const AttentionArgs& args, int64_t row) {
+    const int64_t position = args.positions[row];
+    return args.chosen != nullptr && position >= args.top_k ? args.top_k - 1 : position;
+}
+
 // How the work of one sequence is cut.
 struct Cut {
     int64_t first_row;
@@ -40,12 +53,15 @@ struct Cut {
 class AttentionPlan {
   public:
     AttentionPlan(const AttentionArgs& args, int threads) : args_(args), threads_(threads) {
-        for (int64_t s = 0; s < args.sequences; ++s) {
+        for (int64_t s = 0; s < sequences(); ++s) {
             const Cut whole = rows_of(s);
             total_ += split_tiles(whole) * args.kv_heads * whole.partitions;
             queries_ += queries(whole) * args.kv_heads;
         }
     }
+
+    // Rows with chosen positions are cut as if each were a sequence of its own.
+    int64_t sequences() const { return args_.chosen != nullptr ? args_.rows : args_.sequences; }
 
     Cut cut(int64_t sequence) const {
         Cut cut = rows_of(sequence);
@@ -69,11 +85,12 @@ class AttentionPlan {
 
     Cut rows_of(int64_t sequence) const {
         Cut cut{};
-        cut.first_row = args_.row_offsets[sequence];
-        cut.last_row = args_.row_offsets[sequence + 1] - 1;
+        const bool single = args_.chosen != nullptr;
+        cut.first_row = single ? sequence : args_.row_offsets[sequence];
+        cut.last_row = single ? sequence : args_.row_offsets[sequence + 1] - 1;
         const int64_t oldest = args_.positions[cut.first_row] - args_.window + 1;
         cut.first_partition = args_.window > 0 && oldest > 0 ? oldest / kPartition : 0;
-        cut.partitions = args_.positions[cut.last_row] / kPartition + 1 - cut.first_partition;
+        cut.partitions = last_seen(args_, cut.last_row) / kPartition + 1 - cut.first_partition;
         return cut;
     }
 

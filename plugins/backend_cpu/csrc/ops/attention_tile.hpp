@@ -68,7 +68,7 @@ class TileRun {
             Query& query = queries_[m];
             query.row = tile.cut.first_row + (tile.first + m) / repeats;
             query.head = tile.kv_head * repeats + (tile.first + m) % repeats;
-            query.last = args.positions[args.causal ? query.row : tile.cut.last_row];
+            query.last = last_seen(args, args.causal ? query.row : tile.cut.last_row);
             const int64_t oldest = query.last - args.window + 1;
             query.first = args.window > 0 && oldest > 0 ? oldest : 0;
         }
@@ -99,27 +99,8 @@ class TileRun {
     void attend_partition(int64_t number, Keep&& keep) {
         for (int piece = 0; piece < tile_.queries; piece += kPieceQueries) {
             const int count = piece_queries(piece);
-            KvPartition partition;
-            if (!find(number, queries_[piece].first, queries_[piece + count - 1].last, partition)) continue;
-            Partial partial(scratch_.partition, count);
-            if constexpr (kCoded<Element>)
-                score_codes<Element>(args_, pool_.layout, partition, words_of(piece),
-                                     scratch_.factors + piece, count, scratch_.scores);
-            else if (args_.latent)
-                score_latent<Element>(args_, partition, floats_of(piece), count, dim_, scratch_.scores);
-            else
-                score_floats<Element>(args_, partition, floats_of(piece), count, scratch_.scores);
-            for (int m = 0; m < count; ++m) exponentiate(partition, queries_[piece + m], m, partial);
-            if constexpr (kCoded<Element>) {
-                add_codes<Element>(pool_.layout, partition, scratch_.scores, count, partial.outputs,
-                                   reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
-            } else {
-                for (int64_t i = 0; i < count * dim_; i += Vec::kLanes)
-                    store(partial.outputs + i, set1(0.0F));
-                add_floats<Element>(partition, queries_ + piece, count, scratch_.scores, partial.outputs,
-                                    dim_, args_.latent ? args_.value_dim : dim_);
-            }
-            keep(piece, count, partial);
+            const Partial partial(scratch_.partition, count);
+            if (attend_piece(number, piece, count, partial)) keep(piece, count, partial);
         }
     }
 
@@ -197,11 +178,38 @@ class TileRun {
     float* floats_of(int piece) const { return scratch_.queries + piece * dim_; }
     int16_t* words_of(int query) const { return reinterpret_cast<int16_t*>(scratch_.queries + query * dim_); }
 
-    // Finds the blocks of a partition between the first and the last position that is attended to; returns
-    // false if there are none.
-    bool find(int64_t number, int64_t first, int64_t last, KvPartition& partition) const {
+    // Attends to the positions of one partition; returns false if no query of the piece has any there.
+    bool attend_piece(int64_t number, int piece, int count, Partial partial) {
+        const Query* queries = queries_ + piece;
         const int64_t start = number * kPartition;
-        if (last < start || first >= start + kPartition) return false;
+        if (queries[count - 1].last < start || queries[0].first >= start + kPartition) return false;
+        if constexpr (kCoded<Element>) {
+            KvPartition partition;
+            find(start, queries[0].first, queries[count - 1].last, partition);
+            score_codes<Element>(args_, pool_.layout, partition, words_of(piece), scratch_.factors + piece,
+                                 count, scratch_.scores);
+            exponentiate(partition, queries, count, partial);
+            add_codes<Element>(pool_.layout, partition, scratch_.scores, count, partial.outputs,
+                               reinterpret_cast<int16_t*>(scratch_.words), scratch_.weights);
+        } else if (args_.latent) {
+            LatentPartition partition;
+            find(start, queries[count - 1].last, partition);
+            score_latent<Element>(partition, floats_of(piece), count, dim_, args_.scale, scratch_.scores);
+            cap_scores(partition.tokens(), count);
+            exponentiate(partition, queries, count, partial);
+            add_values(partition, queries, count, partial, args_.value_dim);
+        } else {
+            KvPartition partition;
+            find(start, queries[0].first, queries[count - 1].last, partition);
+            score_floats<Element>(args_, partition, floats_of(piece), count, scratch_.scores);
+            exponentiate(partition, queries, count, partial);
+            add_values(partition, queries, count, partial, dim_);
+        }
+        return true;
+    }
+
+    // Finds the blocks of a partition between the first and the last position that is attended to.
+    void find(int64_t start, int64_t first, int64_t last, KvPartition& partition) const {
         partition.start = first > start ? first / kBlockLen * kBlockLen : start;
         const int64_t end = last + 1 < start + kPartition ? last + 1 : start + kPartition;
         partition.count = (end - partition.start + kBlockLen - 1) / kBlockLen;
@@ -210,15 +218,43 @@ class TileRun {
         const int64_t left = (last - partition.start) / kBlockLen;
         for (int64_t b = 0; b < partition.count + kAhead; ++b)
             partition.at[b] = pool_.keys(blocks[b < left ? b : left], tile_.kv_head);
-        return true;
     }
 
-    // Turns the scores of a query into exponentials; 0 for positions that it does not attend to.
-    void exponentiate(const KvPartition& partition, const Query& query, int m, Partial partial) const {
+    // Finds the latent vectors of a partition up to the last one that is attended to.
+    void find(int64_t start, int64_t last, LatentPartition& partition) const {
+        const int64_t row = tile_.cut.first_row;  // the only one of the tile, if positions are chosen
+        const float* chosen = args_.chosen == nullptr ? nullptr : args_.chosen + row * args_.top_k;
+        list_latent(pool_, tile_.blocks, tile_.kv_head, start, last, chosen, args_.positions[row], partition);
+    }
+
+    void cap_scores(int64_t tokens, int count) const {
+        if (args_.softcap == 0.0F) return;
+        for (int m = 0; m < count; ++m) {
+            float* of = scratch_.scores + m * kPartition;
+            for (int64_t i = 0; i < tokens; i += Vec::kLanes)
+                store(of + i, finish_score(args_, load(of + i)));
+        }
+    }
+
+    template <class Tokens>
+    void add_values(const Tokens& partition, const Query* queries, int count, Partial partial,
+                    int64_t width) const {
+        for (int64_t i = 0; i < count * dim_; i += Vec::kLanes) store(partial.outputs + i, set1(0.0F));
+        add_floats<Element>(partition, queries, count, scratch_.scores, partial.outputs, dim_, width);
+    }
+
+    template <class Tokens>
+    void exponentiate(const Tokens& partition, const Query* queries, int count, Partial partial) const {
+        for (int m = 0; m < count; ++m) {
+            exponentiate(partition.tokens(), queries[m].first - partition.start,
+                         queries[m].last + 1 - partition.start, m, partial);
+        }
+    }
+
+    // Turns `columns` scores of a query into exponentials; 0 for those outside [first, behind), which it does
+    // not attend to.
+    void exponentiate(int64_t columns, int64_t first, int64_t behind, int m, Partial partial) const {
         float* scores = scratch_.scores + m * kPartition;
-        const int64_t columns = partition.count * kBlockLen;
-        const int64_t first = query.first - partition.start;
-        const int64_t behind = query.last + 1 - partition.start;
         for (int64_t i = 0; i < columns && i < first; ++i) scores[i] = kMinusInfinity;
         for (int64_t i = behind > 0 ? behind : 0; i < columns; ++i) scores[i] = kMinusInfinity;
         Vec most = set1(kMinusInfinity);

@@ -16,6 +16,7 @@
 #include "ops/generalized_delta.hpp"
 #include "ops/glu.hpp"
 #include "ops/head.hpp"
+#include "ops/indexer.hpp"
 #include "ops/join.hpp"
 #include "ops/linear.hpp"
 #include "ops/multiply.hpp"
@@ -41,6 +42,7 @@ constexpr Kernels table(const char* isa) {
             rope,
             write_kv,
             attention,
+            indexer,
             glu,
             activate,
             add,
@@ -65,6 +67,7 @@ constexpr Kernels table(const char* isa) {
             pack_panel,
             pack_strip_panel,
             attention_scratch,
+            indexer_scratch,
             attention_partials,
             read};
 }

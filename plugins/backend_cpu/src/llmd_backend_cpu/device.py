@@ -22,6 +22,7 @@ from llmd.api import (
 from llmd.api.errors import DeviceError
 from llmd.api.features import (
     ADAPTERS,
+    CHOSEN_POSITIONS,
     COLUMNS,
     EXPERT_CACHE,
     LATENT,
@@ -61,7 +62,18 @@ def describe(isa: str | None = None, threads: int | None = None) -> DeviceInfo:
         uses_threads=True,
         kv_layout=f"cpu, {isa}, {_ext.version()}",
         description=f"{cpu_name()}, {isa}, {placement.description(threads)}",
-        features=(ADAPTERS, COLUMNS, EXPERT_CACHE, LATENT, OWN_WEIGHTS, SHARED_KEYS, SINKS, SPANS, STATE),
+        features=(
+            ADAPTERS,
+            CHOSEN_POSITIONS,
+            COLUMNS,
+            EXPERT_CACHE,
+            LATENT,
+            OWN_WEIGHTS,
+            SHARED_KEYS,
+            SINKS,
+            SPANS,
+            STATE,
+        ),
     )
 
 

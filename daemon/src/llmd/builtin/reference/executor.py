@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from llmd.api.adapter_ops import Adapt
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.latent_ops import HeadLinear, Join
+from llmd.api.latent_ops import HeadLinear, Indexer, Join
 from llmd.api.ops import (
     Activate,
     Add,
@@ -37,7 +37,8 @@ from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 from llmd.builtin.reference import numerics
 from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
 from llmd.builtin.reference.gated_delta import DeltaTensors, run_delta
-from llmd.builtin.reference.kv import KVPool
+from llmd.builtin.reference.indexer import choose_positions
+from llmd.builtin.reference.kv import KVPool, PagedKeys
 from llmd.builtin.reference.state_space import SpaceTensors, run_space
 from llmd.builtin.reference.states import StatePool
 from llmd.builtin.reference.time_mix import WkvTensors, run_generalized_delta, shift_tokens
@@ -129,6 +130,8 @@ class Execution:
                 out = self._rope(op, inputs[0])
             case Attention() as op:
                 out = self._attention(slotted, op, inputs)
+            case Indexer() as op:
+                out = self._indexer(slotted, op, *inputs)
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
             case Router() as op:
@@ -234,25 +237,45 @@ class Execution:
 
     def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> Float32:
         q, *written = inputs
-        group, layer = self._program.groups[op.group], slotted.kv_layer or 0
-        pool, step = self._pools[op.group], self._step
-        sinks = self._weights.array(slotted.weights[0])
-        assert isinstance(pool, KVPool), "attention has a paged or latent group"
+        chosen = written.pop() if op.chosen is not None else None
+        window, sinks = self._program.groups[op.group].window, self._weights.array(slotted.weights[0])
         out = np.empty((len(q), op.heads * op.value_dim), np.float32)
-        for sequence in range(step.num_sequences):
-            rows = slice(*step.row_offsets[sequence : sequence + 2])
-            positions = step.positions[rows]
-            table = step.block_tables[op.group][sequence]
+        for rows, positions, paged in self._paged_rows(slotted, op):
             if written:
-                shaped = (value[rows].reshape(len(positions), op.kv_heads, -1) for value in written)
-                pool.write(layer, table, positions, *shaped)
-            first, last = _first_visible(int(positions[0]), group.window), int(positions[-1]) + 1
-            keys, values = pool.read(layer, table, first, last)
+                paged.write(*(value[rows].reshape(len(positions), op.kv_heads, -1) for value in written))
+            first = _first_visible(int(positions[0]), window)
+            keys, values = paged.read(first)
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
-                seen = slice(_first_visible(position, group.window) - first, position + 1 - first)
+                seen = np.arange(_first_visible(position, window), position + 1)
+                if chosen is not None:
+                    seen = chosen[row][chosen[row] >= 0].astype(np.int64)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
+                seen -= first
                 out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap, sinks)
         return out
+
+    def _indexer(
+        self, slotted: SlottedOp, op: Indexer, q: Float32, k: Float32, head_weights: Float32
+    ) -> Float32:
+        out = np.empty((len(q), op.top_k), np.float32)
+        for rows, positions, paged in self._paged_rows(slotted, op):
+            index_keys = k[rows, np.newaxis]
+            paged.write(index_keys, index_keys)
+            keys, _ = paged.read(0)
+            for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
+                out[row] = choose_positions(op, q[row], keys[: position + 1, 0], head_weights[row])
+        return out
+
+    def _paged_rows(
+        self, slotted: SlottedOp, op: Attention | Indexer
+    ) -> Iterator[tuple[slice, Int32, PagedKeys]]:
+        """Yield the rows of each sequence with their positions, and what the layer keeps of it."""
+        pool, step = self._pools[op.group], self._step
+        assert isinstance(pool, KVPool), "attention and indexers have a paged or latent group"
+        ranges = itertools.pairwise(step.row_offsets.tolist())
+        for (first, last), table in zip(ranges, step.block_tables[op.group], strict=True):
+            positions = step.positions[first:last]
+            yield slice(first, last), positions, PagedKeys(pool, slotted.kv_layer or 0, table, positions)
 
     def _with_states(self, slotted: SlottedOp, op: _WithState, inputs: Sequence[Float32]) -> list[Float32]:
         """Run the rows of each sequence on the state that it has, and keep the state after them."""

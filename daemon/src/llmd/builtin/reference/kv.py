@@ -87,6 +87,23 @@ class KVPool:
         return decoded[0], decoded[-1][..., : self._value_dim]
 
 
+class PagedKeys:
+    """What one layer of a pool keeps of one sequence, of which a step has the rows at ``positions``."""
+
+    def __init__(
+        self, pool: KVPool, layer: int, table: NDArray[np.int32], positions: NDArray[np.int32]
+    ) -> None:
+        self._pool, self._layer, self._table, self._positions = pool, layer, table, positions
+
+    def write(self, k: NDArray[np.float32], v: NDArray[np.float32]) -> None:
+        """Store the keys and values of the step, as `KVPool.write` does."""
+        self._pool.write(self._layer, self._table, self._positions, k, v)
+
+    def read(self, first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the keys and values from position ``first`` to the last row, as `KVPool.read` does."""
+        return self._pool.read(self._layer, self._table, first, int(self._positions[-1]) + 1)
+
+
 def _bytes(blocks: NDArray[np.generic]) -> NDArray[np.uint8]:
     """Reshape ``[sides, layers, blocks, …]`` to ``[blocks, bytes]``."""
     first = np.ascontiguousarray(np.moveaxis(blocks, 2, 0))
