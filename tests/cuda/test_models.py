@@ -15,7 +15,7 @@ from llmd.engine.loading import load_model
 from tests.cuda.simulated import NEEDS_COMPILER, open_device
 from tests.golden.engines import Architectures, engine, greedy_tokens
 from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES
+from tests.golden.models.catalog import ON_GRAPHICS_CARDS
 from tests.golden.models.tiny import TinyModel
 from tests.serving.cores import run, submit
 
@@ -32,7 +32,7 @@ FEW = ("llama3-gqa-tied", "qwen3-odd-head", "gpt-oss", "qwen3-next", "deepseek-v
     "case",
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in CASES
+        for case in ON_GRAPHICS_CARDS
     ],
 )
 def test_greedy_tokens_are_those_of_transformers(

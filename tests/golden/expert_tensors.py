@@ -19,6 +19,8 @@ MIXTURES = (
     "glm4_moe_lite",
     "deepseek_v2",
     "deepseek_v3",
+    "deepseek_v32",
+    "glm_moe_dsa",
     "gpt_oss",
     "qwen3_next",
     "qwen3_5_moe_text",
@@ -26,7 +28,7 @@ MIXTURES = (
 )
 """The model types that have them."""
 
-CORRECTED = ("glm4_moe", "glm4_moe_lite", "deepseek_v3", "kimi_linear")
+CORRECTED = ("glm4_moe", "glm4_moe_lite", "deepseek_v3", "deepseek_v32", "glm_moe_dsa", "kimi_linear")
 """Those with corrections of scores."""
 
 GAINS = {

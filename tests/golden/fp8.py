@@ -24,6 +24,9 @@ MAGNITUDES = np.array(
 ENDS = ("_scale_inv", "_scale")
 """What follows the name of a weight in that of its scales."""
 
+INDEX_MATRICES = ("wq_b", "wk")
+"""The matrices of an indexer that are in FP8 too; that of the weights of heads is not."""
+
 
 def is_fp8(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in FP8: the projections in layers, if the configuration says so."""
@@ -35,7 +38,9 @@ def is_fp8(config: Mapping[str, Any], name: str) -> bool:
 
 def is_projection(name: str) -> bool:
     """Whether a tensor is the matrix of a projection in a layer."""
-    return name.startswith("model.layers.") and "proj" in name.split(".")[-2] and name.endswith(".weight")
+    module = name.split(".")[-2]
+    is_matrix = module in INDEX_MATRICES or ("proj" in module and module != "weights_proj")
+    return name.startswith("model.layers.") and is_matrix and name.endswith(".weight")
 
 
 def fp8_tensors(

@@ -12,7 +12,7 @@ import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden.latent_tensors import LATENT
+from tests.golden.latent_tensors import INDEXED, LATENT
 
 Array = NDArray[np.float32]
 
@@ -73,3 +73,13 @@ def add_latent_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
         writer.add_q_lora_rank(config["q_lora_rank"])
     if scaling := config.get("rope_scaling"):
         writer.add_rope_scaling_yarn_log_mul(0.1 * scaling["mscale_all_dim"])
+    if config["model_type"] in INDEXED:
+        _add_indexer_keys(writer, config)
+
+
+def _add_indexer_keys(writer: gguf.GGUFWriter, config: Mapping[str, Any]) -> None:
+    writer.add_indexer_head_count(config["index_n_heads"])
+    writer.add_indexer_key_length(config["index_head_dim"])
+    writer.add_indexer_top_k(config["index_topk"])
+    if types := config.get("indexer_types"):
+        writer.add_array(f"{writer.arch}.attention.indexer.types", [kind == "full" for kind in types])

@@ -42,6 +42,8 @@ ARCHITECTURES = {
     "glm4_moe_lite": "deepseek2",
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
+    "deepseek_v32": "deepseek32",
+    "glm_moe_dsa": "glm-dsa",
     "gpt_oss": "gpt-oss",
     "granitemoehybrid": "granitehybrid",
     "qwen3_next": "qwen3next",
@@ -53,6 +55,8 @@ ARCHITECTURES = {
     "roberta": "bert",
 }
 """Where they have another name than the ``model_type``."""
+NAMED_AS = {"deepseek32": "glm-dsa"}
+"""Architectures that the ``gguf`` package does not know, and those with the same names of tensors."""
 ROTATES_NEIGHBOURS = ("llama", "granite", "granitemoe", "granitehybrid")
 STORED_TYPES = {"f32": Type.F32, "f16": Type.F16, "bf16": Type.BF16}
 POOLINGS = {kind.name.lower(): kind for kind in gguf.PoolingType}
@@ -142,7 +146,8 @@ def gguf_tensors(case: TinyModel) -> Tensors:
     """The tensors by their names in the file."""
     config = case.config
     known = gguf.MODEL_ARCH_NAMES.items()
-    arch = next(number for number, name in known if name == architecture_of(config))
+    named = NAMED_AS.get(architecture_of(config), architecture_of(config))
+    arch = next(number for number, name in known if name == named)
     names = gguf.get_tensor_name_map(arch, num_layers(config))
     tensors = dict(_rope_tensors(config))
     drawn = with_mxfp4_as_numbers(dict(draw_tensors(case)))

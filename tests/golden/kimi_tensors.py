@@ -16,7 +16,7 @@ def kimi_shapes(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, Sh
     """Name and shape of each tensor of the first half of a layer, in file order."""
     linear = config["linear_attn_config"]
     if layer + 1 in linear["full_attn_layers"]:
-        yield from latent_shapes(config)
+        yield from latent_shapes(config, layer)
         return
     hidden, heads, dim = config["hidden_size"], linear["num_heads"], linear["head_dim"]
     for name in "qkv":

@@ -128,7 +128,7 @@ def _stored(values: NDArray[np.float32], dtype: str) -> NDArray[np.generic]:
 
 def _mixer(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, Shape]]:
     if config["model_type"] in LATENT:
-        return latent_shapes(config)
+        return latent_shapes(config, layer)
     if config["model_type"] == KIMI:
         return kimi_shapes(config, layer)
     if config["model_type"] == FALCON:

@@ -30,9 +30,13 @@ LARGER_BOUNDS = {
     "deepseek-v3": 2e-3,
     "glm4-moe-lite": 5e-3,
     "kimi-linear": 5e-3,
+    "deepseek-v32": 5e-2,
+    "deepseek-v32-odd": 7e-2,
+    "glm-moe-dsa": 1e-2,
+    "glm-moe-dsa-shared": 5e-2,
 }
-"""Of models in which rounding changes the choice between two experts with nearly the same score, or grows in
-a small residual stream and in the states of five layers."""
+"""Of models in which rounding changes the choice between two experts or positions with nearly the same score,
+or grows in a small residual stream and in the states of five layers."""
 
 
 class Dequantized:

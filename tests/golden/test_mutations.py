@@ -11,6 +11,7 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.falcon_mutations import FALCON
+from tests.golden.indexer_mutations import INDEXERS
 from tests.golden.kimi_mutations import KIMI
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.gemma4 import ROPES as GEMMA4_ROPES
@@ -308,6 +309,7 @@ MUTATIONS = (
     + RWKV7
     + KIMI
     + FALCON
+    + INDEXERS
 )
 
 

@@ -20,7 +20,7 @@ from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES
+from tests.golden.models.catalog import CASES, ON_GRAPHICS_CARDS
 from tests.golden.models.tiny import TinyModel
 
 pytestmark = pytest.mark.timeout(120)
@@ -45,7 +45,7 @@ each_case = pytest.mark.parametrize(
     "case",
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in CASES
+        for case in ON_GRAPHICS_CARDS
     ],
 )
 

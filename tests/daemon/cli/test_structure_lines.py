@@ -22,11 +22,12 @@ def test_a_hybrid_with_experts_and_a_draft_head_is_described(tmp_path: Path) -> 
 def test_each_kind_of_layer_and_what_is_not_loaded_has_a_line() -> None:
     experts = (ExpertLayers(3, 8, 2, has_shared=False), ExpertLayers(1, 4, 1, has_shared=True))
     vision = NotLoaded("vision", is_draft=False, tensors=2, size_bytes=3 << 20)
-    assert list(structure_lines(Structure(5, experts, 0, 1, 4, (vision,)))) == [
+    assert list(structure_lines(Structure(5, experts, 0, 1, 4, 3, 2048, (vision,)))) == [
         ["experts", "8 in 3 of 5 layers; a token uses 2"],
         ["experts", "4 in 1 of 5 layers; a token uses 1, and one that all tokens use"],
         ["state spaces", "in 1 of 5 layers"],
         ["attention sinks", "in 4 of 5 layers"],
+        ["sparse attention", "to at most 2,048 positions in 3 of 5 layers"],
         ["not loaded", "vision: 2 tensors, 3.0 MiB"],
     ]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import HIDDEN, Activate, Add, Part
+from llmd.api import HIDDEN, Activate, Add, Op, Part
 from llmd.api.plan import ModelPlan
 from llmd.builtin.architectures.gemma4 import plan
 from llmd.builtin.architectures.rwkv7 import plan as rwkv7
@@ -44,6 +44,7 @@ def test_layers_that_read_values_of_the_first_one_stay_with_it() -> None:
 
 def test_a_reader_stays_with_the_last_part_before_it_that_writes_the_value() -> None:
     write, read = Activate(HIDDEN, "kept", "silu"), Add(HIDDEN, "kept", HIDDEN)
-    parts = [Part(str(n), "ffn", n, ops) for n, ops in enumerate([(write,), (read,), (write, read), (read,)])]
+    ops: list[tuple[Op, ...]] = [(write,), (read,), (write, read), (read,)]
+    parts = [Part(str(n), "ffn", n, some) for n, some in enumerate(ops)]
     plan = msgspec.structs.replace(TinyModel().plan(), parts=tuple(parts), carried=("kept",))
     assert dependent_parts(plan) == {1: "1 reads kept of 0", 3: "3 reads kept of 2"}

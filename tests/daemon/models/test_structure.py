@@ -24,7 +24,7 @@ def structure(
 
 def test_a_dense_model_has_only_layers(tmp_path: Path) -> None:
     layers = tiny_model("llama-f16").config["num_hidden_layers"]
-    assert structure("llama-f16", tmp_path) == Structure(layers, (), 0, 0, 0, ())
+    assert structure("llama-f16", tmp_path) == Structure(layers, (), 0, 0, 0, 0, 0, ())
 
 
 def test_experts_are_counted_with_the_layers_that_have_them(tmp_path: Path) -> None:
@@ -40,6 +40,13 @@ def test_layers_with_states_and_sinks_are_counted(tmp_path: Path) -> None:
     granite = structure("granite-hybrid", tmp_path)
     assert (granite.layers, granite.linear_layers, granite.space_layers) == (3, 0, 2)
     assert structure("gpt-oss", tmp_path).sink_layers == 3
+
+
+def test_layers_with_chosen_positions_are_counted_also_if_they_have_no_indexer(tmp_path: Path) -> None:
+    shared = structure("glm-moe-dsa-shared", tmp_path)
+    assert (shared.indexed_layers, shared.chosen_positions) == (6, 9)
+    plain = structure("deepseek-v3", tmp_path)
+    assert (plain.indexed_layers, plain.chosen_positions) == (0, 0)
 
 
 def test_a_vision_tower_is_counted_but_is_no_draft_head(tmp_path: Path) -> None:

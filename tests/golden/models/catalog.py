@@ -7,6 +7,7 @@ from tests.golden.models import (
     gemma4,
     granite,
     hybrids,
+    indexers,
     kimi,
     latents,
     llama,
@@ -33,9 +34,13 @@ CASES: tuple[TinyModel, ...] = (
     *hybrids.CASES,
     *state_spaces.CASES,
     *latents.CASES,
+    *indexers.CASES,
     *rwkv.CASES,
     *kimi.CASES,
 )
+
+ON_GRAPHICS_CARDS = tuple(case for case in CASES if case not in indexers.CASES)
+"""Those that the CUDA and Vulkan backends run: they do not choose positions."""
 
 
 def tiny_model(name: str) -> TinyModel:

@@ -1,4 +1,4 @@
-"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, DeepSeek-V3), of rows, of matrices (llm-compressor).
+"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, DeepSeek), of rows, of matrices (llm-compressor).
 
 Sizes are not multiples of 128, so that the last blocks of rows and of columns are smaller.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.models.indexers import deepseek_v32
 from tests.golden.models.latents import LITE_ROPE, deepseek_v3
 from tests.golden.models.mixtures import qwen3_moe
 from tests.golden.models.qwen import qwen3
@@ -82,5 +83,18 @@ FP8_CASES = (
         "fp8-whole",
         qwen3(hidden_size=100, intermediate_size=130, quantization_config=compressed("tensor")),
         dtype="f16",
+    ),
+    TinyModel(
+        "fp8-deepseek-v32",
+        deepseek_v32(
+            hidden_size=140,
+            q_lora_rank=130,
+            index_n_heads=11,
+            index_head_dim=26,
+            index_topk=9,
+            rope_scaling=LITE_ROPE,
+            quantization_config=BLOCKS,
+        ),
+        dtype="bf16",
     ),
 )

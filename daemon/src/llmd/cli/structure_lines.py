@@ -40,6 +40,9 @@ def structure_lines(structure: Structure | None) -> Iterator[list[str]]:
         yield ["state spaces", f"in {structure.space_layers} of {layers} layers"]
     if structure.sink_layers:
         yield ["attention sinks", f"in {structure.sink_layers} of {layers} layers"]
+    if structure.indexed_layers:
+        most = f"at most {structure.chosen_positions:,} positions"
+        yield ["sparse attention", f"to {most} in {structure.indexed_layers} of {layers} layers"]
     for part in structure.not_loaded:
         yield ["not loaded", _not_loaded(part)]
 

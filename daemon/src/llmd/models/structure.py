@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from llmd.api.expert_ops import Experts
+from llmd.api.latent_ops import Indexer
 from llmd.api.ops import Attention, Glu
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta, StateSpace
@@ -52,6 +53,10 @@ class Structure(msgspec.Struct, frozen=True):
     """Layers of state spaces."""
     sink_layers: int
     """Layers whose attention has sinks."""
+    indexed_layers: int
+    """Layers whose attention is limited to positions that an indexer chooses."""
+    chosen_positions: int
+    """Most positions that these layers attend to; 0 if there are none."""
     not_loaded: tuple[NotLoaded, ...]
 
 
@@ -64,6 +69,8 @@ def structure_of(plan: ModelPlan, checkpoint: Checkpoint) -> Structure:
         linear_layers=sum(isinstance(op, GatedDelta | GeneralizedDelta) for op in ops),
         space_layers=sum(isinstance(op, StateSpace) for op in ops),
         sink_layers=sum(isinstance(op, Attention) and op.sinks is not None for op in ops),
+        indexed_layers=sum(isinstance(op, Attention) and op.chosen is not None for op in ops),
+        chosen_positions=max((op.top_k for op in ops if isinstance(op, Indexer)), default=0),
         not_loaded=tuple(_not_loaded(plan, checkpoint)),
     )
 

@@ -56,9 +56,9 @@ def test_every_layer_that_keeps_something_has_a_group_for_it_and_all_have_two_pa
     plan = plan_of(case)
     layers = list(range(case.config["num_hidden_layers"]))
     keeping = layers[: len(layers) - case.config.get("num_kv_shared_layers", 0)]
-    found = [(group.kind, layer) for group in plan.groups for layer in group.layers]
+    found = [(group.kind, group.key_dim, layer) for group in plan.groups for layer in group.layers]
     assert len(set(found)) == len(found)
-    assert sorted({layer for _, layer in found}) == keeping
+    assert sorted({layer for *_, layer in found}) == keeping
     assert [part.layer for part in plan.parts if part.kind == "mixer"] == layers
     assert [part.layer for part in plan.parts if part.kind == "ffn"] == layers
     assert [part.kind for part in (plan.parts[0], plan.parts[-1])] == ["embed", "head"]

@@ -54,6 +54,19 @@ def test_experts_and_states_are_kinds_of_their_own(load: Load, tmp_path: Path) -
     assert sizes["states"] in {count * 2 * states.state_bytes for count in (3, 5)}
 
 
+def test_a_device_that_computes_no_indexers_is_left_the_other_parts(load: Load, tmp_path: Path) -> None:
+    (one,) = candidates(QUICK)
+    lacking = structs.replace(one.info, ops=tuple(kind for kind in one.info.ops if kind != "indexer"))
+    sparse = open_model(write_checkpoint(tiny_model("deepseek-v32"), tmp_path / "m"), ARCHITECTURES)
+    with sparse.checkpoint:
+        parts = DeviceParts(
+            load, sparse, structs.replace(one, info=lacking), stage_limits(load, sparse, [lacking])
+        )
+        costs = parts.costs(REQUEST, (5, 5))
+    refused = [part.kind for part, cost in zip(sparse.plan.parts, costs, strict=True) if cost is None]
+    assert refused == ["mixer"] * 3
+
+
 def test_longer_answers_and_prompts_take_longer(parts: DeviceParts) -> None:
     def seconds(request: Request) -> float:
         return sum(one.seconds for one in parts.costs(request, BLOCKS) if one) + parts.stage(request).seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,7 +11,7 @@ from llmd.api import HIDDEN, Embed, Head, KVGroup, ModelPlan, Norm, Op, Part, Ro
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.delta_net import DeltaNet, delta_ops
 from llmd.builtin.architectures.kimi_delta import KimiDelta, kimi_delta_ops
-from llmd.builtin.architectures.latent import LatentAttention, latent_group, latent_ops
+from llmd.builtin.architectures.latent import LatentAttention, latent_groups, latent_ops
 from llmd.builtin.architectures.layer import LayerStyle, feed_forward_ops, mixer_ops
 from llmd.builtin.architectures.mamba import Mamba, mamba_ops
 from llmd.builtin.architectures.mixture import Mixture, mixture_ops
@@ -83,7 +83,7 @@ def decoder_plan(
     """Build a plan; ``ropes`` has a table for each layer, or None."""
     shape, style, ends = family.shape, family.style, family.ends
     groups = _groups(family)
-    group_of = {layer: group.id for group in groups for layer in group.layers}
+    group_of = {layer: group.id for group in reversed(groups) for layer in group.layers}
     parts = [embed_part(shape, ends)]
     for layer, table in enumerate(ropes):
         if family.half(layer) != "feed_forward":
@@ -125,27 +125,32 @@ def _feed_forward(family: Family, layer: int) -> tuple[Op, ...]:
 
 
 def _groups(family: Family) -> tuple[KVGroup, ...]:
-    """Return a group for each distinct window and each kind of state, in the order of their first layers."""
+    """Return the groups of each distinct window and each kind of state, in the order of their first layers.
+
+    Of the groups of a layer, the first one has what attention reads.
+    """
     states = family.states or (None,) * family.shape.num_layers
     kept = {
         layer: state or family.latent or window
         for layer, (state, window) in enumerate(zip(states, family.windows, strict=True))
         if family.half(layer) != "feed_forward"
     }
-    return tuple(
-        _group(index, what, tuple(layer for layer, other in kept.items() if other == what), family.shape)
-        for index, what in enumerate(dict.fromkeys(kept.values()))
-    )
+    groups: list[KVGroup] = []
+    for what in dict.fromkeys(kept.values()):
+        layers = tuple(layer for layer, other in kept.items() if other == what)
+        groups += _groups_of(len(groups), what, layers, family.shape)
+    return tuple(groups)
 
 
-def _group(
+def _groups_of(
     index: int, what: KeepsState | LatentAttention | int | None, layers: tuple[int, ...], shape: Shape
-) -> KVGroup:
+) -> Iterator[KVGroup]:
     if isinstance(what, KeepsState):
-        return KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
-    if isinstance(what, LatentAttention):
-        return latent_group(what, shape, index, layers)
-    return KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
+        yield KVGroup(index, None, 0, 0, layers, kind="state", state_bytes=what.state_bytes)
+    elif isinstance(what, LatentAttention):
+        yield from latent_groups(what, shape, index, layers)
+    else:
+        yield KVGroup(index, what, shape.kv_heads, shape.head_dim, layers)
 
 
 def embedding(shape: Shape, ends: Ends) -> TensorRef:

@@ -9,6 +9,7 @@ import msgspec
 from llmd.api import Attention, HeadLinear, Join, KVGroup, Linear, Norm, Op, Rope, RopeTable, TensorRef
 from llmd.builtin.architectures import rope_scaling
 from llmd.builtin.architectures.config_fields import ConfigFields
+from llmd.builtin.architectures.indexer import CHOSEN, Indexing, index_group, indexer_ops
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
 from llmd.builtin.architectures.rope import RopeConfig
 from llmd.builtin.architectures.shape import MAX_HEAD_DIM, Shape
@@ -35,9 +36,11 @@ class LatentAttention(msgspec.Struct, frozen=True):
     split: bool = False
     """The matrices of keys, transposed, and of values are tensors of their own; else one tensor has the rows
     of both for each head in turn."""
+    indexing: Indexing | None = None
+    """Attention is limited to the positions that indexers choose; None: it sees all before a row."""
 
 
-def read_latent(fields: ConfigFields) -> LatentAttention:
+def read_latent(fields: ConfigFields, indexing: Indexing | None = None) -> LatentAttention:
     """Read the sizes.
 
     Raises:
@@ -50,6 +53,7 @@ def read_latent(fields: ConfigFields) -> LatentAttention:
         fields.size("v_head_dim", at_most=MAX_HEAD_DIM),
         fields.flag("attention_bias", default=False),
         fields.flag("split_kv_b", default=False),
+        indexing,
     )
 
 
@@ -68,16 +72,21 @@ def latent_scale(latent: LatentAttention, rotated: int, rope: RopeConfig) -> flo
     return scale * above**2
 
 
-def latent_group(latent: LatentAttention, shape: Shape, index: int, layers: tuple[int, ...]) -> KVGroup:
-    """Return the KV group of layers with latent attention."""
+def latent_groups(
+    latent: LatentAttention, shape: Shape, index: int, layers: tuple[int, ...]
+) -> Iterator[KVGroup]:
+    """Yield the KV groups of layers with latent attention: of latent vectors, and then of index keys."""
     width = latent.rank + shape.head_dim
-    return KVGroup(index, None, 1, width, layers, kind="latent", value_dim=latent.rank)
+    yield KVGroup(index, None, 1, width, layers, kind="latent", value_dim=latent.rank)
+    if latent.indexing is not None:
+        yield index_group(latent.indexing, index + 1)
 
 
 def latent_ops(
     latent: LatentAttention, shape: Shape, style: LayerStyle, layer: int, group: int, rope: RopeTable | None
 ) -> tuple[Op, ...]:
-    """Return the ops of the first part of a layer, whose latent vectors are in the KV group ``group``.
+    """Return the ops of the first part of a layer, whose latent vectors are in the KV group ``group``, and
+    index keys in the one after it.
 
     Without ``rope``, attention has no positions, and nothing is rotated.
 
@@ -89,10 +98,24 @@ def latent_ops(
         *build.of.pre_norm(0),
         *build.projections(),
         *(build.rotations(rope) if rope is not None else ()),
+        *build.choice(group + 1, rope),
         HeadLinear("q", "q", build.key_matrices()),
         Join("q", "q_rope", "q", heads),
         Join("latent", "k_rope", "k", 1),
-        Attention("q", "k", "k", "y", group, layer, heads, 1, width, style.scale, value_dim=latent.rank),
+        Attention(
+            "q",
+            "k",
+            "k",
+            "y",
+            group,
+            layer,
+            heads,
+            1,
+            width,
+            style.scale,
+            value_dim=latent.rank,
+            chosen=None if latent.indexing is None else CHOSEN,
+        ),
         HeadLinear("y", "y", build.value_matrices()),
         build.of.linear(
             "y", {"y": ("self_attn.o_proj", shape.hidden_size)}, heads * latent.value, bias=latent.bias
@@ -130,6 +153,12 @@ class _LatentBuilder(msgspec.Struct, frozen=True):
         dim, interleaved = self.of.shape.head_dim, self.of.style.rope_interleave
         yield Rope("q_rope", "q_rope", self.of.shape.heads, dim, rope, interleaved)
         yield Rope("k_rope", "k_rope", 1, dim, rope, interleaved)
+
+    def choice(self, group: int, rope: RopeTable | None) -> Iterator[Op]:
+        """Yield the ops that choose positions, if the layer has an indexer."""
+        indexing = self.latent.indexing
+        if indexing is not None and rope is not None and self.of.layer in indexing.layers:
+            yield from indexer_ops(indexing, self.of, group, rope)
 
     def key_matrices(self) -> TensorRef:
         """Return the matrices that turn a head's queries for keys into those for the latent vector."""

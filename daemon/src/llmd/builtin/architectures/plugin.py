@@ -42,6 +42,8 @@ FAMILIES = {
     "glm4_moe_lite": ("Glm4MoeLiteForCausalLM", "Glm4MoeLiteModel", "glm4_moe_lite"),
     "deepseek_v2": ("DeepseekV2ForCausalLM", "DeepseekV2Model", "deepseek_v2"),
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model", "deepseek_v3"),
+    "deepseek_v32": ("DeepseekV32ForCausalLM", "DeepseekV32Model", "deepseek_v32"),
+    "glm_moe_dsa": ("GlmMoeDsaForCausalLM", "GlmMoeDsaModel", "glm_moe_dsa"),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextModel", "qwen3_next"),
     "qwen3_5": (
         "Qwen3_5ForCausalLM",

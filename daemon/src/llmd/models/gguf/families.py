@@ -9,6 +9,7 @@ import msgspec
 
 from llmd.models.gguf.fields import PATTERN, WINDOW, GgufFields, head_dim
 from llmd.models.gguf.gemma4 import gemma4_fields
+from llmd.models.gguf.indexers import sparse_fields
 from llmd.models.gguf.kimi_linear import kimi_linear_fields
 from llmd.models.gguf.mixtures import (
     EXPERTS,
@@ -288,6 +289,8 @@ FAMILIES: Mapping[str, Family] = {
     "deepseek2": Family(
         "DeepseekV2", "deepseek_v2", deepseek2_fields, interleaved=True, mixes=True, form=_SPLIT
     ),
+    "deepseek32": Family("DeepseekV32", "deepseek_v32", sparse_fields, interleaved=True, mixes=True),
+    "glm-dsa": Family("GlmMoeDsa", "glm_moe_dsa", sparse_fields, interleaved=True, mixes=True),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
     ),

@@ -22,7 +22,7 @@ UNTRUNCATED = ("gpt-oss",)
 """Architectures whose YaRN keeps fractions of the pairs between which frequencies change; no key says so."""
 
 
-SCALING_SCORES = ("deepseek2",)
+SCALING_SCORES = ("deepseek2", "deepseek32", "glm-dsa")
 """Architectures whose YaRN multiplies scores, by a factor that `LOG_MULTIPLIER` gives, and not elements."""
 LOG_MULTIPLIER = "rope.scaling.yarn_log_multiplier"
 """A tenth of ``mscale_all_dim``."""
