@@ -85,6 +85,7 @@ def test_family_is_told_by_its_template(family: str, calls: str | None, reasonin
         ("[TOOL_CALLS]' + name + '[ARGS]", "mistral_v11"),
         ("<｜tool▁calls▁begin｜>…```json", "deepseek_v3"),
         ("<｜tool▁calls▁begin｜>…", "deepseek_v31"),
+        ("'｜DSML｜' … function_calls", "deepseek_v32"),
         ("<|header_start|>…<|python_start|>", "pythonic"),
         ("<|tool|>' + message['tools'] + '<|/tool|>", "phi4_mini_json"),
         ("<start_function_call>call:", "functiongemma"),

@@ -25,6 +25,7 @@ CALLS = (
     ("gemma4", "gemma.load_gemma4", ("<|tool_call>",), (), 1),
     ("deepseek_v3", "deepseek.load_v3", ("<｜tool▁calls▁begin｜>", "```json"), (), 2),
     ("deepseek_v31", "deepseek.load_v31", ("<｜tool▁calls▁begin｜>",), (), 1),
+    ("deepseek_v32", "dsml.load", ("｜DSML｜", "function_calls"), (), 2),
     ("granite", "granite.load", ("<|tool_call|>",), (), 2),
     ("glm45", "glm.load", ("<tool_call>", "<arg_key>"), (), 2),
     ("nemotron_json", "nemotron.load", ("<TOOLCALL>",), (), 2),
