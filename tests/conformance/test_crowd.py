@@ -19,7 +19,7 @@ from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel
 from llmd_backend_cpu.device import CpuDevice
 from tests.serving import cores
-from tests.serving.cores import make_core
+from tests.serving.cores import ChoosingModel, make_core
 
 STREAMS = 64
 WIDTH = 3
@@ -137,7 +137,7 @@ def alone(cpu: CpuDevice) -> Tokens:
     return all_alone(cpu, cores.SMALL)
 
 
-def all_alone(cpu: CpuDevice, model: TinyModel) -> Tokens:
+def all_alone(cpu: CpuDevice, model: TinyModel | ChoosingModel) -> Tokens:
     core = make_core(cpu, depth=1, slots=WIDTH, model=model)
     return {
         request.request_id: crowd(core, [request])[0][request.request_id] for request in streams(cached=False)
@@ -161,6 +161,14 @@ def test_streams_of_a_hybrid_mixture_give_what_they_give_alone(cpu: CpuDevice) -
     """States are forked, preempted and snapshot; each row uses experts of its own."""
     model = cores.HYBRID_MIXTURE
     core = make_core(cpu, depth=2, slots=32, budget_bytes=830_000, chunk_len=64, model=model)
+    check(core, all_alone(cpu, model), cached=True)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.exhaustive
+def test_streams_of_a_model_that_chooses_positions_give_what_they_give_alone(cpu: CpuDevice) -> None:
+    model = cores.CHOOSING
+    core = make_core(cpu, depth=2, slots=32, budget_bytes=700_000, chunk_len=64, model=model)
     check(core, all_alone(cpu, model), cached=True)
 
 

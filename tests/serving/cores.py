@@ -14,9 +14,10 @@ import pytest
 from llmd.api import Device, StageLimits
 from llmd.api.features import DRAWS
 from llmd.api.messages import CHUNK_LEN, StopParams, Submit
-from llmd.api.plan import KVGroup
+from llmd.api.plan import KVGroup, ModelPlan
 from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
+from llmd.builtin.architectures import glm_moe_dsa
 from llmd.engine.core import EngineCore
 from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget, KVMemory, plan_kv
@@ -27,10 +28,25 @@ from llmd.models.lowering import lower
 from llmd.scheduler.proposer import Proposer
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
+from tests.golden.models.catalog import tiny_model
 
 SMALL = TinyModel()
 HYBRID_MIXTURE = TinyModel(hybrid=True, states="matrices", experts=9)
 """A model as those that people run: states in half of the layers, and experts in all."""
+
+
+class ChoosingModel(msgspec.Struct, frozen=True):
+    """A tiny GLM-5.2 of random weights: rows attend to 9 positions, and layers share them."""
+
+    context_len: int = 512
+
+    def plan(self) -> ModelPlan:
+        """Return the plan."""
+        config = tiny_model("glm-moe-dsa-shared").config
+        return glm_moe_dsa.plan({**config, "max_position_embeddings": self.context_len}, self.context_len)
+
+
+CHOOSING = ChoosingModel()
 
 STEPS_IN_FLIGHT = (
     pytest.param((1, False), id="one step", marks=pytest.mark.exhaustive),
@@ -69,7 +85,7 @@ def make_parts(
     chunk_len: int = CHUNK_LEN,
     draws: bool = True,
     max_drafts: int = 0,
-    model: TinyModel = SMALL,
+    model: TinyModel | ChoosingModel = SMALL,
     spans: bool = False,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
