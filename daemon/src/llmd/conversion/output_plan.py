@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.errors import UnsupportedModelError
-from llmd.api.ops import Op, Rope
-from llmd.api.plan import ModelPlan
+from llmd.api.latent_ops import Indexer
+from llmd.api.ops import Rope
+from llmd.api.plan import ModelPlan, Part
 from llmd.api.plugins import Architecture, Config
 from llmd.api.tensors import Format
 from llmd.conversion.formats import Formats
@@ -120,10 +121,18 @@ def open_source(path: Path, architectures: Mapping[str, Architecture]) -> Source
 
 
 def rotating(plan: ModelPlan, *, interleaved: bool) -> ModelPlan:
-    """Return the plan with RoPE that is interleaved, or not."""
+    """Return the plan with RoPE that is interleaved, or not. Indexers keep theirs: all files store them
+    alike.
+    """
 
-    def changed(op: Op) -> Op:
-        return msgspec.structs.replace(op, interleaved=interleaved) if isinstance(op, Rope) else op
+    def changed(part: Part) -> Part:
+        kept = {value for op in part.ops if isinstance(op, Indexer) for value in (op.q, op.k)}
+        ops = (
+            msgspec.structs.replace(op, interleaved=interleaved)
+            if isinstance(op, Rope) and op.x not in kept
+            else op
+            for op in part.ops
+        )
+        return msgspec.structs.replace(part, ops=tuple(ops))
 
-    parts = (msgspec.structs.replace(part, ops=tuple(map(changed, part.ops))) for part in plan.parts)
-    return msgspec.structs.replace(plan, parts=tuple(parts))
+    return msgspec.structs.replace(plan, parts=tuple(map(changed, plan.parts)))

@@ -13,6 +13,7 @@ from llmd.api.plan import ModelPlan
 from llmd.api.plugins import Config
 from llmd.models.gguf.families import FAMILIES, PERIODS, SCALE, is_sliding, period_of
 from llmd.models.gguf.fields import PATTERN, WINDOW
+from llmd.models.gguf.indexer_keys import indexer_keys
 from llmd.models.gguf.inner_sizes import inner_sizes
 from llmd.models.gguf.kimi_linear import KIMI
 from llmd.models.gguf.latent_keys import latent_keys
@@ -35,6 +36,8 @@ SAME_PROGRAM: Mapping[str, str] = {
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
     "glm4_moe_lite": "deepseek2",
+    "deepseek_v32": "deepseek32",
+    "glm_moe_dsa": "glm-dsa",
     KIMI: "kimi-linear",
 }
 """Architectures of plans that have another name in GGUF files."""
@@ -106,7 +109,7 @@ def _heads(plan: ModelPlan) -> dict[str, Value]:
         if plan.architecture in STATE_LAYERS
         else attention.kv_heads,
         **(
-            latent_keys(plan)
+            latent_keys(plan) | indexer_keys(plan)
             or {"attention.key_length": attention.head_dim, "attention.value_length": attention.head_dim}
         ),
     }

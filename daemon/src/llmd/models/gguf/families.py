@@ -289,8 +289,10 @@ FAMILIES: Mapping[str, Family] = {
     "deepseek2": Family(
         "DeepseekV2", "deepseek_v2", deepseek2_fields, interleaved=True, mixes=True, form=_SPLIT
     ),
-    "deepseek32": Family("DeepseekV32", "deepseek_v32", sparse_fields, interleaved=True, mixes=True),
-    "glm-dsa": Family("GlmMoeDsa", "glm_moe_dsa", sparse_fields, interleaved=True, mixes=True),
+    "deepseek32": Family(
+        "DeepseekV32", "deepseek_v32", sparse_fields, interleaved=True, mixes=True, form=_SPLIT
+    ),
+    "glm-dsa": Family("GlmMoeDsa", "glm_moe_dsa", sparse_fields, interleaved=True, mixes=True, form=_SPLIT),
     "qwen3next": Family(
         "Qwen3Next", "qwen3_next", _qwen3_next, mixes=True, form={**_RATES, "fused_qkvz": False}
     ),

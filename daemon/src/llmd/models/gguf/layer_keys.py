@@ -22,7 +22,15 @@ from llmd.models.gguf.mixtures import EXPERTS, GATING, SIGMOID, SOFTMAX
 from llmd.models.gguf.rwkv7 import rwkv7_keys
 from llmd.models.gguf.state_spaces import space_keys
 
-OF_DEEPSEEK = ("glm4_moe", "glm4_moe_lite", "deepseek_v2", "deepseek_v3", KIMI)
+OF_DEEPSEEK = (
+    "glm4_moe",
+    "glm4_moe_lite",
+    "glm_moe_dsa",
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v32",
+    KIMI,
+)
 """Architectures with mixtures as DeepSeek introduced them."""
 STATE_INNER = (
     *OF_DEEPSEEK,
