@@ -67,7 +67,7 @@ class Model:
         return ids
 
     def draw(
-        self, grammar: Grammar, choose: Callable[[list[int]], int], begin: str = "", limit: int = 600
+        self, grammar: Grammar, choose: Callable[[list[int]], int], begin: str = "", limit: int = 1000
     ) -> str | None:
         """Return an answer; None if the grammar rejects ``begin``, or the answer does not end."""
         matcher = self._compiler.compile(grammar)

@@ -69,10 +69,13 @@ def _call(cursor: Cursor) -> Script[None]:
 
 
 def _grammar(tools: Sequence[Tool]) -> CallGrammar:
+    # Line breaks end calls: as a separator and as the beginning of the closing mark, grammars could not tell
+    # them apart.
     calls = [
-        (f"{CALL}{tool.name}{NAME_END}\n", *joined(list(_members(tool)), ""), CALL_END) for tool in tools
+        (f"{CALL}{tool.name}{NAME_END}\n", *joined(list(_members(tool)), ""), f"{CALL_END}\n")
+        for tool in tools
     ]
-    return CallGrammar(calls, trigger=CALLS, opening="\n", separator="\n", closing=f"\n{CALLS_END}")
+    return CallGrammar(calls, trigger=CALLS, opening="\n", separator="", closing=CALLS_END)
 
 
 def _members(tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:

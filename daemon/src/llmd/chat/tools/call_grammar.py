@@ -54,8 +54,9 @@ def _free_start(form: CallGrammar, writer: _Writer, more: str, kept_out: Sequenc
     if form.at_start:
         return _marked_by_form(form, writer, more, kept_out)
     opening = writer.text(form.opening)
-    if form.trigger in writer.control_ids:
-        trigger = writer.text(form.trigger)
+    marks = [form.trigger.index(mark) for mark in writer.control_ids if mark in form.trigger]
+    if marks:  # free text has no control tokens, so calls begin at the first; what is before it is text
+        trigger = writer.text(form.trigger[min(marks) :])
         return [f"start: CALL_FREE ({trigger} {opening} {more})?", _free_text(kept_out)]
     before = f"call_before[suffix={literal(form.trigger)}]: CALL_FREE"
     return [f"start: call_before {opening} {more} | CALL_FREE", before, _free_text(kept_out)]
