@@ -101,8 +101,7 @@ class CodeTile {
                 Sums& of = products[m];
                 of.low = _mm256_add_epi16(of.low, _mm256_maddubs_epi16(record.low, quad.v));
                 of.high = _mm256_add_epi16(of.high, _mm256_maddubs_epi16(record.high, quad.v));
-                // Otherwise compilers multiply first and add later, with all products in memory.
-                asm("" : "+x"(of.low), "+x"(of.high));
+                keep_order(of.low, of.high);
             });
         });
         const Bytes scale = load_bytes(scales);

@@ -33,6 +33,10 @@ LLMD_INLINE Bytes from_byte_codes(Bytes a) {
 }
 LLMD_INLINE Book load_book(const int8_t* values) { return {load_table(values)}; }
 
+// Makes the compiler add each product before it multiplies the next: otherwise it multiplies first, keeps
+// all products in memory, and adds later.
+LLMD_INLINE void keep_order(__m256i& low, __m256i& high) { asm("" : "+x"(low), "+x"(high)); }
+
 LLMD_INLINE __m256i widen_pairs(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
 template <Operand kOperand>
 LLMD_INLINE __m256i multiply_pairs(__m256i weights, __m256i inputs) {
@@ -49,6 +53,7 @@ struct Accumulator {
         total.low = _mm256_add_epi32(total.low, widen_pairs(multiply_pairs<kOperand>(record.low, inputs.v)));
         total.high =
             _mm256_add_epi32(total.high, widen_pairs(multiply_pairs<kOperand>(record.high, inputs.v)));
+        keep_order(total.low, total.high);
     }
     LLMD_INLINE_MEMBER void close() {}
     LLMD_INLINE_MEMBER Sums sums() const { return total; }
@@ -67,6 +72,7 @@ struct Accumulator<Operand::kShort> {
     LLMD_INLINE_MEMBER void add(Bytes record, Quad inputs) {
         low = _mm256_add_epi16(low, _mm256_maddubs_epi16(record.low, inputs.v));
         high = _mm256_add_epi16(high, _mm256_maddubs_epi16(record.high, inputs.v));
+        keep_order(low, high);
     }
     LLMD_INLINE_MEMBER void close() {
         total.low = _mm256_add_epi32(total.low, widen_pairs(low));
