@@ -147,8 +147,8 @@ def ours(
     directory: Path, files: dict[str, Path], folder: Path, load: Loaded, isa: str | None
 ) -> Iterator[tuple[str, AbstractContextManager[Server]]]:
     """Yield llmd on the checkpoint, quantised while loading, and on each file."""
-    for quant, model in ((QUANT, directory), *((None, file) for file in files.values())):
-        name = quant or next(kind for kind, file in files.items() if file == model)
+    for name, model in {QUANT: directory, **files}.items():
+        quant = QUANT if name == QUANT else None
         own = folder / name
         own.mkdir()
         yield (

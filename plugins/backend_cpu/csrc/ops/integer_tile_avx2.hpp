@@ -28,12 +28,6 @@ struct alignas(64) CodeBlock {
     float coarse[kBlockGroups * kPanelRows];  // of each activation group
 };
 
-// total + a * b, summed for each pair of words.
-LLMD_INLINE Sums add_words(Sums total, Sums a, Bytes b) {
-    return {_mm256_add_epi32(total.low, _mm256_madd_epi16(a.low, b.low)),
-            _mm256_add_epi32(total.high, _mm256_madd_epi16(a.high, b.high))};
-}
-
 template <int kRows>
 class CodeTile {
   public:
@@ -86,7 +80,8 @@ class CodeTile {
         add_slab(records + 64 * kSlabQuads, line_ + kSlabInputs, scales + 64, sums);
         const Bytes minimums = load_bytes(block_.minimums + 64 * i);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
-            sums[m] = add_words(sums[m], set_sums(of_inputs_[i * kRows + m]), minimums);
+            sums[m] =
+                add_products(sums[m], set_sums(of_inputs_[i * kRows + m]), {minimums.low, minimums.high});
         });
         line_ += x_.rows * kLineInputs;
     }
@@ -105,7 +100,9 @@ class CodeTile {
             });
         });
         const Bytes scale = load_bytes(scales);
-        unroll<kRows>([&](auto m) LLMD_LAMBDA { sums[m] = add_words(sums[m], products[m], scale); });
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            sums[m] = add_products(sums[m], products[m], {scale.low, scale.high});
+        });
     }
     LLMD_INLINE_MEMBER void add_group(const float* coarse, const Sums (&sums)[kRows], float* totals) const {
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA {

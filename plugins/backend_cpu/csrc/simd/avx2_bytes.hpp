@@ -116,7 +116,8 @@ LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1
 LLMD_INLINE Sums add(Sums a, Sums b) {
     return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
 }
-// total + a * b, if a fits in int16, and b is not negative and fits too.
+// total + a * b, summed over the two words of each. Integers are such words if a fits in int16, and b is
+// not negative and fits too.
 LLMD_INLINE Sums add_products(Sums total, Sums a, Sums b) {
     return {_mm256_add_epi32(total.low, _mm256_madd_epi16(a.low, b.low)),
             _mm256_add_epi32(total.high, _mm256_madd_epi16(a.high, b.high))};
