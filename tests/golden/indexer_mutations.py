@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from llmd.api import Activate, Attention, Indexer, Norm, Op, Rope
-from tests.golden.mutations import Mutation
+from tests.golden.mutations import Mutation, drop_correction, same
 
 
 def attend_to_all(op: Op) -> Iterator[Op]:
@@ -79,6 +79,14 @@ INDEXERS = [
     Mutation("deepseek-v32", "no groups", {"n_group": 1, "topk_group": 1}),
     Mutation("deepseek-v32", "factor", {"routed_scaling_factor": 1.51}),
     Mutation("glm-moe-dsa", "factor", {"routed_scaling_factor": 1.79}),
+    *(
+        Mutation(name, what, config, change)
+        for name in ("deepseek-v32", "glm-moe-dsa")
+        for what, config, change in (
+            ("not normalized", {"norm_topk_prob": False}, same),
+            ("no correction", {}, drop_correction),
+        )
+    ),
     Mutation(
         "glm-moe-dsa-shared",
         "positions of another layer",

@@ -11,62 +11,36 @@ from llmd.engine.loading import OpenDevice
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.falcon_mutations import FALCON
+from tests.golden.hybrid_mutations import HYBRIDS
 from tests.golden.indexer_mutations import INDEXERS
 from tests.golden.kimi_mutations import KIMI
+from tests.golden.latent_mutations import LATENTS
+from tests.golden.mixture_mutations import MIXTURES
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.gemma4 import ROPES as GEMMA4_ROPES
-from tests.golden.models.latents import LITE_ROPE, V3_ROPE
 from tests.golden.models.llama import LLAMA3_ROPE, LLAMA32_ROPE, YARN_ROPE
-from tests.golden.models.mixtures import GPT_OSS_ROPE
 from tests.golden.models.tiny import TinyModel
 from tests.golden.mutations import (
     Mutation,
     drop_biases,
-    drop_biases_of_experts,
-    drop_bounds,
-    drop_correction,
     drop_embedding_scale,
     drop_factors,
     drop_gains,
-    drop_gates,
-    drop_limit,
     drop_logit_scale,
     drop_norm_offset,
-    drop_offset,
     drop_qk_norms,
-    drop_router_bias,
     drop_router_scale,
-    drop_sinks,
     drop_table_scale,
     drop_value_norms,
     interleave_rope,
-    join_queries_as_one_head,
-    join_the_other_way,
-    norm_whole_rows,
     read_layer_0,
-    rotate_halves,
     scale_scores,
-    score_by_softmax,
-    score_groups_by_largest,
     shift_columns,
-    sum_two_of_groups,
-    swap_b_and_c,
-    swap_decay_and_beta,
-    swap_filter_biases,
-    swap_filters,
-    swap_filters_of_b_and_c,
     swap_gate_and_up,
     swap_gates_of_experts,
-    swap_queries_and_keys,
-    swap_rates_and_bias,
-    swap_rates_and_skips,
-    swap_rates_and_time_bias,
-    take_one_epsilon,
-    take_other_columns,
-    take_other_rows,
-    tile_heads,
 )
 from tests.golden.rwkv_mutations import RWKV7
+from tests.golden.state_space_mutations import STATE_SPACES
 
 BOUND = 1e-9
 
@@ -151,110 +125,6 @@ FAMILIES = [
     Mutation("granite", "attention multiplier", {"attention_multiplier": 0.283}),
     Mutation("granite", "residual multiplier", {"residual_multiplier": 0.81}),
     Mutation("granite", "logit scale", change=drop_logit_scale),
-]
-MIXTURES = [
-    Mutation("mixtral", "one expert more", {"num_experts_per_tok": 3}),
-    Mutation("qwen2-moe", "normalized", {"norm_topk_prob": True}),
-    Mutation("qwen2-moe", "shared expert not gated", change=drop_gates),
-    Mutation("qwen3-moe", "not normalized", {"norm_topk_prob": False}),
-    Mutation("qwen3-moe-one-expert", "normalized", {"norm_topk_prob": True}),
-    Mutation("olmoe", "one expert less", {"num_experts_per_tok": 3}),
-    Mutation("olmoe", "normalized", {"norm_topk_prob": True}),
-    Mutation("granite-moe-shared", "gate and up swapped", change=swap_gates_of_experts),
-    Mutation("granite-moe", "gate and up swapped", change=swap_gates_of_experts),
-    Mutation("glm4-moe", "factor", {"routed_scaling_factor": 1.51}),
-    Mutation("glm4-moe", "not normalized", {"norm_topk_prob": False}),
-    Mutation("glm4-moe", "no correction", change=drop_correction),
-    Mutation("glm4-moe-groups", "no groups", {"n_group": 1, "topk_group": 1}),
-    Mutation("glm4-moe-groups", "one group less", {"topk_group": 1}),
-    Mutation("glm4-moe-groups", "largest in a group", change=score_groups_by_largest),
-    Mutation("glm4-moe-groups", "softmax", change=score_by_softmax),
-    *(
-        Mutation(name, what, change=change)
-        for name in ("gpt-oss", "gpt-oss-floats")
-        for what, change in (
-            ("no sinks", drop_sinks),
-            ("router without a bias", drop_router_bias),
-            ("experts without biases", drop_biases_of_experts),
-            ("gate and up swapped", swap_gates_of_experts),
-            ("nothing added to up", drop_offset),
-        )
-    ),
-    Mutation("gpt-oss-floats", "limit of gates", {"swiglu_limit": 0.91}),
-    Mutation("gpt-oss-floats", "no limit of gates", change=drop_limit),
-    Mutation("gpt-oss", "truncated YaRN", {"rope_scaling": GPT_OSS_ROPE | {"truncate": True}}),
-    Mutation("gpt-oss", "window", {"sliding_window": 11}),
-]
-HYBRIDS = [
-    Mutation(name, what, change=change)
-    for name in ("qwen3-next", "qwen3-5")
-    for what, change in (
-        ("decay and share swapped", swap_decay_and_beta),
-        ("queries and keys swapped", swap_queries_and_keys),
-        ("filters swapped", swap_filters),
-        ("rates and biases swapped", swap_rates_and_bias),
-        ("heads in another order", tile_heads),
-        ("no gates", drop_gates),
-        ("norm offset", drop_norm_offset),
-        ("no q/k norm", drop_qk_norms),
-    )
-] + [
-    Mutation("qwen3-next", "half a head rotated", {"partial_rotary_factor": 0.5}),
-    Mutation("qwen3-next", "not normalized", {"norm_topk_prob": False}),
-    Mutation("qwen3-next-odd", "normalized", {"norm_topk_prob": True}),
-    Mutation("qwen3-5-tied", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
-]
-STATE_SPACES = [
-    Mutation(name, what, change=change)
-    for name in ("granite-hybrid", "nemotron-h", "mamba2", "falcon-h1")
-    for what, change in (
-        ("b and c swapped", swap_b_and_c),
-        ("filters swapped", swap_filters_of_b_and_c),
-        ("biases of filters swapped", swap_filter_biases),
-        ("rates and skips swapped", swap_rates_and_skips),
-        ("rates and biases swapped", swap_rates_and_time_bias),
-    )
-] + [
-    Mutation("granite-hybrid", "positions", {"position_embedding_type": "rope"}),
-    Mutation("granite-hybrid-moe", "no positions", {"position_embedding_type": "nope"}),
-    Mutation("granite-hybrid-moe", "one norm", change=norm_whole_rows),
-    Mutation("granite-hybrid-moe", "no biases", change=drop_biases),
-    Mutation("nemotron-h", "one norm", change=norm_whole_rows),
-    Mutation("nemotron-h-moe", "softmax", change=score_by_softmax),
-    Mutation("nemotron-h-moe", "no correction", change=drop_correction),
-    Mutation("nemotron-h-moe", "factor", {"routed_scaling_factor": 1.0}),
-    Mutation("nemotron-h-moe", "activation", {"mlp_hidden_act": "relu"}),
-    Mutation("mamba2-odd", "no bounds", change=drop_bounds),
-    Mutation("mamba2-odd", "eps 10 % off", {"layer_norm_epsilon": 1.1e-3}),
-]
-LATENTS = [
-    Mutation("deepseek-v2-lite", what, change=change)
-    for what, change in (
-        ("columns of keys", take_other_columns),
-        ("rows of values", take_other_rows),
-        ("joined the other way", join_the_other_way),
-        ("queries joined as one head", join_queries_as_one_head),
-        ("pairs of halves", rotate_halves),
-        ("one epsilon", take_one_epsilon),
-    )
-] + [
-    Mutation(
-        "deepseek-v2-lite",
-        "scale of scores",
-        {"rope_scaling": LITE_ROPE | {"mscale": 0.72, "mscale_all_dim": 0.72}},
-    ),
-    Mutation("deepseek-v2-groups", "one group less", {"topk_group": 1}),
-    Mutation("deepseek-v2-groups", "no groups", {"topk_method": "greedy"}),
-    Mutation("deepseek-v2-groups", "two in a group", change=sum_two_of_groups),
-    Mutation("deepseek-v2-groups", "factor", {"routed_scaling_factor": 1.71}),
-    Mutation("deepseek-v2-groups", "no biases", change=drop_biases),
-    Mutation("deepseek-v3", "one epsilon", change=take_one_epsilon),
-    Mutation("deepseek-v3", "no correction", change=drop_correction),
-    Mutation("deepseek-v3", "not normalized", {"norm_topk_prob": False}),
-    Mutation("deepseek-v3-halves", "pairs of neighbours", {"rope_interleave": True}),
-    Mutation("deepseek-v3-halves", "scale of elements", {"rope_scaling": V3_ROPE | {"mscale": 0.8}}),
-    Mutation("glm4-moe-lite", "factor", {"routed_scaling_factor": 1.79}),
-    Mutation("glm4-moe-lite", "softmax", change=score_by_softmax),
 ]
 FULL_ROPE, LOCAL_ROPE = GEMMA4_ROPES["full_attention"], GEMMA4_ROPES["sliding_attention"]
 GEMMA4 = [
