@@ -40,7 +40,7 @@ def check_quantization(config: Config, file: Path) -> None:
     problem = _METHODS[method](quantization) if method in _METHODS else f"{method or 'unnamed method'}"
     if problem:
         raise UnsupportedModelError(
-            f"{file}: the weights are quantised ({problem}), which is not supported yet",
+            f"{file}: the weights are quantised ({problem}), which llmd does not read",
             hint="use the unquantised model; `--quant q8` quantises it while it loads",
         )
 
