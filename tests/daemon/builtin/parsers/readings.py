@@ -52,6 +52,22 @@ def joined(parts: Iterable[AnswerPart]) -> list[str | Call]:
     return found
 
 
+def merged(parts: Iterable[AnswerPart]) -> list[AnswerPart]:
+    """Join adjacent pieces of one text, of one reasoning, or of the arguments of one call."""
+    found: list[AnswerPart] = []
+    for part in parts:
+        match part, found[-1:]:
+            case Text(text), [Text(before)]:
+                found[-1] = Text(before + text)
+            case Reasoning(text), [Reasoning(before)]:
+                found[-1] = Reasoning(before + text)
+            case CallArguments(index, json), [CallArguments(same, before)] if index == same:
+                found[-1] = CallArguments(index, before + json)
+            case _:
+                found.append(part)
+    return found
+
+
 def run(reader: CallReader, pieces: Sequence[str]) -> list[AnswerPart]:
     """Return all parts of an answer that arrives in pieces."""
     parts: list[AnswerPart] = []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.builtin.parsers.kimi import load
-from tests.daemon.builtin.parsers.readings import joined, read, run
+from tests.daemon.builtin.parsers.readings import joined, read
 
 CALLS = (
     "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
@@ -19,12 +19,9 @@ SINGULAR = CALLS.replace("calls_section", "call_section").replace("functions.", 
 
 
 @pytest.mark.parametrize("answer", [CALLS, SPACED, SINGULAR], ids=["published", "spaced", "singular"])
-def test_calls_are_read_in_every_cut(answer: str) -> None:
+def test_calls_are_read(answer: str) -> None:
     weather = ("get_weather", '{"city": "<|x|>", "days": [1, {"a": "}"}]}')
     assert read(load(), answer) == ["I look.", weather, ("now", "{}")]
-    for cut in range(len(answer)):
-        parts = run(load().open([]), [answer[:cut], answer[cut:]])
-        assert joined(parts) == ["I look.", weather, ("now", "{}")]
 
 
 def test_arguments_stream_as_they_come() -> None:

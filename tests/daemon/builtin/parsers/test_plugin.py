@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmd.api.parsing import CallFormat, ReasoningMarks, Term, TextTerm
+from llmd.api.parts import AnswerPart, CallStart, Reasoning
 from llmd.api.plugins import Parser
 from llmd.builtin.parsers.plugin import llmd_parsers
-from tests.daemon.builtin.parsers.readings import TOOLS, cuts_of, joined, run
+from llmd.chat.answers.answer_reader import AnswerReader
+from llmd.chat.answers.reasoning import ReasoningSplitter
+from tests.daemon.builtin.parsers.readings import TOOLS, cuts_of, joined, merged, run
+from tests.daemon.builtin.parsers.recorded_answers import RecordedAnswer, recorded_answers
 
 PARSERS = {parser.name: parser for parser in llmd_parsers()}
 CALLS = sorted(name for name, parser in PARSERS.items() if parser.reads == "calls")
 TEMPLATES = Path(__file__).parents[3] / "golden" / "templates"
+NEAR = 3
+"""Two cuts of an answer are at most this many characters apart."""
 SCRAPS = (
     "now",
     "get_weather",
@@ -125,6 +132,52 @@ def test_any_cut_gives_the_same_parts_and_nothing_is_lost(name: str, data: st.Da
     # The text between calls is a subsequence of the answer.
     remaining = iter(text)
     assert all(char in remaining for char in texts)
+
+
+def marks_of(name: str) -> ReasoningMarks:
+    loaded = PARSERS[name].load()
+    assert isinstance(loaded, ReasoningMarks)
+    return loaded
+
+
+def text_of(answer: RecordedAnswer) -> str:
+    """The whole answer."""
+    if not answer.thought or answer.reasoning is None:
+        return answer.rest
+    marks = marks_of(answer.reasoning)
+    begin = "" if answer.is_open else marks.begin
+    return f"{begin}\n{answer.thought}\n{marks.end}\n\n{answer.rest}"
+
+
+def parts_of(answer: RecordedAnswer, pieces: Iterable[str]) -> list[AnswerPart]:
+    """What a client gets if the answer arrives in pieces, independently of how they are split."""
+    splitter = None
+    if answer.reasoning is not None:
+        splitter = ReasoningSplitter(marks_of(answer.reasoning), is_open=answer.is_open)
+    reader = AnswerReader(reasoning=splitter, calls=calls_of(answer.calls).open(TOOLS))
+    parts = [part for piece in pieces for part in reader.feed(piece)]
+    return merged([*parts, *reader.finish()])
+
+
+@pytest.mark.parametrize("answer", [*recorded_answers()], ids=lambda answer: answer.name)
+def test_recorded_answers_are_read_in_every_cut(answer: RecordedAnswer) -> None:
+    text, whole = text_of(answer), parts_of(answer, [text_of(answer)])
+    for first in range(len(text)):
+        for second in range(first, min(first + NEAR, len(text)) + 1):
+            pieces = [text[:first], text[first:second], text[second:]]
+            assert parts_of(answer, pieces) == whole, pieces
+
+
+@pytest.mark.parametrize("calls", [calls for calls in CALLS if calls != "harmony"])
+def test_recorded_answers_have_calls_and_their_reasoning_apart(calls: str) -> None:
+    answers = [answer for answer in recorded_answers() if answer.calls == calls]
+    for answer in answers:
+        parts = parts_of(answer, [text_of(answer)])
+        if answer.thought:
+            assert parts.pop(0) == Reasoning(answer.thought)
+        assert parts == merged(run(calls_of(calls).open(TOOLS), [answer.rest]))
+        assert any(isinstance(part, CallStart) for part in parts)
+    assert answers
 
 
 def shortest(term: Term) -> str:
