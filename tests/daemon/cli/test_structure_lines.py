@@ -14,6 +14,7 @@ def test_a_hybrid_with_experts_and_a_draft_head_is_described(tmp_path: Path) -> 
     path = write_with_draft_head(tiny_model("qwen3-next"), tmp_path / "m")
     assert list(structure_lines(read_structure(path))) == [
         ["experts", "8 in 3 of 3 layers; a token uses 3, and one that all tokens use"],
+        ["attention", "in 1 of 3 layers"],
         ["linear attention", "in 2 of 3 layers"],
         ["not loaded", "a draft head: 13 tensors, 832 B"],
     ]
@@ -22,9 +23,28 @@ def test_a_hybrid_with_experts_and_a_draft_head_is_described(tmp_path: Path) -> 
 def test_each_kind_of_layer_and_what_is_not_loaded_has_a_line() -> None:
     experts = (ExpertLayers(3, 8, 2, has_shared=False), ExpertLayers(1, 4, 1, has_shared=True))
     vision = NotLoaded("vision", is_draft=False, tensors=2, size_bytes=3 << 20)
-    assert list(structure_lines(Structure(5, experts, 0, 1, 4, 3, 2048, (vision,)))) == [
+    structure = Structure(
+        layers=5,
+        experts=experts,
+        attention_layers=3,
+        window_layers=2,
+        window=1024,
+        latent_layers=1,
+        borrowing_layers=1,
+        linear_layers=0,
+        space_layers=1,
+        sink_layers=4,
+        indexed_layers=3,
+        chosen_positions=2048,
+        not_loaded=(vision,),
+    )
+    assert list(structure_lines(structure)) == [
         ["experts", "8 in 3 of 5 layers; a token uses 2"],
         ["experts", "4 in 1 of 5 layers; a token uses 1, and one that all tokens use"],
+        ["attention", "in 2 of 5 layers"],
+        ["sliding window", "of 1,024 positions in 2 of 5 layers"],
+        ["latent attention", "in 1 of 5 layers"],
+        ["keys of other layers", "in 1 of 5 layers"],
         ["state spaces", "in 1 of 5 layers"],
         ["attention sinks", "in 4 of 5 layers"],
         ["sparse attention", "to at most 2,048 positions in 3 of 5 layers"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from llmd.models.open_model import open_model
 from llmd.models.structure import ExpertLayers, Structure, structure_of
 from tests.daemon.models.gguf.test_config_keys import ARCHITECTURES
@@ -22,31 +24,63 @@ def structure(
         return structure_of(model.plan, model.checkpoint)
 
 
-def test_a_dense_model_has_only_layers(tmp_path: Path) -> None:
-    layers = tiny_model("llama-f16").config["num_hidden_layers"]
-    assert structure("llama-f16", tmp_path) == Structure(layers, (), 0, 0, 0, 0, 0, ())
+def made_of(
+    layers: int, *experts: ExpertLayers, windows: tuple[int, int] = (0, 0), chosen: int = 0, **kinds: int
+) -> Structure:
+    """A structure with ``kinds``, layers of each kind: ``state_space=2`` are two with state spaces.
+
+    ``windows``: layers that have one, and its length. ``chosen``: most positions of indexed layers.
+    """
+    return Structure(
+        layers=layers,
+        experts=experts,
+        attention_layers=kinds.get("attention", 0),
+        window_layers=windows[0],
+        window=windows[1],
+        latent_layers=kinds.get("latent", 0),
+        borrowing_layers=kinds.get("borrowing", 0),
+        linear_layers=kinds.get("linear", 0),
+        space_layers=kinds.get("state_space", 0),
+        sink_layers=kinds.get("sinks", 0),
+        indexed_layers=kinds.get("indexed", 0),
+        chosen_positions=chosen,
+        not_loaded=(),
+    )
 
 
-def test_experts_are_counted_with_the_layers_that_have_them(tmp_path: Path) -> None:
-    mixtral = structure("mixtral", tmp_path)
-    assert mixtral.experts == (ExpertLayers(2, 4, 2, has_shared=False),)
-    glm = structure("glm4-moe", tmp_path)
-    assert (glm.layers, glm.experts) == (3, (ExpertLayers(2, 8, 3, has_shared=True),))
+def three_of_eight(layers: int) -> ExpertLayers:
+    """Layers with eight experts, of which a token uses three, and one for all tokens."""
+    return ExpertLayers(layers, 8, 3, has_shared=True)
 
 
-def test_layers_with_states_and_sinks_are_counted(tmp_path: Path) -> None:
-    hybrid = structure("qwen3-next", tmp_path)
-    assert (hybrid.layers, hybrid.linear_layers, hybrid.sink_layers) == (3, 2, 0)
-    granite = structure("granite-hybrid", tmp_path)
-    assert (granite.layers, granite.linear_layers, granite.space_layers) == (3, 0, 2)
-    assert structure("gpt-oss", tmp_path).sink_layers == 3
+MODELS = {
+    "llama-f16": made_of(3, attention=3),
+    "mistral-window": made_of(3, attention=3, windows=(3, 11)),
+    "gemma4-shared": made_of(6, attention=6, windows=(4, 12), borrowing=3),
+    "gemma4-moe": made_of(3, three_of_eight(3), attention=3, windows=(2, 12)),
+    "mixtral": made_of(2, ExpertLayers(2, 4, 2, has_shared=False), attention=2),
+    "glm4-moe": made_of(3, three_of_eight(2), attention=3),
+    "gpt-oss": made_of(3, ExpertLayers(3, 6, 2, has_shared=False), attention=3, windows=(2, 12), sinks=3),
+    "qwen3-next": made_of(3, three_of_eight(3), attention=1, linear=2),
+    "kimi-linear": made_of(4, three_of_eight(3), attention=1, latent=1, linear=3),
+    "rwkv7": made_of(3, linear=3),
+    "granite-hybrid": made_of(3, attention=1, state_space=2),
+    "granite-hybrid-moe": made_of(4, ExpertLayers(4, 6, 2, has_shared=True), attention=2, state_space=2),
+    "nemotron-h": made_of(5, attention=1, state_space=2),
+    "nemotron-h-moe": made_of(5, three_of_eight(2), attention=1, state_space=2),
+    "nemotron-h-latent": made_of(4, three_of_eight(2), attention=1, state_space=1),
+    "falcon-h1": made_of(3, attention=3, state_space=3),
+    "deepseek-v2-lite": made_of(3, three_of_eight(2), attention=3, latent=3),
+    "deepseek-v3": made_of(3, three_of_eight(2), attention=3, latent=3),
+    "deepseek-v32": made_of(3, three_of_eight(2), attention=3, latent=3, indexed=3, chosen=16),
+    # Layers without an indexer of their own are indexed too.
+    "glm-moe-dsa-shared": made_of(6, three_of_eight(5), attention=6, latent=6, indexed=6, chosen=9),
+}
 
 
-def test_layers_with_chosen_positions_are_counted_also_if_they_have_no_indexer(tmp_path: Path) -> None:
-    shared = structure("glm-moe-dsa-shared", tmp_path)
-    assert (shared.indexed_layers, shared.chosen_positions) == (6, 9)
-    plain = structure("deepseek-v3", tmp_path)
-    assert (plain.indexed_layers, plain.chosen_positions) == (0, 0)
+@pytest.mark.parametrize("name", MODELS)
+def test_experts_and_layers_of_each_kind_are_counted(name: str, tmp_path: Path) -> None:
+    assert structure(name, tmp_path) == MODELS[name]
 
 
 def test_a_vision_tower_is_counted_but_is_no_draft_head(tmp_path: Path) -> None:

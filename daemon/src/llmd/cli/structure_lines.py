@@ -34,17 +34,31 @@ def structure_lines(structure: Structure | None) -> Iterator[list[str]]:
     layers = structure.layers
     for kind in structure.experts:
         yield ["experts", _experts(kind, layers)]
-    if structure.linear_layers:
-        yield ["linear attention", f"in {structure.linear_layers} of {layers} layers"]
-    if structure.space_layers:
-        yield ["state spaces", f"in {structure.space_layers} of {layers} layers"]
-    if structure.sink_layers:
-        yield ["attention sinks", f"in {structure.sink_layers} of {layers} layers"]
-    if structure.indexed_layers:
-        most = f"at most {structure.chosen_positions:,} positions"
-        yield ["sparse attention", f"to {most} in {structure.indexed_layers} of {layers} layers"]
+    yield from _kinds_of_layers(structure)
     for part in structure.not_loaded:
         yield ["not loaded", _not_loaded(part)]
+
+
+def _kinds_of_layers(structure: Structure) -> Iterator[list[str]]:
+    plain = structure.attention_layers - structure.latent_layers
+    has_states = structure.linear_layers or structure.space_layers
+    counts = (
+        ("attention", "", plain if has_states else 0),
+        ("sliding window", f"of {structure.window:,} positions ", structure.window_layers),
+        ("latent attention", "", structure.latent_layers),
+        ("keys of other layers", "", structure.borrowing_layers),
+        ("linear attention", "", structure.linear_layers),
+        ("state spaces", "", structure.space_layers),
+        ("attention sinks", "", structure.sink_layers),
+        (
+            "sparse attention",
+            f"to at most {structure.chosen_positions:,} positions ",
+            structure.indexed_layers,
+        ),
+    )
+    for title, lead, count in counts:
+        if count:
+            yield [title, f"{lead}in {count} of {structure.layers} layers"]
 
 
 def _experts(kind: ExpertLayers, layers: int) -> str:

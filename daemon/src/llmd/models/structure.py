@@ -8,7 +8,7 @@ import msgspec
 
 from llmd.api.expert_ops import Experts
 from llmd.api.latent_ops import Indexer
-from llmd.api.ops import Attention, Glu
+from llmd.api.ops import Activate, Attention, Glu
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.time_mix_ops import GeneralizedDelta
@@ -47,6 +47,16 @@ class Structure(msgspec.Struct, frozen=True):
 
     layers: int
     experts: tuple[ExpertLayers, ...]
+    attention_layers: int
+    """Layers of attention, of any kind but linear attention."""
+    window_layers: int
+    """Layers whose attention is limited to the last positions."""
+    window: int
+    """Most positions that these layers attend to; 0 if there are none."""
+    latent_layers: int
+    """Layers whose attention keeps latent vectors in place of keys and values."""
+    borrowing_layers: int
+    """Layers whose attention reads the keys and values of other layers."""
     linear_layers: int
     """Layers of linear attention."""
     space_layers: int
@@ -63,13 +73,21 @@ class Structure(msgspec.Struct, frozen=True):
 def structure_of(plan: ModelPlan, checkpoint: Checkpoint) -> Structure:
     """Describe a model."""
     ops = [op for part in plan.parts for op in part.ops]
+    attention = [op for op in ops if isinstance(op, Attention)]
+    groups = [plan.groups[op.group] for op in attention]
+    windows = [group.window for group in groups if group.window is not None]
     return Structure(
         layers=plan.num_layers,
         experts=tuple(_experts(plan)),
+        attention_layers=len(attention),
+        window_layers=len(windows),
+        window=max(windows, default=0),
+        latent_layers=sum(group.kind == "latent" for group in groups),
+        borrowing_layers=sum(op.k is None for op in attention),
         linear_layers=sum(isinstance(op, GatedDelta | GeneralizedDelta) for op in ops),
         space_layers=sum(isinstance(op, StateSpace) for op in ops),
-        sink_layers=sum(isinstance(op, Attention) and op.sinks is not None for op in ops),
-        indexed_layers=sum(isinstance(op, Attention) and op.chosen is not None for op in ops),
+        sink_layers=sum(op.sinks is not None for op in attention),
+        indexed_layers=sum(op.chosen is not None for op in attention),
         chosen_positions=max((op.top_k for op in ops if isinstance(op, Indexer)), default=0),
         not_loaded=tuple(_not_loaded(plan, checkpoint)),
     )
@@ -82,7 +100,7 @@ def _experts(plan: ModelPlan) -> Iterator[ExpertLayers]:
 
 
 def _experts_of(part: Part) -> Iterator[ExpertLayers]:
-    has_shared = any(isinstance(op, Glu) for op in part.ops)
+    has_shared = any(isinstance(op, Glu | Activate) for op in part.ops)
     for op in part.ops:
         if isinstance(op, Experts):
             yield ExpertLayers(1, op.num_experts, op.top_k, has_shared)
