@@ -12,17 +12,30 @@ from typing import Any
 import numpy as np
 
 from tests.golden.checkpoint import write_safetensors
+from tests.golden.gguf_layout import num_layers
 from tests.golden.models.tiny import TinyModel
 from tests.golden.tensors import draw_tensors
 
-OF_GLM = (
+AFTER_LAYERS = (
     "eh_proj.weight",
     "enorm.weight",
     "hnorm.weight",
     "shared_head.norm.weight",
     "input_layernorm.weight",
 )
+"""Of a head that is stored as one more layer."""
+OF_LATENTS = ("embed_tokens.weight", "shared_head.head.weight", "self_attn.kv_a_proj_with_mqa.weight")
+OF_INDEXERS = ("self_attn.indexer.wq_b.weight", "self_attn.indexer.weights_proj.weight")
 OF_QWEN = ("fc.weight", "pre_fc_norm_hidden.weight", "norm.weight", "layers.0.self_attn.q_proj.weight")
+OF_NEMOTRON = (
+    *("layers.0.enorm.weight", "layers.0.hnorm.weight", "layers.0.eh_proj.weight", "layers.0.norm.weight"),
+    *("layers.0.mixer.q_proj.weight", "layers.1.norm.weight", "layers.1.final_layernorm.weight"),
+    *(
+        f"layers.1.mixer.experts.{number}.{name}_proj.weight"
+        for number in range(3)
+        for name in ("up", "down")
+    ),
+)
 EXPERTS = tuple(
     f"mlp.experts.{number}.{name}_proj.weight" for number in range(3) for name in ("gate", "up", "down")
 )
@@ -32,9 +45,15 @@ NUM_BYTES = 4 * 16
 
 def draft_names(case: TinyModel) -> list[str]:
     """The tensors of the draft head of a family, as Hugging Face directories name them."""
-    if case.config["model_type"] == "glm4_moe":
-        return [f"model.layers.{case.config['num_hidden_layers']}.{name}" for name in (*OF_GLM, *EXPERTS)]
-    experts = [f"layers.0.{name}" for name in EXPERTS] if "num_experts" in case.config else []
+    config = case.config
+    if "layers_block_type" in config:
+        return [f"mtp.{name}" for name in OF_NEMOTRON]
+    if "n_routed_experts" in config:
+        latents = OF_LATENTS if "kv_lora_rank" in config else ()
+        indexers = OF_INDEXERS if "index_topk" in config else ()
+        names = (*AFTER_LAYERS, *latents, *indexers, *EXPERTS)
+        return [f"model.layers.{num_layers(config)}.{name}" for name in names]
+    experts = [f"layers.0.{name}" for name in EXPERTS] if "num_experts" in config else []
     return [f"mtp.{name}" for name in (*OF_QWEN, *experts)]
 
 

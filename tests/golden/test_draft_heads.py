@@ -14,25 +14,45 @@ from tests.golden.converted import converted, different, stored_tensors
 from tests.golden.draft_heads import NUM_BYTES, draft_names, write_with_draft_head
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
-from tests.golden.gguf_layout import Tensors, architecture_of, write_gguf
+from tests.golden.gguf_layout import Tensors, architecture_of, num_layers, write_gguf
 from tests.golden.models.catalog import tiny_model
 from tests.golden.models.tiny import TinyModel
 
 BOUND = 1e-9
-FAMILIES = ["glm4-moe", "qwen3-next", "qwen3-5", "qwen3-5-moe"]
+FAMILIES = [
+    *("glm4-moe", "qwen3-next", "qwen3-5", "qwen3-5-moe"),
+    *("deepseek-v3", "glm4-moe-lite", "deepseek-v32", "glm-moe-dsa-shared"),
+    *("nemotron-h-moe", "nemotron-h-latent"),
+]
 GGUF_HEAD = ("nextn.eh_proj.weight", "nextn.enorm.weight", "attn_norm.weight", "attn_q.weight")
 """Tensors of the block that has the head in a GGUF file, after the last layer."""
 each_family = pytest.mark.parametrize("case", [tiny_model(name) for name in FAMILIES], ids=FAMILIES)
 
 
 def write_gguf_with_draft_head(case: TinyModel, path: Path) -> Path:
-    layers, name = case.config["num_hidden_layers"], architecture_of(case.config)
+    layers, name = num_layers(case.config), architecture_of(case.config)
 
     def add_head(tensors: Tensors) -> None:
         tensors |= {f"blk.{layers}.{end}": np.ones((4, 4), np.float32) for end in GGUF_HEAD}
 
-    changes = {f"{name}.block_count": layers + 1, f"{name}.nextn_predict_layers": 1}
+    changes = {"block_count": layers + 1, "nextn_predict_layers": 1, **of_each_block(case)}
+    changes = {f"{name}.{key}": value for key, value in changes.items()}
     return write_gguf(case, path, changes=changes, edit=add_head)
+
+
+def of_each_block(case: TinyModel) -> dict[str, list[int]]:
+    """Keys that have a value for each block of the file, also for that of the head, which has both halves."""
+    if "layers_block_type" not in case.config:
+        return {}
+    halves = {
+        "attention.head_count_kv": "num_key_value_heads",
+        "feed_forward_length": "moe_intermediate_size",
+    }
+    found = {}
+    for (key, field), kind in zip(halves.items(), ("full_attention", "moe"), strict=True):
+        value = case.config[field]
+        found[key] = [*(value if one == kind else 0 for one in case.config["layers_block_type"]), value]
+    return found
 
 
 def check(case: TinyModel, path: Path, num_tensors: int, size: int, architectures: Architectures) -> None:
@@ -43,7 +63,7 @@ def check(case: TinyModel, path: Path, num_tensors: int, size: int, architecture
         )
         expected = NotLoaded("a draft head", is_draft=True, tensors=num_tensors, size_bytes=size)
         assert structure_of(model.plan, model.checkpoint).not_loaded == (expected,)
-        assert model.plan.num_layers == case.config["num_hidden_layers"]
+        assert model.plan.num_layers == num_layers(case.config)
 
 
 @each_family

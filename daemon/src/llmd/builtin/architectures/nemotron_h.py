@@ -39,7 +39,8 @@ TYPES: Mapping[str, str] = {
     "moe": "E",
 }
 """Letters of ``hybrid_override_pattern`` by name in the lists that later configurations have."""
-MTP = LeftOut("a draft head", ("mtp.",), is_draft=True)
+MTP = "mtp."
+"""How names of tensors of the draft head begin. In a GGUF file, the head is the block after the layers."""
 
 
 def plan(config: Config, context_len: int | None) -> ModelPlan:
@@ -72,7 +73,8 @@ def plan(config: Config, context_len: int | None) -> ModelPlan:
         tuple(mamba if kind == "M" else None for kind in kinds),
         tuple(_half(kind) for kind in kinds),
     )
-    return msgspec.structs.replace(plan_without_rope(family, fields, context_len), left_out=(MTP,))
+    draft = LeftOut("a draft head", (MTP, f"blk.{len(kinds)}."), is_draft=True)
+    return msgspec.structs.replace(plan_without_rope(family, fields, context_len), left_out=(draft,))
 
 
 def _kinds(fields: ConfigFields, config: Config) -> str:
