@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.golden.tensors import draw_tensors
 
 Rename = Callable[[str], str]
 
+WORD_ENDS = re.compile("(?<=[a-z0-9])(?=[A-Z][a-z])")
 LINEARS = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj")
 RANK = 2
 
@@ -45,15 +47,25 @@ def write_phi4_of_transformers(case: TinyModel, directory: Path) -> Path:
 
 
 def write_vision_language(
-    case: TinyModel, directory: Path, *, architecture: str, below: Rename, tower: Sequence[str]
+    case: TinyModel,
+    directory: Path,
+    *,
+    architecture: str,
+    below: Rename,
+    tower: Sequence[str],
+    text_type: str | None = None,
 ) -> Path:
-    """Add a vision ``tower`` to the text model, whose tensors are renamed with ``below``."""
+    """Add the modules of ``tower``, which see or hear, to the text model, whose tensors are renamed with
+    ``below``. ``text_type`` is the text model's type if it differs from that of the text model alone.
+    """
     tensors: dict[str, Any] = {below(name): stored for name, stored in draw_tensors(case)}
     tensors |= {f"{module}.layers.0.mlp.fc1.weight": np.ones((4, 4), np.float32) for module in tower}
     text = {name: value for name, value in case.config.items() if name != "architectures"}
+    text["model_type"] = text_type or text["model_type"]
+    name = architecture.removesuffix("ForConditionalGeneration")
     config = {
         "architectures": [architecture],
-        "model_type": architecture.removesuffix("ForConditionalGeneration").lower(),
+        "model_type": WORD_ENDS.sub("_", name).lower(),
         "text_config": text,
         "vision_config": {"hidden_size": 4},
     }

@@ -33,17 +33,24 @@ Write = Callable[[TinyModel, Path], Path]
 VISION = "2 tensors for vision"
 
 
-def seeing(architecture: str, below: Rename, *tower: str) -> Write:
+def seeing(architecture: str, below: Rename, *tower: str, text_type: str | None = None) -> Write:
     return partial(
         write_vision_language,
         architecture=f"{architecture}ForConditionalGeneration",
         below=below,
         tower=tower,
+        text_type=text_type,
     )
 
 
 OLD = (as_published, "vision_tower", "multi_modal_projector")
 NEW = (as_written_now, "model.vision_tower", "model.multi_modal_projector")
+GEMMA4 = (
+    as_written_now,
+    *("model.vision_tower", "model.audio_tower", "model.embed_vision", "model.embed_audio"),
+)
+GEMMA4_UNIFIED = (as_written_now, "model.embed_vision", "model.embed_audio")
+QWEN3_5 = (as_written_now, "model.visual")
 IDEFICS = (as_idefics_names_it, "model.vision_model", "model.connector")
 
 
@@ -60,6 +67,15 @@ MODELS: dict[str, tuple[str, Write, str]] = {
     "internvl": ("qwen2-untied", seeing("InternVL", *OLD), VISION),
     "internvl of qwen3": ("qwen3-tied", seeing("InternVL", *NEW), VISION),
     "idefics3": ("llama32-tied", seeing("Idefics3", *IDEFICS), VISION),
+    "gemma4": ("gemma4-per-layer", seeing("Gemma4", *GEMMA4), "4 tensors for vision and audio"),
+    "gemma4 with experts": ("gemma4-moe", seeing("Gemma4", *GEMMA4), "4 tensors for vision and audio"),
+    "gemma4 unified": (
+        "gemma4",
+        seeing("Gemma4Unified", *GEMMA4_UNIFIED, text_type="gemma4_unified_text"),
+        "2 tensors for vision and audio",
+    ),
+    "qwen3.5": ("qwen3-5", seeing("Qwen3_5", *QWEN3_5), "1 tensors for vision"),
+    "qwen3.5 with experts": ("qwen3-5-moe", seeing("Qwen3_5Moe", *QWEN3_5), "1 tensors for vision"),
     "smolvlm": ("smollm", seeing("SmolVLM", *IDEFICS), VISION),
 }
 each_model = pytest.mark.parametrize(("name", "write", "left_out"), MODELS.values(), ids=MODELS)
