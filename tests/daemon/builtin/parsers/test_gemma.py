@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from llmd.api.parsing import CallFormat
+from llmd.api.parsing import CallFormat, ChoiceTerm, TextTerm, Tool
 from llmd.builtin.parsers.gemma import load_function_gemma, load_gemma4
 from tests.daemon.builtin.parsers.readings import only_call, read
 
@@ -45,3 +45,28 @@ def test_marks_without_a_call_are_text(
     form: CallFormat, begin: str, end: str, quote: str, inside: str
 ) -> None:
     assert read(form, f"{begin}{inside}{end}") == [f"{begin}{inside}{end}"]
+
+
+def test_a_definition_that_contains_itself_is_a_text_there() -> None:
+    tree = {"type": "object", "properties": {"next": {"$ref": "#/$defs/tree"}}, "required": ["next"]}
+    root = {"properties": {"t": {"$ref": "#/$defs/tree"}}, "required": ["t"], "$defs": {"tree": tree}}
+    (terms,) = load_gemma4().grammar([Tool("f", root)]).calls
+    quote = '<|"|>'
+    assert terms == ("call:f{", "t:", "{", "next:", quote, TextTerm(quote), "}", "}<tool_call|>")
+
+
+@pytest.mark.parametrize(
+    ("schema", "begin"), [({"items": {"type": "boolean"}}, "["), ({"properties": {}}, "{"), ({}, '<|"|>')]
+)
+def test_a_type_that_is_not_stated_is_that_of_other_keys(schema: dict[str, Any], begin: str) -> None:
+    root = {"properties": {"value": schema}, "required": ["value"]}
+    (terms,) = load_gemma4().grammar([Tool("f", root)]).calls
+    assert terms[2] == begin
+
+
+def test_constants_are_written_as_the_family_writes_values() -> None:
+    words = ["x", 1, None, [True, "y"], {"a": "b"}]
+    root = {"properties": {"value": {"enum": words}}, "required": ["value"]}
+    (terms,) = load_gemma4().grammar([Tool("f", root)]).calls
+    written = ('<|"|>x<|"|>', "1", "null", '[true,<|"|>y<|"|>]', '{a:<|"|>b<|"|>}')
+    assert terms[2] == ChoiceTerm(tuple((one,) for one in written))

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from llmd.api.parsing import ChoiceTerm, Tool
-from llmd.builtin.parsers.parameters import joined, pattern_of, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import (
+    definition_of,
+    joined,
+    pattern_of,
+    required_of,
+    schemas_of,
+    value_of,
+)
 
 A, B, C = ("a",), ("b",), ("c",)
 
@@ -33,6 +40,14 @@ def test_definitions_go_with_each_parameter() -> None:
     tool = Tool("f", {"properties": {"p": {"$ref": "#/$defs/P"}, "q": True}, "$defs": definitions})
     assert schemas_of(tool) == {"p": {"$ref": "#/$defs/P", "$defs": definitions}}
     assert schemas_of(Tool("f", {"properties": None})) == {}
+
+
+def test_definitions_are_found_by_reference() -> None:
+    root = {"$defs": {"a/b": {"type": "integer"}}, "definitions": {"c": {"items": {"type": "string"}}}}
+    assert definition_of("#/$defs/a~1b", root) == {"type": "integer"}
+    assert definition_of("#/definitions/c/items", root) == {"type": "string"}
+    assert definition_of("#/$defs/other", root) == definition_of("other.json", root) == {}
+    assert definition_of("#/$defs/a~1b/type/x", root) == {}
 
 
 def test_patterns_bind_where_they_are_of_the_whole_text() -> None:

@@ -42,7 +42,34 @@ MARK = Tool(
     "mark", {"type": "object", "properties": {"on": {"type": "boolean"}}, "additionalProperties": False}
 )
 TOOLS = (PLACE, MARK)
+SIZE = {"enum": ["s", "m"]}
+SPOT = {
+    "type": "object",
+    "properties": {
+        "x": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 9}, {"type": "null"}]},
+        "tags": {"type": "array", "items": {"$ref": "#/$defs/size"}},
+    },
+    "required": ["x", "tags"],
+    "additionalProperties": False,
+}
+BOOK = Tool(
+    "book",
+    {
+        "type": "object",
+        "properties": {
+            "unit": {"enum": ["C", 1, None, True]},
+            "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 9},
+            "size": {"$ref": "#/$defs/size"},
+            "spot": {"$ref": "#/$defs/spot"},
+        },
+        "required": ["unit", "days", "size", "spot"],
+        "additionalProperties": False,
+        "$defs": {"size": SIZE, "spot": SPOT},
+    },
+)
+"""A tool with values of several types, and definitions."""
 REQUIRED, AUTO = ToolChoice("required"), ToolChoice()
+ONE_CALL = ToolChoice("required", parallel=False)
 
 
 class Model:
@@ -161,12 +188,21 @@ def test_a_text_with_a_pattern_follows_it_however_its_family_writes_texts(name: 
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
+def test_types_that_differ_and_definitions_hold_however_a_family_writes_values(name: str) -> None:
+    form = form_of(name)
+    model = model_of(form.marks)
+    grammar = lark_of_calls(form.grammar([BOOK]), ONE_CALL, model.control_ids)
+    answers = [model.draw(grammar, chooser(seed)) for seed in range(8)]
+    found = [calls_of(form, answer, [BOOK]) for answer in answers if answer is not None]
+    assert len(found) >= 4
+    assert len({json.dumps(calls) for calls in found}) >= 3
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
 def test_one_call_is_the_most_without_parallel_calls(name: str) -> None:
     form = form_of(name)
     model = model_of(form.marks)
-    grammar = lark_of_calls(
-        form.grammar(TOOLS[1:]), ToolChoice("required", parallel=False), model.control_ids
-    )
+    grammar = lark_of_calls(form.grammar(TOOLS[1:]), ONE_CALL, model.control_ids)
     for seed in range(4):
         answer = model.draw(grammar, chooser(seed))
         assert answer is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from llmd.api.parsing import (
     CallFormat,
@@ -22,12 +22,21 @@ from llmd.api.parsing import (
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 from llmd.builtin.parsers.json_calls import follows
 from llmd.builtin.parsers.json_text import MAX_DEPTH, next_item, skip_space
-from llmd.builtin.parsers.parameters import joined, pattern_of, required_of, schemas_of, value_of
+from llmd.builtin.parsers.parameters import (
+    definition_of,
+    joined,
+    pattern_of,
+    required_of,
+    schemas_of,
+    value_of,
+)
 from llmd.builtin.parsers.script_reader import ScriptReader
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]*")
 _KEY = re.compile(r"[^:{}\[\],<]*")
 _BARE = re.compile(r"[^,{}\[\]<]*")
+_TYPES = {"properties": "object", "items": "array"}
+"""Types of schemas that do not state one, by keys that they have."""
 
 
 class Style(Struct, frozen=True):
@@ -120,28 +129,69 @@ class _Calls(Struct, frozen=True):
 
 def _grammar(style: Style, tools: Sequence[Tool]) -> CallGrammar:
     calls = [
-        (f"call:{tool.name}{{", *joined(list(_members(style, tool)), ","), f"}}{style.end}") for tool in tools
+        (f"call:{tool.name}{{", *_Values(style, tool.parameters).members(tool.parameters), f"}}{style.end}")
+        for tool in tools
     ]
     return CallGrammar(calls, trigger=style.begin, separator=style.begin)
 
 
-def _members(style: Style, tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
-    required = required_of(tool.parameters)
-    for name, schema in schemas_of(tool).items():
-        yield name in required, (f"{name}:", *_value_terms(style, schema))
+class _Values(Struct, frozen=True):
+    """Makes the terms of values, for a tool whose schema is ``root``."""
+
+    style: Style
+    root: Mapping[str, Any]
+    inside: frozenset[str] = frozenset()
+    """References that are being resolved: a schema that refers to itself becomes a text."""
+
+    def members(self, schema: Mapping[str, Any]) -> tuple[Term, ...]:
+        """Return the terms between the brackets of an object."""
+        required = required_of(schema)
+        members = [
+            (name in required, (f"{name}:", *self.terms(value)))
+            for name, value in schemas_of(Tool("", schema)).items()
+        ]
+        return joined(members, ",")
+
+    def terms(self, schema: Mapping[str, Any]) -> tuple[Term, ...]:
+        """Return the terms of a value. A value of unknown type is a text."""
+        if isinstance(reference := schema.get("$ref"), str) and reference not in self.inside:
+            inner = structs.replace(self, inside=self.inside | {reference})
+            return inner.terms(definition_of(reference, self.root))
+        if "enum" in schema or "const" in schema:
+            words = schema.get("enum", [schema.get("const")])
+            return (ChoiceTerm(tuple((self._written(word),) for word in words)),)
+        if options := _options_of(schema):
+            return (ChoiceTerm(tuple(map(self.terms, options))),)
+        return self._of_type(schema)
+
+    def _of_type(self, schema: Mapping[str, Any]) -> tuple[Term, ...]:
+        kind = schema.get("type") or next((kind for key, kind in _TYPES.items() if key in schema), "string")
+        if kind == "array":
+            items = schema.get("items")
+            item = self.terms(items if isinstance(items, Mapping) else {})
+            return ("[", ListTerm(item, ","), "]")
+        if kind == "object":
+            return ("{", *self.members(schema), "}")
+        if kind in {"integer", "number", "boolean", "null"}:
+            return (SchemaTerm(schema),)
+        return (self.style.quote, TextTerm(self.style.quote, pattern_of(schema)))
+
+    def _written(self, value: Any) -> str:
+        """Return a value as the model writes it."""
+        match value:
+            case str():
+                return f"{self.style.quote}{value}{self.style.quote}"
+            case list():
+                return f"[{','.join(map(self._written, value))}]"
+            case dict():
+                return f"{{{','.join(f'{key}:{self._written(one)}' for key, one in value.items())}}}"
+            case _:
+                return json.dumps(value)
 
 
-def _value_terms(style: Style, schema: Mapping[str, Any]) -> tuple[Term, ...]:
-    kind, words = schema.get("type"), schema.get("enum")
-    if kind == "string" and isinstance(words, list):
-        return (ChoiceTerm(tuple((f"{style.quote}{word}{style.quote}",) for word in words)),)
-    if kind == "array":
-        items = schema.get("items")
-        item = _value_terms(style, items if isinstance(items, Mapping) else {"type": "string"})
-        return ("[", ListTerm(item, ","), "]")
-    if kind == "object":
-        members = list(_members(style, Tool("", schema)))
-        return ("{", *joined(members, ","), "}")
-    if kind in {"integer", "number", "boolean", "null"}:
-        return (SchemaTerm(schema),)
-    return (style.quote, TextTerm(style.quote, pattern_of(schema)))
+def _options_of(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the schemas of which a value matches one, if there are several."""
+    if isinstance(kinds := schema.get("type"), list):
+        return [{**schema, "type": kind} for kind in kinds]
+    options = schema.get("anyOf", schema.get("oneOf"))
+    return [one for one in options if isinstance(one, Mapping)] if isinstance(options, list) else []

@@ -19,6 +19,14 @@ def schemas_of(tool: Tool) -> dict[str, dict[str, Any]]:
     return {name: {**schema, **shared} for name, schema in found.items() if isinstance(schema, Mapping)}
 
 
+def definition_of(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema to which ``#/$defs/NAME`` refers in ``root``; empty if it has none of that name."""
+    found: Any = root
+    for part in reference.removeprefix("#/").split("/"):
+        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def required_of(schema: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the required parameters."""
     required = schema.get("required")
