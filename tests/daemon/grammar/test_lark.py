@@ -112,6 +112,13 @@ def test_the_grammar_begins_where_the_reasoning_ends(follow: Follow, inner: Gram
     assert not follow(by_text, 'let me see "x"')
 
 
+def test_white_space_after_reasoning_is_short_before_a_constrained_answer(follow: Follow) -> None:
+    grammar = after_reasoning(INNER[0], begin=None, end=CLOSE)
+    assert follow(grammar, [CLOSE, *b'\n\n      "x"'])
+    assert not follow(grammar, [CLOSE, *b" " * 9])
+    assert follow(after_reasoning(any_text(), begin=None, end=CLOSE, budget=5), [CLOSE, *b" " * 40])
+
+
 def test_text_may_be_demanded_between_reasoning_and_answer(follow: Follow) -> None:
     begin, after = f"{control_token(OPEN)} {literal('analysis')}", literal("next ")
     grammar = after_reasoning(

@@ -22,7 +22,8 @@ _JSON_OPTIONS = {
     "json_allowed_escapes": '"\\bfnrt',
 }
 
-_SPACE = r"/\s*/"
+# White space between reasoning and a constrained answer. Bounded for the same reason as in JSON.
+_SPACE = r"/\s{0,8}/"
 
 
 def lark_of(grammar: Grammar) -> str:
