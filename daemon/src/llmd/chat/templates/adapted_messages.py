@@ -33,4 +33,4 @@ def adapted_messages(
         case "system":
             return tools_in_system_message(prepared, tools)
         case "text":
-            return tell_tools(prepared, tools)
+            return tell_tools(prepared, tools, formats.calls)
