@@ -47,6 +47,11 @@ def test_marks_without_a_call_are_text(
     assert read(form, f"{begin}{inside}{end}") == [f"{begin}{inside}{end}"]
 
 
+def test_the_mark_of_a_result_ends_an_answer_of_gemma4() -> None:
+    assert load_gemma4().ends == ("<|tool_response>",)
+    assert load_function_gemma().ends == ()
+
+
 def test_a_definition_that_contains_itself_is_a_text_there() -> None:
     tree = {"type": "object", "properties": {"next": {"$ref": "#/$defs/tree"}}, "required": ["next"]}
     root = {"properties": {"t": {"$ref": "#/$defs/tree"}}, "required": ["t"], "$defs": {"tree": tree}}

@@ -45,10 +45,12 @@ class Style(Struct, frozen=True):
     begin: str
     end: str
     quote: str
+    answer_ends: tuple[str, ...] = ()
+    """Tokens behind the calls of an answer that do not end its turn."""
 
 
 FUNCTION_GEMMA = Style("<start_function_call>", "<end_function_call>", "<escape>")
-GEMMA4 = Style("<|tool_call>", "<tool_call|>", '<|"|>')
+GEMMA4 = Style("<|tool_call>", "<tool_call|>", '<|"|>', ("<|tool_response>",))
 
 
 def load_function_gemma() -> CallFormat:
@@ -64,6 +66,7 @@ def _format(style: Style) -> CallFormat:
         lambda _tools: ScriptReader([style.begin], _Calls(style).read),
         lambda tools: _grammar(style, tools),
         marks=(style.begin, style.end, style.quote),
+        ends=style.answer_ends,
     )
 
 
