@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmd.api.parsing import CallFormat, ReasoningMarks, Term, TextTerm
+from llmd.api.parsing import CallFormat, ChoiceTerm, ReasoningMarks, Term, TextTerm
 from llmd.api.parts import AnswerPart, CallStart, Reasoning
 from llmd.api.plugins import Parser
 from llmd.builtin.parsers.plugin import llmd_parsers
@@ -186,6 +186,8 @@ def shortest(term: Term) -> str:
             return term
         case TextTerm(end):
             return f"0{end}"
+        case ChoiceTerm(options):
+            return min(("".join(map(shortest, option)) for option in options), key=len)
         case _:
             return "{}"
 

@@ -231,6 +231,16 @@ def test_text_is_free_until_the_model_begins_a_call_which_is_bound(name: str, co
     assert grammar.at_start or model.draw(lark, chooser(1), unknown) is None
 
 
+def test_calls_of_glm_may_be_in_one_line_or_in_several() -> None:
+    model = model_of(())
+    lark = lark_of_calls(form_of("glm45").grammar([MARK]), REQUIRED, {})
+    key, value, end = "<arg_key>on</arg_key>", "<arg_value>true</arg_value>", "</tool_call>"
+    lines = f"<tool_call>mark\n{key}\n{value}\n{end}"
+    line = f"<tool_call>mark{key}{value}{end}"
+    for calls in (f"{lines}\n{lines}", f"{line}{line}"):
+        assert model.draw(lark, lambda _: END, calls) == calls
+
+
 HERMES = form_of("hermes").grammar([MARK])
 
 

@@ -1,6 +1,6 @@
 """GLM-4.5 and later: ``<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>``.
 
-GLM-4.5 and 4.6 begin a new line after the name, each key and each value.
+GLM-4.5 and 4.6 begin a new line after the name, each key and each value, later models do not.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from llmd.api.parsing import CallFormat, CallGrammar, CallReader, Term, Tool
+from llmd.api.parsing import CallFormat, CallGrammar, CallReader, ChoiceTerm, Term, Tool
 from llmd.builtin.parsers.cursor import Cursor, MalformedError, Script
 from llmd.builtin.parsers.json_text import skip_space
 from llmd.builtin.parsers.parameters import joined, required_of, schemas_of
@@ -20,6 +20,7 @@ from llmd.builtin.parsers.script_reader import ScriptReader
 BEGIN, END = "<tool_call>", "</tool_call>"
 KEY, KEY_END = "<arg_key>", "</arg_key>"
 VALUE, VALUE_END = "<arg_value>", "</arg_value>"
+LINE_BREAK = ChoiceTerm((("\n",), ()))
 MARKS = (BEGIN, END, KEY, KEY_END, VALUE, VALUE_END)
 
 
@@ -74,12 +75,13 @@ def _arguments(cursor: Cursor, schemas: Mapping[str, Mapping[str, Any]]) -> Scri
 
 
 def _grammar(tools: Sequence[Tool]) -> CallGrammar:
-    calls = [(f"{tool.name}\n", *joined(list(_members(tool)), ""), END) for tool in tools]
-    return CallGrammar(calls, trigger=BEGIN, separator=f"\n{BEGIN}")
+    # A line break may end a call: only a fixed text can separate calls.
+    calls = [(tool.name, LINE_BREAK, *joined(list(_members(tool)), ""), END, LINE_BREAK) for tool in tools]
+    return CallGrammar(calls, trigger=BEGIN, separator=BEGIN)
 
 
 def _members(tool: Tool) -> Iterator[tuple[bool, tuple[Term, ...]]]:
     required = required_of(tool.parameters)
     for name, schema in schemas_of(tool).items():
-        value = plain_terms(schema, f"{VALUE_END}\n")
-        yield name in required, (f"{KEY}{name}{KEY_END}\n{VALUE}", *value)
+        key = (f"{KEY}{name}{KEY_END}", LINE_BREAK)
+        yield name in required, (*key, VALUE, *plain_terms(schema, VALUE_END), LINE_BREAK)
