@@ -90,6 +90,14 @@ LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p) {
     return slab;
 }
 
+// Prefetches what is kAhead bytes further on than a header.
+template <int kAhead>
+LLMD_INLINE void prefetch_past(const uint8_t* header, int64_t bytes) {
+    if constexpr (kAhead > 0) {
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(header + i + kAhead);
+    }
+}
+
 // Record kQuad of a slab.
 template <class C, int kQuad>
 LLMD_INLINE Bytes codes_of(const Slab<C::kBits>& slab) {

@@ -106,6 +106,7 @@ class RowPanel {
         fine_minimums_ = fine_scales_ + layout_.fine_scale_bytes(a);
         outliers_ = fine_scales_ + layout_.fine_bytes(a);
         at_ = outliers_ + layout_.outlier_bytes();
+        prefetch_past<kRowAhead>(coarse_, at_ - coarse_);
         if constexpr (S::kTwoLevels) {
             totals_.clear_inner();
         } else {
@@ -189,6 +190,7 @@ class ScaledPanel {
         scales_ = at_ + layout_.coarse_bytes();
         minimums_ = scales_ + layout_.fine_scale_bytes(a);
         at_ = scales_ + layout_.fine_bytes(a);
+        prefetch_past<kRowAhead>(coarse_, at_ - coarse_);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
     LLMD_INLINE_MEMBER void add_slab(int64_t, int64_t segment) {

@@ -111,7 +111,7 @@ constexpr int kScaledRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
 constexpr int kRowPanels = 2;
-constexpr int kRowAhead = 1024;
+constexpr int kRowAhead = 512;
 constexpr int kTileAhead = 2048;
 
 enum class Operand { kUnsigned };
