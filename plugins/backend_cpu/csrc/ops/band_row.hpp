@@ -182,14 +182,14 @@ class BandRow {
         const float x_scale = x_.scales[of_.number * x_.rows];
         load_totals(total, totals_[p].total);
         if constexpr (S::kTwoLevels) {
-            totals_[p].add_inner(header(p), of_.bf16_scales, x_scale);
+            totals_[p].add_inner({header(p), of_.bf16_scales}, x_scale);
         } else {
             const int32_t of_inputs = active_.group_sums[of_.number];
             Sums sums = add(kScaled ? scaled_[p] : sums_[p].sums(), set_sums(-of_.offset * of_inputs));
             if constexpr (C::kHasOutliers) {
                 sums = add(sums, Outliers(header(p) + of_.outliers).sums(x_, of_.first_segment, 0));
             }
-            totals_[p].add_group(sums, header(p), of_.bf16_scales, x_scale, of_inputs);
+            totals_[p].add_group(sums, {header(p), of_.bf16_scales}, x_scale, of_inputs);
         }
         store_totals(totals_[p].total, total);
     }

@@ -1,7 +1,7 @@
-// linear, integers, one row: limited by memory, so codes go straight from the stream into products.
+// linear, integers, one row or few: limited by memory, so codes go straight from the stream into products.
 //
-//   tile     kRowPanels panels by one row, a slab of each in turn; four chains of products per panel hide
-//            the latency of one
+//   tile     kRowPanels panels by the rows, a slab of each in turn; four chains of products per panel, or two
+//            for each of several rows, hide the latency of one
 //   streams  a hardware prefetcher follows a stream within a page of 4 KB and waits for memory at the next
 //            page: with two streams, a thread can read the other one meanwhile
 
@@ -16,13 +16,17 @@
 
 namespace llmd::LLMD_ISA {
 
-// Integer sums of a weight group: two chains for each half of a slab.
-template <class C>
-struct GroupSums {
-    Accumulator<C::kOperand> chains[4];
-
+// Integer sums of a weight group for each row, in chains for each half of a slab.
+template <class C, int kRows>
+class GroupSums {
+  public:
     LLMD_INLINE_MEMBER void start() {
-        unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].start(0); });
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { start(m, 0); });
+    }
+    // Starts the sum of row m with `from`.
+    LLMD_INLINE_MEMBER void start(int m, int32_t from) {
+        unroll<2 * kChains>([&](auto i)
+                                LLMD_LAMBDA { chains_[2 * kChains * m + i].start(i == 0 ? from : 0); });
     }
     // `segment` is the first segment of the slab's inputs.
     LLMD_INLINE_MEMBER void add_slab(const Slab<C::kBits>& slab, const Decoding<C>& decoding,
@@ -30,17 +34,43 @@ struct GroupSums {
         unroll<C::kTerms>([&](auto term) LLMD_LAMBDA {
             const int8_t* inputs = x.segment(segment, term);
             unroll<kSlabQuads>([&](auto q) LLMD_LAMBDA {
-                chains[q / 4 * 2 + q % 2].add(record_of<C, q>(slab, decoding), load_quad(inputs, q));
+                const Bytes record = record_of<C, q>(slab, decoding);
+                unroll<kRows>([&](auto m) LLMD_LAMBDA {
+                    constexpr int kChain = (2 * m + q / 4) * kChains + q % kChains;
+                    chains_[kChain].add(record, load_quad(inputs + m * kLineInputs, q));
+                });
             });
-            unroll<4>([&](auto i) LLMD_LAMBDA { chains[i].close(); });
+            unroll<2 * kChains * kRows>([&](auto i) LLMD_LAMBDA { chains_[i].close(); });
         });
     }
-    LLMD_INLINE_MEMBER Sums half(int which) const {
-        return add(chains[2 * which].sums(), chains[2 * which + 1].sums());
+    LLMD_INLINE_MEMBER Sums half(int m, int which) const {
+        const auto* of = chains_ + (2 * m + which) * kChains;
+        if constexpr (kChains == 1) return of[0].sums();
+        return add(of[0].sums(), of[1].sums());
+    }
+    LLMD_INLINE_MEMBER Sums whole(int m) const { return add(half(m, 0), half(m, 1)); }
+
+  private:
+    static constexpr int kChains = kRows == 1 ? 2 : 1;  // for half a slab of a row
+
+    Accumulator<C::kOperand> chains_[2 * kChains * kRows];
+};
+
+// The coarse scales and minimums of an activation group.
+template <class S>
+struct CoarseScales {
+    Vec scale[kPanelVecs];
+    Vec minimum[kPanelVecs];
+
+    LLMD_INLINE_MEMBER CoarseScales(const uint8_t* p, bool bf16) {
+        unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
+            scale[v] = load_coarse(p, v, bf16);
+            if constexpr (S::kMinimum) minimum[v] = load_coarse(p + 2 * kPanelRows, v, bf16);
+        });
     }
 };
 
-// Totals of a panel, updated group by group.
+// Totals of a row and a panel, updated group by group.
 template <class S>
 struct RowTotals {
     Vec total[kPanelVecs];
@@ -64,22 +94,20 @@ struct RowTotals {
             }
         });
     }
-    LLMD_INLINE_MEMBER void add_inner(const uint8_t* coarse, bool bf16, float x_scale) {
+    LLMD_INLINE_MEMBER void add_inner(const CoarseScales<S>& coarse, float x_scale) {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
-            total[v] = fma(inner[v], load_coarse(coarse, v, bf16) * set1(x_scale), total[v]);
+            total[v] = fma(inner[v], coarse.scale[v] * set1(x_scale), total[v]);
             if constexpr (S::kMinimum) {
-                const Vec minimum = load_coarse(coarse + 2 * kPanelRows, v, bf16) * set1(x_scale);
-                total[v] = fma(inner_minimum[v], minimum, total[v]);
+                total[v] = fma(inner_minimum[v], coarse.minimum[v] * set1(x_scale), total[v]);
             }
         });
     }
-    LLMD_INLINE_MEMBER void add_group(const Sums& sums, const uint8_t* coarse, bool bf16, float x_scale,
+    LLMD_INLINE_MEMBER void add_group(const Sums& sums, const CoarseScales<S>& coarse, float x_scale,
                                       int32_t q_sum) {
         unroll<kPanelVecs>([&](auto v) LLMD_LAMBDA {
-            total[v] = fma(to_float<v>(sums), load_coarse(coarse, v, bf16) * set1(x_scale), total[v]);
+            total[v] = fma(to_float<v>(sums), coarse.scale[v] * set1(x_scale), total[v]);
             if constexpr (S::kMinimum) {
-                const Vec minimum = load_coarse(coarse + 2 * kPanelRows, v, bf16);
-                total[v] = fma(minimum, set1(x_scale * static_cast<float>(q_sum)), total[v]);
+                total[v] = fma(coarse.minimum[v], set1(x_scale * static_cast<float>(q_sum)), total[v]);
             }
         });
     }
@@ -91,16 +119,18 @@ struct RowPanels {
     TileOut to[kRowPanels];
 };
 
-// One row against one panel, a slab at a time.
-template <class C, class S>
+// Rows against one panel, a slab at a time. There is one row unless scales have one level.
+template <class C, class S, int kRows>
 class RowPanel {
   public:
     LLMD_INLINE_MEMBER RowPanel(const uint8_t* panel, const PanelLayout& layout, const InputTile& x)
         : layout_(layout), x_(x), decoding_(layout.format), offset_(C::offset(layout.format)), at_(panel) {
-        totals_.clear();
+        static_assert(kRows == 1 || !S::kTwoLevels);
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { totals_[m].clear(); });
     }
 
-    LLMD_INLINE_MEMBER void begin_group(int64_t a) {
+    // Begins activation group a, which has inputs of `segments` segments from `segment` on.
+    LLMD_INLINE_MEMBER void begin_group(int64_t a, int64_t segment, int64_t segments) {
         coarse_ = at_;
         fine_scales_ = at_ + layout_.coarse_bytes();
         fine_minimums_ = fine_scales_ + layout_.fine_scale_bytes(a);
@@ -108,9 +138,10 @@ class RowPanel {
         at_ = outliers_ + layout_.outlier_bytes();
         prefetch_past<kRowAhead>(coarse_, at_ - coarse_);
         if constexpr (S::kTwoLevels) {
-            totals_.clear_inner();
+            totals_[0].clear_inner();
         } else {
-            sums_.start();
+            unroll<kRows>([&](auto m)
+                              LLMD_LAMBDA { sums_.start(m, -offset_ * q_sum(m, segment, segments)); });
         }
     }
     // Adds the next slab, number c of its group; `segment` is the first segment of its inputs.
@@ -125,38 +156,39 @@ class RowPanel {
         if constexpr (S::kTwoLevels) end_fine_groups(segment);
     }
     LLMD_INLINE_MEMBER void end_group(int64_t a, int64_t segment, int64_t segments) {
-        const float x_scale = x_.scales[a * x_.rows];
-        if constexpr (S::kTwoLevels) {
-            totals_.add_inner(coarse_, layout_.format.bf16_scales, x_scale);
-        } else {
-            const int32_t of_inputs = q_sum(segment, segments);
-            Sums sums = less_offset(add(sums_.half(0), sums_.half(1)), of_inputs);
-            if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, segment, 0));
-            totals_.add_group(sums, coarse_, layout_.format.bf16_scales, x_scale, of_inputs);
-        }
+        const CoarseScales<S> coarse(coarse_, layout_.format.bf16_scales);
+        unroll<kRows>([&](auto m) LLMD_LAMBDA {
+            const float x_scale = x_.scales[a * x_.rows + m];
+            if constexpr (S::kTwoLevels) {
+                totals_[m].add_inner(coarse, x_scale);
+            } else {
+                Sums sums = sums_.whole(m);
+                if constexpr (C::kHasOutliers) sums = add(sums, Outliers(outliers_).sums(x_, segment, m));
+                totals_[m].add_group(sums, coarse, x_scale, q_sum(m, segment, segments));
+            }
+        });
     }
-    LLMD_INLINE_MEMBER void finish(const TileOut& to) const { finish_row(to, 0, totals_.total); }
+    LLMD_INLINE_MEMBER void finish(const TileOut& to) const {
+        unroll<kRows>([&](auto m) LLMD_LAMBDA { finish_row(to, m, totals_[m].total); });
+    }
 
   private:
-    LLMD_INLINE_MEMBER int32_t q_sum(int64_t segment, int64_t segments) const {
-        return x_.running[(segment + segments) * x_.rows] - x_.running[segment * x_.rows];
-    }
-    // Subtracts the offset of the codes from sums of products.
-    LLMD_INLINE_MEMBER Sums less_offset(const Sums& sums, int32_t q_sum) const {
-        return add(sums, set_sums(-offset_ * q_sum));
+    LLMD_INLINE_MEMBER int32_t q_sum(int64_t m, int64_t segment, int64_t segments) const {
+        return x_.running[(segment + segments) * x_.rows + m] - x_.running[segment * x_.rows + m];
     }
     // Ends the fine groups of a slab: there are one or two.
     LLMD_INLINE_MEMBER void end_fine_groups(int64_t segment) {
         if (layout_.format.group_size < kSlabInputs) {
-            end_fine_group(sums_.half(0), segment, 1);
-            end_fine_group(sums_.half(1), segment + 1, 1);
+            end_fine_group(sums_.half(0, 0), segment, 1);
+            end_fine_group(sums_.half(0, 1), segment + 1, 1);
         } else {
-            end_fine_group(add(sums_.half(0), sums_.half(1)), segment, 2);
+            end_fine_group(sums_.whole(0), segment, 2);
         }
     }
     LLMD_INLINE_MEMBER void end_fine_group(const Sums& sums, int64_t segment, int64_t segments) {
-        const int32_t of_inputs = q_sum(segment, segments);
-        totals_.add_fine(less_offset(sums, of_inputs), fine_scales_, fine_minimums_, of_inputs);
+        const int32_t of_inputs = q_sum(0, segment, segments);
+        totals_[0].add_fine(add(sums, set_sums(-offset_ * of_inputs)), fine_scales_, fine_minimums_,
+                            of_inputs);
         fine_scales_ += kPanelRows;
         fine_minimums_ += kPanelRows;
     }
@@ -165,8 +197,8 @@ class RowPanel {
     const InputTile& x_;
     Decoding<C> decoding_;
     int32_t offset_;
-    RowTotals<S> totals_;
-    GroupSums<C> sums_;
+    RowTotals<S> totals_[kRows];
+    GroupSums<C, kRows> sums_;
     // The next byte, and the parts of the current group's header.
     const uint8_t* at_;
     const uint8_t* coarse_ = nullptr;
@@ -185,7 +217,7 @@ class ScaledPanel {
         unroll<kRows * kPanelVecs>([&](auto i) LLMD_LAMBDA { totals_[i] = set1(0.0F); });
     }
 
-    LLMD_INLINE_MEMBER void begin_group(int64_t a) {
+    LLMD_INLINE_MEMBER void begin_group(int64_t a, int64_t, int64_t) {
         coarse_ = at_;
         scales_ = at_ + layout_.coarse_bytes();
         minimums_ = scales_ + layout_.fine_scale_bytes(a);
@@ -247,7 +279,7 @@ LLMD_INLINE void multiply_panels(const RowPanels& panels, const PanelLayout& lay
     for (int64_t a = 0; a < layout.activation_groups(); ++a) {
         const int64_t segment = a * segments;
         const int64_t slabs = layout.slabs(a);
-        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a); });
+        unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].begin_group(a, segment, 2 * slabs); });
         for (int64_t c = 0; c < slabs; ++c) {
             unroll<kRowPanels>([&](auto p) LLMD_LAMBDA { of[p].add_slab(c, segment + 2 * c); });
         }
@@ -260,17 +292,34 @@ void row_kernel(const RowPanels& panels, const PanelLayout& layout, const InputT
     multiply_panels<Panel>(panels, layout, x, std::make_index_sequence<kRowPanels>());
 }
 
-// The kernels for one row, and for several rows and codes with fine scales. A unit may specialise them.
+// The kernels for one row, for few rows and codes with one scale, and for few rows and codes with fine
+// scales. A unit may specialise them.
 template <class C, class S, Operand = C::kOperand>
 struct OneRow {
-    static constexpr RowKernel kernel = row_kernel<RowPanel<C, S>>;
+    static constexpr RowKernel kernel = row_kernel<RowPanel<C, S, 1>>;
+};
+template <class C, class S, int kRows>
+struct CodeRows {
+    static constexpr RowKernel kernel = row_kernel<RowPanel<C, S, kRows>>;
 };
 template <int kRows, Operand = operand_of(8, false)>
 struct ScaledRows {
     static constexpr RowKernel kernel = row_kernel<ScaledPanel<kRows>>;
 };
 
-// The kernel for a number of rows; null if there are too many, or if the format has other codes.
+// The kernel for codes C with scales S and a number of rows; null if there are too many.
+template <class C, class S, int kRows = kCodeRows>
+LLMD_INLINE RowKernel code_kernel(int64_t rows) {
+    if (rows == 1) return OneRow<C, S>::kernel;
+    if constexpr (kRows > 1 && C::kBits == 4 && C::kScaleSegments == 0 && !S::kTwoLevels) {
+        if (rows == kRows) return CodeRows<C, S, kRows>::kernel;
+        return code_kernel<C, S, kRows - 1>(rows);
+    }
+    return nullptr;
+}
+
+// The kernel for codes with fine scales and a number of rows; null if there are too many, or if the format
+// has other codes.
 template <int kRows = kScaledRows>
 LLMD_INLINE RowKernel scaled_kernel(const IntegerFormat& format, int64_t rows) {
     if (!format.nibble_scales() || rows > kRows) return nullptr;

@@ -122,7 +122,7 @@ struct NeonRow {
             const int64_t segment = a * (layout.format.group_size / kSegmentInputs);
             sums = add(sums, Outliers(outliers).sums(x, segment, 0));
         }
-        totals.add_group(sums, coarse, layout.format.bf16_scales, x.scales[a], of_inputs);
+        totals.add_group(sums, {coarse, layout.format.bf16_scales}, x.scales[a], of_inputs);
     }
 
     LLMD_INLINE_MEMBER void add_two_levels(int64_t a, int64_t slabs) {
@@ -150,7 +150,7 @@ struct NeonRow {
             totals.inner[v] = fine.scaled[v];
             if constexpr (S::kMinimum) totals.inner_minimum[v] = to_float<v>(fine.minimum);
         });
-        totals.add_inner(coarse, layout.format.bf16_scales, x.scales[a]);
+        totals.add_inner({coarse, layout.format.bf16_scales}, x.scales[a]);
     }
 
     // Sums over the weight groups of an activation group, with their fine scales and minimums.

@@ -4,7 +4,7 @@
 //   weights  panels of 16 rows, ops/pack.hpp     activations  ops/quantize.hpp     out  f32
 //   order    integer sums are exact; for the rest see ops/integer_scales.hpp: the same for any number of
 //            rows
-//   where    one row: ops/integer_row.hpp     more: ops/integer_tile.hpp
+//   where    few rows: ops/integer_row.hpp     more: ops/integer_tile.hpp
 //   check    NMSE < 1e-12 against the same formula in float64, integer sums equal
 //            (tests/plugins/backend_cpu/test_device.py)
 //   speed    make bench; see bench/results
@@ -40,12 +40,11 @@ void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t 
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
-        if (args.rows == 1) {
-            with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
-                stream_panels(of, OneRow<C, decltype(scales)>::kernel, first, last);
-            });
-            return;
-        }
+        RowKernel kernel = nullptr;
+        with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
+            kernel = code_kernel<C, decltype(scales)>(args.rows);
+        });
+        if (kernel != nullptr) return stream_panels(of, kernel, first, last);
         for (int64_t p = first; p < last; p += kPanelTile) {
             const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
             for (int64_t r = 0; r < args.rows; r += kRowBlock) {

@@ -15,6 +15,7 @@ constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
 constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 1;
+constexpr int kCodeRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 2;

@@ -108,6 +108,7 @@ constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
 constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 3;
+constexpr int kCodeRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
 constexpr int kRowPanels = 2;

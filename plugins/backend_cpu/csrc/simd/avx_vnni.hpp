@@ -12,6 +12,7 @@ constexpr int kBiasOfSigned = 128;
 constexpr bool kPlainRecords = false;
 constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 2;
+constexpr int kCodeRows = 1;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 2;

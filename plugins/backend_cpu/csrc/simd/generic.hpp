@@ -98,6 +98,7 @@ constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = false;
 constexpr bool kUnrollsBands = false;
 constexpr int kScaledRows = 1;
+constexpr int kCodeRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;

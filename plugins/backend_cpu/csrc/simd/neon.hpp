@@ -98,6 +98,7 @@ constexpr int kBiasOfSigned = 0;
 constexpr bool kPlainRecords = true;
 constexpr bool kUnrollsBands = true;
 constexpr int kScaledRows = 2;
+constexpr int kCodeRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
