@@ -9,19 +9,35 @@ namespace llmd::LLMD_ISA {
 
 constexpr int kSlabQuads = static_cast<int>(kSlabInputs) / 4;
 
+// Whether products of codes of 5 bits cost less than those of signed bytes. The values of a short book are
+// then stored as such codes, with 16 added.
+constexpr bool kShortBooks = operand_of(5, false) != operand_of(8, true);
+constexpr int32_t kBiasOfShort = 16;
+
+LLMD_INLINE bool is_short(const int8_t (&book)[16]) {
+    for (const int8_t value : book) {
+        if (value < -kBiasOfShort || value >= kBiasOfShort) return false;
+    }
+    return true;
+}
+
 // kScaleSegments: the segments that share a fine scale, if codes are multiplied by it; else 0.
-template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false>
+template <int kBits_, bool kBook_ = false, int kScaleSegments_ = 0, bool kHasOutliers_ = false,
+          bool kShortBook_ = false>
 struct Codes {
     static constexpr int kBits = kBits_;
     static constexpr bool kBook = kBook_;
+    static constexpr bool kShortBook = kShortBook_;
     static constexpr int kScaleSegments = kScaleSegments_;
     static constexpr bool kHasOutliers = kHasOutliers_;
     static constexpr int kTerms = kHasOutliers ? 2 : 1;  // see IntegerFormat::input_terms
     static constexpr bool kNibbleScales = kBits == 4;    // see IntegerFormat::nibble_scales
-    static constexpr Operand kOperand = operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
+    static constexpr Operand kOperand =
+        kShortBook ? operand_of(5, false) : operand_of(kScaleSegments > 0 ? 8 : kBits, kBook);
 
     // How much larger a byte of a record is than the integer that the weight's scale multiplies.
     LLMD_INLINE_MEMBER static int32_t offset(const IntegerFormat& format) {
+        if constexpr (kShortBook) return kBiasOfShort;
         if constexpr (kBook || kScaleSegments > 0) return kBiasOfSigned;
         return kBits == 8 ? format.zero - 128 + kBiasOfSigned : format.zero;
     }
@@ -30,6 +46,9 @@ struct Codes {
 // Calls f(Codes<…>) for the codes of a format.
 template <class F>
 LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
+    if constexpr (kShortBooks) {
+        if (format.has_book && is_short(format.book)) return f(Codes<4, true, 0, false, true>{});
+    }
     if (format.has_book) return f(Codes<4, true>{});
     if (format.in_int8 && format.bits == 2) return f(Codes<2, false, 1>{});
     if (format.in_int8 && format.bits == 3) return f(Codes<3, false, 2>{});
@@ -51,13 +70,25 @@ LLMD_INLINE void with_codes(const IntegerFormat& format, F&& f) {
     }
 }
 
+// The values of the codes C, with their bias.
+template <class C>
+LLMD_INLINE Book book_of(const IntegerFormat& format) {
+    if constexpr (C::kShortBook) {
+        int8_t codes[16];
+        for (int i = 0; i < 16; ++i) codes[i] = static_cast<int8_t>(format.book[i] + kBiasOfShort);
+        return load_book(codes);
+    } else {
+        return load_book(format.book);
+    }
+}
+
 // What codes are looked up in or multiplied by: the code book, and the fine scales of the current slab.
 template <class C>
 struct Decoding {
     Book book;
     RowScales scales[2];
 
-    LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(load_book(format.book)) {}
+    LLMD_INLINE_MEMBER explicit Decoding(const IntegerFormat& format) : book(book_of<C>(format)) {}
 
     // Loads the scales of slab number `slab` of an activation group.
     LLMD_INLINE_MEMBER void load_scales_of(int64_t slab, const uint8_t* fine_scales,

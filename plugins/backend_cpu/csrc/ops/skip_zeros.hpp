@@ -71,7 +71,7 @@ void skipping_bands(const BandRun& run) {
     const int64_t ahead = kMostGroupInputs / format.activation_group();
     // Minimums are stored as 128 minus the minimum.
     const int32_t offset = C::kScaleSegments > 0 ? 128 : C::offset(format);
-    const Book book = load_book(format.book);
+    const Book book = book_of<C>(format);
     const uint8_t* strip = run.at();
     alignas(64) float totals[kSkippingRows * kStripBands * kBandOutputs] = {};
     for (int64_t a = -ahead; a < groups; ++a) {
