@@ -1,141 +1,139 @@
-"""Compares single-stream decoding with reading the same weights: ``python -m bench.decode_bandwidth
-[SHAPE]``.
+"""Compares decoding with reading memory: ``python -m bench.decode_bandwidth [SHAPE] [--layers N]``.
 
-Steps of one row alternate with a plain read of the packed weights on the same threads. The ratio of their
-rates is the share of the memory bandwidth that decoding reaches.
+Steps of one row, through scheduler, pager and sampler, alternate with the probe of the machine's limits,
+which reads as many bytes as a step on as many threads. The ratio of their rates is the share of the memory's
+rate that decoding reaches.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import importlib
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from bench.machine import describe
+from bench.probe import Probe, build
+from bench.quiet import QuietRounds
 from bench.shapes import SHAPES, Shape
-from llmd.api import Format, GroupScales, Program, Stage, StageLimits, Step, TensorRef, Weight, WeightData
-from llmd.builtin.architectures.llama import plan
-from llmd.engine.steps.batch import select_rows
+from llmd.api import BLOCK_LEN, Format, ModelPlan, Program, TensorRef
+from llmd.api.integer_formats import OWN_FORMATS
+from llmd.api.messages import StopParams, Submit
+from llmd.api.samplers import SamplingParams
+from llmd.benchmark.engine_loop import build_core
+from llmd.engine.step_reads import KVReads, dense_reads, expert_reads
 from llmd.models.lowering import lower
+from llmd.models.weight_formats import QUANTIZED_OPS
+from llmd.profiling.repeated_source import RepeatedSource
 from llmd_backend_cpu.device import CpuDevice
 
 RESULTS = Path(__file__).parent / "results"
 CONTEXT_LEN = 1024
-POSITION = 512
+PROMPT = 64
+THREADS = 2
+STEPS = 4
+"""Steps of a round: the median counts."""
 
 
-class RandomSource:
-    """Random weights from one draw: int8 matrices, bf16 tables, norms of ones."""
+class Decoding:
+    """One sequence on a model with random weights on the CPU."""
 
-    packed = None
+    def __init__(self, shape: Shape, quant: Format, isa: str | None = None) -> None:
+        self.device = CpuDevice(isa, THREADS)
+        plan, program = plan_of(shape), lower_shape(shape, quant)
+        weights = self.device.load(program, RepeatedSource(), lambda _done, _total: None)
+        reads = KVReads.of(program.groups, lambda group: weights.kv_bytes(group, "f16"))
+        kept = reads.state_bytes + sum(size * min(PROMPT, most or PROMPT) for size, most in reads.per_token)
+        experts = sum(one.bytes_read(1) for one in expert_reads(program))
+        self.step_bytes = round(dense_reads(program) + experts + kept)
+        self._core, _ = build_core(self.device, plan, weights, 1)
+        prompt = np.random.default_rng(0).integers(0, program.vocab_size, PROMPT).tolist()
+        stop = StopParams(CONTEXT_LEN - PROMPT - BLOCK_LEN)
+        self._core.submit(Submit(0, tuple(prompt), SamplingParams(0, 0.0), stop))
+        while not self._core.step().tokens:
+            pass
 
-    def __init__(self, largest: int) -> None:
-        self._values = np.random.default_rng(0).integers(-127, 128, largest, dtype=np.int8)
-
-    def reading_ahead(self, weights: Sequence[Weight]) -> AbstractContextManager[Sequence[int]]:
-        return nullcontext(range(len(weights)))
-
-    def stored_blocks(self, weight: Weight) -> None:
-        """Return None: there is no file."""
-
-    def read(self, weight: Weight) -> WeightData:
-        shape = weight.ref.view_shape
-        if len(shape) == 1:
-            return WeightData("f32", np.ones(shape, np.float32))
-        values = self._values[: math.prod(shape)].reshape(shape)
-        if weight.format == "q8":
-            scales = np.full((shape[0], shape[1] // 64), 0.02 / 73, np.float16)
-            return WeightData("q8", values.view(np.uint8) ^ np.uint8(128), GroupScales(scales), group_size=64)
-        return WeightData(
-            "bf16", (values * np.float32(0.02 / 73)).view(np.uint32).__rshift__(16).astype(np.uint16)
-        )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.decode_bandwidth")
-    parser.add_argument("shape", nargs="?", default="llama-1b", choices=SHAPES)
-    parser.add_argument("--rounds", type=int, default=51)
-    arguments = parser.parse_args()
-    shape = SHAPES[arguments.shape]
-    text = report(shape, arguments.rounds)
-    print(text)
-    (RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-decode-bandwidth-{shape.name}.md").write_text(text)
+    def seconds(self) -> float:
+        """Return the seconds of a step, which gives a token."""
+        began = time.perf_counter()
+        tokens = self._core.step().tokens
+        took = time.perf_counter() - began
+        assert len(tokens) == 1, "the answer has not ended"
+        return took
 
 
-def report(shape: Shape, rounds: int) -> str:
-    device = CpuDevice()
-    program = lower_int8(shape)
-    largest = max(math.prod(weight.ref.view_shape) for weight in program.weights)
-    parts = device.load(program, RandomSource(largest), lambda _done, _total: None)
-    blocks = CONTEXT_LEN // 16
-    stage = parts.stage({group.id: blocks for group in program.groups}, StageLimits(1, 1, 1))
-    step = one_row(program, blocks)
-    measured = [(seconds(parts.read_factors), seconds(lambda: run(stage, step))) for _ in range(rounds + 1)][
-        1:
-    ]
-    return describe_rounds(shape, device, parts.read_factors(), measured)
+def plan_of(shape: Shape) -> ModelPlan:
+    """Return the plan of a shape's architecture."""
+    architecture = importlib.import_module(f"llmd.builtin.architectures.{shape.family}")
+    model: ModelPlan = architecture.plan(shape.config(), CONTEXT_LEN)
+    return model
 
 
-def lower_int8(shape: Shape) -> Program:
-    model = plan(shape.config(), CONTEXT_LEN)
+def lower_shape(shape: Shape, quant: Format) -> Program:
+    """Lower a shape with the matrices that steps multiply by in ``quant``, and other matrices in bf16."""
+    model = plan_of(shape)
 
     def format_of(kind: str, ref: TensorRef) -> Format:
-        matrix: Format = "q8" if kind in {"linear", "head"} else "bf16"
-        return matrix if len(ref.shape) == 2 else "f32"
+        if not ref.is_matrix:
+            return "f32"
+        return quant if kind in QUANTIZED_OPS else "bf16"
 
     return lower(model, 0, len(model.parts), format_of=format_of)
 
 
-def one_row(program: Program, blocks: int) -> Step:
-    return Step(
-        token_ids=np.array([1], np.int32),
-        positions=np.array([POSITION], np.int32),
-        row_offsets=np.array([0, 1], np.int32),
-        block_tables=tuple(np.arange(blocks, dtype=np.int32)[None] for _ in program.groups),
-        copies=np.zeros((0, 3), np.int32),
-    )
+def report(shape: Shape, quant: Format, isa: str | None, rounds: int) -> str:
+    """Measure and return the page."""
+    decoding = Decoding(shape, quant, isa)
+    with tempfile.TemporaryDirectory(prefix="llmd-probe-") as folder:
+        probe = Probe(build(Path(folder)), decoding.step_bytes, THREADS)
+
+    def measure(_: int) -> tuple[float, float]:
+        return probe.read(), statistics.median(decoding.seconds() for _ in range(STEPS))
+
+    quiet = QuietRounds()
+    measured = quiet.take("decode", measure, rounds)
+    title = f"# Decode against the memory's rate, {shape.name}, {quant}"
+    about = f"{describe()}; {decoding.device.info.description}; {datetime.now(UTC):%Y-%m-%d}"
+    return "\n".join([title, "", about, "", *table(decoding.step_bytes, measured), "", str(quiet.tally), ""])
 
 
-def run(stage: Stage, step: Step) -> None:
-    ticket = stage.submit(step, None, select_rows(np.array([0], np.int32)))
-    stage.wait(ticket, 60.0)
-    stage.release(ticket)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def describe_rounds(
-    shape: Shape, device: CpuDevice, num_bytes: int, measured: list[tuple[float, float]]
-) -> str:
+def table(step_bytes: int, measured: list[tuple[float, float]]) -> list[str]:
+    """Return the lines on rounds: bytes per second of the probe and seconds of a step each."""
     reads, steps = zip(*measured, strict=True)
-    ratios = sorted(read / step for read, step in measured)
-    rates = [f"{num_bytes / statistics.median(times) / 1e9:.1f}" for times in (reads, steps)]
-    share = f"**{statistics.median(ratios):.2f}** ({ratios[0]:.2f}-{ratios[-1]:.2f})"
-    return "\n".join(
-        (
-            f"# Decode against read bandwidth, {shape.name}, int8 in groups of 64",
-            "",
-            f"{describe()}; {device.info.description}; {datetime.now(UTC):%Y-%m-%d}",
-            "",
-            f"{num_bytes / 1e6:.0f} MB of weights, f16 KV, position {POSITION}; medians of {len(measured)} rounds:",
-            "",
-            "| read GB/s | decode GB/s | tokens/s | share (range) |",
-            "|---|---|---|---|",
-            f"| {rates[0]} | {rates[1]} | {1 / statistics.median(steps):.1f} | {share} |",
-            "",
-        )
-    )
+    shares = sorted(step_bytes / step / read for read, step in measured)
+    read, step = statistics.median(reads), statistics.median(steps)
+    share = f"**{statistics.median(shares):.2f}** ({shares[0]:.2f}–{shares[-1]:.2f})"
+    return [
+        f"A step reads {step_bytes / 1e6:.0f} MB, f16 KV, after {PROMPT} tokens; medians of {len(measured)} rounds:",
+        "",
+        "| read GB/s | decode GB/s | ms a step | share (range) |",
+        "|---|---|---|---|",
+        f"| {read / 1e9:.1f} | {step_bytes / step / 1e9:.1f} | {step * 1e3:.1f} | {share} |",
+    ]
+
+
+def main() -> None:
+    """Measure, print the page and write it to the results."""
+    parser = argparse.ArgumentParser(prog="bench.decode_bandwidth")
+    parser.add_argument("shape", nargs="?", default="llama-1b", choices=SHAPES)
+    parser.add_argument("--layers", type=int, help="in place of those of the shape")
+    parser.add_argument("--quant", default="q4", choices=OWN_FORMATS)
+    parser.add_argument("--isa", help="an instruction set other than the best")
+    parser.add_argument("--rounds", type=int, default=31)
+    arguments = parser.parse_args()
+    shape = SHAPES[arguments.shape]
+    if arguments.layers is not None:
+        shape = shape.with_layers(arguments.layers)
+    text = report(shape, arguments.quant, arguments.isa, arguments.rounds)
+    print(text)
+    suffix = "" if arguments.isa is None else f"-{arguments.isa}"
+    name = f"{datetime.now(UTC):%Y-%m-%d}-decode-bandwidth-{shape.name}{suffix}.md"
+    (RESULTS / name).write_text(text)
 
 
 if __name__ == "__main__":
