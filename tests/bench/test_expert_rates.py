@@ -13,8 +13,8 @@ SMALL = ExpertShape("small", 256, 256, 6, 2, ("q4", "mxfp4"))
 
 def test_each_number_of_rows_has_a_line_with_a_ratio() -> None:
     name, _, *lines, end = compare(SMALL, None, QuietRounds(Watch))
-    assert name == "| small | q4, GB/s | mxfp4, GB/s | ratio |"
-    assert [line.split(" | ")[0] for line in lines] == [f"| {rows} rows" for rows in ROWS]
+    assert name == "| small, rows | q4, GB/s | mxfp4, GB/s | ratio |"
+    assert [line.split(" | ")[0] for line in lines] == [f"| {rows}" for rows in ROWS]
     assert end == ""
 
 
