@@ -36,6 +36,7 @@ from llmd_backend_cpu.device import CpuDevice
 from tests.plugins.backend_cpu.workbench import (
     Weights,
     attention,
+    dequantized,
     linear,
     middle_program,
     open_stage,
@@ -109,6 +110,46 @@ def test_int8_weights_of_any_shape_come_near_their_plain_product(device: CpuDevi
         expected = x.astype(np.float64) @ dequantize(weight).astype(np.float64).T
         error = run_rows(open_stage(device, program, {"w": weight}), x) - expected
         assert float(np.sum(error**2) / np.sum(expected**2)) < 1e-3
+
+
+def rounded_after_each_group(x: Float32, weight: WeightData) -> Float32:
+    """The product with weights of two levels whose coarse scales, and those of the activations, are 1."""
+    form = INTEGER_FORMATS[weight.format]
+    assert weight.scales is not None
+    assert weight.scales.fine is not None
+    inputs = x.astype(np.float64).reshape(len(x), 1, -1, form.group_size)
+    products = (inputs * weight.integers().reshape(1, len(weight.data), -1, form.group_size)).sum(axis=3)
+    products *= weight.scales.fine
+    minimums = inputs.sum(axis=3) if form.has_minimum else np.zeros((1, 1, products.shape[2]))
+    together = form.coarse_size // form.group_size
+    total = np.zeros(products.shape[:2], np.float32)
+    for first in range(0, products.shape[2], together):
+        inner = np.zeros_like(total)
+        for group in range(first, first + together):
+            inner = (inner + products[:, :, group]).astype(np.float32)
+        total += inner
+        total += minimums[:, :, first : first + together].sum(axis=2).astype(np.float32)
+    return total
+
+
+@pytest.mark.parametrize("fmt", ["q4_k", "q5_k", "q6_k", "iq4_xs"])
+def test_sums_that_are_too_large_for_float32_are_rounded_alike(device: CpuDevice, fmt: str) -> None:
+    """By every instruction set, with one row and with several."""
+    form, width = INTEGER_FORMATS[fmt], 512
+    weight = random_integers(fmt, width, width, plain_scales=True)
+    codes = weight.data.view(np.uint8)
+    codes |= np.uint8(3 << form.bits - 2)  # large ones
+    assert weight.scales is not None
+    assert weight.scales.fine is not None
+    weight.scales.fine[:] = (1 << form.fine_bits - (not form.has_minimum)) - 1
+    x = np.random.default_rng(3).integers(96, 128, (19, width)).astype(np.float32)
+    x[:, :: form.coarse_size] = 127  # makes the scale of each activation group 1
+    expected = rounded_after_each_group(x, weight)
+    assert np.abs(expected).min() > 1 << 25, "float32 has every integer up to half of that"
+    assert (expected != (x @ dequantized(weight).T).astype(np.float32)).any(), "rounded more than once"
+    stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})
+    np.testing.assert_array_equal(run_rows(stage, x), expected)
+    np.testing.assert_array_equal(run_rows(stage, x[:1]), expected[:1])
 
 
 @pytest.mark.parametrize("fmt", BLOCK_FORMATS)
