@@ -64,6 +64,11 @@ LLMD_SHARED constexpr bool scales_suit(int bits, bool book, bool two_levels, boo
     return !two_levels || minimum == (bits != 3);
 }
 
+// Inputs that share a fine scale, if scales have two levels and kernels exist.
+LLMD_SHARED constexpr int64_t fine_group(int bits) {
+    return bits == 4 || bits == 5 ? kSlabInputs : kSegmentInputs;
+}
+
 LLMD_SHARED constexpr int64_t pieces(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 // The bytes of 8-bit codes are XORed with this in panels. The products of aarch64 take signed weights:

@@ -37,8 +37,9 @@ void check_format(const IntegerFormat& format) {
     const int64_t shared = format.activation_group();
     require_kernel(size > 0 && size % kSegmentInputs == 0 && shared % size == 0,
                    "in groups of " + std::to_string(size) + " inputs of " + std::to_string(shared));
-    require_kernel(!format.two_levels() || size <= kSlabInputs,
-                   "with a fine scale for each " + std::to_string(size) + " inputs");
+    require_kernel(
+        !format.two_levels() || format.in_int8 || (size == fine_group(bits) && shared == kMostGroupInputs),
+        "with a fine scale for each " + std::to_string(size) + " inputs of " + std::to_string(shared));
     require_kernel(format.outliers == 0 || (format.outliers == kOutliers && bits == 8 &&
                                             size == kMostGroupInputs && !format.two_levels()),
                    "with " + std::to_string(format.outliers) + " outliers");

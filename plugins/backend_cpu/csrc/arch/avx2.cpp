@@ -6,6 +6,8 @@
 #include "simd/gathered.hpp"
 // The vector type comes first: the ops are written against it. Specialisations for this unit come before
 // the ops.
+#include "ops/integer_fine_avx2.hpp"
+#include "ops/integer_groups_avx2.hpp"
 #include "ops/integer_tile_avx2.hpp"
 #include "ops/table.hpp"
 

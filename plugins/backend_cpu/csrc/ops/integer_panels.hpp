@@ -34,11 +34,12 @@ struct IntegerPanels {
     }
 };
 
-// How many rows make the tile that begins at `row`: within one input tile, and divided evenly.
+// How many rows make the tile that begins at `row`: at most kMost, within one input tile, and divided evenly.
+template <int kMost = kRowTile>
 LLMD_INLINE int64_t tile_rows(int64_t row, int64_t last) {
     const int64_t end = (row / kInputRows + 1) * kInputRows;
     const int64_t left = (end < last ? end : last) - row;
-    return pieces(left, pieces(left, kRowTile));
+    return pieces(left, pieces(left, kMost));
 }
 
 // The shape of a block of activation groups [first, last).
@@ -54,8 +55,19 @@ LLMD_INLINE BlockShape block_shape(const PanelLayout& layout, int64_t first, int
             offset};
 }
 
+// Calls f(first row, rows, totals) for the tiles of rows [first, last).
+template <int kMost = kRowTile, class F>
+LLMD_INLINE void each_tile(int64_t first, int64_t last, float* totals, F&& f) {
+    while (first < last) {
+        const int64_t rows = tile_rows<kMost>(first, last);
+        f(first, rows, totals);
+        totals += rows * kPanelTile * kPanelRows;
+        first += rows;
+    }
+}
+
 // How blocks of panels are decoded and multiplied by several rows. A unit may specialise it.
-template <class C>
+template <class C, class S>
 struct Blocks {
     using Block = PanelBlock;
 
@@ -66,26 +78,20 @@ struct Blocks {
     // Adds the products of rows [first, last) to their totals.
     static void multiply(const IntegerPanels& of, const Block* panels, const BlockShape& shape, int64_t first,
                          int64_t last, float* totals) {
-        with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
-            for (int64_t r = first; r < last;) {
-                const int64_t rows = tile_rows(r, last);
-                tile_kernel<decltype(scales), C::kOperand, C::kHasOutliers>(rows)(panels, shape, of.inputs(r),
-                                                                                  totals);
-                totals += rows * kPanelTile * kPanelRows;
-                r += rows;
-            }
+        each_tile(first, last, totals, [&](int64_t r, int64_t rows, float* to) LLMD_LAMBDA {
+            tile_kernel<S, C::kOperand, C::kHasOutliers>(rows)(panels, shape, of.inputs(r), to);
         });
     }
 };
 
 // Rows [first, last), at most kRowBlock, against panels [p, p + count). If `count` is less than kPanelTile,
 // the last panel fills the tile.
-template <class C>
+template <class C, class S>
 void panel_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first, int64_t last) {
     constexpr int64_t kWidth = kPanelTile * kPanelRows;
     const PanelLayout& layout = of.layout;
     const int64_t group = layout.format.activation_group();
-    typename Blocks<C>::Block panels[kPanelTile];
+    typename Blocks<C, S>::Block panels[kPanelTile];
     alignas(64) float totals[kRowBlock * kWidth];
     std::memset(totals, 0, sizeof(float) * static_cast<size_t>((last - first) * kWidth));
     const uint8_t* at[kPanelTile];
@@ -97,9 +103,9 @@ void panel_rows(const IntegerPanels& of, int64_t p, int64_t count, int64_t first
             a + block_groups < layout.activation_groups() ? a + block_groups : layout.activation_groups();
         const BlockShape shape = block_shape(layout, a, end, C::offset(layout.format));
         for (int i = 0; i < kPanelTile; ++i) {
-            at[i] = Blocks<C>::decode(at[i], layout, a, end, panels[i]);
+            at[i] = Blocks<C, S>::decode(at[i], layout, a, end, panels[i]);
         }
-        Blocks<C>::multiply(of, panels, shape, first, last, totals);
+        Blocks<C, S>::multiply(of, panels, shape, first, last, totals);
     }
     const TileOut out = of.out(first, p);
     for (int64_t r = 0; r < last - first; ++r) {

@@ -7,7 +7,8 @@
 //               total += inner * (coarse minimum * x_scale)
 //   order       each += is one multiply-add, and groups ascend: the same for any number of rows and any
 //               tile, and therefore the same bits. Sums of integers are exact, and so is the inner sum of
-//               minimums.
+//               minimums. A sum times a fine scale is an integer below 2^24: adding it as a float rounds like
+//               the multiply-add. The first groups may be added as integers, while no sum can exceed 2^24
 
 #pragma once
 

@@ -9,10 +9,7 @@
 
 #pragma once
 
-#include "kernels.hpp"
-#include "simd/functions.hpp"
-// Ops in dependency order.
-#include "ops/integer_panels.hpp"
+#include "ops/integer_words_avx2.hpp"
 
 namespace llmd::LLMD_ISA {
 
@@ -36,7 +33,7 @@ class CodeTile {
           x_(x),
           line_(x.segment(shape.first_segment)),
           x_scales_(x.scales + shape.first_activation * x.rows) {
-        sum_inputs(x.running + shape.first_segment * x.rows, lines_of(shape));
+        sum_inputs<2, kRows>(x.running + shape.first_segment * x.rows, x.rows, lines_of(shape), of_inputs_);
     }
 
     // Totals are [kRows][16].
@@ -61,18 +58,6 @@ class CodeTile {
     LLMD_INLINE_MEMBER static int64_t lines_of(const BlockShape& shape) {
         return pieces(shape.segments, kLineSegments);
     }
-    // Sums the inputs of the two slabs of each line.
-    LLMD_INLINE_MEMBER void sum_inputs(const int32_t* before, int64_t lines) {
-        for (int64_t i = 0; i < lines; ++i) {
-            const int32_t* between = before + 2 * x_.rows;
-            const int32_t* after = between + 2 * x_.rows;
-            for (int64_t m = 0; m < kRows; ++m) {
-                const int32_t second = after[m] - between[m];
-                of_inputs_[i * kRows + m] = second * 65536 + ((between[m] - before[m]) & 0xffff);
-            }
-            before = after;
-        }
-    }
     LLMD_INLINE_MEMBER void add_line(int64_t i, Sums (&sums)[kRows]) {
         const uint8_t* records = block_.records + 64 * kSlabQuads * 2 * i;
         const uint8_t* scales = block_.scales + 2 * 64 * i;
@@ -89,16 +74,7 @@ class CodeTile {
                                             const uint8_t* scales, Sums (&sums)[kRows]) {
         Sums products[kRows];
         unroll<kRows>([&](auto m) LLMD_LAMBDA { products[m] = set_sums(0); });
-        unroll<kSlabQuads>([&](auto q) LLMD_LAMBDA {
-            const Bytes record = load_bytes(records + 64 * q);
-            unroll<kRows>([&](auto m) LLMD_LAMBDA {
-                const Quad quad = load_quad(inputs + m * kLineInputs, q);
-                Sums& of = products[m];
-                of.low = _mm256_add_epi16(of.low, _mm256_maddubs_epi16(record.low, quad.v));
-                of.high = _mm256_add_epi16(of.high, _mm256_maddubs_epi16(record.high, quad.v));
-                keep_order(of.low, of.high);
-            });
-        });
+        add_words<kSlabQuads, false>(records, inputs, products);
         const Bytes scale = load_bytes(scales);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
             sums[m] = add_products(sums[m], products[m], {scale.low, scale.high});
@@ -121,21 +97,10 @@ class CodeTile {
     int32_t of_inputs_[kBlockLines * kRows];  // two words each
 };
 
-using CodeKernel = void (*)(const CodeBlock&, const BlockShape&, const InputTile&, float*);
-
 template <int kRows>
 void code_tile(const CodeBlock& block, const BlockShape& shape, const InputTile& x, float* totals) {
     CodeTile<kRows>(block, shape, x).multiply(shape, totals);
 }
-// The kernel for a number of rows.
-template <int kRows = kRowTile>
-LLMD_INLINE CodeKernel code_kernel(int64_t rows) {
-    if constexpr (kRows > 1) {
-        if (rows < kRows) return code_kernel<kRows - 1>(rows);
-    }
-    return code_tile<kRows>;
-}
-
 // Widens 16 bytes less 128 to words: the first or the second of each pair.
 template <bool kSecond>
 LLMD_INLINE void store_words(const uint8_t* bytes, uint8_t* words) {
@@ -148,8 +113,8 @@ LLMD_INLINE void store_words(const uint8_t* bytes, uint8_t* words) {
                         _mm256_blend_epi16(first.high, _mm256_slli_epi32(wide.high, 16), 0xaa)});
 }
 
-template <>
-struct Blocks<Codes<4, false, 2>> {
+template <class S>
+struct Blocks<Codes<4, false, 2>, S> {
     using Block = CodeBlock;
     static_assert(kPanelTile == 1);
 
@@ -182,12 +147,9 @@ struct Blocks<Codes<4, false, 2>> {
     }
     static void multiply(const IntegerPanels& of, const Block* panel, const BlockShape& shape, int64_t first,
                          int64_t last, float* totals) {
-        for (int64_t r = first; r < last;) {
-            const int64_t rows = tile_rows(r, last);
-            code_kernel(rows)(*panel, shape, of.inputs(r), totals);
-            totals += rows * kPanelRows;
-            r += rows;
-        }
+        each_tile(first, last, totals, [&](int64_t r, int64_t rows, float* to) LLMD_LAMBDA {
+            with_rows(rows, [&](auto n) LLMD_LAMBDA { code_tile<n>(*panel, shape, of.inputs(r), to); });
+        });
     }
 };
 

@@ -40,18 +40,18 @@ void integer_panels(const LinearArgs& args, const LinearTarget& target, int64_t 
     }
     with_codes(target.weight.integer, [&](auto codes) LLMD_LAMBDA {
         using C = decltype(codes);
-        RowKernel kernel = nullptr;
         with_scales<C>(of.layout.format, [&](auto scales) LLMD_LAMBDA {
-            kernel = code_kernel<C, decltype(scales)>(args.rows);
-        });
-        if (kernel != nullptr) return stream_panels(of, kernel, first, last);
-        for (int64_t p = first; p < last; p += kPanelTile) {
-            const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
-            for (int64_t r = 0; r < args.rows; r += kRowBlock) {
-                const int64_t end = r + kRowBlock < args.rows ? r + kRowBlock : args.rows;
-                panel_rows<C>(of, p, count, r, end);
+            using S = decltype(scales);
+            const RowKernel kernel = code_kernel<C, S>(args.rows);
+            if (kernel != nullptr) return stream_panels(of, kernel, first, last);
+            for (int64_t p = first; p < last; p += kPanelTile) {
+                const int64_t count = p + kPanelTile < last ? kPanelTile : last - p;
+                for (int64_t r = 0; r < args.rows; r += kRowBlock) {
+                    const int64_t end = r + kRowBlock < args.rows ? r + kRowBlock : args.rows;
+                    panel_rows<C, S>(of, p, count, r, end);
+                }
             }
-        }
+        });
     });
 }
 

@@ -112,6 +112,10 @@ LLMD_INLINE Quad load_quad(const int8_t* p, int i) {
     std::memcpy(&quad, p + 4 * i, sizeof quad);
     return {_mm256_set1_epi32(quad)};
 }
+LLMD_INLINE Bytes subtract(Bytes a, int32_t offset) {
+    const __m256i less = _mm256_set1_epi8(static_cast<char>(offset));
+    return {_mm256_sub_epi8(a.low, less), _mm256_sub_epi8(a.high, less)};
+}
 LLMD_INLINE Sums set_sums(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 LLMD_INLINE Sums add(Sums a, Sums b) {
     return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
