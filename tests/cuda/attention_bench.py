@@ -161,7 +161,7 @@ class Bench:
     def _memory(self) -> AttentionMemory:
         table, plan = (self._inputs[name].pointer for name in ("block_table", "plan"))
         most_items = self.shape.most_items(self.limits, self.context_len)
-        return AttentionMemory(self.kv, table, plan, most_items, self.scratch)
+        return AttentionMemory(self.kv, table, plan, most_items, self.scratch, self.shape)
 
     def launches(self, rows: int) -> list[Launch]:
         """Return the launches of a step of at most ``rows`` rows."""

@@ -41,7 +41,10 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for dtype in (0, 2, 3)
         for softcap in (0, 1)
     ]
-    + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "TILES": 1, "RATIO": 16}],
+    + [
+        {"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "TILES": 1, "RATIO": 16, "CHOSEN": chosen}
+        for chosen in (0, 1)
+    ],
     "elementwise": [{"ACTIVATION": index} for index in range(len(ACTIVATIONS))],
     "embed": [
         {"FORMAT": index, "VECTOR": vector, "SCALED": scaled}
@@ -54,6 +57,11 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for size, by_element in ((128, 0), (128, 1), (256, 1), (7, 0))
     ],
     "generalized_delta": [{"KEY_DIM": size} for size in (64, 128, 256, 7)],
+    "indexer": [
+        {"LATENT": 1, "HEAD_DIM": size, "VALUE_DIM": size, "KV_DTYPE": dtype, "HEADS": heads}
+        for size, heads in ((128, 64), (64, 32), (256, 16))
+        for dtype in (0, 4)
+    ],
     "state_space": [{"KEY_DIM": size} for size in (128, 256, 7)],
     "router": [{"FORMAT": index, "VECTOR": vector} for index in range(3) for vector in (4, 1)],
     "encoder_attention": [{"HEAD_DIM": size} for size in (64, 32, 20)],
@@ -64,7 +72,8 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
         for layer in (0, 1)
     ],
     "store_kv": [{"HEAD_DIM": size, "KV_DTYPE": dtype} for size in (128, 64, 256, 512) for dtype in range(4)]
-    + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "KV_DTYPE": dtype} for dtype in range(2)],
+    + [{"LATENT": 1, "HEAD_DIM": 576, "VALUE_DIM": 512, "KV_DTYPE": dtype} for dtype in range(2)]
+    + [{"LATENT": 1, "HEAD_DIM": 128, "VALUE_DIM": 128, "KV_DTYPE": 4}],
 }
 """Definitions of sources whose modules have no function for that; others have default definitions."""
 

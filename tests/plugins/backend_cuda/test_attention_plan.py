@@ -56,6 +56,7 @@ def _check(
         assert offsets[sequence] <= row
         assert row + count <= offsets[sequence + 1]
         assert position == positions[row]
+        assert count == 1 or not shape.top_k
         seen_from = 0 if shape.window is None else max(0, position - shape.window + 1)
         last = position + count - 1
         assert [first_span, first_span + spans - 1] == shape.span_of(np.array([seen_from, last])).tolist()
@@ -80,6 +81,8 @@ def _check(
         AttentionShape(7, 1, 256, 1000),
         AttentionShape(40, 1, 64, None),
         AttentionShape(16, 1, 64, 9000),
+        AttentionShape(40, 1, 576, None, 512, 2048),
+        AttentionShape(3, 1, 60, None, 38, 100),
     ],
     ids=str,
 )
@@ -93,7 +96,7 @@ def test_rows_and_spans_are_covered_once(shape: AttentionShape) -> None:
         offsets, positions = _step(random, rows)
         places = int(random.choice([most, most, 100, 0]))
         split, whole = _plan(shape, places, offsets, positions)
-        _check(shape, places, offsets, split, whole, positions)
+        _check(shape, places, offsets, split, whole, shape.places_of(positions))
         if places == most and shape.is_always_split(len(positions), CONTEXT_LEN):
             assert not len(whole)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from llmd.api.features import CHOSEN_POSITIONS, COMPUTED, SPANS
+from llmd.api.features import COMPUTED, SPANS
 from llmd.testing.conformance import cases_for, check_accuracy, check_case, check_feeding, unclaimed
 from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
@@ -49,6 +49,8 @@ FEW = {
     "attention/shared-int4-precision-f16",
     "attention/latent-odd-f16-precision-f16",
     "head_linear/two-of-one-tensor-precision-f16",
+    "indexer/odd-f32-precision-f16",
+    "indexer/shared-precision-f16",
     "recurrence-precision-f16",
     "router/groups-precision-f16",
     "experts/limit-precision-f16",
@@ -100,7 +102,7 @@ def test_is_accurate(device: CudaDevice, case: str) -> None:
 def test_the_few_cases_have_every_op_and_feature() -> None:
     few = [CASES[name] for name in (*FEW, *ACCURATE)]
     assert {op.kind for case in few for op in case.ops} == set(describe(CARD).ops)
-    assert {feature for case in few for feature in case.features} == {*COMPUTED} - {CHOSEN_POSITIONS, SPANS}
+    assert {feature for case in few for feature in case.features} == {*COMPUTED} - {SPANS}
 
 
 def test_a_card_is_described_before_it_is_opened() -> None:

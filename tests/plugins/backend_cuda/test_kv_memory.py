@@ -157,6 +157,14 @@ def test_unsupported_groups_are_refused() -> None:
     assert set(KV_CODES) == set(KV_DTYPES)
 
 
+def test_only_index_keys_keep_float32() -> None:
+    group = KVGroup(0, None, 1, 21, (0, 1), kind="latent")
+    halves = 2 * 16 * 32 * 2
+    assert block_bytes(group, "f32") == block_bytes(group, "f16") == halves
+    assert block_bytes(group, "f16", is_index=True) == block_bytes(group, "bf16", is_index=True) == halves
+    assert block_bytes(group, "f32", is_index=True) == 2 * halves
+
+
 def test_copies_are_in_order() -> None:
     runtime = SimtRuntime()
     group = KVGroup(1, None, 3, 20, (0, 1, 2))

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from llmd.api import HIDDEN, EncoderAttention, KVGroup, ModelPlan, Norm, Op, Part, Program, Rope, RopeTable
+from llmd.api import (
+    HIDDEN,
+    EncoderAttention,
+    Indexer,
+    KVGroup,
+    Linear,
+    ModelPlan,
+    Norm,
+    Op,
+    Part,
+    Program,
+    Rope,
+    RopeTable,
+    TensorRef,
+)
 from llmd.testing.plans import TinyModel
 from llmd.testing.state_cases import gated_delta, state_space
 from llmd_backend_cuda.limits import refusals
@@ -71,6 +85,20 @@ def test_values_of_another_size_than_keys_are_refused() -> None:
     group = KVGroup(0, None, 1, 16, (0,), value_dim=8)
     program = program_of(*attention(1, 1, 16), width=16, groups=(group,))
     assert refused(program) == ["keys of 16 and values of 8 elements"]
+
+
+def test_index_queries_that_do_not_fit_are_refused() -> None:
+    def refused_of(heads: int, head_dim: int) -> list[str]:
+        group = KVGroup(0, None, 1, head_dim, (0,), kind="latent")
+        widths = {"q": heads * head_dim, "k": head_dim, "weights": heads}
+        refs = tuple(TensorRef(name, (width, 16)) for name, width in widths.items())
+        linear = Linear(HIDDEN, tuple(widths), refs, (None,) * 3)
+        op = Indexer("q", "k", "weights", HIDDEN, 0, 0, heads, head_dim, 16)
+        return refused(program_of(linear, op, width=16, groups=(group,)))
+
+    assert refused_of(4, 256) == refused_of(80, 128) == []
+    assert refused_of(4, 257) == ["index keys of 257 elements"]
+    assert refused_of(81, 128) == ["index queries of 12288 elements"]
 
 
 def test_keys_of_states_that_are_too_large_are_refused() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from llmd.builtin.architectures import deepseek_v32
 from llmd.testing.encoder_plan import TinyEncoder
 from llmd.testing.plans import TinyModel
 from llmd_backend_cuda.attention_plan import AttentionShape
 from llmd_backend_cuda.shapes import attention_shapes
 from tests.cuda.simulated import lowered
+from tests.golden.models.catalog import tiny_model
 
 
 def test_layers_with_the_same_heads_and_window_have_one_shape() -> None:
@@ -18,6 +20,12 @@ def test_layers_with_the_same_heads_and_window_have_one_shape() -> None:
 def test_only_the_layers_of_the_stage_count() -> None:
     program = lowered(TinyModel(layers=2).plan(), 3, 5)
     assert attention_shapes(program) == (AttentionShape(4, 2, 12, 20),)
+
+
+def test_attention_to_chosen_positions_has_a_shape_of_its_own() -> None:
+    program = lowered(deepseek_v32.plan(tiny_model("deepseek-v32").config, 64))
+    (shape,) = attention_shapes(program)
+    assert (shape.top_k, shape.few_rows, shape.many_rows, shape.tiles) == (16, 1, 1, 1)
 
 
 def test_encoders_need_no_plan() -> None:

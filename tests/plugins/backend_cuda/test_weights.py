@@ -20,6 +20,7 @@ from llmd.api import (
     WeightData,
     kv_block_bytes,
 )
+from llmd.builtin.architectures import deepseek_v32
 from llmd.models.headless import without_head
 from llmd.models.lowering import lower
 from llmd.models.plain_formats import to_float32
@@ -28,6 +29,7 @@ from llmd.testing.plans import TinyModel
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda.weights import CudaWeights, load_weights, weight_uses
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents, load, lowered
+from tests.golden.models.catalog import tiny_model
 from tests.plugins.backend_cuda.bench import LIMITS, Bench, one
 
 pytestmark = NEEDS_COMPILER
@@ -268,7 +270,18 @@ def pool_bytes(loaded: CudaWeights, program: Program, blocks: Mapping[int, int],
 )
 def test_a_stage_takes_the_memory_that_was_announced(name: str, limits: StageLimits) -> None:
     plan, first, last = PLANS[name]
-    card, program = SimulatedCard(), lowered(plan, first, last)
+    check_announced(lowered(plan, first, last), limits)
+
+
+@pytest.mark.parametrize("kv_dtype", ["f32", "f16"])
+def test_the_scores_of_indexers_are_announced(kv_dtype: KVDtype) -> None:
+    program = lowered(deepseek_v32.plan(tiny_model("deepseek-v32").config, 3000))
+    limits = StageLimits(max_rows=100, max_sequences=16, max_outputs=16, kv_dtype=kv_dtype)
+    check_announced(program, limits)
+
+
+def check_announced(program: Program, limits: StageLimits) -> None:
+    card = SimulatedCard()
     loaded = load(card, program)
     before, blocks = card.used_bytes, {0: 3, 1: 5, 2: 2}
     stage = loaded.stage(blocks, limits)

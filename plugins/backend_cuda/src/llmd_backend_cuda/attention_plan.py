@@ -46,6 +46,9 @@ class AttentionShape(msgspec.Struct, frozen=True):
     window: int | None
     value_dim: int = 0
     """Elements of a value; if 0 is given, as many as in a key."""
+    top_k: int = 0
+    """Most positions that a row sees, if they are chosen: then positions here are places in the list of a
+    row, and a tile has one row. 0: rows see all positions."""
 
     def __post_init__(self) -> None:
         if not self.value_dim:
@@ -69,6 +72,8 @@ class AttentionShape(msgspec.Struct, frozen=True):
     @property
     def tiles(self) -> int:
         """Groups of 16 pairs of a whole tile: what fits into registers."""
+        if self.top_k:
+            return 1
         return 4 if self.head_dim <= 128 else 2 if self.head_dim <= 256 else 1
 
     @property
@@ -98,16 +103,20 @@ class AttentionShape(msgspec.Struct, frozen=True):
     @property
     def few_rows(self) -> int:
         """Most rows of a split tile."""
-        return max(1, _PAIRS // self.pair_heads)
+        return 1 if self.top_k else max(1, _PAIRS // self.pair_heads)
 
     @property
     def many_rows(self) -> int:
         """Most rows of a whole tile."""
-        return max(1, _PAIRS * self.tiles // self.pair_heads)
+        return 1 if self.top_k else max(1, _PAIRS * self.tiles // self.pair_heads)
+
+    def places_of(self, positions: Int32) -> Int32:
+        """Return the last position that each row sees, or its place in the list of the row."""
+        return np.minimum(positions, self.top_k - 1, dtype=np.int32) if self.top_k else positions
 
     def most_spans(self, context_len: int) -> int:
         """Return the most spans that the rows of a split sequence see."""
-        spans = int(self.span_of(np.array([context_len - 1]))[0]) + 1
+        spans = int(self.span_of(self.places_of(np.array([context_len - 1], np.int32)))[0]) + 1
         return spans if self.window is None else min(spans, (self.window + _SPLIT_ROWS) // CHUNK + 2)
 
     def num_places(self, limits: StageLimits, context_len: int) -> int:
@@ -148,6 +157,7 @@ def plan_attention(
     ``out`` has `AttentionShape.plan_ints` elements. The plan has a header (items of split tiles, all items),
     then the items: those of split tiles, one for each span, then whole tiles, those with many spans first.
     """
+    positions = shape.places_of(positions)
     is_split = _split_sequences(shape, num_places, row_offsets, positions)
     tiles = _tiles(shape, is_split, row_offsets, positions)
     in_split = is_split[tiles[:, _SEQUENCE]]

@@ -15,6 +15,7 @@ from llmd.api import (
 )
 from llmd.api.features import (
     ADAPTERS,
+    CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
     KERNELS,
@@ -65,6 +66,7 @@ def describe(card: CardProperties) -> DeviceInfo:
         integer_ops=FACTOR_OPS,
         features=(
             ADAPTERS,
+            CHOSEN_POSITIONS,
             DRAWS,
             STATE,
             LATENT,

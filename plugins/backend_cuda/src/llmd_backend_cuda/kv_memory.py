@@ -22,6 +22,12 @@ the memory; bf16 is rounded twice then."""
 READ_CODES: Mapping[KVDtype, int] = {**KV_CODES, "bf16": KV_CODES["f16"]}
 """The numbers for kernels that only read."""
 
+INDEX_CODES: Mapping[KVDtype, int] = {"f16": 0, "bf16": 1, "f32": 4}
+"""The same for index keys. Those in f32 are not rounded, since a small difference could choose another
+position."""
+
+INDEX_READ_CODES: Mapping[KVDtype, int] = {**INDEX_CODES, "bf16": INDEX_CODES["f16"]}
+
 _SLAB = 32
 
 
@@ -60,18 +66,20 @@ def head_bytes(head_dim: int, kv_dtype: KVDtype) -> int:
     return BLOCK_LEN * (2 * width + 2 * (key_scales + slabs))
 
 
-def block_bytes(group: KVGroup, kv_dtype: KVDtype) -> int:
-    """Return the bytes of a block of a group, for all its layers.
+def block_bytes(group: KVGroup, kv_dtype: KVDtype, *, is_index: bool = False) -> int:
+    """Return the bytes of a block of a group, for all its layers; ``is_index``: it keeps index keys.
 
     Raises:
         ValueError: the group or the KV dtype is not supported.
     """
-    return len(group.layers) * _layer_bytes(group, kv_dtype)
+    return len(group.layers) * _layer_bytes(group, kv_dtype, is_index=is_index)
 
 
-def _layer_bytes(group: KVGroup, kv_dtype: KVDtype) -> int:
+def _layer_bytes(group: KVGroup, kv_dtype: KVDtype, *, is_index: bool) -> int:
     if group.kind == "latent" and kv_dtype in LATENT_KV_DTYPES:
-        return group.kv_heads * head_bytes(group.head_dim, kv_dtype) // 2  # keys only
+        is_split = is_index and kv_dtype == "f32"
+        # Keys only, or what is left of each in the place of values.
+        return group.kv_heads * head_bytes(group.head_dim, kv_dtype) // (1 if is_split else 2)
     if group.kind != "paged" or group.value_dim != group.key_dim:
         raise ValueError(
             f"KV group {group.id} is {group.kind} with keys of {group.key_dim} elements in {kv_dtype}"
@@ -87,11 +95,23 @@ class KVMemory(BlockPool):
         MemoryBudgetError: there is not enough memory.
     """
 
-    def __init__(self, runtime: Runtime, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        group: KVGroup,
+        num_blocks: int,
+        kv_dtype: KVDtype,
+        *,
+        is_index: bool = False,
+    ) -> None:
+        """``is_index``: the group keeps index keys."""
         self.kv_dtype: KVDtype = kv_dtype
-        self._layer_bytes = _layer_bytes(group, kv_dtype)
-        copying = KernelSpec.of("store_kv", "copy_blocks", _macros(group, KV_CODES[kv_dtype]))
-        super().__init__(runtime, group, num_blocks, block_bytes(group, kv_dtype), copying)
+        self.store_codes = INDEX_CODES if is_index else KV_CODES
+        """The numbers for the kernel that stores."""
+        self._layer_bytes = _layer_bytes(group, kv_dtype, is_index=is_index)
+        copying = KernelSpec.of("store_kv", "copy_blocks", _macros(group, self.store_codes[kv_dtype]))
+        size = block_bytes(group, kv_dtype, is_index=is_index)
+        super().__init__(runtime, group, num_blocks, size, copying)
 
     def args(self, kv_layer: int, block_table: int) -> KVMemoryArgs:
         """Return what kernels need of a layer; ``block_table`` is `StepMemory.table` of the group."""

@@ -10,6 +10,7 @@ from llmd.api import (
     Experts,
     GatedDelta,
     GeneralizedDelta,
+    Indexer,
     Norm,
     Op,
     Program,
@@ -22,6 +23,7 @@ from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
 from llmd_backend_cuda.matrices import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.encoder_attention import MAX_HEAD_DIM as MAX_ENCODER_HEAD_DIM
 from llmd_backend_cuda.ops.experts import MAX_EXPERTS
+from llmd_backend_cuda.ops.indexer import MAX_INDEX_DIM, MAX_QUERY, query_elements
 from llmd_backend_cuda.ops.norm import MAX_WIDTH
 from llmd_backend_cuda.ops.rope import MAX_PAIRS
 from llmd_backend_cuda.ops.state_rows import MAX_KEY_DIM
@@ -54,6 +56,9 @@ def _of_op(op: Op, width: int) -> Iterator[Refusal]:
         yield from _too_large("heads", op.head_dim, most)
     if isinstance(op, Attention) and op.scale < 0:
         yield Refusal(f"attention with scale {op.scale:g}", "the CUDA backend has scales of at least 0")
+    if isinstance(op, Indexer):
+        yield from _too_large("index keys", op.head_dim, MAX_INDEX_DIM)
+        yield from _too_large("index queries", query_elements(op), MAX_QUERY)
     if isinstance(op, Rope):
         yield from _too_large("rotations", 2 * len(op.table.inv_freq), 2 * MAX_PAIRS)
     if isinstance(op, Experts):

@@ -22,6 +22,7 @@ from llmd.api import (
     Glu,
     Head,
     HeadLinear,
+    Indexer,
     Instruction,
     Join,
     Linear,
@@ -53,6 +54,7 @@ from llmd_backend_cuda.ops.encoder_attention import launch_encoder_attention
 from llmd_backend_cuda.ops.experts import experts_launches
 from llmd_backend_cuda.ops.gated_delta import gated_delta_launches
 from llmd_backend_cuda.ops.head_linear import head_linear_launches
+from llmd_backend_cuda.ops.indexer import IndexerMemory, indexer_launches
 from llmd_backend_cuda.ops.linear import (
     Product,
     gated,
@@ -109,6 +111,7 @@ _OTHERS = (
     GeneralizedDelta,
     Head,
     HeadLinear,
+    Indexer,
     Linear,
     Recurrence,
     Router,
@@ -126,6 +129,8 @@ class Memories(msgspec.Struct, frozen=True):
     """By weight of the program."""
     attention: Mapping[tuple[int, int], AttentionMemory]
     """By KV group and layer of the model."""
+    indexers: Mapping[int, IndexerMemory]
+    """By KV group."""
     states: Mapping[int, States]
     """By KV group."""
     experts: ExpertMemory
@@ -249,8 +254,8 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
     match slotted.op:
         case Linear():
             yield from products_of(context, slotted, rows_of(context, slotted.inputs[0]))
-        case Attention(group=group, layer=layer):
-            yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
+        case Attention() | Indexer():
+            yield from _with_keys(context, memories, slotted, rows)
         case Adapt():
             yield from adapt_launches(context, slotted, rows, memories.adapters)
         case Router():
@@ -274,6 +279,14 @@ def _op(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> 
             pass  # see head_products
         case op:
             yield _SINGLE_LAUNCHES[op.kind](context, slotted, rows)
+
+
+def _with_keys(context: Context, memories: Memories, slotted: SlottedOp, rows: int) -> Iterator[Launch]:
+    match slotted.op:
+        case Attention(group=group, layer=layer):
+            yield from attention_launches(context, slotted, rows, memories.attention[group, layer])
+        case Indexer(group=group):
+            yield from indexer_launches(context, slotted, rows, memories.indexers[group])
 
 
 def _with_states(

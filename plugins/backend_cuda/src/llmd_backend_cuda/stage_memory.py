@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from llmd.api import Attention, Program, RopeTable, StageLimits
+from llmd.api import Attention, Indexer, Program, RopeTable, SlottedOp, StageLimits
 from llmd_backend_cuda.adapter_memory import AdapterMemory, AdapterStep
 from llmd_backend_cuda.attention_plan import AttentionScratch, AttentionShape
 from llmd_backend_cuda.block_pool import BlockPool
@@ -15,9 +15,10 @@ from llmd_backend_cuda.context import Context
 from llmd_backend_cuda.expert_memory import ExpertMemory, ExpertSizes
 from llmd_backend_cuda.kv_memory import KVMemory
 from llmd_backend_cuda.loaded import PlacedWeights
-from llmd_backend_cuda.ops.attention import AttentionMemory, shape_of
+from llmd_backend_cuda.ops.attention import AttentionMemory, slotted_shape
 from llmd_backend_cuda.ops.embed import Table
 from llmd_backend_cuda.ops.fastest import Fastest
+from llmd_backend_cuda.ops.indexer import IndexerMemory, allocate_scores, index_groups
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.ops.state_rows import StateRows, StateRowsSizes
 from llmd_backend_cuda.programs import Memories
@@ -47,16 +48,20 @@ class StageMemory:
         self.step = StepMemory(runtime, program, limits, shapes)
         self.slots = [runtime.allocate(4 * limits.max_rows * width) for width in program.slot_widths]
         self.pools: dict[int, BlockPool] = {}
+        indexed = index_groups(program)
         for group in program.groups:
             if group.layers and group.kind == "state":
                 self.pools[group.id] = StateMemory(runtime, group, blocks[group.id])
             elif group.layers:
-                self.pools[group.id] = KVMemory(runtime, group, blocks[group.id], limits.kv_dtype)
+                self.pools[group.id] = KVMemory(
+                    runtime, group, blocks[group.id], limits.kv_dtype, is_index=group.id in indexed
+                )
         self._scratch = AttentionScratch(runtime, shapes, limits, program.context_len)
         self._ropes = [_frequencies(runtime, table) for table in program.ropes]
         self._rounded = runtime.allocate(rounded_bytes(program, limits))
         self._partials = runtime.allocate(partial_bytes(limits, runtime.num_processors))
         self._experts = ExpertMemory.allocate(runtime, ExpertSizes.of(program, limits))
+        self._scores = allocate_scores(runtime, program, limits)
         self._state_rows = StateRows.allocate(runtime, StateRowsSizes.of(program, limits))
 
     def context(
@@ -87,27 +92,35 @@ class StageMemory:
 
         ``adapters`` is for steps in which rows have adapters; None: for others.
         """
-        attention, states = {}, {}
-        for op in (slotted.op for slotted in self._program.ops):
+        attention, indexers, states = {}, {}, {}
+        for slotted in self._program.ops:
+            op = slotted.op
             if isinstance(op, Attention):
-                attention[op.group, op.layer] = self._attention(bucket, op)
+                attention[op.group, op.layer] = self._attention(bucket, slotted, op.group)
+            elif isinstance(op, Indexer):
+                table = self.step.table(op.group)
+                indexers[op.group] = IndexerMemory(self._keys(op.group), table, self._scores)
         for number, pool in self.pools.items():
             if isinstance(pool, StateMemory):
                 states[number] = pool.states(self.step.table(number))
         step = None if adapters is None else AdapterStep(adapters, *self.step.adapters(bucket))
-        return Memories(tables, attention, states, self._experts, self._state_rows, step)
+        return Memories(tables, attention, indexers, states, self._experts, self._state_rows, step)
 
-    def _attention(self, bucket: int, op: Attention) -> AttentionMemory:
-        pool = self.pools[op.group]
-        assert isinstance(pool, KVMemory), "attention has a paged group"
-        shape = shape_of(op, pool.group)
+    def _attention(self, bucket: int, slotted: SlottedOp, group: int) -> AttentionMemory:
+        shape = slotted_shape(self._program, slotted)
         return AttentionMemory(
-            pool,
-            self.step.table(op.group),
+            self._keys(group),
+            self.step.table(group),
             self.step.plan(bucket, shape),
             self.step.most_items(bucket, shape),
             self._scratch,
+            shape,
         )
+
+    def _keys(self, group: int) -> KVMemory:
+        pool = self.pools[group]
+        assert isinstance(pool, KVMemory), "attention and indexers have a paged or latent group"
+        return pool
 
 
 def _frequencies(runtime: Runtime, table: RopeTable) -> Memory:

@@ -28,6 +28,7 @@ from llmd_backend_cuda.kv_memory import block_bytes
 from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
 from llmd_backend_cuda.matrices import load_matrix, load_stack
 from llmd_backend_cuda.ops.embed import TableFormat
+from llmd_backend_cuda.ops.indexer import index_groups, score_bytes
 from llmd_backend_cuda.ops.linear import partial_bytes, rounded_bytes
 from llmd_backend_cuda.ops.state_rows import StateRowsSizes
 from llmd_backend_cuda.outputs import Outputs
@@ -55,7 +56,9 @@ class CudaWeights:
 
     def kv_bytes(self, group: int, kv_dtype: KVDtype) -> int:
         described = self._program.groups[group]
-        return slot_bytes(described) if described.kind == "state" else block_bytes(described, kv_dtype)
+        if described.kind == "state":
+            return slot_bytes(described)
+        return block_bytes(described, kv_dtype, is_index=group in index_groups(self._program))
 
     def step_bytes(self, limits: StageLimits) -> int:
         program, shapes = self._program, attention_shapes(self._program)
@@ -69,6 +72,7 @@ class CudaWeights:
             + sum(8 * len(table.inv_freq) for table in program.ropes)
             + rounded_bytes(program, limits)
             + partial_bytes(limits, self._runtime.num_processors)
+            + score_bytes(program, limits)
             + ExpertSizes.of(program, limits).num_bytes
             + AdapterMemory.num_bytes(program, limits)
             + StateRowsSizes.of(program, limits).num_bytes

@@ -19,6 +19,9 @@
 //           - attention_whole: a tile of up to 16 * TILES pairs, and all its spans. For many rows
 //           Both give the same bits. Warps share the 8 blocks of a chunk for the scores, and the dimensions
 //           for the sums of values: how they do that does not change any sum
+//   chosen  with CHOSEN, t are the positions in the list of the row, and chunks and spans are counted along
+//   it;
+//           a tile has one row. As long as all positions are chosen, the bits are those without a list
 //   exact   every sum depends on positions only, and a position that a row does not see adds nothing to it
 //   speed   split tiles: bound by latency, then by reading keys and values, each once; all loads of a chunk
 //           are in flight at once. Whole tiles: bound by tensor cores, shared memory and the L2 cache, about
@@ -204,8 +207,9 @@ KERNEL BOUNDS(THREADS, RESIDENT) attention_split(Args args) {
     const int end = args.plan[0];
     Work work = {};
     int ids = 0;
+    if (CHOSEN) wait_for_previous_kernel();  // which has written the positions
     if (number < end) begin_split(args, item, work, ids);
-    wait_for_previous_kernel();
+    if (!CHOSEN) wait_for_previous_kernel();
     while (number < end) {
         shared.item = item;
         State<1> state;
@@ -236,12 +240,13 @@ KERNEL BOUNDS(THREADS, RESIDENT) attention_whole(Args args) {
     const bool has_tile = number < args.plan[1];
     Work work = {};
     int ids = 0;
+    if (CHOSEN) wait_for_previous_kernel();
     if (has_tile) {
         shared.item = read_item(args.plan, number, block_x());
         work = begin_work(args, shared.item);
         ids = read_ids(work, first_seen(work, shared.item.first_span));
     }
-    wait_for_previous_kernel();  // also in blocks without a tile, which may be all
+    if (!CHOSEN) wait_for_previous_kernel();  // also in blocks without a tile, which may be all
     if (!has_tile) return;
     State<TILES> state;
     clear(state, shared);

@@ -123,9 +123,24 @@ struct ChunkValues {
     Values<GROUP> of_block[CHUNK_BLOCKS];
 };
 
-DEVICE void load_values(ChunkValues& values, const Args& args, const Work& work, int ids, int unit) {
+DEVICE void load_values(ChunkValues& values, const Args& args, const Work& work, int ids, const i64* places,
+                        int unit) {
 #pragma unroll
-    for (int n = 0; n < CHUNK_BLOCKS; ++n) values.of_block[n].load(work.head, block_at(args, ids, n), unit);
+    for (int n = 0; n < CHUNK_BLOCKS; ++n) {
+#if CHOSEN
+        values.of_block[n].load(work.head, places + n * BLOCK_LEN, unit);
+#else
+        values.of_block[n].load(work.head, block_at(args, ids, n), unit);
+#endif
+    }
+}
+
+DEVICE void load_keys(Keys& keys, const Args& args, const Work& work, int ids, const i64* places, int block) {
+#if CHOSEN
+    keys.load(work.head, places + block * BLOCK_LEN);
+#else
+    keys.load(work.head, block_at(args, ids, block));
+#endif
 }
 
 // Add the sums of exponentials of a chunk to those so far, and find how the sums of values are added.
@@ -190,6 +205,8 @@ DEVICE void attend_chunk(State<tiles>& state, const Args& args, const Work& work
     constexpr bool ALL_AT_ONCE = tiles == 1 && DIM <= 128, VALUES_LATE = DIM > 128;
     constexpr int KEYS_AT_ONCE = ALL_AT_ONCE ? OWN_BLOCKS : 1;
     const int unit = warp_index() * UNITS;
+    const i64* places = CHOSEN ? shared.places[chunk % 2] : nullptr;
+    if (CHOSEN) leave_places(args, shared, chunk, ids);
     Scores<tiles> scores;
     ChunkValues values;
 #pragma unroll
@@ -201,9 +218,9 @@ DEVICE void attend_chunk(State<tiles>& state, const Args& args, const Work& work
         Keys keys[KEYS_AT_ONCE];
 #pragma unroll
         for (int i = 0; i < KEYS_AT_ONCE; ++i) {
-            keys[i].load(work.head, block_at(args, ids, warp_index() * OWN_BLOCKS + n + i));
+            load_keys(keys[i], args, work, ids, places, warp_index() * OWN_BLOCKS + n + i);
         }
-        if (ALL_AT_ONCE) load_values(values, args, work, ids, unit);
+        if (ALL_AT_ONCE) load_values(values, args, work, ids, places, unit);
         if (n == 0 && is_first) {
             load_queries(args, shared.item, shared);
             block_barrier();
@@ -212,7 +229,7 @@ DEVICE void attend_chunk(State<tiles>& state, const Args& args, const Work& work
         }
         score_blocks(scores, n, keys, shared);
     }
-    if (!ALL_AT_ONCE && !VALUES_LATE) load_values(values, args, work, ids, unit);
+    if (!ALL_AT_ONCE && !VALUES_LATE) load_values(values, args, work, ids, places, unit);
     mask_scores(scores, args, shared, chunk);
     block_barrier();
     weigh(scores, args, shared, chunk);
@@ -220,7 +237,7 @@ DEVICE void attend_chunk(State<tiles>& state, const Args& args, const Work& work
     add_totals<tiles>(args, shared, chunk);
 #pragma unroll
     for (int n = 0; n < UNITS; n += GROUP) {
-        if (n > 0 || VALUES_LATE) load_values(values, args, work, ids, unit + n);
+        if (n > 0 || VALUES_LATE) load_values(values, args, work, ids, places, unit + n);
         add_values(state, n, values, shared);
     }
 }

@@ -31,7 +31,7 @@ constexpr int GROUP = UNITS < 2 ? 1 : 2;  // of them at a time: their values sha
 struct Item {
     i32 row, num_rows;  // rows of the step
     i32 sequence;
-    i32 position;  // of the first row
+    i32 position;  // of the first row; with CHOSEN, its last place in the list of chosen positions
     i32 first_span, num_spans;
     i32 first_place;  // in `sums`, in pairs
     i32 span;         // of a split tile
@@ -50,7 +50,9 @@ struct Args {
     float score_scale;   // of products: with SOFTCAP, to the argument of tanh; else not used
     float exponent_scale;  // of scores, to exponents of 2; above 0
     i32 window;
-    i32 most_items;  // that fit into the plan
+    i32 most_items;       // that fit into the plan
+    const float* chosen;  // [rows, top_k], with CHOSEN: the positions that each row sees
+    i32 top_k;
 };
 
 // What exponentials are relative to, as an exponent of 2 (-infinity: there are none), and their sum.
@@ -71,6 +73,7 @@ struct Shared {
     Total so_far[WARPS][tiles * PAIRS];         // of the exponentials of a pair; each warp has its own copy
     Factors factors[WARPS][tiles * PAIRS];      // with which the sums of this chunk are added
     Total in_out[WARPS][tiles * PAIRS];         // of the spans whose sums are in `out`
+    i64 places[2][CHOSEN ? CHUNK : 1];          // of the vectors of a chunk; chunks take turns
     Item item;
     i32 is_last;
 };
@@ -81,6 +84,8 @@ struct Work {
     const u8* head;               // in block 0
     const i32* table;             // of the sequence
     int first_block, last_block;  // that a row sees
+    const float* chosen;          // of the row
+    int last;                     // of the chosen positions
 };
 
 DEVICE int kv_head(const Item& item) { return item.column / HEAD_TILES; }
@@ -105,8 +110,12 @@ DEVICE Item read_item(const i32* plan, int number, int column) {
 
 DEVICE Work begin_work(const Args& args, const Item& item) {
     const int first = item.position - args.window + 1, last = item.position + item.num_rows - 1;
-    return {head_of(args.memory, kv_head(item)), blocks_of(args.memory.block_table, item.sequence),
-            first > 0 ? first / BLOCK_LEN : 0, last / BLOCK_LEN};
+    return {head_of(args.memory, kv_head(item)),
+            blocks_of(args.memory.block_table, item.sequence),
+            first > 0 ? first / BLOCK_LEN : 0,
+            last / BLOCK_LEN,
+            CHOSEN ? args.chosen + (i64)item.row * args.top_k : nullptr,
+            item.position};
 }
 
 // Two neighbouring elements of a query; zeros if there is no query, and beyond the head.
@@ -191,8 +200,14 @@ DEVICE Total folded(const Total& old_total, const Total& new_total, const Factor
 }
 
 // Return where each block of a chunk is, one in each lane. Instead of a block that no row sees, the nearest
-// one that is seen is read: its scores are masked.
+// one that is seen is read: its scores are masked. With CHOSEN, a thread has a vector of the chunk: BLOCK_LEN
+// times its block, plus its position there.
 DEVICE int read_ids(const Work& work, int chunk) {
+    if (CHOSEN) {
+        const int place = chunk * CHUNK + thread_index() % CHUNK;
+        const int position = (int)work.chosen[place < work.last ? place : work.last];
+        return work.table[position / BLOCK_LEN] * BLOCK_LEN + position % BLOCK_LEN;
+    }
     const int block = chunk * CHUNK_BLOCKS + lane_index() % CHUNK_BLOCKS;
     if (block < work.first_block) return work.table[work.first_block];
     return work.table[block < work.last_block ? block : work.last_block];
@@ -200,4 +215,11 @@ DEVICE int read_ids(const Work& work, int chunk) {
 // Bytes between block 0 and the block that is number `place` in the chunk.
 DEVICE i64 block_at(const Args& args, int ids, int place) {
     return (i64)shuffle(ids, place) * (i32)args.memory.block_bytes;  // of 32 bits: one instruction
+}
+// Leave the places of the vectors of a chunk in shared memory.
+template <int tiles>
+DEVICE void leave_places(const Args& args, Shared<tiles>& shared, int chunk, int id) {
+    const i64 at = (i64)(id / BLOCK_LEN) * (i32)args.memory.block_bytes;
+    shared.places[chunk % 2][thread_index() % CHUNK] = at + key_index(id % BLOCK_LEN, 0) * 2;
+    block_barrier();
 }

@@ -11,6 +11,7 @@
 //   speed   bound by latency for few rows; assign_rows reads routes twice, with one block
 
 #include "experts.cuh"
+#include "prefix.cuh"
 #include "step.cuh"
 
 constexpr int MOST_EXPERTS = 1024;  // and threads of assign_rows
@@ -36,27 +37,6 @@ struct Args {
     i32 most_groups;
     i32 group_rows;  // most rows of a group
 };
-
-// The sum over the threads before this one, and over all. `sums` has an element for each warp and is free
-// again after the next barrier.
-struct Prefix {
-    i32 before, all;
-};
-DEVICE Prefix prefix_of(i32 value, i32* sums) {
-    i32 own = value;
-    for (int lanes = 1; lanes < WARP; lanes *= 2) {
-        const i32 below = (i32)shuffle_up((u32)own, lanes);
-        if (lane_index() >= lanes) own += below;
-    }
-    if (lane_index() == WARP - 1) sums[warp_index()] = own;
-    block_barrier();
-    Prefix prefix = {own - value, 0};
-    for (int warp = 0; warp < num_threads() / WARP; ++warp) {
-        if (warp == warp_index()) prefix.before += prefix.all;
-        prefix.all += sums[warp];
-    }
-    return prefix;
-}
 
 // Write the groups of an expert; its rows begin at `first`.
 DEVICE void write_groups(const Args& args, int expert, int first, int rows, int number) {

@@ -10,6 +10,7 @@
 //             values  VALUE(p, d) bytes, code + 128, then [s][p] halves
 //   int4      see kv_int4.cuh
 //   latent    keys only, as float16: the first VALUE_DIM dimensions of a key are the value
+//   split     keys only: the float16 of the keys, then in the same order those of what is left of a float32
 //
 // With g = lane / 4 and t = lane % 4, a lane reads the dimensions 32s + 8t to 32s + 8t + 7 of a key: they are
 // the `b` words of two tiles of multiply_tile, if queries have the same order of dimensions. Column n of key
@@ -22,7 +23,7 @@
 // does not see are multiplied by 0.
 //
 // Macros: HEAD_DIM, at most 576; KV_DTYPE, one of the numbers below; LATENT, 1 for latent vectors, with
-// VALUE_DIM.
+// VALUE_DIM; CHOSEN, 1 if latent vectors are read at chosen positions.
 #pragma once
 
 #include "step.cuh"
@@ -31,6 +32,7 @@
 #define KV_BF16 1  // rounded to bfloat16 when they are stored, then stored as float16
 #define KV_INT8 2
 #define KV_INT4 3
+#define KV_SPLIT 4  // index keys in float32
 
 #ifndef HEAD_DIM
 #define HEAD_DIM 128
@@ -41,6 +43,9 @@
 #ifndef LATENT
 #define LATENT 0
 #define VALUE_DIM HEAD_DIM
+#endif
+#ifndef CHOSEN
+#define CHOSEN 0
 #endif
 
 constexpr int BLOCK_LEN = 16;  // positions of a block
@@ -61,7 +66,8 @@ constexpr int VALUE_SCALES_AT = VALUES_AT + BLOCK_LEN * DIM;
 constexpr int HEAD_BYTES = VALUE_SCALES_AT + SLABS * BLOCK_LEN * 2;
 #elif KV_DTYPE != KV_INT4
 constexpr int VALUES_AT = BLOCK_LEN * DIM * 2;
-constexpr int HEAD_BYTES = LATENT ? VALUES_AT : 2 * VALUES_AT;
+constexpr int REST_AT = VALUES_AT;  // of what is left of a key in float32
+constexpr int HEAD_BYTES = LATENT && KV_DTYPE != KV_SPLIT ? VALUES_AT : 2 * VALUES_AT;
 #endif
 
 // The position in its block of column n of key tile j.
@@ -125,6 +131,7 @@ DEVICE void store_slab(u8* head, bool is_key, int position, int slab, float x) {
     u16* to = is_key ? (u16*)head + key_index(position, dim)
                      : (u16*)(head + VALUES_AT) + value_index(position, dim);
     *to = to_half(x);
+    if (KV_DTYPE == KV_SPLIT) to[REST_AT / 2] = to_half(x - from_half(*to));
 }
 
 #endif
@@ -213,6 +220,17 @@ struct Keys {
         }
     }
 
+    // The same for 16 vectors that are scattered: `places` has the bytes between the first vector of block 0
+    // and each of them.
+    DEVICE void load(const u8* head, const i64* places) {
+        const int lane = lane_index();
+        for (int j = 0; j < 2; ++j) {
+            const u8* from = head + places[key_position(lane / 4, j)] + lane % 4 * 16;
+#pragma unroll
+            for (int s = 0; s < SLABS; ++s) halves[s][j] = *(const Words4*)(from + s * SLAB * 2);
+        }
+    }
+
     DEVICE void words(u32 (&first)[2], u32 (&second)[2], int s, int j) const {
         first[0] = halves[s][j].x, first[1] = halves[s][j].y;
         second[0] = halves[s][j].z, second[1] = halves[s][j].w;
@@ -233,6 +251,17 @@ struct Values {
         for (int n = 0; n < count; ++n) {
 #pragma unroll
             for (int p = 0; p < 4; ++p) halves[n][p] = *(const u32*)(from + at + key_index(p, n * 16) * 2);
+        }
+    }
+
+    // As for keys.
+    DEVICE void load(const u8* head, const i64* places, int unit) {
+        if (unit * 16 >= PADDED_VALUE_DIM) unit = 0;
+#pragma unroll
+        for (int p = 0; p < 4; ++p) {
+            const u8* from = head + places[lane_index() % 4 * 4 + p] + (unit * 16 + lane_index() / 4 * 2) * 2;
+#pragma unroll
+            for (int n = 0; n < count; ++n) halves[n][p] = *(const u32*)(from + n * 32);
         }
     }
 

@@ -1,14 +1,9 @@
 // The order of tokens: the logit descending, then the id ascending; as integers, and sorted in shared memory.
 #pragma once
 
+#include "float_order.cuh"
 #include "outputs.cuh"
 
-// An integer that orders floats: larger for a larger value, the same for 0 and -0. It is above 0 for all
-// numbers.
-DEVICE u32 ordered(float value) {
-    const u32 bits = bits_of(value == 0.0f ? 0.0f : value);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
 DEVICE float value_of(u32 order) { return float_of(order & 0x80000000u ? order & 0x7fffffffu : ~order); }
 
 // A key is larger for a better token. 0 is below all keys.

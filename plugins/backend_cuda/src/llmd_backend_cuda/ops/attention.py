@@ -10,10 +10,10 @@ import msgspec
 
 from llmd.api.ops import Attention, Norm, Rope
 from llmd.api.plan import KVGroup
-from llmd.api.program import Instruction, SlottedOp
+from llmd.api.program import Instruction, Program, SlottedOp
 from llmd_backend_cuda.attention_plan import SHORT_SPANS, AttentionScratch, AttentionShape
 from llmd_backend_cuda.context import Context, StepArgs
-from llmd_backend_cuda.kv_memory import KV_CODES, MAX_HEAD_DIM, READ_CODES, KVMemory, KVMemoryArgs
+from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM, READ_CODES, KVMemory, KVMemoryArgs
 from llmd_backend_cuda.ops.norm import launch_norm
 from llmd_backend_cuda.ops.rope import launch_rope
 from llmd_backend_cuda.runtime import KernelSpec, Launch
@@ -82,6 +82,8 @@ class AttentionArgs(ctypes.Structure):
         ("exponent_scale", ctypes.c_float),
         ("window", ctypes.c_int32),
         ("most_items", ctypes.c_int32),
+        ("chosen", ctypes.c_void_p),
+        ("top_k", ctypes.c_int32),
     )
 
 
@@ -96,10 +98,11 @@ class AttentionMemory(msgspec.Struct, frozen=True):
     most_items: int
     """How many items there is room for in the plan (`AttentionShape.most_items`)."""
     scratch: AttentionScratch
+    shape: AttentionShape
 
 
-def shape_of(op: Attention, group: KVGroup) -> AttentionShape:
-    """Return the shape of an attention op.
+def shape_of(op: Attention, group: KVGroup, top_k: int = 0) -> AttentionShape:
+    """Return the shape of an attention op; ``top_k`` is that of the indexer that chooses its positions.
 
     Raises:
         ValueError: a head has more than `MAX_HEAD_DIM` elements, or the scale is negative.
@@ -108,7 +111,15 @@ def shape_of(op: Attention, group: KVGroup) -> AttentionShape:
         raise ValueError(
             f"attention with heads of {op.head_dim} elements and scale {op.scale} is not supported"
         )
-    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window, op.value_dim)
+    return AttentionShape(op.heads, op.kv_heads, op.head_dim, group.window, op.value_dim, top_k)
+
+
+def slotted_shape(program: Program, slotted: SlottedOp) -> AttentionShape:
+    """Return the shape of an attention op of a program."""
+    op = slotted.op
+    assert isinstance(op, Attention)
+    top_k = 0 if op.chosen is None else program.slot_widths[slotted.inputs[-1]]
+    return shape_of(op, program.groups[op.group], top_k)
 
 
 def attention_launches(
@@ -122,7 +133,7 @@ def attention_launches(
     """
     op = slotted.op
     assert isinstance(op, Attention)
-    q, *kv = slotted.inputs
+    q, *kv = slotted.inputs if op.chosen is None else slotted.inputs[:-1]
     store = StoreArgs(context.step, _kv_args(slotted, memory))
     if kv:
         store.k, store.v = map(context.slot, kv)
@@ -131,7 +142,7 @@ def attention_launches(
     attend = _attend_launches(context, slotted, q, rows, memory)
     if not store.k and not store.q:
         return attend
-    return [_store_launch(context, op, store, rows, memory), *attend]
+    return [store_launch(context, memory.kv, store, rows), *attend]
 
 
 def rotated_attention_launches(
@@ -149,7 +160,9 @@ def rotated_attention_launches(
     *before, attention = instruction.ops
     norms = [slotted for slotted in before if isinstance(slotted.op, Norm)]
     ropes = [slotted for slotted in before if isinstance(slotted.op, Rope)]
-    q_slot, *kv = attention.inputs
+    op = attention.op
+    assert isinstance(op, Attention)
+    q_slot, *kv = attention.inputs if op.chosen is None else attention.inputs[:-1]
     of_q, of_k = _writer(ropes, q_slot), _writer(ropes, kv[0]) if kv else None
     q_norm, k_norm = (rope and _writer(norms, rope.inputs[0]) for rope in (of_q, of_k))
     if norms and not (_is_of_heads(q_norm, of_q, instruction) and _is_of_heads(k_norm, of_k, instruction)):
@@ -160,8 +173,6 @@ def rotated_attention_launches(
         single = [launch_norm(context, norm, rows) for norm in norms]
         single += [launch_rope(context, rope, rows) for rope in ropes]
         return [*single, *attention_launches(context, attention, rows, memory)]
-    op = attention.op
-    assert isinstance(op, Attention)
     store = StoreArgs(
         context.step,
         _kv_args(attention, memory),
@@ -176,7 +187,7 @@ def rotated_attention_launches(
         op.heads,
     )
     attend = _attend_launches(context, attention, q_slot, rows, memory)
-    return [_store_launch(context, op, store, rows, memory), *attend]
+    return [store_launch(context, memory.kv, store, rows), *attend]
 
 
 def _writer(ops: Sequence[SlottedOp], slot: int) -> SlottedOp | None:
@@ -193,7 +204,7 @@ def _is_plain(
     memory: AttentionMemory,
 ) -> bool:
     """Return whether the launch that stores keys can turn queries and keys."""
-    q_slot, k_slot, v_slot = attention.inputs
+    q_slot, k_slot, v_slot = attention.inputs[:3]
     ropes = [slotted for slotted in instruction.ops if isinstance(slotted.op, Rope)]
     made = {rope.outputs[0] for rope in ropes}
     read = {v_slot, *(rope.inputs[0] for rope in ropes)}
@@ -243,21 +254,16 @@ def _rotation(context: Context, slotted: SlottedOp) -> RotationArgs:
     return RotationArgs(context.ropes[slotted.rope].pointer, pairs, op.table.factor, op.interleaved)
 
 
-def _store_spec(memory: KVMemory) -> KernelSpec:
-    return KernelSpec.of("store_kv", "store_kv", memory.defines(KV_CODES))
-
-
-def _store_launch(
-    context: Context, op: Attention, args: StoreArgs, rows: int, memory: AttentionMemory
-) -> Launch:
-    sides = 1 if memory.kv.group.kind == "latent" else 2
-    heads = args.heads + (sides * op.kv_heads if args.k else 0)
-    kernel = context.runtime.kernel(_store_spec(memory.kv))
+def store_launch(context: Context, kv: KVMemory, args: StoreArgs, rows: int) -> Launch:
+    """Return the launch that stores the keys and values of ``args``, and rotates its queries."""
+    sides = 1 if kv.group.kind == "latent" else 2
+    heads = args.heads + (sides * kv.group.kv_heads if args.k else 0)
+    kernel = context.runtime.kernel(KernelSpec.of("store_kv", "store_kv", kv.defines(kv.store_codes)))
     return Launch(kernel, (rows, -(-heads // _HEADS_OF_BLOCK), 1), _STORING_THREADS, args, overlaps=True)
 
 
-def _attend_spec(name: str, op: Attention, memory: KVMemory) -> KernelSpec:
-    shape = shape_of(op, memory.group)
+def _attend_spec(name: str, op: Attention, memory: AttentionMemory) -> KernelSpec:
+    shape = memory.shape
     own = {
         "RATIO": shape.ratio,
         "TILES": shape.tiles,
@@ -265,7 +271,8 @@ def _attend_spec(name: str, op: Attention, memory: KVMemory) -> KernelSpec:
         "SHORT_SPANS": SHORT_SPANS,
         "LONG_CHUNKS": shape.long_chunks,
     }
-    return KernelSpec.of("attention", name, memory.defines(READ_CODES) | own)
+    chosen = {"CHOSEN": 1} if shape.top_k else {}
+    return KernelSpec.of("attention", name, memory.kv.defines(READ_CODES) | own | chosen)
 
 
 def _attend_launches(
@@ -274,7 +281,7 @@ def _attend_launches(
     """Return the launch for split tiles, and that for whole tiles if a step of ``rows`` may have some."""
     op = slotted.op
     assert isinstance(op, Attention)
-    shape = shape_of(op, memory.kv.group)
+    shape = memory.shape
     args = _attend_args(context, slotted, q_slot, memory)
     blocks = max(1, _BLOCKS_OF_PROCESSOR * context.runtime.num_processors // shape.columns)
     launches = [_attend_launch(context, "attention_split", op, (blocks, shape.columns, 1), args, memory)]
@@ -292,15 +299,15 @@ def _attend_launch(
     args: AttentionArgs,
     memory: AttentionMemory,
 ) -> Launch:
-    kernel = context.runtime.kernel(_attend_spec(name, op, memory.kv))
-    threads = _WARP * shape_of(op, memory.kv.group).warps
+    kernel = context.runtime.kernel(_attend_spec(name, op, memory))
+    threads = _WARP * memory.shape.warps
     return Launch(kernel, grid, threads, args, overlaps=True)
 
 
 def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: AttentionMemory) -> AttentionArgs:
     op = slotted.op
     assert isinstance(op, Attention)
-    shape = shape_of(op, memory.kv.group)
+    shape = memory.shape
     score_scale, exponent_scale = _scales(op)
     return AttentionArgs(
         _kv_args(slotted, memory),
@@ -315,6 +322,8 @@ def _attend_args(context: Context, slotted: SlottedOp, q_slot: int, memory: Atte
         exponent_scale,
         min(shape.window or _NO_WINDOW, _NO_WINDOW),
         memory.most_items,
+        context.slot(slotted.inputs[-1]) if shape.top_k else None,
+        shape.top_k,
     )
 
 
