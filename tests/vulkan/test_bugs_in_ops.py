@@ -24,6 +24,13 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
     ("name", "file", "old", "new"),
     [
         pytest.param(
+            "indexer/odd-f32",
+            "index_scores.comp",
+            "query[at] = exists",
+            "query[at + 0u] = head > 0u && exists",
+            id="first index head",
+        ),
+        pytest.param(
             "experts/ungated", "linear.glsl", "* member_rows;\n    bias", "* 1u;\n    bias", id="member"
         ),
         *(
@@ -153,6 +160,36 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
                     "attention_merge.comp",
                     "value_dim + 1u",
                     "value_dim",
+                ),
+                "no maximum": (
+                    "indexer/odd-f32",
+                    "index_scores.comp",
+                    "max(products[h], 0.0)",
+                    "products[h]",
+                ),
+                "weight of another head": (
+                    "indexer/odd-f32",
+                    "index_scores.comp",
+                    "weight_stride + first + h",
+                    "weight_stride + first",
+                ),
+                "digits of all scores": (
+                    "indexer/odd-f32",
+                    "choose_positions.comp",
+                    "(order & known) != lowest",
+                    "false",
+                ),
+                "earlier of equal scores": (
+                    "indexer/equal-scores",
+                    "choose_positions.comp",
+                    "lowest, equal - wanted",
+                    "lowest, 0u",
+                ),
+                "positions of the first row": (
+                    "indexer/odd-f32",
+                    "attention.comp",
+                    "chosen + row * chosen_stride",
+                    "chosen",
                 ),
                 "sink of a head": (
                     "attention/long-sinks-f32",

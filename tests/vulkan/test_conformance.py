@@ -43,9 +43,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_everything_is_claimed_but_scaled_formats_and_chosen_positions(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {
-        "ops": ("indexer",),
-        "features": ("chosen_positions",),
-        "formats": SCALED_FORMATS,
-    }
+def test_everything_is_claimed_but_scaled_formats(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {"formats": SCALED_FORMATS}

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec import structs
+from numpy.typing import NDArray
 
 from llmd.api import Device, DeviceOptions, KVDtype
 from llmd.api.messages import Load, StopParams, Submit
@@ -18,9 +20,10 @@ from llmd.engine.core import EngineCore
 from llmd.engine.loading import load_model
 from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.vulkan import PhysicalDevice
-from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
-from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES, ON_GRAPHICS_CARDS
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
+from tests.golden.expected import nmse, read_expected
+from tests.golden.models.catalog import CASES
+from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import TinyModel
 
 pytestmark = pytest.mark.timeout(120)
@@ -37,6 +40,7 @@ FEW = (
     "qwen3-next",
     "mamba2",
     "deepseek-v2-lite",
+    "deepseek-v32-odd",
 )
 """An architecture of each kind."""
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
@@ -45,7 +49,7 @@ each_case = pytest.mark.parametrize(
     "case",
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in ON_GRAPHICS_CARDS
+        for case in CASES
     ],
 )
 
@@ -62,6 +66,49 @@ def test_greedy_tokens_are_those_of_transformers(
 
     with engine(case, checkpoint(case), architectures, open_device, activations="f32") as core:
         assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "glm-moe-dsa-shared",
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in ("deepseek-v32", "deepseek-v32-odd", "glm-moe-dsa")
+        ),
+    ],
+)
+def test_logits_of_models_that_choose_positions(
+    name: str,
+    physical: PhysicalDevice,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+) -> None:
+    """A choice that differs from that of transformers would change them."""
+    case = next(case for case in CASES if case.name == name)
+    device, expected = VulkanDevice(physical, DeviceOptions()), read_expected(name)
+    with engine(case, checkpoint(case), architectures, lambda _name: device, activations="f32") as core:
+        assert logits_error(core, case, expected) <= BOUNDS["f32"]
+        assert greedy_tokens(core, case) == expected.tokens.tolist()
+
+
+@pytest.mark.exhaustive
+def test_an_fp8_model_that_chooses_positions_answers_as_on_the_reference_backend(
+    physical: PhysicalDevice, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
+) -> None:
+    """The device does not multiply FP8: the weights are those of ``q8`` on both."""
+    case = next(case for case in FP8_CASES if case.name == "fp8-deepseek-v32")
+    expected, directory = read_expected(case.name), checkpoint(case)
+
+    def answers(device: Device) -> tuple[NDArray[np.float32], list[int]]:
+        opened = engine(case, directory, architectures, lambda _name: device, activations="f32", quant="q8")
+        with opened as core:
+            return expected_rows(core, case, expected), greedy_tokens(core, case)
+
+    rows, tokens = answers(ReferenceDevice())
+    mine, my_tokens = answers(VulkanDevice(physical, DeviceOptions()))
+    assert nmse(mine, rows) <= BOUNDS["f32"]
+    assert my_tokens == tokens
 
 
 @pytest.mark.parametrize("kv_dtype", BOUNDS)

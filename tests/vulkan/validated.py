@@ -38,6 +38,7 @@ CASES = (
     "attention/shared-f16",
     "experts/limit",
     "router/groups",
+    "indexer/shared",
     "gated_delta/grouped",
     "state_space/bounds",
     "generalized_delta/mixed",

@@ -39,9 +39,6 @@ CASES: tuple[TinyModel, ...] = (
     *kimi.CASES,
 )
 
-ON_GRAPHICS_CARDS = tuple(case for case in CASES if case not in indexers.CASES)
-"""Those that the CUDA and Vulkan backends run: they do not choose positions."""
-
 
 def tiny_model(name: str) -> TinyModel:
     """The case of that name."""

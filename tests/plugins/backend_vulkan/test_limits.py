@@ -9,6 +9,7 @@ from llmd.api import (
     Adapt,
     Attention,
     Experts,
+    Indexer,
     Instruction,
     KVGroup,
     Program,
@@ -45,6 +46,18 @@ def test_wide_heads_are_refused_once() -> None:
 def test_values_of_another_size_are_refused() -> None:
     (refusal,) = refusals(with_attention(64, KVGroup(0, None, 2, 64, (0,), value_dim=32)))
     assert "values of 32" in refusal.what
+
+
+def test_index_keys_that_are_too_large_are_refused() -> None:
+    def refused(head_dim: int) -> list[str]:
+        group = KVGroup(0, None, 1, head_dim, (0,), kind="latent")
+        slotted = SlottedOp(Indexer("q", "k", "w", "c", 0, 0, 2, head_dim, 9), (0, 1, 2), (3,), kv_layer=0)
+        instruction = Instruction((slotted,), 0, (3,))
+        of = msgspec.structs.replace(program(), groups=(group,), instructions=(instruction,) * 2)
+        return [refusal.what for refusal in refusals(of)]
+
+    assert refused(256) == []
+    assert refused(257) == ["index keys of 257 elements"]
 
 
 def test_unknown_formats_are_refused() -> None:

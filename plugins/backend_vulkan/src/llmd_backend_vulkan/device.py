@@ -17,6 +17,7 @@ from llmd.api import (
 from llmd.api.byte_size import format_bytes
 from llmd.api.features import (
     ADAPTERS,
+    CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
     KERNELS,
@@ -75,6 +76,7 @@ def describe(device: PhysicalDevice, *, queues: bool = True) -> DeviceInfo:
         integer_ops=FACTOR_OPS,
         features=(
             ADAPTERS,
+            CHOSEN_POSITIONS,
             COLUMNS,
             DRAWS,
             KERNELS,

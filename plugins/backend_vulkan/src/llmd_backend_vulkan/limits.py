@@ -12,6 +12,7 @@ from llmd.api import (
     Experts,
     GatedDelta,
     GeneralizedDelta,
+    Indexer,
     Op,
     Program,
     Refusal,
@@ -20,6 +21,7 @@ from llmd.api import (
 from llmd_backend_vulkan.kv_memory import MAX_HEAD_DIM
 from llmd_backend_vulkan.matrices import CLAIMED_FORMATS
 from llmd_backend_vulkan.ops.adapt import MAX_BYTES
+from llmd_backend_vulkan.ops.indexer import MAX_INDEX_DIM
 from llmd_backend_vulkan.ops.router import MAX_EXPERTS
 from llmd_backend_vulkan.ops.states import MAX_KEY_DIM
 
@@ -43,6 +45,10 @@ def _shapes(program: Program) -> Iterator[Refusal]:
 def _of_op(op: Op) -> Iterator[Refusal]:
     if isinstance(op, Attention | EncoderAttention) and op.head_dim > MAX_HEAD_DIM:
         yield Refusal(f"heads of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_HEAD_DIM}")
+    if isinstance(op, Indexer) and op.head_dim > MAX_INDEX_DIM:
+        yield Refusal(
+            f"index keys of {op.head_dim} elements", f"the Vulkan backend has up to {MAX_INDEX_DIM}"
+        )
     if isinstance(op, Experts) and op.num_experts > MAX_EXPERTS:
         yield Refusal(f"{op.num_experts} experts of a layer", f"the Vulkan backend has up to {MAX_EXPERTS}")
     if isinstance(op, Adapt) and any(4 * math.prod(ref.view_shape) > MAX_BYTES for ref in op.tensors if ref):

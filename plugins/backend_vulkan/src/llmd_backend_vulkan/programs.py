@@ -23,6 +23,7 @@ from llmd.api import (
     Glu,
     Head,
     HeadLinear,
+    Indexer,
     Instruction,
     Join,
     Linear,
@@ -46,6 +47,7 @@ from llmd_backend_vulkan.ops.encoder_attention import encoder_attention
 from llmd_backend_vulkan.ops.experts import experts
 from llmd_backend_vulkan.ops.gated_delta import gated_delta
 from llmd_backend_vulkan.ops.head_linear import head_linear
+from llmd_backend_vulkan.ops.indexer import indexer
 from llmd_backend_vulkan.ops.join import join
 from llmd_backend_vulkan.ops.linear import head, linear, linear_and_add
 from llmd_backend_vulkan.ops.norm import norm
@@ -82,6 +84,7 @@ _PHASES: Mapping[str, Callable[[Context, SlottedOp], list[Phase]]] = {
     GatedDelta.kind: gated_delta,
     GeneralizedDelta.kind: generalized_delta,
     HeadLinear.kind: head_linear,
+    Indexer.kind: indexer,
     Router.kind: router,
     StateSpace.kind: state_space,
     TokenShift.kind: token_shift,

@@ -12,6 +12,7 @@ from llmd_backend_vulkan.ops.adapt import CHANGES, adapt_words, change_places, c
 from llmd_backend_vulkan.ops.attention import SPANS, scratch_words
 from llmd_backend_vulkan.ops.experts import experts_words
 from llmd_backend_vulkan.ops.head_linear import head_linear_words
+from llmd_backend_vulkan.ops.indexer import indexer_words
 from llmd_backend_vulkan.ops.router import router_words
 from llmd_backend_vulkan.ops.states import states_words
 from llmd_backend_vulkan.outputs import Outputs
@@ -102,6 +103,7 @@ def _scratch(program: Program, limits: StageLimits) -> Mapping[str, int]:
         **states_words(program, limits),
         **head_linear_words(program, limits),
         **adapt_words(program, limits),
+        **indexer_words(program, limits),
     }
 
 

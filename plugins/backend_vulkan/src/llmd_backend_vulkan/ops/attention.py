@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from llmd.api.latent_ops import Indexer
 from llmd.api.ops import Attention, Rope
 from llmd.api.program import Instruction, Program, SlottedOp
 from llmd_backend_vulkan.buckets import bucket_of
 from llmd_backend_vulkan.commands import MOST_WORK, Dispatch, Shader
-from llmd_backend_vulkan.context import Context, float_word
+from llmd_backend_vulkan.context import NONE, Context, float_word
 from llmd_backend_vulkan.kv_memory import KV_CODES, KVPool
 from llmd_backend_vulkan.ops.rope import rope
 from llmd_backend_vulkan.step_memory import rope_name, table_name
@@ -56,7 +57,7 @@ def rotated_attention(context: Context, instruction: Instruction) -> list[list[D
     *ropes, attending = instruction.ops
     if not has_keys(attending):
         return [*([rope(context, one)] for one in ropes), *attention(context, attending)]
-    q, k, v = attending.inputs
+    q, k, v = attending.inputs[:3]
     of_q = [one for one in ropes if one.outputs[0] == q]
     of_k = [one for one in ropes if one.outputs[0] == k]
     is_plain = len(of_q) == len(of_k) == 1 and k not in instruction.outputs
@@ -69,7 +70,9 @@ def rotated_attention(context: Context, instruction: Instruction) -> list[list[D
 
 def has_keys(slotted: SlottedOp) -> bool:
     """Return whether an attention op stores keys and values of its own."""
-    return len(slotted.inputs) > 1
+    op = slotted.op
+    assert isinstance(op, Attention)
+    return op.k is not None
 
 
 def _attending(context: Context, slotted: SlottedOp) -> list[list[Dispatch]]:
@@ -99,13 +102,30 @@ def scratch_words(program: Program, rows: int) -> int:
 
 
 def _store(context: Context, slotted: SlottedOp, turning: SlottedOp | None) -> Dispatch:
-    """Return the dispatch that stores keys and values; ``turning`` is the rope that turns the keys before."""
     op = slotted.op
     assert isinstance(op, Attention)
+    _, k, v = slotted.inputs[:3]
+    return store(context, slotted, k, v, op.kv_heads, op.head_dim, turning)
+
+
+def store(
+    context: Context,
+    slotted: SlottedOp,
+    k: int,
+    v: int,
+    kv_heads: int,
+    head_dim: int,
+    turning: SlottedOp | None,
+) -> Dispatch:
+    """Return the dispatch that stores the keys and values in the slots ``k`` and ``v``.
+
+    ``turning`` is the rope that turns the keys before.
+    """
+    assert isinstance(slotted.op, Attention | Indexer)
     assert slotted.kv_layer is not None
-    pool = context.pools[op.group]
+    group = slotted.op.group
+    pool = context.pools[group]
     region = pool.layers[slotted.kv_layer]
-    _, k, v = slotted.inputs
     rotated, pairs, rotations = 0, 0, 0
     if turning is not None:
         of_keys = turning.op
@@ -115,10 +135,10 @@ def _store(context: Context, slotted: SlottedOp, turning: SlottedOp | None) -> D
         pairs, rotations = len(of_keys.table.inv_freq), context.place(rope_name(turning.rope))
     constants = (
         context.counts, context.slots[k], context.slots[v], context.stride(k), context.place("positions"),
-        context.place("sequences"), context.place(table_name(op.group)), region.at, pool.block_words, op.kv_heads, op.head_dim, pairs, rotations,
+        context.place("sequences"), context.place(table_name(group)), region.at, pool.block_words, kv_heads, head_dim, pairs, rotations,
     )  # fmt: skip
     shader = Shader("store_kv", (KV_CODES[pool.kv_dtype], rotated))
-    groups = (_kinds(pool) * op.kv_heads, context.rows, 1)
+    groups = (_kinds(pool) * kv_heads, context.rows, 1)
     return Dispatch(shader, (context.work, region.buffer), constants, groups)
 
 
@@ -139,10 +159,15 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
         region.at, pool.block_words, op.kv_heads, op.head_dim, ratio,
         pool.group.window or 0, context.scratch[SPANS], context.spans, float_word(op.scale), float_word(op.softcap or 0.0),
     )  # fmt: skip
-    has_tiles = not context.spans and context.rows > SPLIT_ROWS and not pool.group.window
+    is_plain = not pool.group.window and op.chosen is None
+    has_tiles = not context.spans and context.rows > SPLIT_ROWS and is_plain
     shared = shared_rows(op) if has_tiles else 0
-    shader = Shader("attention", (*own, int(context.spans == 0), shared, has_sinks))
-    of_row = float(context.program.context_len) * op.heads * op.head_dim * 2
+    shader = Shader(
+        "attention", (*own, int(context.spans == 0), shared, has_sinks, int(op.chosen is not None))
+    )
+    chosen = chosen_words(context, slotted)
+    seen = min(context.program.context_len, chosen[2] + 1)
+    of_row = float(seen) * op.heads * op.head_dim * 2
     step = max(1, int(MOST_WORK / of_row))
     if shared:
         step = -(-step // shared) * shared
@@ -153,10 +178,21 @@ def _attend(context: Context, op: Attention, slotted: SlottedOp) -> Iterator[Dis
             (context.work, region.buffer, sinks),
             (*constants, first, sink_at, op.value_dim, _kinds(pool) - 1),
         )
-        yield Dispatch(shader, buffers, words, (x, rows, context.spans or 1), rows * of_row)
+        groups = (x, rows, context.spans or 1)
+        yield Dispatch(shader, buffers, (*words, *chosen), groups, rows * of_row)
         if shared:
             of_rows = Shader("attention_rows", (*own, shared, has_sinks))
             yield Dispatch(of_rows, buffers, words, (x, -(-rows // shared), 1))
+
+
+def chosen_words(context: Context, slotted: SlottedOp) -> tuple[int, int, int]:
+    """Return where the lists of chosen positions of an attention op are, their stride, and the last place."""
+    op = slotted.op
+    assert isinstance(op, Attention)
+    if op.chosen is None:
+        return NONE, 0, NONE
+    slot = slotted.inputs[-1]
+    return context.slots[slot], context.stride(slot), context.program.slot_widths[slot] - 1
 
 
 def _kinds(pool: KVPool) -> int:
@@ -176,7 +212,7 @@ def _merge(context: Context, op: Attention, slotted: SlottedOp) -> Dispatch:
     sinks, sink_at = context.vector(slotted.weights[0])
     constants = (
         context.counts, context.slots[out], context.stride(out), context.place("positions"), op.value_dim,
-        pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at,
+        pool.group.window or 0, context.scratch[SPANS], context.spans, sink_at, chosen_words(context, slotted)[2],
     )  # fmt: skip
     shader = Shader("attention_merge", (KV_CODES[pool.kv_dtype], int(op.sinks is not None)))
     return Dispatch(shader, (context.work, sinks), constants, (op.heads, context.rows, 1))

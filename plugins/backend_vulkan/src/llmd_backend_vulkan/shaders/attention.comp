@@ -7,6 +7,9 @@
 // writes `out`. Else one span: it writes the sums to scratch, [rows][heads][spans][value_dim + 2], and
 // attention_merge.comp adds them. Both give the same bits. Groups: (kv_heads * ceil(ratio / HEADS), rows, spans);
 // rows begin with `first_row`. With SHARED_ROWS, attention_rows.comp computes those of the rows that share keys.
+//
+// CHOSEN: t are places in the list of positions that a row has at `chosen`, float32 [rows][chosen_stride], up to `last`.
+// Spans are cut along it, so that as long as all positions are chosen, the bits are those without a list.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -14,6 +17,7 @@ layout(local_size_x = 64) in;
 layout(constant_id = 4) const bool WHOLE = true;
 layout(constant_id = 5) const uint SHARED_ROWS = 0;
 layout(constant_id = 6) const bool HAS_SINKS = false;
+layout(constant_id = 7) const bool CHOSEN = false;
 #include "activations.glsl"
 #include "halves.glsl"
 #include "kv_layout.glsl"
@@ -25,17 +29,30 @@ layout(push_constant) uniform Push {
     uint kv_heads, head_dim, ratio, window, scratch, most_spans;
     float scale, softcap;
     uint first_row, sink_at, value_dim, value_kind;
+    uint chosen, chosen_stride, last;
 };
 
+shared uint listed[64]; // the positions that are seen at once
+#define POSITION_OF(position) (CHOSEN ? listed[position % 64u] : position)
 #include "attention_keys.glsl"
 #include "attention_span.glsl"
 #define HEADS_TO_ROTATE query
 #include "hadamard.glsl"
 #include "attention_spans.glsl"
 
-void add_span(Spans spans, uint span, uint position) {
+// Reads the chosen positions at places [first, end), at most 64.
+void list_positions(uint row, uint first, uint end) {
+    uint at = min(first + gl_LocalInvocationID.x, end - 1u);
+    listed[gl_LocalInvocationID.x] = uint(number(chosen + row * chosen_stride + at));
+    barrier();
+}
+
+void add_span(Spans spans, uint span, uint row, uint position) {
     uint end = min(spans.first + (span + 1u) * spans.size, position + 1u);
     for (uint first = spans.first + span * spans.size; first < end; first += 64u) {
+        if (CHOSEN) {
+            list_positions(row, first, end);
+        }
         add_positions(first, min(first + 64u, end), head_dim, value_dim, scale, softcap);
     }
 }
@@ -48,7 +65,7 @@ void main() {
     if (SHARED_ROWS != 0u && shares_keys(row / SHARED_ROWS * SHARED_ROWS, SHARED_ROWS)) {
         return;
     }
-    uint position = work[positions + row];
+    uint position = min(work[positions + row], last);
     Spans spans = spans_of(position, window);
     if (!WHOLE && gl_WorkGroupID.z >= spans.count) {
         return;
@@ -65,7 +82,7 @@ void main() {
     if (!WHOLE) {
         begin_span();
         barrier();
-        add_span(spans, gl_WorkGroupID.z, position);
+        add_span(spans, gl_WorkGroupID.z, row, position);
         for (uint h = 0; h < num_heads; h++) {
             uint at = scratch + ((row * kv_heads * ratio + first_head + h) * most_spans + gl_WorkGroupID.z) * (value_dim + 2u);
             for (uint i = 0; i < DIMS; i++) {
@@ -87,7 +104,7 @@ void main() {
     for (uint span = 0; span < spans.count; span++) {
         begin_span();
         barrier();
-        add_span(spans, span, position);
+        add_span(spans, span, row, position);
         for (uint h = 0; h < HEADS; h++) {
             for (uint i = 0; i < DIMS; i++) {
                 all_spans[h][i] = merged(all_spans[h][i], best[h], totals[h], sums[h][i]);

@@ -1,6 +1,7 @@
 // Keys and values of causal attention, as kv_layout.glsl stores them.
 //
-// `value_kind` is 1, or 0 if values are the first elements of keys. The includer declares the push constants that are named here, and sets `table_row` and `words_of_head`.
+// `value_kind` is 1, or 0 if values are the first elements of keys. The includer declares the push constants that are
+// named here, sets `table_row` and `words_of_head`, and defines POSITION_OF: the position that a key is read at.
 
 #include "kv_int4.glsl"
 
@@ -25,8 +26,9 @@ float stored(uint at, uint element) {
 
 uint place(uint position, uint kind) {
     uint head = gl_WorkGroupID.x % kv_heads;
-    uint block = work[table_row + position / 16u];
-    return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + position % 16u) * words_of_head;
+    uint at = POSITION_OF(position);
+    uint block = work[table_row + at / 16u];
+    return pool_at + block * block_words + ((kind * kv_heads + head) * 16u + at % 16u) * words_of_head;
 }
 
 // Whether rows [first, first + count) are rows of one sequence, which then see the same keys but for the last ones.

@@ -1,4 +1,5 @@
 // Add the sums of the spans of a row (attention.comp), and divide; rotate the result if values are. Groups: (heads, rows).
+// `last` is the last place in a list of chosen positions, if there is one.
 
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -8,7 +9,7 @@ layout(constant_id = 1) const bool HAS_SINKS = false;
 #include "work.glsl"
 layout(binding = 1) readonly buffer Sinks { uint sinks[]; };
 layout(push_constant) uniform Push {
-    uint counts, out_at, out_stride, positions, value_dim, window, scratch, most_spans, sink_at;
+    uint counts, out_at, out_stride, positions, value_dim, window, scratch, most_spans, sink_at, last;
 };
 #include "attention_spans.glsl"
 shared float results[576];
@@ -20,7 +21,7 @@ void main() {
     if (row >= work[counts]) {
         return;
     }
-    Spans spans = spans_of(work[positions + row], window);
+    Spans spans = spans_of(min(work[positions + row], last), window);
     uint at = scratch + (row * gl_NumWorkGroups.x + head) * most_spans * (value_dim + 2u);
     for (uint element = gl_LocalInvocationID.x; element < value_dim; element += 64u) {
         Merged all_spans = Merged(-3.4028234663852886e38, 0.0, 0.0);

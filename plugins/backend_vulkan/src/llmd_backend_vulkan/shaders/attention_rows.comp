@@ -30,6 +30,7 @@ layout(push_constant) uniform Push {
     uint first_row, sink_at, value_dim, value_kind;
 };
 
+#define POSITION_OF(position) position
 #include "attention_keys.glsl"
 #include "attention_spans.glsl"
 

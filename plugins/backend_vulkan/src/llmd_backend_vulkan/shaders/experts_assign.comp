@@ -21,24 +21,9 @@ const uint THREADS = 256;
 const uint MOST_EXPERTS = 1024;
 
 shared uint found[MOST_EXPERTS]; // of a range and an expert: its rows, then the first assigned row
-shared uint sums[THREADS];
+#include "prefix.glsl"
 
 bool uses(uint row, uint expert) { return (work[routes + row * stride + expert] & 0x7fffffffu) != 0u; }
-
-// The sum over the threads before this one; sums[THREADS - 1] becomes that of all.
-uint sum_before(uint mine) {
-    uint thread = gl_LocalInvocationID.x;
-    barrier(); // the sums before have been read
-    sums[thread] = mine;
-    for (uint distance = 1u; distance < THREADS; distance *= 2u) {
-        barrier();
-        uint below = thread >= distance ? sums[thread - distance] : 0u;
-        barrier();
-        sums[thread] += below;
-    }
-    barrier();
-    return sums[thread] - mine;
-}
 
 uint rows_of(uint expert, uint ranges) {
     uint rows = 0u;
