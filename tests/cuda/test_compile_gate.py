@@ -88,6 +88,11 @@ def with_experts(spec: KernelSpec) -> KernelSpec:
     return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1})
 
 
+def with_cached(spec: KernelSpec) -> KernelSpec:
+    """Return the variant of a product for experts in blocks."""
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"EXPERTS": 1, "CACHED": 1})
+
+
 def with_heads(spec: KernelSpec) -> KernelSpec:
     """Return the variant of a product with a matrix for each slice of a row."""
     return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {"HEADS": 1})
@@ -99,10 +104,12 @@ def common_specs(source: str) -> Iterator[KernelSpec]:
     if source == "gemv":
         yield from (gemv_spec(form, is_pair=False) for form in forms)
         yield with_experts(gemv_spec(forms[0], is_pair=True))
+        yield with_cached(gemv_spec(forms[0], is_pair=True))
         yield gemv_spec(forms[0], is_pair=False, int8=True)
     elif source == "gemm":
         yield from (WarpTile(128, split=False, int8=int8).spec(forms[0]) for int8 in (False, True))
         yield with_experts(WarpTile(16, split=False).spec(forms[0]))
+        yield with_cached(WarpTile(16, split=False).spec(forms[0]))
     elif source == "gemm_warpgroup":
         yield warpgroup_tiles(forms[0])[0].spec(forms[0])
     elif source == "pack":
@@ -117,13 +124,16 @@ def all_specs(source: str) -> Iterator[KernelSpec]:
     if source == "gemv":
         for form, is_pair in product(forms, (False, True)):
             specs = [gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form)]
-            yield from (*specs, *map(with_experts, specs), *([] if is_pair else map(with_heads, specs)))
+            yield from (*specs, *map(with_experts, specs), *map(with_cached, specs))
+            yield from () if is_pair else map(with_heads, specs)
     elif source == "gemm":
         for form, split in product(forms, (False, True)):
             for int8 in rows_of(form):
                 sizes = block_sizes(form, int8=int8)
                 specs = [WarpTile(rows, split=split, int8=int8).spec(form) for rows in sizes]
-                yield from (*specs, *([] if split else (*map(with_experts, specs), *map(with_heads, specs))))
+                yield from specs
+                for variant in () if split else (with_experts, with_cached, with_heads):
+                    yield from map(variant, specs)
     elif source == "gemm_warpgroup":
         yield from (tile.spec(form) for form in forms for tile in warpgroup_tiles(form))
     elif source == "pack":

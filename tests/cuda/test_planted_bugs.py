@@ -27,6 +27,7 @@ from tests.plugins.backend_cuda.ops.test_adapt import bench as of_adapters
 from tests.plugins.backend_cuda.ops.test_adapt import step as step_with
 from tests.plugins.backend_cuda.ops.test_head_linear import Bench as Heads
 from tests.plugins.backend_cuda.ops.test_linear import Bench as Products
+from tests.plugins.backend_cuda.test_expert_cache import Bench as Cached
 
 pytestmark = NEEDS_COMPILER
 
@@ -270,6 +271,14 @@ ADAPTER_BUGS = {
     "no scale": ("adapt.cu", "change.scale, *out", "1.0f, *out"),
 }
 
+OF_BLOCK = "args.blocks[group_of_block(args).member]"
+CACHED_BUGS = {
+    "few rows of another block": ("gemv.cu", OF_BLOCK, "args.blocks[0]"),
+    "many rows of another block": ("gemm.cu", OF_BLOCK, "args.blocks[0]"),
+    "scales without their block": ("scales.cuh", "{arrays.scales + block / sizeof(half2)", "{arrays.scales"),
+    "minimums of another block": ("scales.cuh", "arrays.minimums + block", "arrays.scales + block"),
+}
+
 
 def hybrid_answers(card: SimulatedCard, plan: ModelPlan = HYBRID) -> list[Float32] | str:
     try:
@@ -325,6 +334,17 @@ def test_bugs_of_heads(tmp_path: Path, bug: str) -> None:
     card = MutatedCard(tmp_path / "kernels", *HEAD_BUGS[bug])
     right, wrong = Heads(20, 12, "f16"), Heads(20, 12, "f16", card=card)
     assert any(not np.array_equal(wrong.run(0, rows), right.run(0, rows)) for rows in (3, 20))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("bug", CACHED_BUGS)
+def test_bugs_of_experts_in_blocks(tmp_path: Path, bug: str) -> None:
+    right = Cached(0.3, fmt="q4_g32").answers()
+    try:
+        found = Cached(0.3, MutatedCard(tmp_path / "kernels", *CACHED_BUGS[bug]), fmt="q4_g32").answers()
+    except DeviceError:
+        return
+    assert are_wrong(found, right)
 
 
 @pytest.mark.exhaustive

@@ -115,6 +115,18 @@ def test_a_copy_takes_from_its_begin_to_the_wait_for_it() -> None:
     assert end.seconds_after(begin) > 0.0
 
 
+def test_a_host_that_does_not_wait_sees_the_end_of_copies_when_it_asks_again() -> None:
+    runtime = SimtRuntime(deferred=True)
+    copies, memory, array = runtime.copy_stream(), runtime.allocate(8), runtime.pinned(8)
+    computed = runtime.record()
+    copies.wait_for(computed)
+    copies.upload(memory, 0, array)
+    copied = copies.record()
+    assert [copied.wait(0.0) for _ in range(3)] == [False] * 3, "the stream has not come to the copies"
+    assert computed.wait(1.0)
+    assert copied.wait(0.0)
+
+
 def test_captured_graphs_have_no_other_streams() -> None:
     runtime = SimtRuntime()
     copies = runtime.copy_stream()

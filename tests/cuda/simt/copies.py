@@ -44,13 +44,18 @@ class SimtCopyEvent(TimedPoint):
     def __init__(self, copies: SimtCopies) -> None:
         self.copies = copies
         self.is_reached = False
+        self._was_asked = False
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the copies before it."""
+        """Wait for the copies before it. Without time, end those that have begun if the host asks again."""
         self.copies.runtime.refuse_in_capture("the wait for an event")
-        self.copies.runtime.reach_end()
-        self.copies.end(self)
-        return True
+        if timeout_s > 0.0:
+            self.copies.runtime.reach_end()
+            self.copies.end(self)
+        elif self._was_asked:
+            self.copies.end_begun(self)
+        self._was_asked = True
+        return self.is_reached
 
 
 class SimtCopies:
@@ -115,13 +120,21 @@ class SimtCopies:
         while not event.is_reached:
             if not self._num_begun:
                 raise DeviceError("a stream waits for a copy that waits for it")
-            item = self._items.popleft()
-            self._time_s = max(self._time_s, item.begun_s)
-            item.end()
-            self._num_begun -= 1
+            self._end_first()
         for item in list(self._items)[: self._num_begun]:
             if item.begin is not None:
                 item.begin()  # what has ended may have been in the same memory
+
+    def end_begun(self, event: SimtCopyEvent) -> None:
+        """End everything up to a point if all of it has begun."""
+        while not event.is_reached and self._num_begun:
+            self._end_first()
+
+    def _end_first(self) -> None:
+        item = self._items.popleft()
+        self._time_s = max(self._time_s, item.begun_s)
+        item.end()
+        self._num_begun -= 1
 
     def _add(self, item: _Item) -> None:
         self._items.append(item)

@@ -29,13 +29,13 @@ class SimtEvent:
         if self._captured:
             raise DeviceError("an event that was recorded in a capture is never reached")
         if timeout_s > 0.0:
-            self._runtime.reach_end()
+            self._runtime.reach_end(self)
         return self.is_reached
 
     def run(self) -> None:
         """Run what was called before, for the stream of another card."""
         if not self.is_reached:
-            self._runtime.run_pending()
+            self._runtime.run_pending(self)
 
     def reach(self) -> None:
         """The stream has come this far: copies that waited for it may begin."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -128,7 +129,7 @@ class SimtRuntime:
         self._folders = (*folders, KERNELS)
         self._deferred = deferred
         self._limit_s = limit_s
-        self._pending: list[Callable[[], None]] = []
+        self._pending: deque[Callable[[], None]] = deque()
         self._recorded: list[Callable[[], None]] = []
         self._kernels: dict[KernelSpec, SimtKernel] = {}
         self._pinned: list[NDArray[np.uint8]] = []
@@ -163,6 +164,12 @@ class SimtRuntime:
         array = np.full(num_bytes, 0xFF, np.uint8)
         self._pinned.append(array)
         return array
+
+    def mapped_address(self, array: NDArray[np.generic]) -> int:
+        """Return the address of a pinned array: kernels read all memory of the host."""
+        if not self.is_pinned(array):
+            raise DeviceError("kernels read pinned memory of the host only")
+        return _address(array)
 
     def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
         """Copy an array to memory."""
@@ -266,15 +273,14 @@ class SimtRuntime:
         else:
             call()
 
-    def run_pending(self) -> None:
-        """Run what was deferred."""
-        pending, self._pending = self._pending, []
-        for call in pending:
-            call()
+    def run_pending(self, until: SimtEvent | None = None) -> None:
+        """Run what was deferred, all of it or up to a point."""
+        while self._pending and not (until and until.is_reached):
+            self._pending.popleft()()
 
-    def reach_end(self) -> None:
-        """Run what was deferred; what launches have written is older than all that follow."""
-        self.run_pending()
+    def reach_end(self, point: SimtEvent | None = None) -> None:
+        """Run what was deferred, all of it or up to a point; what follows reads what launches wrote."""
+        self.run_pending(point)
         engine().simt_forget_writes()
 
     def release(self, pointer: int, num_bytes: int) -> None:

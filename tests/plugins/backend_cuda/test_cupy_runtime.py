@@ -96,6 +96,13 @@ def seen(library: Path) -> str:
     return text.decode()
 
 
+def test_kernels_read_pinned_arrays_at_their_own_addresses(runtime: CupyRuntime) -> None:
+    array = runtime.pinned(200)
+    assert runtime.mapped_address(array[16:]) == array.ctypes.data + 16
+    with pytest.raises(ValueError, match="pinned arrays only"):
+        runtime.mapped_address(np.empty(200, np.uint8))
+
+
 @pytest.mark.parametrize("pinned", [True, False])
 def test_what_is_uploaded_is_downloaded(runtime: CupyRuntime, *, pinned: bool) -> None:
     memory = runtime.allocate(400)

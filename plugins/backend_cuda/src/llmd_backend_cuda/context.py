@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -29,6 +29,15 @@ class StepArgs(ctypes.Structure):
     )
 
 
+class CachedLayer(msgspec.Struct, frozen=True):
+    """A layer of which only some experts are in the device's memory."""
+
+    blocks: int
+    """Address of uint64 ``[experts]``: the address of each expert's block."""
+    used: int
+    """Address of uint32 ``[experts / 32]``, rounded up: a bit for each expert that the last step used."""
+
+
 class Context(msgspec.Struct, frozen=True):
     """A stage's memory, at addresses that do not change."""
 
@@ -50,6 +59,8 @@ class Context(msgspec.Struct, frozen=True):
     """Sums of the slices of a product."""
     fastest: Fastest = MappingProxyType({})
     """Variants of products, as they were measured."""
+    cached: Mapping[int, CachedLayer] = MappingProxyType({})
+    """By weight of the program, of matrices of experts whose addresses are places in blocks."""
 
     def slot(self, index: int) -> int:
         """Return the address of a slot."""

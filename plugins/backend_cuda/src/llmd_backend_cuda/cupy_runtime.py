@@ -185,6 +185,16 @@ class CupyRuntime(CardStream):
         address = self._take(self._card.api.hostAlloc, "pinned main memory", num_bytes, 0)
         return np.asarray(PinnedMemory(self._card, address, num_bytes))
 
+    def mapped_address(self, array: NDArray[np.generic]) -> int:
+        """Return the address at which kernels read a pinned array: with unified addressing, its own.
+
+        Raises:
+            ValueError: the array is not pinned.
+        """
+        if not is_pinned(array):
+            raise ValueError("kernels read pinned arrays only")
+        return address_of(array)
+
     def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
         """Copy a C-contiguous host array to memory; unless it is pinned, wait until it may be changed.
 

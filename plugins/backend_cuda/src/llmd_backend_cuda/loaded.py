@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, Self
 
 import msgspec
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api import Program, Weight
+from llmd_backend_cuda.context import CachedLayer
 from llmd_backend_cuda.matrices import DeviceMatrix
 from llmd_backend_cuda.ops.embed import Table, TableFormat
 from llmd_backend_cuda.runtime import Memory, Runtime
@@ -127,10 +129,14 @@ class PlacedWeights(msgspec.Struct, frozen=True):
     vectors: Sequence[Memory | None]
     """The weights that are float32 values; else None."""
     tables: Mapping[int, Table]
+    cached: Mapping[int, CachedLayer] = MappingProxyType({})
+    """What kernels need of layers whose experts are in blocks, for each of their matrices."""
 
     @classmethod
-    def of(cls, program: Program, loaded: Loaded) -> Self:
-        """Return the weights of a program among those on the device."""
+    def of(
+        cls, program: Program, loaded: Loaded, cached: Mapping[Weight, CachedLayer] = MappingProxyType({})
+    ) -> Self:
+        """Return the weights of a program among those on the device; ``cached`` are of stacks in blocks."""
         return cls(
             [loaded.matrices.get(weight) for weight in program.weights],
             [loaded.vectors.get(weight) for weight in program.weights],
@@ -139,6 +145,7 @@ class PlacedWeights(msgspec.Struct, frozen=True):
                 for index, weight in enumerate(program.weights)
                 if weight in loaded.tables
             },
+            {index: cached[weight] for index, weight in enumerate(program.weights) if weight in cached},
         )
 
 

@@ -300,11 +300,16 @@ def load_stack(runtime: Runtime, members: int, read: Callable[[int], WeightData]
     size = MatrixSize(MatrixForm.of(first.format, width), out, width, members)
     matrix = DeviceMatrix.allocate(runtime, size)
     for number in range(members):
-        _load_member(runtime, matrix, number, read(number) if number else first)
+        load_member(runtime, matrix, number, read(number) if number else first)
     return matrix
 
 
-def _load_member(runtime: Runtime, matrix: DeviceMatrix, number: int, data: WeightData) -> None:
+def load_member(runtime: Runtime, matrix: DeviceMatrix, number: int, data: WeightData) -> None:
+    """Copy a member of a stack to the device, and arrange it.
+
+    Raises:
+        MemoryBudgetError: there is no memory for it in the layout of the file.
+    """
     size = matrix.size
     _pack(runtime, matrix, number, data)
     for memory, scales in ((matrix.scales, data.scales), (matrix.minimums, data.minimums)):

@@ -135,6 +135,10 @@ class Runtime(Protocol):
         """Return host memory that copies need not wait for."""
         ...
 
+    def mapped_address(self, array: NDArray[np.generic]) -> int:
+        """Return the address at which kernels read a pinned array."""
+        ...
+
     def upload(self, memory: Memory, offset: int, array: NDArray[np.generic]) -> None:
         """Copy a C-contiguous host array to memory; unless it is pinned, wait until it may be changed."""
         ...

@@ -16,6 +16,7 @@ from llmd.api.output_checks import check_outputs
 from llmd.api.spans import Span, Stopwatch
 from llmd.api.step import Float32, Int32
 from llmd_backend_cuda.buckets import LARGEST_GRAPH, bucket_of
+from llmd_backend_cuda.expert_cache import ExpertSteps
 from llmd_backend_cuda.kernel_use import kernel_use
 from llmd_backend_cuda.loaded import PlacedWeights
 from llmd_backend_cuda.outputs import Outputs
@@ -46,16 +47,18 @@ class CudaStage:
         kept: object = None,
         stream: WeightStream | None = None,
         tuner: Tuner | None = None,
+        experts: ExpertSteps | None = None,
     ) -> None:
         """Allocate everything. ``kept`` owns the memory of the weights; the stage keeps it until it closes.
 
         ``stream`` has the weights of streamed parts. ``tuner`` finds the fastest variants of products; None:
-        those for an H100.
+        those for an H100. ``experts`` has those that need not be on the card.
 
         Raises:
             MemoryBudgetError: there is not enough memory.
         """
         self._kept = kept
+        self._experts = experts
         self._stream = stream
         self._runtime = runtime
         self._program = program
@@ -191,7 +194,7 @@ class CudaStage:
         self._flights.clear()
         self._tickets.clear()
         self._free.clear()
-        self._stream = None
+        self._stream = self._experts = None
         del self._launches, self._memory, self._kept
 
     def _queue(self, flight: Flight, step: Step, hidden: HiddenRef | None, fed_from: Flight | None) -> None:
@@ -199,6 +202,8 @@ class CudaStage:
         ticket, selection = self._tickets[flight.place], flight.selection
         flight.marks.start()
         ticket.reuse()
+        if self._experts is not None:
+            self._experts.begin(flight.place)
         bucket = bucket_of(step.num_rows, self._limits.max_rows)
         tokens = 0 if fed_from is None else self._outputs(fed_from.place).tokens_pointer
         self._memory.step.upload(ticket.staging, bucket, step, selection, tokens)
@@ -212,6 +217,8 @@ class CudaStage:
         flight.marks.stop("copy", "inputs")
         num_outputs = 0 if selection is None else selection.num_rows
         self._run(flight, bucket, num_outputs, adapted=has_adapters(self._program, step))
+        if self._experts is not None:
+            self._experts.end(flight.place)
         self._download_rows(flight)
         if selection is None:
             flight.marks.stop("copy", "hidden states")

@@ -83,6 +83,7 @@ class StageMemory:
             self._rounded,
             self._partials,
             fastest,
+            weights.cached,
         )
 
     def memories(

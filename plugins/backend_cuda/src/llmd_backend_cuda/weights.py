@@ -19,10 +19,13 @@ from llmd.api import (
     Weight,
     WeightData,
 )
+from llmd.api.expert_cache import ExpertCacheUse
 from llmd.api.ops import FACTOR_OPS, TABLE_OPS
 from llmd.api.streaming import resident_weights, streamed_weights
 from llmd_backend_cuda.adapter_memory import AdapterMemory
 from llmd_backend_cuda.attention_plan import scratch_bytes
+from llmd_backend_cuda.expert_blocks import ExpertBlocks, ExpertLoading
+from llmd_backend_cuda.expert_cache import ExpertCache, ExpertSteps
 from llmd_backend_cuda.expert_memory import ExpertSizes
 from llmd_backend_cuda.kv_memory import block_bytes
 from llmd_backend_cuda.loaded import HostWeight, Item, Loaded, LoadedTable, PlacedWeights, Use
@@ -46,9 +49,16 @@ class CudaWeights:
     """See `llmd.api.LoadedWeights`."""
 
     def __init__(
-        self, runtime: Runtime, program: Program, loaded: Loaded, tuner: Tuner | None = None
+        self,
+        runtime: Runtime,
+        program: Program,
+        loaded: Loaded,
+        tuner: Tuner | None = None,
+        experts: ExpertCache | None = None,
     ) -> None:
+        """``experts`` are those that need not be on the device; None: all are."""
         self._runtime = runtime
+        self._experts = experts
         self._tuner = tuner
         self._program = program
         self._loaded: Loaded | None = loaded
@@ -83,16 +93,30 @@ class CudaWeights:
         loaded, program = self.loaded, self._program
         stream = WeightStream(self._runtime, self._streamed) if self._streamed else None
         placed = loaded if stream is None else loaded.joined(stream.items())
+        experts, steps = self._experts, None
+        if experts is not None:
+            placed = placed.joined(experts.items())
+            steps = ExpertSteps(experts, limits.tickets)
         return CudaStage(
             self._runtime,
             program,
-            PlacedWeights.of(program, placed),
+            PlacedWeights.of(program, placed, {} if experts is None else experts.of_weights()),
             blocks,
             limits,
             loaded,
             stream,
             self._tuner,
+            steps,
         )
+
+    def expert_cache(self) -> ExpertCacheUse | None:
+        """See `llmd.api.expert_cache.CachesExperts`. The last steps are counted when others follow."""
+        return None if self._experts is None else self._experts.use
+
+    @property
+    def expert_blocks(self) -> Sequence[ExpertBlocks]:
+        """The experts in main memory."""
+        return () if self._experts is None else self._experts.layers
 
     @property
     def loaded(self) -> Loaded:
@@ -108,6 +132,7 @@ class CudaWeights:
     def close(self) -> None:
         self._loaded = None
         self._streamed = {}
+        self._experts = None
 
 
 def load_weights(
@@ -118,7 +143,8 @@ def load_weights(
     have: Sequence[CudaWeights],
     tuner: Tuner | None = None,
 ) -> CudaWeights:
-    """Load every weight that ``have`` does not contain, those of streamed parts into main memory.
+    """Load every weight that ``have`` does not contain, those of streamed parts into main memory, and so
+    experts of which only some are to be on the device.
 
     ``tuner`` measures the products of their stages, if there is one.
 
@@ -129,17 +155,24 @@ def load_weights(
     known = [one.loaded for one in have]
     uses = weight_uses(program)
     resident = set(resident_weights(program))
+    experts = ExpertLoading(runtime, program, [layer for one in have for layer in one.expert_blocks])
     done, total = 0, sum(weight.num_bytes for weight in program.weights)
     with tensors.reading_ahead(program.weights) as order:
         for index in order:
             weight = program.weights[index]
-            if index in resident:
+            if index in experts.weights:
+                experts.load(index, tensors)
+            elif index in resident:
                 _load(runtime, weight, uses[index], tensors, loaded, known)
             else:
                 _load_streamed(runtime, weight, uses[index], tensors, loaded, known)
             done += weight.num_bytes
             progress(done, total)
-    return CudaWeights(runtime, program, loaded, tuner)
+    return CudaWeights(runtime, program, loaded, tuner, _cache(runtime, program, experts.layers()))
+
+
+def _cache(runtime: Runtime, program: Program, layers: Sequence[ExpertBlocks]) -> ExpertCache | None:
+    return ExpertCache(runtime, layers, program.expert_bytes or 0) if layers else None
 
 
 def weight_uses(program: Program) -> dict[int, set[Use]]:

@@ -193,7 +193,11 @@ def test_assigned_rows_have_the_order_of_experts_and_of_the_step() -> None:
     assert isinstance(args, ExpertsArgs)
     args.routes, args.places, args.experts = uploaded.pointer, places.pointer, experts
     args.most_groups, args.group_rows = 2 * rows, 8
+    bits = bench.card.allocate(4 * -(-experts // 32))
+    args.used = bits.pointer
     bench.card.launch(launch)
+    words = contents(bench.card, bits, np.uint8).view(np.uint8)
+    np.testing.assert_array_equal(np.unpackbits(words, bitorder="little")[:experts], routes.any(axis=0))
     used = np.argwhere(routes.T)
     numbers = contents(bench.card, bench.memory.row_numbers, np.int32, 0, 2 * rows)
     np.testing.assert_array_equal(numbers, used[:, 1])

@@ -1,8 +1,8 @@
 // Experts, besides their products (gemv.cu, gemm.cu): which rows they have, their gates and their sum.
 //
 //   routes  [rows, experts]  f32: the weight of each expert; 0 if the row does not use it
-//   assign_rows  groups, row_numbers and places (experts.cuh), by one block: a thread counts the rows of an
-//                expert in a range of rows, then numbers them
+//   assign_rows  groups, row_numbers and places (experts.cuh), and which experts have rows, by one block: a
+//                thread counts the rows of an expert in a range of rows, then numbers them
 //   gate_rows    out = activation(min(gate, limit)) * (max(min(up, limit), -limit) + offset), or without a
 //                gate activation(up), for all assigned rows [assigned rows, width]
 //   sum_rows     out[r] = sum over the experts of the row, in ascending order: route * outputs[place], one
@@ -36,6 +36,7 @@ struct Args {
     i32 width;
     i32 most_groups;
     i32 group_rows;  // most rows of a group
+    u32* used;       // a bit for each expert, set if it has rows; null: not needed
 };
 
 // Write the groups of an expert; its rows begin at `first`.
@@ -78,6 +79,10 @@ KERNEL BOUNDS(MOST_EXPERTS, 1) assign_rows(const Args args) {
     for (int number = of_groups.all + thread; number < args.most_groups; number += num_threads())
         args.groups[number] = {0, 0, 0, 0};
     if (thread == 0) *args.assigned = of_rows.all;
+    if (args.used) {
+        const u32 used = ballot(thread < args.experts && total > 0);
+        if (lane_index() == 0 && thread < args.experts) args.used[warp_index()] = used;
+    }
     block_barrier();
     int place = found[thread];
     for (int row = first; row < end; ++row) {

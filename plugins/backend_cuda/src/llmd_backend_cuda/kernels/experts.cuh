@@ -3,15 +3,21 @@
 // An *assigned row* is a row of the step for one of its experts. Those of an expert are consecutive, in the
 // order of the step, and cut into *groups* of as many rows as a block multiplies.
 //
-// Definitions: EXPERTS 1 if matrices are stacks, and each group is multiplied by the matrix of its expert;
-// HEADS 1 if each slice of a row has its own matrix of a stack. Then a group has the same slice of all of its
-// rows.
+// The matrices of an expert are members of stacks, or all in one *block*, in device memory or in main memory
+// that the device can read.
+//
+// Definitions: EXPERTS 1 if each group is multiplied by the matrix of its expert, and then CACHED 1 if that is
+// in a block, else it is a member of a stack; HEADS 1 if each slice of a row has its own matrix of a stack.
+// Then a group has the same slice of all of its rows.
 #pragma once
 
 #include "activations.cuh"
 
 #ifndef EXPERTS
 #define EXPERTS 0
+#endif
+#ifndef CACHED
+#define CACHED 0
 #endif
 #ifndef HEADS
 #define HEADS 0

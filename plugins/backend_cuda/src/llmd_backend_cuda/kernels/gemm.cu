@@ -10,7 +10,8 @@
 // Macros: those of weights.cuh and rows.cuh; ROWS, STAGES and STAGE_CHUNKS (ops/linear.py chooses them);
 // SPLIT.
 //
-// EXPERTS 1: grid x is a group of rows, which the matrices of their expert multiply (experts.cuh). Weights
+// EXPERTS 1: grid x is a group of rows, which the matrices of their expert multiply (experts.cuh, also for
+// CACHED). Weights
 // are then read after the kernel before, which says what experts there are.
 // HEADS 1: grid x has blocks of rows for each slice, which is a row of x of its own.
 //
@@ -160,10 +161,16 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
     allow_next_kernel();
     if (EXPERTS) wait_for_previous_kernel();
     if (EXPERTS && rows_of(group_of_block(args)) == 0) return;
+#if CACHED
+    const u64 block = args.blocks[group_of_block(args).member];
+    const int first_read = first_tile;
+#else
+    constexpr u64 block = 0;
+    const int first_read = group_of_block(args).member * output.tiles + first_tile;
+#endif
     Tile tiles[TILES];
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile)
-        tiles[tile] = tile_at(m, group_of_block(args).member * output.tiles + first_tile + tile);
+    for (int tile = 0; tile < TILES; ++tile) tiles[tile] = tile_at(m, first_read + tile, block);
     const int num_tiles =
         output.tiles - first_tile;  // of this warp; others have no weights and are not written
     const u32 ones = 0x00010001 + (args.num_rows >> 24);

@@ -13,6 +13,7 @@ struct Args {
     Matrix matrices[MATRICES];
     const Group* groups;  // of experts
     i32 heads;            // slices of a row, with HEADS
+    const u64* blocks;    // address of the block of each expert, with CACHED
 };
 
 // The first weights of a block.

@@ -7,7 +7,8 @@
 //   epilogue: + bias, or residual + scale * (...), or softcap(scale * ... + bias) for logits;
 //   with PAIR 1: activation(first) * second of two matrices (a gated feed-forward)
 //   with HEADS 1: grid y is the number of the slice that each row has for a matrix of the stack
-//   with EXPERTS 1: grid y is a group of rows, which the matrices of their expert multiply (experts.cuh);
+//   with EXPERTS 1: grid y is a group of rows, which the matrices of their expert multiply (experts.cuh,
+//   also for CACHED);
 //   those of a pair with its limit and offset. Weights are then read after the kernel before, which says
 //   what experts there are
 //
@@ -33,6 +34,7 @@ struct Args {
     const Group* groups;  // of experts
     ExpertGate gate;      // of experts
     i32 heads;            // slices of a row, with HEADS
+    const u64* blocks;    // address of the block of each expert, with CACHED
 };
 
 // Read again where it is needed, since there are few registers.
@@ -59,9 +61,15 @@ DEVICE Place place_of(const Args& args, int item) {
 }
 
 DEVICE void find_tiles(const Args& args, Tile (&tiles)[STREAMS], Place place) {
+#if CACHED
+    const u64 block = args.blocks[group_of_block(args).member];
+    const int tile = place.tile;
+#else
+    constexpr u64 block = 0;
     const int tile = group_of_block(args).member * args.outputs[place.matrix].tiles + place.tile;
+#endif
 #pragma unroll
-    for (int s = 0; s < STREAMS; ++s) tiles[s] = tile_at(args.matrices[PAIR ? s : place.matrix], tile);
+    for (int s = 0; s < STREAMS; ++s) tiles[s] = tile_at(args.matrices[PAIR ? s : place.matrix], tile, block);
 }
 
 DEVICE void load_streams(Codes (&codes)[STREAMS], const Tile (&tiles)[STREAMS], int chunk) {

@@ -68,10 +68,12 @@ struct Scales {
 
 DEVICE int record_of_lane() { return RECORDS == 16 ? lane_index() / 2 : lane_index() / 4; }
 
-DEVICE ScalePlaces scales_at(const ScaleArrays& arrays, int tile, int chunks) {
+// `block` as in tile_at.
+DEVICE ScalePlaces scales_at(const ScaleArrays& arrays, int tile, int chunks, u64 block) {
     const i64 group = (i64)tile * arrays.groups;
-    return {arrays.scales + group * 8 + lane_index() / 4, arrays.minimums + group * 8 + lane_index() / 4,
-            arrays.fine + (i64)tile * chunks * FINE_BYTES, arrays.groups - 1};
+    return {arrays.scales + block / sizeof(half2) + group * 8 + lane_index() / 4,
+            arrays.minimums + block / sizeof(half2) + group * 8 + lane_index() / 4,
+            arrays.fine + block + (i64)tile * chunks * FINE_BYTES, arrays.groups - 1};
 }
 
 DEVICE void load_scales(Scales& scales, const ScalePlaces& places, int chunk) {

@@ -38,7 +38,7 @@ constexpr int HIGH_BITS = BITS - LOW_BITS;
 constexpr int LOW_WORDS = LOW_BITS * CHUNK / WARP / 2 * TILE / 16;
 constexpr int HIGH_WORDS = HIGH_BITS;
 
-// A matrix in device memory.
+// A matrix in device memory, or in a block (experts.cuh).
 struct Matrix {
     const u8* low;
     const u8* high;
@@ -64,11 +64,13 @@ constexpr int PIECE_WORDS = LOW_WORDS < 4 ? LOW_WORDS : 4;  // read by one instr
 
 DEVICE int slice_start(int slice, int chunks) { return slice * chunks / SLICES; }
 
-DEVICE Tile tile_at(const Matrix& m, int tile) {
+// `block` is added to all addresses: those of a matrix in a block are places in it.
+DEVICE Tile tile_at(const Matrix& m, int tile, u64 block = 0) {
     const int lane = lane_index();
     const i64 chunk = (i64)tile * m.chunks;
-    return {m.low + (chunk * LOW_WORDS * WARP + lane * PIECE_WORDS) * 4,
-            m.high + (chunk * WARP + lane) * (HIGH_WORDS * 4), scales_at(m.scales, tile, m.chunks)};
+    return {m.low + block + (chunk * LOW_WORDS * WARP + lane * PIECE_WORDS) * 4,
+            m.high + block + (chunk * WARP + lane) * (HIGH_WORDS * 4),
+            scales_at(m.scales, tile, m.chunks, block)};
 }
 
 DEVICE void load_words(u32* words, const u8* from, int num_words) {

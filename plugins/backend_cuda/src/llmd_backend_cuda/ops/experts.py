@@ -58,6 +58,7 @@ class ExpertsArgs(ctypes.Structure):
         ("width", ctypes.c_int32),
         ("most_groups", ctypes.c_int32),
         ("group_rows", ctypes.c_int32),
+        ("used", ctypes.c_void_p),
     )
 
 
@@ -72,7 +73,11 @@ def experts_launches(
     few = rows <= FEW_ROWS and all(is_few(one, rows, context.runtime.shared_bytes) for one in (*first, down))
     assigned = rows * op.top_k
     tile_rows = FEW_ROWS if few else min(_tile_rows(context, one, assigned, op) for one in (*first, down))
-    groups = Groups(memory.groups.pointer, most_groups(assigned, op.num_experts, tile_rows))
+    cached = context.cached.get(slotted.weights[4] or 0)
+    blocks = 0
+    if cached is not None:
+        blocks, args.used = cached.blocks, cached.used
+    groups = Groups(memory.groups.pointer, most_groups(assigned, op.num_experts, tile_rows), blocks)
     args.most_groups, args.group_rows = groups.most, tile_rows
     yield _launch(context, "assign_rows", args, (1, 1, 1), MAX_EXPERTS)
     is_pair = few and len(first) == 1 and len(first[0].matrices) == 2

@@ -48,6 +48,8 @@ class Groups(msgspec.Struct, frozen=True):
     """Address of the groups."""
     most: int
     """Most groups of a step."""
+    blocks: int = 0
+    """Address of the address of each expert's block, which matrices are in; 0: they are stacks."""
 
 
 class Product(msgspec.Struct):
@@ -61,7 +63,7 @@ class Product(msgspec.Struct):
     int8: bool = False
     """Rows are rounded to int8, else to float16."""
     groups: Groups | None = None
-    """Matrices are stacks: each group of rows is multiplied by those of one expert."""
+    """Each group of rows is multiplied by the matrices of one expert: members of stacks, or in a block."""
     gate: ExpertGateArgs | None = None
     """What a pair of experts is gated with."""
     heads: int = 0
@@ -243,8 +245,10 @@ def _of_product(spec: KernelSpec, product: Product) -> KernelSpec:
     """Return a kernel's variant for the groups or heads of a product."""
     if product.groups is None and not product.heads:
         return spec
-    macro = "HEADS" if product.heads else "EXPERTS"
-    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | {macro: 1})
+    macros = {"HEADS" if product.heads else "EXPERTS": 1}
+    if product.groups is not None and product.groups.blocks:
+        macros["CACHED"] = 1
+    return KernelSpec.of(spec.source, spec.name, dict(spec.defines) | macros)
 
 
 def partial_bytes(limits: StageLimits, num_processors: int) -> int:
@@ -351,6 +355,7 @@ def joined(products: Sequence[Product]) -> Product:
 
 def _fill(args: GemvArgs | GemmArgs, product: Product) -> None:
     args.groups = None if product.groups is None else product.groups.pointer
+    args.blocks = None if product.groups is None else product.groups.blocks
     args.heads = product.heads
     for place, (output, matrix) in enumerate(zip(product.outputs, product.matrices, strict=True)):
         args.outputs[place] = output

@@ -63,6 +63,7 @@ class GemvArgs(ctypes.Structure):
         ("groups", ctypes.c_void_p),
         ("gate", ExpertGateArgs),
         ("heads", ctypes.c_int32),
+        ("blocks", ctypes.c_void_p),
     )
 
 
@@ -78,6 +79,7 @@ class GemmArgs(ctypes.Structure):
         ("matrices", MatrixArgs * MATRICES),
         ("groups", ctypes.c_void_p),
         ("heads", ctypes.c_int32),
+        ("blocks", ctypes.c_void_p),
     )
 
 
