@@ -107,7 +107,7 @@ def test_experts_without_room_are_named(llmd: Llmd, directory: Path, monkeypatch
     (fit,) = json.loads(llmd("show", "mixture", "--json").out)["memory"]
     assert fit["absent_bytes"] == pytest.approx(less, abs=2)
     assert fit["absent_bytes"] == whole["weight_bytes"] - fit["weight_bytes"]
-    expected = "yes, without 20.0 MiB of experts, which are read from the disk when a text needs them, "
+    expected = "yes, without 20.0 MiB of experts, which are read when a text needs them, "
     assert told(llmd, "mixture")["fits here"].startswith(expected)
 
 

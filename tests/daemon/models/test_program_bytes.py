@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from msgspec import structs
+
+from llmd.api.device import HOST_MEMORY
 from llmd.models.lowering import lower
 from llmd.models.program_bytes import (
     absent_bytes,
     expert_bytes,
+    main_memory_expert_bytes,
     resident_bytes,
     stream_buffer_bytes,
     streamed_bytes,
     with_expert_share,
 )
+from llmd.testing.null_device import NullDevice
 from llmd.testing.plans import TinyModel
 
 PLAN = TinyModel().plan()
@@ -46,6 +51,15 @@ def test_experts_without_room_are_not_resident() -> None:
     assert (half.expert_bytes, absent_bytes(half)) == (whole // 2, whole - whole // 2)
     assert resident_bytes(half) == resident_bytes(program) - absent_bytes(half)
     assert with_expert_share(program, 1.0) == program
+
+
+def test_all_experts_are_in_main_memory_if_a_device_with_its_own_has_only_some() -> None:
+    plan = TinyModel(experts=4).plan()
+    program = lower(plan, 0, len(plan.parts), format_of=lambda _kind, _ref: "f32")
+    half, card = with_expert_share(program, 0.5), NullDevice(lambda: 0.0).info
+    assert main_memory_expert_bytes(half, card) == expert_bytes(program)
+    assert main_memory_expert_bytes(program, card) == 0
+    assert main_memory_expert_bytes(half, structs.replace(card, memory_id=HOST_MEMORY)) == 0
 
 
 def test_program_without_experts_has_no_share_of_them() -> None:

@@ -123,7 +123,8 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     no limit."""
     expert_share: float = 1.0
     """Share of the matrices of experts that is in memory, on devices that can read the others when a step
-    uses them (`llmd.api.features.EXPERT_CACHE`)."""
+    uses them (`llmd.api.features.EXPERT_CACHE`). Devices with a memory of their own do so if they have the
+    whole model."""
     kv_spool: int = 0
     """Most bytes of the prefix cache to keep on disk while the model is unloaded; 0: none."""
     threads: int | None = None
@@ -280,7 +281,10 @@ class StageReport(msgspec.Struct, frozen=True):
     streamed_bytes: int = 0
     """Weights in main memory that are copied to the device in each step."""
     absent_bytes: int = 0
-    """Experts for which there is no room: steps that use them read them from the model's files."""
+    """Experts for which there is no room: steps that use them read them from the model's files, or from main
+    memory."""
+    main_memory_expert_bytes: int = 0
+    """Experts in main memory, of which the device has only some in its own."""
 
     @property
     def size_bytes(self) -> int:

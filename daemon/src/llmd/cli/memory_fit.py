@@ -127,9 +127,7 @@ def _verdict(fit: MemoryFit) -> str:
         return f"no: at least {format_bytes(fit.least_bytes)}, {free}; quantise it with --quant, or use a smaller model"
     if fit.absent_bytes:
         absent = format_bytes(fit.absent_bytes)
-        return (
-            f"yes, without {absent} of experts, which are read from the disk when a text needs them, {free}"
-        )
+        return f"yes, without {absent} of experts, which are read when a text needs them, {free}"
     if fit.most_bytes > fit.free_bytes:
         return f"yes, with a smaller KV cache: all of it takes {format_bytes(fit.most_bytes)}, {free}"
     return f"yes: at most {format_bytes(fit.most_bytes)}, {free}"

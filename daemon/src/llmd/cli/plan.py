@@ -147,7 +147,8 @@ def _row(one: Alternative, found: Comparison) -> list[str]:
     if one.request_s is None or one.prompt_s is None:
         return [one.name, "", "", "", one.problem or one.note]
     result = "best" if one is found.alternatives[0] else _slower(one.request_s, found)
-    return [one.name, *_times(one.prompt_s, one.tokens_per_s, one.request_s), result]
+    noted = "; ".join(filter(None, [result, one.note]))
+    return [one.name, *_times(one.prompt_s, one.tokens_per_s, one.request_s), noted]
 
 
 def _times(prompt_s: float, tokens_per_s: float | None, request_s: float) -> list[str]:
@@ -170,10 +171,8 @@ def _advice(found: Comparison) -> list[str]:
     if found.best is None:
         return ["The model does not fit this machine: quantise it with --quant, or use a smaller one."]
     kinds = list(dict.fromkeys(kind for stage in best.stages for kind in stage.bytes_by_kind))
-    streams = any(stage.host_bytes for stage in best.stages)
-    rows = [
-        ["DEVICE", "PARTS", "MEMORY", *(kind.upper() for kind in kinds), *(["STREAMED"] if streams else [])]
-    ]
+    in_main = ["IN MAIN MEMORY" if best.note else "STREAMED"] * any(stage.host_bytes for stage in best.stages)
+    rows = [["DEVICE", "PARTS", "MEMORY", *(kind.upper() for kind in kinds), *in_main]]
     for stage in best.stages:
         sizes = [
             format_bytes(stage.bytes_by_kind[kind]) if kind in stage.bytes_by_kind else "" for kind in kinds

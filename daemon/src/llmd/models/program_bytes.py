@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from llmd.api.device import DeviceInfo
 from llmd.api.expert_cache import expert_stacks
 from llmd.api.program import Program
-from llmd.api.streaming import resident_weights, streamed_weights
+from llmd.api.streaming import may_stream, resident_weights, streamed_weights
 
 BUFFERED_PARTS = 2
 """Streamed parts whose weights are on the device at a time: one is computed, the next is copied."""
@@ -29,6 +30,11 @@ def absent_bytes(program: Program) -> int:
     if program.expert_bytes is None:
         return 0
     return max(0, expert_bytes(program) - program.expert_bytes)
+
+
+def main_memory_expert_bytes(program: Program, info: DeviceInfo) -> int:
+    """Return the bytes of main memory for experts: of all, if a device with its own memory has only some."""
+    return expert_bytes(program) if program.expert_bytes is not None and may_stream(info) else 0
 
 
 def with_expert_share(program: Program, share: float) -> Program:

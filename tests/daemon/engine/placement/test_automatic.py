@@ -52,6 +52,15 @@ def test_a_load_that_names_a_device_or_stages_stays(load: Load, model: OpenModel
         with_devices(structs.replace(load, device="d7"), model, machine)
 
 
+def test_devices_that_cannot_be_measured_leave_the_model_to_the_first_one(
+    load: Load, model: OpenModel
+) -> None:
+    small = [structs.replace(info, memory_bytes=1000) for info in infos()]
+    machine = machine_of(small, benchmarks=GivenBenchmarks({}, {}))
+    found = with_devices(load, model, machine)
+    assert (found.device, found.stages, found.expert_share) == ("d0", (), 1.0)
+
+
 def test_aliases_become_names_and_budgets_of_absent_devices_are_dropped(load: Load, model: OpenModel) -> None:
     first, second = infos()
     machine = machine_of([first, structs.replace(second, aliases=("GPU-1",))], BOTH)

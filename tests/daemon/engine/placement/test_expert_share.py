@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from llmd.api.device import DeviceInfo
-from llmd.api.features import EXPERT_CACHE
+from llmd.api.features import EXPERT_CACHE, STREAMS
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.composition import make_host
 from llmd.engine.placement.alternatives import compare
@@ -41,8 +41,9 @@ def model(load: Load, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open
 
 
 def device(memory_bytes: int, *, caches: bool = True) -> DeviceInfo:
+    """A device that reads experts from files, since it does not stream weights from main memory."""
     (one,) = candidates(QUICK)
-    features = (*one.info.features, EXPERT_CACHE) if caches else one.info.features
+    features = tuple(name for name in one.info.features if name != STREAMS) + (EXPERT_CACHE,) * caches
     return structs.replace(one.info, memory_bytes=memory_bytes, features=features)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmd.api import MemoryBudgetError
+from llmd.api.device import HOST_MEMORY
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, in_memory, least_by_memory, pool_bytes
 
 USE = MemoryUse("host", weight_bytes=50, step_bytes=10, block_bytes=(3, 4))
@@ -12,6 +13,13 @@ def test_uses_of_one_memory_add_up() -> None:
     card = MemoryUse("card", 7, 8, (0, 9))
     both = by_memory([USE, card, MemoryUse("host", 1, 2, (5, 0))])
     assert both == {"host": MemoryUse("host", 51, 12, (8, 4)), "card": card}
+
+
+def test_main_memory_has_streamed_weights_and_experts_that_a_card_reads() -> None:
+    card = MemoryUse("card", 7, 8, (0, 9), streamed_bytes=100, main_memory_expert_bytes=20)
+    assert by_memory([card])[HOST_MEMORY] == MemoryUse(HOST_MEMORY, 120, 0, (0, 0))
+    host = MemoryUse(HOST_MEMORY, 1, 2, (3, 4))
+    assert by_memory([host, card])[HOST_MEMORY] == MemoryUse(HOST_MEMORY, 121, 2, (3, 4))
 
 
 def test_weights_are_taken_from_a_limit_but_not_from_what_is_free_with_them() -> None:

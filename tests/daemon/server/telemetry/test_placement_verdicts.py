@@ -109,6 +109,15 @@ def test_experts_that_are_read_from_the_disk_are_a_warning() -> None:
     assert said(CPU, report=unused) == []
 
 
+def test_experts_that_a_card_reads_from_main_memory_are_a_warning() -> None:
+    read = structs.replace(report(20, 0.5), expert_cache=ExpertCacheUse(65, 35, 1, 50 * MIB))
+    (only,) = said(structs.replace(CARD, main_memory_expert_bytes=90 * MIB), report=read)
+    assert only.text == (
+        "streamed: 35% of the experts that steps used were read from main memory,"
+        " because the memory of gpu:0 has room for 50.0 MiB of them"
+    )
+
+
 def report(steps: int, step_s: float, kv_bytes: int = 0) -> Report:
     bare = Report(0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 128)
     return structs.replace(

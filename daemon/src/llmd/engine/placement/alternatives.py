@@ -13,6 +13,7 @@ from llmd.api.errors import ConfigError
 from llmd.api.messages import Load
 from llmd.config.schema import STREAMED
 from llmd.engine.placement.automatic import planned_stages
+from llmd.engine.placement.cached_experts import cards_with_cached_experts
 from llmd.engine.placement.candidates import Candidate
 from llmd.engine.placement.expert_share import share_on
 from llmd.engine.placement.model_problem import ModelOnDevices
@@ -37,7 +38,8 @@ class PlannedStage(msgspec.Struct, frozen=True):
     bytes_by_kind: Mapping[str, int] = {}
     """The same by what takes them: each kind of part, experts, the KV cache, states, and buffers."""
     host_bytes: int = 0
-    """Bytes of main memory for weights that are copied to the device in each step."""
+    """Bytes of main memory for weights that are copied to the device in each step, or for experts that it
+    reads from there."""
     expert_bytes_per_token: int = 0
     """Bytes of experts that a token reads."""
 
@@ -56,8 +58,8 @@ class Alternative(msgspec.Struct, frozen=True):
     problem: str = ""
     """Why it cannot run."""
     note: str = ""
-    """How it runs if there is no room for all experts. Its times are not known then: they depend on the disk,
-    and on how often a text uses the same experts."""
+    """How it runs if there is no room for all experts. Its times are not known if they depend on the disk.
+    Those of a card that reads experts from main memory are for a text that uses all equally often."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -101,15 +103,33 @@ def compare(load: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Co
     if load.stages or load.division:
         choices |= comparing.as_set(_set_stages(load, model, candidates))
     found = [comparing.described(devices, choice) for devices, choice in choices.items()]
+    cached = _with_cached_experts(load, model, candidates, request)
+    found = [*cached.values(), *(one for one in found if one.name not in cached)]
     found.sort(key=lambda one: (one.request_s is None, one.request_s or 0.0))
-    if not plan:
+    if not plan and not cached:
         found = _with_few_experts(load, model, candidates, request, found)
+    best = found[0]
     return Comparison(
         request,
         tuple(found),
-        found[0].name if plan or found[0].note else None,
-        plan.least_seconds if plan else None,
+        best.name if plan or best.note else None,
+        plan.least_seconds if plan and not best.note else None,
     )
+
+
+def _with_cached_experts(
+    load: Load, model: OpenModel, candidates: Sequence[Candidate], request: Request
+) -> dict[str, Alternative]:
+    """Return cards that read some experts of a model from main memory, by name."""
+    found = {}
+    for one in cards_with_cached_experts(load, model, candidates):
+        comparing = _Comparing(one.load, model, [one.candidate], request)
+        devices = (0,) * len(model.plan.parts)
+        choice = cost_of(comparing.problem, devices)
+        assert choice is not None, "the card runs the whole model"
+        note = f"room for {one.load.expert_share:.0%} of the experts; steps read the others from main memory"
+        found[one.candidate.info.name] = structs.replace(comparing.timed(devices, choice), note=note)
+    return found
 
 
 def _with_few_experts(
@@ -187,9 +207,14 @@ class _Comparing:
     def described(self, devices: tuple[int, ...], choice: Choice | None) -> Alternative:
         """Return a choice with its stages and times, or why it is impossible."""
         problem = self._trouble(devices, choice)
-        in_turn = cost_of(self._prompt, devices)
-        if problem or choice is None or in_turn is None:
+        if problem or choice is None:
             return Alternative(self.name_of(devices), self._stages(devices), None, None, None, problem)
+        return self.timed(devices, choice)
+
+    def timed(self, devices: tuple[int, ...], choice: Choice) -> Alternative:
+        """Return a choice, whether it fits or not, with its stages and times."""
+        in_turn = cost_of(self._prompt, devices)
+        assert in_turn is not None, "the devices can run the parts"
         prompt_s = self._devices.prompt_seconds(devices, self._prompt_request)
         answer_s = choice.seconds - in_turn.seconds
         return Alternative(

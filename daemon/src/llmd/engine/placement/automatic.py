@@ -12,6 +12,7 @@ from llmd.api.device import HOST_MEMORY
 from llmd.api.errors import ConfigError, LlmdError, MemoryBudgetError, NotFoundError, PluginError
 from llmd.api.messages import Load, StageSpec
 from llmd.api.streaming import may_stream
+from llmd.engine.placement.cached_experts import CachedExperts, cards_with_cached_experts
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.expert_share import with_expert_share
@@ -29,13 +30,15 @@ from llmd.host.devices import DeviceState
 from llmd.models.dependent_parts import dependent_parts
 from llmd.models.open_model import OpenModel
 from llmd.placement.planner import best_plan
+from llmd.placement.problem import Plan
 
 
 def with_devices(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     """Return the load with the devices and stages that it gets, as far as it leaves them open, and with the
     share of the experts for which they have room.
 
-    A model runs on the devices that answer fastest by their measured rates. Until all are measured, the first
+    A model runs on the devices that answer fastest by their measured rates, or on a card that keeps some of
+    the experts in main memory if that is faster. Until all are measured, the first
     one that has room gets the whole model; only if it has no room, the devices are measured now. If the model
     fits nowhere, it goes to the first device, so that loading it says what is missing.
 
@@ -66,7 +69,25 @@ def _with_stages(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
         if has_room(asked, opened, usable[0], devices.room(usable[0])):
             return whole
         candidates = devices.measure(usable)
-    return _on_stages(load, model, planned_stages(asked, opened, candidates)) or whole
+    return _fastest(load, asked, opened, candidates) or whole
+
+
+def _fastest(load: Load, asked: Load, model: OpenModel, candidates: Sequence[Candidate]) -> Load | None:
+    """Return the load with the fastest choice of its devices; None if nothing fits.
+
+    ``asked`` and ``model`` come from `with_default_quant`.
+    """
+    if not candidates:
+        return None
+    found, plan = _planned(asked, model, candidates)
+    cached = min(cards_with_cached_experts(asked, model, candidates), key=_seconds, default=None)
+    if cached and (plan is None or cached.seconds < plan.choice.seconds):
+        return structs.replace(load, device=cached.load.device, expert_share=cached.load.expert_share)
+    return _on_stages(load, model, found.stages(plan.choice.devices)) if plan else None
+
+
+def _seconds(cached: CachedExperts) -> float:
+    return cached.seconds
 
 
 def with_own_names(load: Load, devices: MachineDevices) -> Load:
@@ -150,9 +171,15 @@ def planned_stages(load: Load, model: OpenModel, candidates: Sequence[Candidate]
     """
     if not candidates:
         return ()
-    found = ModelOnDevices(load, model, candidates)
-    plan = best_plan(found.problem()) or best_plan(found.problem(kv_slots=1))
+    found, plan = _planned(load, model, candidates)
     return found.stages(plan.choice.devices) if plan else ()
+
+
+def _planned(
+    load: Load, model: OpenModel, candidates: Sequence[Candidate]
+) -> tuple[ModelOnDevices, Plan | None]:
+    found = ModelOnDevices(load, model, candidates)
+    return found, best_plan(found.problem()) or best_plan(found.problem(kv_slots=1))
 
 
 def has_room(load: Load, model: OpenModel, device: DeviceState, room_bytes: int) -> bool:

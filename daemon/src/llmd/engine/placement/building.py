@@ -17,7 +17,6 @@ from llmd.api.kernel_use import KernelUse, NamesKernels
 from llmd.api.machine import num_processors
 from llmd.api.messages import Load, Loaded, StageReport
 from llmd.api.plan import ModelPlan
-from llmd.api.program import Program
 from llmd.engine.limits import EmbeddingLimits, EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget, kv_memories, plan_kv
 from llmd.engine.placement.memory_use import pool_bytes
@@ -171,7 +170,7 @@ def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budge
     for one in placed:
         name, formats = one.device.info.name, one.device.info.formats
         notices.update(dict.fromkeys(conversion_notices(model.checkpoint, formats, load.quant, device=name)))
-    notices.update(dict.fromkeys(_expert_notices([one.program for one in placed])))
+    notices.update(dict.fromkeys(_expert_notices(placed)))
     return Loaded(
         architecture=model.plan.architecture,
         vocab_size=model.plan.vocab_size,
@@ -187,13 +186,17 @@ def _describe(load: Load, model: OpenModel, placed: Sequence[PlacedStage], budge
     )
 
 
-def _expert_notices(programs: Sequence[Program]) -> list[str]:
+def _expert_notices(placed: Sequence[PlacedStage]) -> list[str]:
     """Return a notice if only some experts are in memory."""
+    programs = [one.program for one in placed]
     absent = sum(map(absent_bytes, programs))
     if not absent:
         return []
     whole = sum(map(expert_bytes, programs))
     room = f"{format_bytes(whole - absent)} of the {format_bytes(whole)} of experts"
+    cards = [one.device.info.name for one in placed if one.use.main_memory_expert_bytes]
+    if cards:
+        return [f"the memory of {cards[0]} has room for {room}: steps read the others from main memory"]
     return [f"memory has room for {room}: the others are read from the model's files when steps use them"]
 
 
@@ -222,4 +225,5 @@ def _report(plan: ModelPlan, one: PlacedStage, budget: KVBudget) -> StageReport:
         part_names=part_names(plan, one.spec.first_part, one.spec.last_part),
         streamed_bytes=one.use.streamed_bytes,
         absent_bytes=absent_bytes(one.program),
+        main_memory_expert_bytes=one.use.main_memory_expert_bytes,
     )

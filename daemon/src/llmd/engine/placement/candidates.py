@@ -80,6 +80,10 @@ class MachineDevices:
         """Return the bytes of its memory that a model may take."""
         return self._room(device.info.memory_id, device.info.memory_bytes)
 
+    def main_memory_room(self) -> int:
+        """Return the bytes of main memory that a model may take."""
+        return self._room(HOST_MEMORY, total_bytes())
+
     def measured(self, devices: Sequence[DeviceState]) -> list[Candidate]:
         """Return those whose rates are known."""
         known = [(device, self._benchmarks.known(device)) for device in devices]
@@ -99,5 +103,4 @@ class MachineDevices:
         return found
 
     def _candidate(self, device: DeviceState, profile: DeviceProfile) -> Candidate:
-        host_bytes = self._room(HOST_MEMORY, total_bytes())
-        return Candidate(device.info, profile, self.room(device), host_bytes)
+        return Candidate(device.info, profile, self.room(device), self.main_memory_room())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from llmd.api.device import HOST_MEMORY, StageLimits
@@ -17,7 +18,12 @@ from llmd.engine.placement.typical_request import Request
 from llmd.engine.step_reads import expert_reads
 from llmd.models.dependent_parts import part_runs
 from llmd.models.open_model import OpenModel
-from llmd.models.program_bytes import BUFFERED_PARTS, absent_bytes
+from llmd.models.program_bytes import (
+    BUFFERED_PARTS,
+    absent_bytes,
+    expert_bytes,
+    main_memory_expert_bytes,
+)
 from llmd.placement.problem import NOTHING, Cost
 from llmd.placement.seconds import Rows, step_seconds
 from llmd.placement.work import work_of
@@ -83,10 +89,13 @@ class DeviceParts:
         return self._profile.step_s
 
     def step_seconds(self, part: int, rows: Rows) -> float:
-        """Return the seconds of a part in a step: of a streamed one, those of its copy if they are more."""
+        """Return the seconds of a part in a step: of a streamed one, those of its copy if they are more.
+
+        Experts that are read from main memory take the time of the bus in addition.
+        """
         compute_s = step_seconds(self._works[part], self._profile, rows)
         if not self._streamed:
-            return compute_s
+            return compute_s + self._missed_seconds(part, rows)
         return max(compute_s, self._weight_bytes(part) / self._profile.stream_bytes_per_s)
 
     def stage(self, request: Request) -> Cost:
@@ -95,8 +104,13 @@ class DeviceParts:
         return Cost(steps * self._profile.step_s, self._stage_buffers())
 
     def host_bytes(self, first: int, last: int) -> int:
-        """Return the bytes of main memory for the streamed weights of some parts."""
-        return sum(map(self._weight_bytes, range(first, last))) if self._streamed else 0
+        """Return the bytes of main memory for weights of some parts: streamed ones, and experts of which the
+        device has only some.
+        """
+        parts = range(first, last)
+        if self._streamed:
+            return sum(map(self._weight_bytes, parts))
+        return sum(main_memory_expert_bytes(self._programs[part], self._info) for part in parts)
 
     def use(self) -> Cost:
         """Return what the device costs once: room for the copies of two parts, if weights are streamed."""
@@ -150,6 +164,15 @@ class DeviceParts:
         return sum(self.step_seconds(part, rows) for rows in steps) + request.answer_len * self.step_seconds(
             part, token
         )
+
+    def _missed_seconds(self, part: int, rows: Rows) -> float:
+        """Return what it takes to read experts from main memory, if texts use all equally often."""
+        program, rate = self._programs[part], self._profile.stream_bytes_per_s
+        if not main_memory_expert_bytes(program, self._info):
+            return 0.0
+        used = sum(one.bytes_read(rows.sequences * rows.rows) for one in self._experts[part])
+        missed = used * absent_bytes(program) / expert_bytes(program)
+        return missed / rate if rate else math.inf
 
     def _weight_bytes(self, part: int) -> int:
         return sum(weight.num_bytes for weight in self._programs[part].weights)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from llmd.api.device import DeviceInfo
+from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.api.errors import LlmdError
-from llmd.api.features import EXPERT_CACHE
 from llmd.api.messages import Load
 from llmd.api.program import Program
+from llmd.api.streaming import may_stream
 from llmd.engine.placement.candidates import Candidate, MachineDevices
 from llmd.engine.placement.default_quant import with_default_quant
 from llmd.engine.placement.memory_need import MemoryNeed, needs_of
-from llmd.engine.placement.stages import lower_stage, place_parts
+from llmd.engine.placement.stages import caches_experts, lower_stage, place_parts
 from llmd.engine.step_reads import expert_reads
 from llmd.models.open_model import OpenModel
 from llmd.models.program_bytes import expert_bytes
@@ -27,31 +27,36 @@ KV_PART = 16
 def with_expert_share(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
     """Return the load with the share of its experts for which its devices have room.
 
-    It stays as it is if there is room for all, if other weights do not fit either, or if its devices cannot
-    read experts when steps use them.
+    It stays as it is if there is room for all, if other weights do not fit either, if its devices cannot read
+    experts when steps use them, or if main memory has no room for those that a card reads from there.
     """
     with contextlib.suppress(LlmdError):
         asked, opened = with_default_quant(load, model)
         specs = place_parts(asked, opened.plan)
         named = {spec.device: devices.info(spec.device) for spec in specs}
-        caching = [info for info in named.values() if EXPERT_CACHE in info.features]
+        caching = [info for info in named.values() if caches_experts(asked, info)]
         if caching and load.expert_share >= 1.0:
             device = devices.usable([caching[0].name])[0]
             share = _share(asked, opened, caching[0].memory_id, devices.room(device), named.__getitem__)
-            return structs.replace(load, expert_share=share)
+            fewer = structs.replace(asked, expert_share=share)
+            if share < 1.0 and _main_memory_has_room(fewer, opened, caching[0], devices.main_memory_room()):
+                return structs.replace(load, expert_share=share)
     return load
 
 
 def share_on(load: Load, model: OpenModel, candidate: Candidate) -> float:
     """Return the share of the experts for which a device has room that has the whole model.
 
-    1 also if other weights do not fit either, or if the device cannot read experts when steps use them.
+    1 also if other weights do not fit either, if the device cannot read experts when steps use them, or if
+    main memory has no room for those that a card reads from there.
     """
-    if EXPERT_CACHE not in candidate.info.features:
-        return 1.0
     alone = structs.replace(load, device=candidate.info.name, stages=())
     info = candidate.info
-    return _share(alone, model, info.memory_id, candidate.free_bytes, lambda _name: info)
+    if not caches_experts(alone, info):
+        return 1.0
+    share = _share(alone, model, info.memory_id, candidate.free_bytes, lambda _name: info)
+    fewer = structs.replace(alone, expert_share=share)
+    return share if _main_memory_has_room(fewer, model, info, candidate.host_free_bytes) else 1.0
 
 
 def _share(
@@ -61,7 +66,7 @@ def _share(
     programs = [
         lower_stage(load, model, device(spec.device), spec)
         for spec in place_parts(load, model.plan)
-        if device(spec.device).memory_id == memory_id and EXPERT_CACHE in device(spec.device).features
+        if device(spec.device).memory_id == memory_id and caches_experts(load, device(spec.device))
     ]
     whole = sum(map(expert_bytes, programs))
     need = needs_of(load, model, device)[memory_id]
@@ -70,6 +75,14 @@ def _share(
         return 1.0
     left = room_bytes - (need.total_bytes - need.kv_bytes - whole) - _kv_room(load, need, room_bytes)
     return left / whole if _least_bytes(programs) <= left < whole else 1.0
+
+
+def _main_memory_has_room(load: Load, model: OpenModel, info: DeviceInfo, room_bytes: int) -> bool:
+    """Whether main memory has room for what a device keeps there, if it is not its own memory."""
+    if not may_stream(info):
+        return True
+    needs = needs_of(load, model, lambda _name: info)
+    return HOST_MEMORY not in needs or needs[HOST_MEMORY].total_bytes <= room_bytes
 
 
 def _kv_room(load: Load, need: MemoryNeed, room_bytes: int) -> int:

@@ -15,7 +15,13 @@ from llmd.engine.placement.kv_budget import NO_LIMIT, KVMemory, plan_kv
 from llmd.engine.placement.memory_use import MemoryUse, by_memory, pool_bytes
 from llmd.engine.placement.stages import StageParts, lower_stage, place_parts, stage_limits
 from llmd.models.open_model import OpenModel
-from llmd.models.program_bytes import absent_bytes, resident_bytes, stream_buffer_bytes, streamed_bytes
+from llmd.models.program_bytes import (
+    absent_bytes,
+    main_memory_expert_bytes,
+    resident_bytes,
+    stream_buffer_bytes,
+    streamed_bytes,
+)
 
 LEAST_KV_TOKENS = 2048
 """Smallest useful KV capacity: a model with less is not worth loading."""
@@ -39,7 +45,8 @@ class MemoryNeed(msgspec.Struct, frozen=True):
     devices: tuple[str, ...] = ()
     """Names of the devices that compute in it."""
     absent_bytes: int = 0
-    """Bytes of experts for which there is no room: steps that use them read them from the files."""
+    """Bytes of experts for which there is no room: steps that use them read them from main memory if this is
+    another one, else from the files."""
 
     @property
     def total_bytes(self) -> int:
@@ -92,6 +99,7 @@ def _stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts, lim
         step_buffer_bytes(program, limits) + stream_buffer_bytes(program),
         tuple(kv_block_bytes(group, load.kv_dtype) if group.layers else 0 for group in program.groups),
         streamed_bytes(program),
+        main_memory_expert_bytes(program, info),
     )
     return _Stage(info, use, absent_bytes(program))
 

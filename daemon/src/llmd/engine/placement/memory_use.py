@@ -11,7 +11,7 @@ from llmd.api.byte_size import format_bytes
 from llmd.api.device import HOST_MEMORY, Device, LoadedWeights, StageLimits
 from llmd.api.errors import MemoryBudgetError
 from llmd.api.program import Program
-from llmd.models.program_bytes import resident_bytes, streamed_bytes
+from llmd.models.program_bytes import main_memory_expert_bytes, resident_bytes, streamed_bytes
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
@@ -27,6 +27,8 @@ class MemoryUse(msgspec.Struct, frozen=True):
     """Bytes of one block of each KV group; 0 if the group has no layers there."""
     streamed_bytes: int = 0
     """Weights in main memory that are copied to this one in each step."""
+    main_memory_expert_bytes: int = 0
+    """Experts in main memory, of which this one has only some."""
 
     @classmethod
     def of(cls, device: Device, program: Program, weights: LoadedWeights, limits: StageLimits) -> Self:
@@ -37,6 +39,7 @@ class MemoryUse(msgspec.Struct, frozen=True):
             weights.step_bytes(limits),
             tuple(weights.kv_bytes(g.id, limits.kv_dtype) if g.layers else 0 for g in program.groups),
             streamed_bytes(program),
+            main_memory_expert_bytes(program, device.info),
         )
 
     def left_for_kv(self, free_bytes: int, limit_bytes: int | None) -> int:
@@ -73,13 +76,13 @@ def pool_bytes(num_blocks: Iterable[int], block_bytes: Iterable[int]) -> int:
 
 
 def by_memory(uses: Iterable[MemoryUse]) -> dict[str, MemoryUse]:
-    """Add up uses of the same memory; streamed weights are in main memory."""
+    """Add up uses of the same memory; streamed weights are in main memory, and so may experts be."""
     found: dict[str, MemoryUse] = {}
     for use in uses:
         other = found.get(use.memory_id)
         found[use.memory_id] = use if other is None else _sum(use, other)
-        if use.streamed_bytes:
-            in_main = MemoryUse(HOST_MEMORY, use.streamed_bytes, 0, (0,) * len(use.block_bytes))
+        if host_bytes := use.streamed_bytes + use.main_memory_expert_bytes:
+            in_main = MemoryUse(HOST_MEMORY, host_bytes, 0, (0,) * len(use.block_bytes))
             other = found.get(HOST_MEMORY)
             found[HOST_MEMORY] = in_main if other is None else _sum(in_main, other)
     return found
@@ -106,4 +109,5 @@ def _sum(one: MemoryUse, other: MemoryUse) -> MemoryUse:
         one.step_bytes + other.step_bytes,
         tuple(mine + theirs for mine, theirs in blocks),
         one.streamed_bytes + other.streamed_bytes,
+        one.main_memory_expert_bytes + other.main_memory_expert_bytes,
     )

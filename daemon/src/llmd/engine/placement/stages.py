@@ -15,6 +15,7 @@ from llmd.api.kv_checks import missing_kv_dtype
 from llmd.api.messages import Load, StageSpec
 from llmd.api.plan import ModelPlan, Part
 from llmd.api.program import Program
+from llmd.api.streaming import may_stream
 from llmd.engine.limits import MAX_TEXTS, EmbeddingLimits
 from llmd.models.arithmetic import chosen_arithmetic
 from llmd.models.dependent_parts import dependent_parts
@@ -188,7 +189,17 @@ def lower_stage(load: Load, model: OpenModel, info: DeviceInfo, spec: StageParts
         precision=arithmetic.precision,
         streamed=spec.streamed,
     )
-    return with_expert_share(program, load.expert_share) if EXPERT_CACHE in info.features else program
+    return with_expert_share(program, load.expert_share) if caches_experts(load, info) else program
+
+
+def caches_experts(load: Load, info: DeviceInfo) -> bool:
+    """Whether a device may have only some experts of a model in memory.
+
+    One with a memory of its own must have the whole model: else experts that have no room there are placed on
+    other devices.
+    """
+    is_alone = len({one.device for one in load.stages}) <= 1
+    return EXPERT_CACHE in info.features and (is_alone or not may_stream(info))
 
 
 def refuses(load: Load, info: DeviceInfo, program: Program) -> bool:

@@ -112,8 +112,8 @@ class ServedModel:
         sizes: defaultdict[str, int] = defaultdict(int)
         for stage in self.loaded.stages if self.loaded else ():
             sizes[stage.memory_id] += stage.size_bytes
-            if stage.streamed_bytes:
-                sizes[HOST_MEMORY] += stage.streamed_bytes
+            if host_bytes := stage.streamed_bytes + stage.main_memory_expert_bytes:
+                sizes[HOST_MEMORY] += host_bytes
         return dict(sizes)
 
     @property

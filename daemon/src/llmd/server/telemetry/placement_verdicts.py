@@ -66,14 +66,17 @@ def _streamed(facts: ModelFacts) -> Iterator[Verdict]:
             )
 
 
-def _experts_on_disk(facts: ModelFacts) -> Iterator[Verdict]:
-    """Report experts that steps have read from the disk."""
+def _missed_experts(facts: ModelFacts) -> Iterator[Verdict]:
+    """Report experts that steps have read from the disk, or a card from main memory."""
     use = facts.report.expert_cache if facts.report else None
     if use is None or not use.misses:
         return
     read = use.misses / (use.hits + use.misses)
-    text = f"streamed: {read:.0%} of the experts that steps used were read from the disk, because"
-    text += f" memory has room for {format_bytes(use.held_bytes)} of them"
+    stages = facts.loaded.stages if facts.loaded else ()
+    cards = [stage.device for stage in stages if stage.main_memory_expert_bytes]
+    source, owner = ("main memory", f"the memory of {cards[0]}") if cards else ("the disk", "memory")
+    text = f"streamed: {read:.0%} of the experts that steps used were read from {source}, because"
+    text += f" {owner} has room for {format_bytes(use.held_bytes)} of them"
     yield Verdict("warn", text, "streamed", _less_memory(facts))
 
 
@@ -178,7 +181,7 @@ PLACEMENT_RULES: Sequence[Callable[[ModelFacts], Iterator[Verdict]]] = (
     _spilled,
     _in_main_memory,
     _streamed,
-    _experts_on_disk,
+    _missed_experts,
     _throttled,
     _memory,
     _slow_kernels,
