@@ -79,7 +79,7 @@ def expert_shapes(config: Mapping[str, Any]) -> Iterator[tuple[str, Shape]]:
     yield f"{block}.gate.weight", (count, hidden)
     if family in CORRECTED:
         yield f"{block}.gate.e_score_correction_bias", (count,)
-    if family == "qwen3_5_moe_text":
+    if family == "qwen3_5_moe_text" and "quantization_config" not in config:
         yield f"{block}.experts.gate_up_proj", (count, 2 * inner, hidden)
         yield f"{block}.experts.down_proj", (count, hidden, inner)
         count = 0

@@ -1,12 +1,14 @@
 """Weights of tiny models in FP8, as DeepSeek's checkpoints store them: numbers and scales in two tensors.
 
 Sources: Micikevicius et al. 2022, "FP8 Formats for Deep Learning" (arXiv:2209.05433), for the numbers. Names,
-and shapes of blocks, are those of the published checkpoints of DeepSeek-V3 and Qwen3, and of llm-compressor.
+and shapes of blocks, are those of the published checkpoints of DeepSeek-V3 and Qwen3, of llm-compressor, and
+of ModelOpt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -30,17 +32,21 @@ INDEX_MATRICES = ("wq_b", "wk")
 
 def is_fp8(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in FP8: the projections in layers, if the configuration says so."""
-    has_numbers = (
-        _method(config) == "fp8" or config.get("quantization_config", {}).get("format") == "float-quantized"
-    )
-    return has_numbers and is_projection(name)
+    fields = config.get("quantization_config", {})
+    says = (fields.get("quant_method"), fields.get("format"), fields.get("quant_algo"))
+    has_numbers = "fp8" in says or "float-quantized" in says or "FP8" in says
+    return has_numbers and is_quantised(config, name)
 
 
-def is_projection(name: str) -> bool:
-    """Whether a tensor is the matrix of a projection in a layer."""
-    module = name.split(".")[-2]
-    is_matrix = module in INDEX_MATRICES or ("proj" in module and module != "weights_proj")
-    return name.startswith("model.layers.") and is_matrix and name.endswith(".weight")
+def is_quantised(config: Mapping[str, Any], name: str) -> bool:
+    """Whether a tensor is the matrix of a projection in a layer that the configuration does not leave out."""
+    module = name.removesuffix(".weight")
+    fields = config["quantization_config"]
+    patterns = fields.get("modules_to_not_convert") or fields.get("ignore") or ()
+    left_out = any(fnmatchcase(module, pattern) for pattern in patterns)
+    owner = module.rpartition(".")[2]
+    is_matrix = owner in INDEX_MATRICES or ("proj" in owner and owner != "weights_proj")
+    return ".layers." in name and is_matrix and name != module and not left_out
 
 
 def fp8_tensors(
@@ -60,6 +66,9 @@ def fp8_tensors(
     scales = factors * typical
     if _method(config) == "fp8":
         yield name + ENDS[0], scales
+    elif _method(config) == "modelopt":
+        yield name + ENDS[1], scales.reshape(())
+        yield f"{name.removesuffix('weight')}input_scale", np.array(0.01, np.float32)
     else:
         yield name + ENDS[1], to_bf16(scales if shape[0] > 1 else scales.reshape(1))
 
@@ -103,6 +112,8 @@ def _codes(values: NDArray[np.float32]) -> NDArray[np.int8]:
 def _scales_shape(config: Mapping[str, Any], rows: int, cols: int) -> tuple[int, int]:
     if _method(config) == "fp8":
         return -(-rows // 128), -(-cols // 128)
+    if _method(config) == "modelopt":
+        return 1, 1
     (group,) = config["quantization_config"]["config_groups"].values()
     return (rows if group["weights"]["strategy"] == "channel" else 1), 1
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.golden.fp8 import MAGNITUDES as SCALES
-from tests.golden.fp8 import is_projection
+from tests.golden.fp8 import is_quantised
 from tests.golden.mxfp4 import MAGNITUDES
 from tests.golden.weights import random_words
 
@@ -28,7 +28,7 @@ def is_nvfp4(config: Mapping[str, Any], name: str) -> bool:
     """Whether a tensor is in NVFP4: the projections in layers, if the configuration says so."""
     quantization = config.get("quantization_config", {})
     says = "NVFP4" in (quantization.get("quant_algo"), quantization.get("format", "")[:5].upper())
-    return says and is_projection(name)
+    return says and is_quantised(config, name)
 
 
 def nvfp4_tensors(

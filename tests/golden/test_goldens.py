@@ -15,6 +15,7 @@ from tests.golden.engines import Architectures, engine, greedy_tokens, logits_er
 from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import TinyModel
 
 DEVICES = ("cpu", "reference")
@@ -92,6 +93,6 @@ def test_latent_vectors_are_not_kept_as_codes(
 def test_expectations_come_from_the_versions_that_the_oracle_pins() -> None:
     requirements = (Path(__file__).parent / "oracle" / "requirements.txt").read_text()
     pinned = dict(re.findall(r"^(torch|transformers)==(.+)$", requirements, re.MULTILINE))
-    for case in (*CASES, *FP8_CASES):
+    for case in (*CASES, *FP8_CASES, *NVFP4_CASES):
         versions = read_expected(case.name).versions
         assert {name: version.partition("+")[0] for name, version in versions.items()} == pinned

@@ -1,4 +1,5 @@
-"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, DeepSeek), of rows, of matrices (llm-compressor).
+"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, Qwen3.5, DeepSeek), of rows (GLM-4.5, as
+llm-compressor writes them), of matrices (llm-compressor; Nemotron 3, as ModelOpt writes it).
 
 Sizes are not multiples of 128, so that the last blocks of rows and of columns are smaller.
 """
@@ -7,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.golden.models.hybrids import qwen3_5_moe
 from tests.golden.models.indexers import deepseek_v32
 from tests.golden.models.latents import LITE_ROPE, deepseek_v3
-from tests.golden.models.mixtures import qwen3_moe
+from tests.golden.models.mixtures import glm4_moe, qwen3_moe
 from tests.golden.models.qwen import qwen3
+from tests.golden.models.state_spaces import nemotron_h_moe
 from tests.golden.models.tiny import TinyModel
 
 BLOCKS: dict[str, Any] = {
@@ -19,6 +22,20 @@ BLOCKS: dict[str, Any] = {
     "activation_scheme": "dynamic",
     "weight_block_size": [128, 128],
 }
+WITH_STATES: dict[str, Any] = BLOCKS | {
+    "modules_to_not_convert": [
+        "lm_head",
+        *(f"model.layers.{layer}.linear_attn.in_proj_{name}" for layer in (0, 1) for name in "ab"),
+    ]
+}
+"""As the releases of Qwen3.5: shares and decays of heads stay in bf16."""
+MODELOPT: dict[str, Any] = {
+    "quant_method": "modelopt",
+    "quant_algo": "FP8",
+    "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"},
+    "ignore": ["lm_head", "backbone.layers.1.mixer.*", "backbone.layers.2.mixer.*"],
+}
+"""As Nemotron 3: layers of attention, and state spaces before them, stay in bf16."""
 
 
 def compressed(strategy: str) -> dict[str, Any]:
@@ -94,6 +111,47 @@ FP8_CASES = (
             index_topk=9,
             rope_scaling=LITE_ROPE,
             quantization_config=BLOCKS,
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "fp8-qwen3-5-moe",
+        qwen3_5_moe(
+            hidden_size=136,
+            linear_key_head_dim=18,
+            linear_value_head_dim=34,
+            moe_intermediate_size=34,
+            shared_expert_intermediate_size=130,
+            num_experts=5,
+            num_experts_per_tok=2,
+            quantization_config=WITH_STATES,
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "fp8-glm4-moe",
+        glm4_moe(
+            hidden_size=100,
+            intermediate_size=130,
+            moe_intermediate_size=29,
+            head_dim=28,
+            num_hidden_layers=2,
+            n_routed_experts=5,
+            num_experts_per_tok=2,
+            quantization_config=compressed("channel"),
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "fp8-nemotron-h-moe",
+        nemotron_h_moe(
+            hidden_size=100,
+            layers_block_type=["linear_attention", "linear_attention", "full_attention", "moe"],
+            mamba_head_dim=22,
+            moe_intermediate_size=35,
+            n_routed_experts=5,
+            num_experts_per_tok=2,
+            quantization_config=MODELOPT,
         ),
         dtype="bf16",
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.golden.models.mixtures import qwen3_moe
 from tests.golden.models.qwen import qwen3
+from tests.golden.models.state_spaces import nemotron_h_moe
 from tests.golden.models.tiny import TinyModel
 
 MODELOPT: dict[str, Any] = {
@@ -52,5 +53,21 @@ NVFP4_CASES = (
         qwen3(hidden_size=96, intermediate_size=208, head_dim=16, quantization_config=LLM_COMPRESSOR),
         dtype="f16",
         seed=2,
+    ),
+    TinyModel(
+        "nvfp4-nemotron-h-latent",
+        nemotron_h_moe(
+            hidden_size=80,
+            layers_block_type=["linear_attention", "linear_attention", "full_attention", "moe"],
+            mamba_head_dim=24,
+            moe_intermediate_size=48,
+            moe_shared_expert_intermediate_size=64,
+            moe_latent_size=32,
+            n_routed_experts=5,
+            num_experts_per_tok=2,
+            quantization_config=MODELOPT
+            | {"ignore": ["lm_head", "backbone.layers.1.mixer.*", "backbone.layers.2.mixer.*"]},
+        ),
+        dtype="bf16",
     ),
 )
