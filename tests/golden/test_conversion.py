@@ -38,6 +38,7 @@ LOSE_BITS = {
     "granite-hybrid": "A_log",
     "kimi-linear-odd": "A_log",
     "falcon-h1": "",
+    "falcon-h1-tied": "",
 }
 """Parts of the names of tensors in f32 that files store as other numbers: norms of Gemma with 1 added, and
 rates, not their logarithms. Multipliers change every matrix of Falcon-H1.
@@ -52,15 +53,22 @@ MORE_KEYS = {
     "gemma3": {"gemma3.rope.freq_base_swa"},
     "gemma3-linear-rope": {"gemma3.rope.freq_base_swa"},
     "gpt-oss": {"general.quantization_version"},
+    "gpt-oss-tied": {"general.quantization_version"},
     "qwen3-5-tied": {"qwen35.attention.recurrent_layers"},
-    "nemotron-h-moe": {"nemotron_h_moe.expert_gating_func"},
     "kimi-linear": {"kimi-linear.rope.freq_base"},
     "kimi-linear-odd": {"kimi-linear.rope.freq_base"},
+    "kimi-linear-all-experts": {"kimi-linear.rope.freq_base"},
+    "nemotron-h-moe": {"nemotron_h_moe.expert_gating_func"},
     "nemotron-h-latent": {"nemotron_h_moe.expert_gating_func"},
+    "nemotron-h-one-expert": {"nemotron_h_moe.expert_gating_func"},
+    "nemotron-h-all-experts": {"nemotron_h_moe.expert_gating_func"},
 }
 
 Checkpoint = Callable[[TinyModel], Path]
-OTHER_FACTORS = {"falcon-h1": ("attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight")}
+OTHER_FACTORS = dict.fromkeys(
+    ("falcon-h1", "falcon-h1-tied"),
+    ("attn_q.weight", "attn_k.weight", "attn_v.weight", "attn_output.weight"),
+)
 """Tensors of which llama.cpp's converter multiplies others for the same effect; numbers are rounded."""
 UNEQUAL_SCALES = {"deepseek-v3-halves": "unequal mscale and mscale_all_dim"}
 BOTH_WAYS = [case for case in CASES if case in CONVERTED]

@@ -46,6 +46,7 @@ WITHOUT_GGUF = {
     "mamba2-odd": "least_time",
     "deepseek-v3-halves": "experts",
     "kimi-linear-groups": "linear attention have 2 heads and those of full attention 4",
+    "kimi-linear-one-expert": "router groups is 4 and would become 1",
 }
 """What llama.cpp does not know of a model, and what says so."""
 WINDOWS_THAT_GGUF_FORGETS = (

@@ -28,6 +28,7 @@ LARGER_BOUNDS = {
     "nemotron-h-moe": 1e-2,
     "mamba2-odd": 2e-3,
     "deepseek-v3": 2e-3,
+    "deepseek-v3-tied": 1e-2,
     "glm4-moe-lite": 5e-3,
     "kimi-linear": 5e-3,
     "deepseek-v32": 5e-2,

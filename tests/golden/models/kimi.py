@@ -85,4 +85,28 @@ CASES = (
         dtype="f16",
         seed=5,
     ),
+    TinyModel(
+        "kimi-linear-one-expert",
+        kimi_linear(
+            [2],
+            {"head_dim": 18, "num_heads": 4, "short_conv_kernel_size": 4},
+            num_hidden_layers=2,
+            num_experts_per_token=1,
+            num_expert_group=4,
+            topk_group=2,
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "kimi-linear-all-experts",
+        kimi_linear(
+            [2],
+            {"head_dim": 18, "num_heads": 4, "short_conv_kernel_size": 4},
+            num_hidden_layers=2,
+            num_experts=6,
+            num_experts_per_token=6,
+        ),
+        dtype="bf16",
+        seed=2,
+    ),
 )

@@ -96,4 +96,31 @@ CASES = (
         seed=2,
     ),
     TinyModel("glm4-moe-lite", glm4_moe_lite(), dtype="bf16", seed=3),
+    TinyModel(
+        "deepseek-v3-tied",
+        deepseek_v3(
+            hidden_size=52,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            num_key_value_heads=3,
+            num_experts_per_tok=1,
+            n_group=2,
+            topk_group=1,
+            tie_word_embeddings=True,
+        ),
+        dtype="bf16",
+        seed=2,
+    ),
+    TinyModel(
+        "glm4-moe-lite-all-experts",
+        glm4_moe_lite(
+            hidden_size=52,
+            num_hidden_layers=2,
+            n_routed_experts=6,
+            num_experts_per_tok=6,
+            n_group=3,
+            topk_group=3,
+        ),
+        dtype="bf16",
+    ),
 )

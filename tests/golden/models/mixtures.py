@@ -210,4 +210,27 @@ CASES = (
         num_shards=2,
         seed=4,
     ),
+    TinyModel(
+        "olmoe-tied",
+        olmoe(num_experts_per_tok=1, tie_word_embeddings=True),
+        gains={"embed_tokens": 0.05},
+        dtype="bf16",
+        seed=4,
+    ),
+    TinyModel(
+        "glm4-moe-one-expert",
+        glm4_moe(num_hidden_layers=2, num_experts_per_tok=1, n_group=2),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "gpt-oss-tied",
+        gpt_oss(
+            num_hidden_layers=2,
+            layer_types=["sliding_attention", "full_attention"],
+            tie_word_embeddings=True,
+        ),
+        gains={"embed_tokens": 0.35},
+        dtype="bf16",
+        seed=7,
+    ),
 )

@@ -218,4 +218,34 @@ CASES = (
         dtype="f16",
         seed=3,
     ),
+    TinyModel(
+        "nemotron-h-one-expert",
+        nemotron_h_moe(
+            layers_block_type=[STATE, FULL, "moe"],
+            num_experts_per_tok=1,
+            n_group=4,
+            topk_group=2,
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "nemotron-h-all-experts",
+        nemotron_h_moe(
+            layers_block_type=["moe", FULL, STATE],
+            n_routed_experts=6,
+            num_experts_per_tok=6,
+            n_group=2,
+            topk_group=2,
+        ),
+        dtype="f16",
+        seed=2,
+    ),
+    TinyModel(
+        "falcon-h1-tied",
+        falcon_h1(
+            num_hidden_layers=2, tie_word_embeddings=True, embedding_multiplier=1.0, lm_head_multiplier=1.0
+        ),
+        gains={"embed_tokens": 0.5},
+        seed=3,
+    ),
 )
