@@ -44,6 +44,9 @@ CASES = (
     *(BeamCase("gemma2", 5, 5, 20, 1.0, early, (75, 98)) for early in EARLY),
     BeamCase("glm-moe-dsa-shared", 3, 3, 24),
     BeamCase("qwen3-tied", 5, 3, 24, 1.0, "never", (97, 86), ((58, 1.5), (81, -100.0), (26, -2.0))),
+    BeamCase("deepseek-v3", 4, 4, 24),
+    BeamCase("qwen3-next", 4, 4, 24),
+    BeamCase("kimi-linear", 3, 3, 24),
 )
 
 
