@@ -19,7 +19,7 @@ from llmd.grammar.json_schema import schema_grammar
 from llmd.testing.plans import TinyModel
 from llmd_backend_cpu.device import CpuDevice
 from tests.serving import cores
-from tests.serving.cores import ChoosingModel, make_core
+from tests.serving.cores import FamilyModel, make_core
 
 STREAMS = 64
 WIDTH = 3
@@ -137,7 +137,7 @@ def alone(cpu: CpuDevice) -> Tokens:
     return all_alone(cpu, cores.SMALL)
 
 
-def all_alone(cpu: CpuDevice, model: TinyModel | ChoosingModel) -> Tokens:
+def all_alone(cpu: CpuDevice, model: TinyModel | FamilyModel) -> Tokens:
     core = make_core(cpu, depth=1, slots=WIDTH, model=model)
     return {
         request.request_id: crowd(core, [request])[0][request.request_id] for request in streams(cached=False)

@@ -1,10 +1,10 @@
-"""An engine with a hybrid model gives the tokens of each sequence computed alone and in one step: in chunks,
-from snapshots, after preemptions, as forks and beams, and after failed steps.
+"""An engine with a model that keeps states gives the tokens of each sequence computed alone and in one step:
+in chunks, from snapshots, after preemptions, as forks and beams, and after failed steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from llmd.api import Device, DeviceError
+from llmd.api import Device, DeviceError, KVKind
 from llmd.api.messages import BeamParams, StopParams, Submit
 from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
@@ -29,7 +29,7 @@ from llmd.testing.runs import run
 from llmd.testing.workload import Workload, all_at_once
 from llmd_backend_cpu.device import CpuDevice
 from tests.serving import cores
-from tests.serving.cores import choices, finish, ids, prompt, submit
+from tests.serving.cores import FamilyModel, choices, finish, ids, prompt, submit
 
 MakeCore = Callable[..., EngineCore]
 CONTEXT = 512
@@ -39,11 +39,15 @@ class Hybrid(NamedTuple):
     """A model with states, and the device that runs it."""
 
     device: Device
-    model: TinyModel
-    tight_bytes: int
-    """Memory of keys and values in which longer requests are preempted."""
-    tight_for_beams: int
+    model: TinyModel | FamilyModel
+    tight_bytes: int | None
+    """Memory of keys and values in which longer requests are preempted; None: it never lacks."""
+    tight_for_beams: int | None
     """The same for searches."""
+    kinds: tuple[KVKind, ...]
+    """Those of the groups of its layers."""
+    stages: Mapping[int, tuple[int, ...]]
+    """By their number, the parts where those after the first stage begin."""
 
     @property
     def state_bytes(self) -> int:
@@ -65,12 +69,60 @@ class Hybrid(NamedTuple):
         assert tokens == rows.argmax(axis=1).tolist()
 
 
-@pytest.fixture(params=["recurrences", "matrices and experts"], scope="module")
+ANYWHERE = {1: (), 2: (4,), 3: (3, 6)}
+BEFORE_HEAD = {1: (), 2: (4,), 3: (4,)}
+MODELS: Mapping[str, Callable[[], Hybrid]] = {
+    "recurrences": lambda: Hybrid(
+        ReferenceDevice(),
+        TinyModel(hybrid=True),
+        218_000,
+        238_000,
+        ("paged", "paged", "state"),
+        ANYWHERE,
+    ),
+    "matrices and experts": lambda: Hybrid(
+        CpuDevice(threads=1),
+        cores.HYBRID_MIXTURE,
+        343_000,
+        421_000,
+        ("paged", "paged", "state"),
+        ANYWHERE,
+    ),
+    "state spaces": lambda: Hybrid(
+        CpuDevice(threads=1),
+        FamilyModel("nemotron-h-moe"),
+        519_000,
+        836_000,
+        ("state", "paged"),
+        ANYWHERE,
+    ),
+    "states beside latent vectors": lambda: Hybrid(
+        CpuDevice(threads=1),
+        FamilyModel("kimi-linear"),
+        632_000,
+        1_211_000,
+        ("state", "latent"),
+        ANYWHERE,
+    ),
+    "states alone": lambda: Hybrid(
+        CpuDevice(threads=1),
+        FamilyModel("rwkv7"),
+        None,
+        None,
+        ("state",),
+        BEFORE_HEAD,
+    ),
+}
+
+
+WITH_KEYS = [name for name in MODELS if name != "states alone"]
+"""Those whose memory grows with a sequence."""
+
+
+@pytest.fixture(params=MODELS, scope="module")
 def hybrid(request: pytest.FixtureRequest) -> Hybrid:
-    """The reference with the simplest recurrence, and the CPU with a model as people run it."""
-    if request.param == "recurrences":
-        return Hybrid(ReferenceDevice(), TinyModel(hybrid=True), 218_000, 238_000)
-    return Hybrid(CpuDevice(threads=1), cores.HYBRID_MIXTURE, 343_000, 421_000)
+    """The reference with the simplest recurrence, and the CPU with models as people run them."""
+    return MODELS[request.param]()
 
 
 @pytest.fixture(params=cores.STEPS_IN_FLIGHT)
@@ -102,12 +154,12 @@ def check_freed(core: EngineCore) -> None:
 REQUESTS = (submit(1, 5), submit(2, 300), submit(3, 40), submit(4, 1), submit(5, 270))
 
 
-@pytest.mark.parametrize("cuts", [(), (3, 6)], ids=["one stage", "three stages"])
+@pytest.mark.parametrize("stages", [1, 3], ids=["one stage", "three stages"])
 @pytest.mark.parametrize("chunk_len", [48, 256])
 def test_requests_run_together_in_chunks(
-    make_core: MakeCore, hybrid: Hybrid, chunk_len: int, cuts: tuple[int, ...]
+    make_core: MakeCore, hybrid: Hybrid, chunk_len: int, stages: int
 ) -> None:
-    found = answers(make_core(slots=3, chunk_len=chunk_len, cuts=cuts), *REQUESTS)
+    found = answers(make_core(slots=3, chunk_len=chunk_len, cuts=hybrid.stages[stages]), *REQUESTS)
     for request in REQUESTS:
         hybrid.check(request, found[request.request_id])
 
@@ -117,7 +169,7 @@ def test_states_change_the_tokens(hybrid: Hybrid) -> None:
     whole = hybrid.logits(prompt(2, 60))
     assert not np.allclose(whole[30:], hybrid.logits(prompt(2, 60)[30:]), atol=0.1)
     plan = hybrid.model.plan()
-    assert [group.kind for group in plan.groups] == ["paged", "paged", "state"]
+    assert tuple(group.kind for group in plan.groups) == hybrid.kinds
 
 
 @pytest.mark.parametrize("chunk_len", [100, 256])
@@ -146,13 +198,12 @@ def test_an_answer_is_found_by_the_next_turn(make_core: MakeCore, hybrid: Hybrid
     assert core.report().cached_tokens == SNAPSHOT_LEN
 
 
-@pytest.mark.parametrize("cuts", [(), (5,)], ids=["one stage", "two stages"])
-def test_tokens_do_not_depend_on_preemption(
-    make_core: MakeCore, hybrid: Hybrid, cuts: tuple[int, ...]
-) -> None:
+@pytest.mark.parametrize("hybrid", WITH_KEYS, indirect=True)
+@pytest.mark.parametrize("stages", [1, 2], ids=["one stage", "two stages"])
+def test_tokens_do_not_depend_on_preemption(make_core: MakeCore, hybrid: Hybrid, stages: int) -> None:
     """The pools hold little more than one of the requests."""
     requests = [submit(n, 240, max_tokens=40) for n in range(1, 5)]
-    core = make_core(slots=4, kv_bytes=hybrid.tight_bytes, cuts=cuts)
+    core = make_core(slots=4, kv_bytes=hybrid.tight_bytes, cuts=hybrid.stages[stages])
     found = answers(core, *requests)
     assert core.report().preemptions >= 2
     assert core.report().cached_tokens > 0, "a preempted sequence found a snapshot"
@@ -209,6 +260,7 @@ def test_beams_are_those_of_each_beam_computed_alone(make_core: MakeCore, hybrid
     assert searched(make_core(), request)[1] == best_beams(hybrid, request)
 
 
+@pytest.mark.parametrize("hybrid", WITH_KEYS, indirect=True)
 def test_beams_do_not_depend_on_preemption(make_core: MakeCore, hybrid: Hybrid) -> None:
     requests = [search(n, 240, max_tokens=40) for n in range(1, 4)]
     small, large = make_core(slots=9, kv_bytes=hybrid.tight_for_beams), make_core(slots=9)
@@ -232,7 +284,7 @@ def test_cancelling_frees_slots_in_every_phase(make_core: MakeCore, hybrid: Hybr
     hybrid.check(REQUESTS[2], answers(core, REQUESTS[2])[3])
 
 
-@pytest.mark.parametrize("cuts", [(), (4,)], ids=["one stage", "two stages"])
+@pytest.mark.parametrize("stages", [1, 2], ids=["one stage", "two stages"])
 @pytest.mark.parametrize("call", ["submit", "wait"])
 @pytest.mark.parametrize("after", [0, 2, 7])
 def test_a_failed_step_is_repeated_from_the_state_before_it(
@@ -241,10 +293,10 @@ def test_a_failed_step_is_repeated_from_the_state_before_it(
     monkeypatch: pytest.MonkeyPatch,
     after: int,
     call: str,
-    cuts: tuple[int, ...],
+    stages: int,
 ) -> None:
     requests = [*choices(submit(3, 70), 2), submit(2, 20), submit(3, 90)]
-    core = make_core(cuts=cuts, chunk_len=40)
+    core = make_core(cuts=hybrid.stages[stages], chunk_len=40)
     for request in requests:
         core.submit(request)
     found: dict[int, list[TokenOutput]] = {request.request_id: [] for request in requests}

@@ -17,7 +17,7 @@ from llmd.api.messages import CHUNK_LEN, StopParams, Submit
 from llmd.api.plan import KVGroup, ModelPlan
 from llmd.api.results import TokenOutput
 from llmd.api.samplers import SamplingParams
-from llmd.builtin.architectures import glm_moe_dsa
+from llmd.builtin.architectures.plugin import llmd_architectures
 from llmd.engine.core import EngineCore
 from llmd.engine.limits import EngineLimits
 from llmd.engine.placement.kv_budget import KVBudget, KVMemory, plan_kv
@@ -35,18 +35,22 @@ HYBRID_MIXTURE = TinyModel(hybrid=True, states="matrices", experts=9)
 """A model as those that people run: states in half of the layers, and experts in all."""
 
 
-class ChoosingModel(msgspec.Struct, frozen=True):
-    """A tiny GLM-5.2 of random weights: rows attend to 9 positions, and layers share them."""
+class FamilyModel(msgspec.Struct, frozen=True):
+    """A tiny golden model with other, random weights."""
 
+    name: str
     context_len: int = 512
 
     def plan(self) -> ModelPlan:
         """Return the plan."""
-        config = tiny_model("glm-moe-dsa-shared").config
-        return glm_moe_dsa.plan({**config, "max_position_embeddings": self.context_len}, self.context_len)
+        config = tiny_model(self.name).config
+        (wanted,) = config["architectures"]
+        family = next(found for found in llmd_architectures() if wanted in found.names)
+        return family.plan({**config, "max_position_embeddings": self.context_len}, self.context_len)
 
 
-CHOOSING = ChoosingModel()
+CHOOSING = FamilyModel("glm-moe-dsa-shared")
+"""A GLM-5.2: rows attend to 9 positions, and layers share them."""
 
 STEPS_IN_FLIGHT = (
     pytest.param((1, False), id="one step", marks=pytest.mark.exhaustive),
@@ -85,7 +89,7 @@ def make_parts(
     chunk_len: int = CHUNK_LEN,
     draws: bool = True,
     max_drafts: int = 0,
-    model: TinyModel | ChoosingModel = SMALL,
+    model: TinyModel | FamilyModel = SMALL,
     spans: bool = False,
 ) -> Parts:
     """Build a stage on each device; ``cuts`` are part numbers where a new one begins.
