@@ -150,3 +150,20 @@ ADAPTERS = (
         only_layers=(1,),
     ),
 )
+
+OF_MIXTURE = ADAPTERS[-1]
+EIGHT = (
+    OF_MIXTURE,
+    *(
+        AdapterCase(
+            f"adapter-mixture-{seed}",
+            OF_MIXTURE.model,
+            _alike(_ATTENTION, seed),
+            seed=seed,
+            fields={"r": seed, "lora_alpha": 2 * seed},
+            scales=_alike(_ATTENTION, 2.0),
+        )
+        for seed in range(1, 8)
+    ),
+)
+"""Adapters of one mixture of experts, each of another rank; the answers with the first are committed."""

@@ -15,7 +15,7 @@ from llmd.api.messages import Load, StageSpec, StopParams, Submit
 from llmd.api.samplers import SamplingParams
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import OpenDevice, load_model
-from tests.golden.adapters import ADAPTERS, AdapterCase
+from tests.golden.adapters import ADAPTERS, EIGHT, AdapterCase
 from tests.golden.engines import Architectures
 from tests.golden.expected import nmse, read_expected
 from tests.golden.models.tiny import NUM_GREEDY, TinyModel
@@ -128,3 +128,25 @@ def test_each_stage_applies_the_adapters_of_its_layers(engines: Engines) -> None
     stages = (StageSpec("cpu", "0", "0.mixer"), StageSpec("reference", "0.ffn", "1"))
     with engines.of(case.base, case, stages=stages) as core:
         assert error_of(core, case) <= BOUND
+
+
+def answers_with_eight(core: EngineCore) -> list[list[int]]:
+    """What a mixture says in one batch without an adapter and with each of eight.
+
+    The model has an answer for each, and those that are committed.
+    """
+    base = EIGHT[0].base
+    found = answers(core, base, "", *(case.name for case in EIGHT))
+    assert found[:2] == [read_expected(name).tokens.tolist() for name in (base.name, EIGHT[0].name)]
+    assert len({tuple(tokens) for tokens in found}) == len(found)
+    return found
+
+
+def test_eight_adapters_of_a_mixture_have_the_answers_in_a_batch_that_they_have_alone(
+    engines: Engines,
+) -> None:
+    base = EIGHT[0].base
+    with engines.of(base, *EIGHT, device="cpu", slots=1 + len(EIGHT)) as core:
+        together = answers_with_eight(core)
+        for case, tokens in zip(EIGHT, together[1:], strict=True):
+            assert answers(core, base, case.name) == [tokens]
