@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from llmd.api import Device
 from llmd.api.messages import Load
 from llmd.builtin.guide import guide_directory
 from llmd.builtin.reference.device import ReferenceDevice
+from llmd.engine.core import EngineCore
 from llmd.engine.loading import load_model
+from llmd.testing.bounds import MAX_NMSE
 from tests.cuda.simulated import NEEDS_COMPILER, open_device
-from tests.golden.engines import Architectures, engine, greedy_tokens
-from tests.golden.expected import read_expected
-from tests.golden.models.catalog import CASES
+from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
+from tests.golden.expected import nmse, read_expected
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import CASES, ROUNDED_ON_CARDS, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.serving.cores import run, submit
 
@@ -31,35 +35,53 @@ ROUNDED = {
 """Models that continue in another way if rows are rounded to float16, since a row then uses another expert or
 sees other positions. This many tokens are compared with those of the reference that rounds in the same way:
 sums in another order may be rounded to a neighbouring float16, and change a choice later."""
+BOUND = MAX_NMSE["f16"]["f16"].program
 FEW = ("llama3-gqa-tied", "qwen3-odd-head", "gpt-oss", "qwen3-next", "deepseek-v3-halves", "deepseek-v32-odd")
 """One for each kind of KV group, for experts, and for chosen positions. `test_device.py` has the ops of the
 others."""
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "case",
     [
         pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in CASES
+        for case in (*CASES, *ROUNDED_ON_CARDS)
     ],
 )
-def test_greedy_tokens_are_those_of_transformers(
+def test_answers_are_those_of_transformers(
     case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
 ) -> None:
-    def tokens(device: Device) -> list[int]:
-        opened = engine(
-            case, checkpoint(case), architectures, lambda _name: device, activations="f16", kv_dtype="f16"
-        )
-        with opened as core:
-            return greedy_tokens(core, case)
+    """Logits are compared with those of the reference that rounds rows to float16."""
+    check_answers(case, checkpoint(case), architectures)
 
-    expected = read_expected(case.name).tokens.tolist()
-    if case.name in ROUNDED:
-        rounded = tokens(ReferenceDevice())
-        assert rounded != expected, "it is not needed in the list any more"
-        expected = rounded
-    compared = ROUNDED.get(case.name, len(expected))
-    assert tokens(open_device())[:compared] == expected[:compared]
+
+def check_answers(case: TinyModel, path: Path, architectures: Architectures) -> None:
+    expected = read_expected(case.name)
+    tokens = expected.tokens.tolist()
+    with rounding(ReferenceDevice(), case, path, architectures) as core:
+        rounded = expected_rows(core, case, expected)
+        if case.name in ROUNDED:
+            tokens = greedy_tokens(core, case)
+            assert tokens != expected.tokens.tolist(), "it is not needed in the list any more"
+    compared = ROUNDED.get(case.name, len(tokens))
+    with rounding(open_device(), case, path, architectures) as core:
+        assert nmse(expected_rows(core, case, expected), rounded) <= BOUND
+        assert greedy_tokens(core, case)[:compared] == tokens[:compared]
+
+
+def rounding(
+    device: Device, case: TinyModel, path: Path, architectures: Architectures
+) -> AbstractContextManager[EngineCore]:
+    """An engine that rounds rows, keys and values to float16."""
+    return engine(case, path, architectures, lambda _name: device, activations="f16", kv_dtype="f16")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+def test_gguf_files_have_the_same_answers(tmp_path: Path, architectures: Architectures) -> None:
+    case = tiny_model("llama3-gqa-tied")
+    check_answers(case, write_gguf(case, tmp_path / "m.gguf"), architectures)
 
 
 @pytest.mark.exhaustive

@@ -22,7 +22,8 @@ from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
 from tests.golden.expected import nmse, read_expected
-from tests.golden.models.catalog import CASES
+from tests.golden.gguf_layout import write_gguf
+from tests.golden.models.catalog import CASES, ROUNDED_ON_CARDS, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.tiny import TinyModel
 
@@ -41,8 +42,12 @@ FEW = (
     "mamba2",
     "deepseek-v2-lite",
     "deepseek-v32-odd",
+    "glm-moe-dsa-shared",
 )
 """An architecture of each kind."""
+BOUND = 1e-9
+BOUND_OF_F16 = 1e-5
+"""Of weights whose scales are rounded with them."""
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
 
 each_case = pytest.mark.parametrize(
@@ -55,7 +60,7 @@ each_case = pytest.mark.parametrize(
 
 
 @each_case
-def test_greedy_tokens_are_those_of_transformers(
+def test_answers_are_those_of_transformers(
     case: TinyModel,
     physical: PhysicalDevice,
     checkpoint: Callable[[TinyModel], Path],
@@ -64,32 +69,33 @@ def test_greedy_tokens_are_those_of_transformers(
     def open_device(_name: str) -> Device:
         return VulkanDevice(physical, DeviceOptions())
 
+    expected = read_expected(case.name)
     with engine(case, checkpoint(case), architectures, open_device, activations="f32") as core:
-        assert greedy_tokens(core, case) == read_expected(case.name).tokens.tolist()
+        assert logits_error(core, case, expected) <= BOUND
+        assert greedy_tokens(core, case) == expected.tokens.tolist()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "glm-moe-dsa-shared",
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in ("deepseek-v32", "deepseek-v32-odd", "glm-moe-dsa")
-        ),
-    ],
-)
-def test_logits_of_models_that_choose_positions(
-    name: str,
+@pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=[case.name for case in ROUNDED_ON_CARDS])
+def test_numbers_of_8_and_4_bits_are_kept_as_float16(
+    case: TinyModel,
     physical: PhysicalDevice,
     checkpoint: Callable[[TinyModel], Path],
     architectures: Architectures,
 ) -> None:
-    """A choice that differs from that of transformers would change them."""
-    case = next(case for case in CASES if case.name == name)
-    device, expected = VulkanDevice(physical, DeviceOptions()), read_expected(name)
+    device, expected = VulkanDevice(physical, DeviceOptions()), read_expected(case.name)
     with engine(case, checkpoint(case), architectures, lambda _name: device, activations="f32") as core:
-        assert logits_error(core, case, expected) <= BOUNDS["f32"]
+        assert logits_error(core, case, expected) <= BOUND_OF_F16
         assert greedy_tokens(core, case) == expected.tokens.tolist()
+
+
+@pytest.mark.parametrize("name", ["llama3-gqa-tied", pytest.param("gpt-oss", marks=pytest.mark.exhaustive)])
+def test_gguf_files_have_the_same_answers(
+    name: str, physical: PhysicalDevice, tmp_path: Path, architectures: Architectures
+) -> None:
+    case, device = tiny_model(name), VulkanDevice(physical, DeviceOptions())
+    path, expected = write_gguf(case, tmp_path / "m.gguf"), read_expected(name)
+    with engine(case, path, architectures, lambda _name: device, activations="f32") as core:
+        assert logits_error(core, case, expected) <= BOUND
 
 
 @pytest.mark.exhaustive
@@ -112,13 +118,13 @@ def test_an_fp8_model_that_chooses_positions_answers_as_on_the_reference_backend
 
 
 @pytest.mark.parametrize("kv_dtype", BOUNDS)
-def test_logits_are_those_of_transformers(
+def test_logits_with_each_type_of_keys_are_those_of_transformers(
     kv_dtype: KVDtype,
     physical: PhysicalDevice,
     checkpoint: Callable[[TinyModel], Path],
     architectures: Architectures,
 ) -> None:
-    case = next(case for case in CASES if case.name == "gemma2")
+    case = tiny_model("gemma2")
     device = VulkanDevice(physical, DeviceOptions())
     expected = read_expected(case.name)
     opened = engine(
