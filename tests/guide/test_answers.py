@@ -68,6 +68,6 @@ def test_the_page_of_what_llmd_cannot_do_and_the_topics_name_the_same(book: Book
     page = " ".join((ROOT / "docs" / "first-questions.md").read_text(encoding="utf-8").split())
     said = page.partition("## What llmd cannot do")[2]
     lacks = {name: t for name, t in book.topics.items() if t.refuses and name not in NOT_FACTS}
-    assert len(lacks) > 30
+    assert len(lacks) >= 30
     assert [name for name, t in lacks.items() if not all(text in said for text in t.required)] == []
     assert said.count("llmd cannot") == len(lacks)
