@@ -151,8 +151,8 @@ SCORES = "softcap);\n    barrier();\n    if (thread < HEADS) {"
         ),
         pytest.param(
             "attention_keys.glsl",
-            "work[table_row + position / 16u]",
-            "work[table_row + (position + 1u) / 16u]",
+            "work[table_row + at / 16u]",
+            "work[table_row + (at + 1u) / 16u]",
             id="off-by-one block table",
         ),
         pytest.param(
