@@ -6,9 +6,9 @@
 // The matrices of an expert are members of stacks, or all in one *block*, in device memory or in main memory
 // that the device can read.
 //
-// Definitions: EXPERTS 1 if each group is multiplied by the matrix of its expert, and then CACHED 1 if that is
-// in a block, else it is a member of a stack; HEADS 1 if each slice of a row has its own matrix of a stack.
-// Then a group has the same slice of all of its rows.
+// Definitions: EXPERTS 1 if each group is multiplied by the matrix of its expert, and then CACHED 1 if that
+// is in a block, else it is a member of a stack; HEADS 1 if each slice of a row has its own matrix of a
+// stack. Then a group has the same slice of all of its rows.
 #pragma once
 
 #include "activations.cuh"
