@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api.errors import DeviceError
-from llmd.api.step import Float32
 from llmd.builtin.architectures import deepseek_v32
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard
-from tests.cuda.test_planted_bugs import STEPS, MutatedCard, are_wrong
+from tests.cuda.test_planted_bugs import STEPS, MutatedCard, are_wrong, logits_or_error
 from tests.golden.models.catalog import tiny_model
-from tests.plugins.backend_cuda.bench import Bench
 
 pytestmark = NEEDS_COMPILER
 
@@ -21,6 +18,7 @@ CHOOSERS_WAIT = f"exists = row < args.step.counts[0];\n    {WAIT}"
 LIST_WAIT = f"if (CHOSEN) {WAIT}  // which"
 PLAN = deepseek_v32.plan(tiny_model("deepseek-v32-odd").config, 64)
 """Seven positions are chosen."""
+BLOCKS = {0: 8, 1: 8}
 BUGS = {
     "queries before they are split": ("indexer.cu", "queries);\n    block_barrier();", "queries);"),
     "no maximum": ("indexer.cu", "fmaxf(of[i % 2], 0.0f)", "of[i % 2]"),
@@ -39,21 +37,11 @@ BUGS = {
     "vectors of another position": ("attention_item.cuh", "key_index(id % BLOCK_LEN, 0)", "0"),
 }
 """File, old text and new one."""
-FEW = {"queries before they are split", "places that are read too early"}
 
 
-@pytest.mark.parametrize(
-    "bug", [pytest.param(bug, marks=() if bug in FEW else pytest.mark.exhaustive) for bug in BUGS]
-)
+@pytest.mark.parametrize("bug", BUGS)
 def test_bugs_of_chosen_positions(tmp_path: Path, bug: str) -> None:
-    def logits(card: SimulatedCard) -> list[Float32] | str:
-        try:
-            bench = Bench(card, plan=PLAN, blocks={0: 8, 1: 8})
-            return [bench.logits(step) for step in STEPS]
-        except DeviceError as error:
-            return str(error)
-
-    right = logits(SimulatedCard())
+    right = logits_or_error(SimulatedCard(), PLAN, BLOCKS, STEPS)
     assert isinstance(right, list)
-    found = logits(MutatedCard(tmp_path / "kernels", *BUGS[bug]))
+    found = logits_or_error(MutatedCard(tmp_path / "kernels", *BUGS[bug]), PLAN, BLOCKS, STEPS)
     assert isinstance(found, str) or are_wrong(found, right)

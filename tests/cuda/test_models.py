@@ -36,19 +36,10 @@ ROUNDED = {
 sees other positions. This many tokens are compared with those of the reference that rounds in the same way:
 sums in another order may be rounded to a neighbouring float16, and change a choice later."""
 BOUND = MAX_NMSE["f16"]["f16"].program
-FEW = ("llama3-gqa-tied", "qwen3-odd-head", "gpt-oss", "qwen3-next", "deepseek-v3-halves", "deepseek-v32-odd")
-"""One for each kind of KV group, for experts, and for chosen positions. `test_device.py` has the ops of the
-others."""
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in (*CASES, *ROUNDED_ON_CARDS)
-    ],
-)
+@pytest.mark.parametrize("case", [*CASES, *ROUNDED_ON_CARDS], ids=lambda case: case.name)
 def test_answers_are_those_of_transformers(
     case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
 ) -> None:

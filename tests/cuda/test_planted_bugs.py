@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,16 @@ def right() -> list[Float32]:
     found = answers(Bench())
     assert isinstance(found, list)
     return found
+
+
+def logits_or_error(
+    card: SimulatedCard, plan: ModelPlan, blocks: Mapping[int, int], steps: Sequence[Step]
+) -> list[Float32] | str:
+    try:
+        bench = Bench(card, plan=plan, blocks=blocks)
+        return [bench.logits(step) for step in steps]
+    except DeviceError as error:
+        return str(error)
 
 
 def are_wrong(found: list[Float32] | str, right: list[Float32]) -> bool:
@@ -281,11 +291,7 @@ CACHED_BUGS = {
 
 
 def hybrid_answers(card: SimulatedCard, plan: ModelPlan = HYBRID) -> list[Float32] | str:
-    try:
-        bench = Bench(card, plan=plan, blocks={0: 8, 1: 8, 2: 3})
-        return [bench.logits(step) for step in HYBRID_STEPS]
-    except DeviceError as error:
-        return str(error)
+    return logits_or_error(card, plan, {0: 8, 1: 8, 2: 3}, HYBRID_STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -315,16 +321,9 @@ def test_bugs_of_state_spaces(tmp_path: Path, bug: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("bug", RWKV_BUGS)
 def test_bugs_of_rwkv(tmp_path: Path, bug: str) -> None:
-    def logits(card: SimulatedCard) -> list[Float32] | str:
-        try:
-            bench = Bench(card, plan=RWKV, blocks={0: 2})
-            return [bench.logits(step) for step in RWKV_STEPS]
-        except DeviceError as error:
-            return str(error)
-
-    right = logits(SimulatedCard())
+    right = logits_or_error(SimulatedCard(), RWKV, {0: 2}, RWKV_STEPS)
     assert isinstance(right, list)
-    found = logits(MutatedCard(tmp_path / "kernels", *RWKV_BUGS[bug]))
+    found = logits_or_error(MutatedCard(tmp_path / "kernels", *RWKV_BUGS[bug]), RWKV, {0: 2}, RWKV_STEPS)
     assert isinstance(found, str) or are_wrong(found, right)
 
 

@@ -29,37 +29,13 @@ from tests.golden.models.tiny import TinyModel
 
 pytestmark = pytest.mark.timeout(120)
 
-FEW = (
-    "llama3-gqa-tied",
-    "mistral-window",
-    "qwen3-odd-head",
-    "phi3-longrope-long",
-    "gemma3",
-    "granite",
-    "gpt-oss",
-    "gemma4-per-layer",
-    "qwen3-next",
-    "mamba2",
-    "deepseek-v2-lite",
-    "deepseek-v32-odd",
-    "glm-moe-dsa-shared",
-)
-"""An architecture of each kind."""
 BOUND = 1e-9
 BOUND_OF_F16 = 1e-5
 """Of weights whose scales are rounded with them."""
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
 
-each_case = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=() if case.name in FEW else pytest.mark.exhaustive)
-        for case in CASES
-    ],
-)
 
-
-@each_case
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_answers_are_those_of_transformers(
     case: TinyModel,
     physical: PhysicalDevice,
@@ -75,7 +51,7 @@ def test_answers_are_those_of_transformers(
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 
 
-@pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=[case.name for case in ROUNDED_ON_CARDS])
+@pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=lambda case: case.name)
 def test_numbers_of_8_and_4_bits_are_kept_as_float16(
     case: TinyModel,
     physical: PhysicalDevice,
