@@ -103,6 +103,7 @@ def test_integer_sums_are_exact(device: CpuDevice, fmt: str) -> None:
         weight = random_integers(fmt, width, width, plain_scales=True)
         x = np.random.default_rng(width).integers(-127, 128, (19, width)).astype(np.float32)
         x[:, ::32] = 127  # makes the scale of each activation group 1
+        x[1], x[2] = 127, -127  # the largest sums of products that are added in 16 bits
         expected = x @ dequantized(weight).T
         assert np.abs(expected).max() < 1 << 24
         stage = open_stage(device, middle_program([linear(width)], width, {"w": fmt}, None), {"w": weight})

@@ -40,7 +40,8 @@ class GroupTile {
 
   private:
     static constexpr int kSegmentQuads = kSlabQuads / 2;
-    static constexpr int kWordQuads = C::kBits <= 4 ? kSlabQuads : kSegmentQuads;
+    // Records of a short book have 5 bits, although its codes have 4.
+    static constexpr int kWordQuads = C::kBits <= 4 && !C::kShortBook ? kSlabQuads : kSegmentQuads;
 
     LLMD_INLINE_MEMBER static void add_slab(const uint8_t* records, const int8_t* inputs,
                                             Sums (&sums)[kRows]) {
