@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 COPIED_PART = 8
-"""Of the bytes that steps have read over the bus, at most one in so many is copied."""
+"""Copies are at most the bytes that steps have read from main memory, divided by this."""
 
 Experts = NDArray[np.bool_]
 """A flag for each expert."""
