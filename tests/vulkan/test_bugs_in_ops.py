@@ -36,6 +36,10 @@ RUN = "load_row(row, head, key_head);\n        barrier();"
         *(
             pytest.param(*bug, id=label, marks=pytest.mark.exhaustive)
             for label, bug in {
+                "subnormal numbers": ("linear/fp8", "matrix.glsl", "magnitude < 8u", "false"),
+                "sign of a number": ("linear/fp8", "matrix.glsl", "(code & 128u) << 24", "0u"),
+                "exponent of a number": ("linear/fp8", "matrix.glsl", "(120u << 23)", "(112u << 23)"),
+                "scale of the first group": ("linear/nvfp4", "linear.glsl", "column / GROUP;", "0u;"),
                 "bias of a member": (
                     "experts/limit",
                     "linear.glsl",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import SCALED_FORMATS
 from llmd.testing.conformance import cases_for, check_case, unclaimed
 from llmd_backend_vulkan.device import VulkanDevice
 
@@ -43,5 +42,5 @@ def test_everything_conforms_without_additions(plain_device: VulkanDevice) -> No
     assert problems(plain_device) == []
 
 
-def test_everything_is_claimed_but_scaled_formats(device: VulkanDevice) -> None:
-    assert unclaimed(device.info) == {"formats": SCALED_FORMATS}
+def test_everything_is_claimed(device: VulkanDevice) -> None:
+    assert unclaimed(device.info) == {}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from msgspec import structs
-from numpy.typing import NDArray
 
 from llmd.api import Device, DeviceOptions, KVDtype
 from llmd.api.messages import Load, StopParams, Submit
@@ -20,22 +18,21 @@ from llmd.engine.core import EngineCore
 from llmd.engine.loading import load_model
 from llmd_backend_vulkan.device import VulkanDevice
 from llmd_backend_vulkan.vulkan import PhysicalDevice
-from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens, logits_error
-from tests.golden.expected import nmse, read_expected
+from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
+from tests.golden.expected import read_expected
 from tests.golden.gguf_layout import write_gguf
-from tests.golden.models.catalog import CASES, ROUNDED_ON_CARDS, tiny_model
+from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import TinyModel
 
 pytestmark = pytest.mark.timeout(120)
 
 BOUND = 1e-9
-BOUND_OF_F16 = 1e-5
-"""Of weights whose scales are rounded with them."""
 BOUNDS: dict[KVDtype, float] = {"f32": 1e-9, "f16": 1e-5, "bf16": 1e-4, "int8": 1e-3, "int4": 1e-1}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*CASES, *FP8_CASES, *NVFP4_CASES], ids=lambda case: case.name)
 def test_answers_are_those_of_transformers(
     case: TinyModel,
     physical: PhysicalDevice,
@@ -51,19 +48,6 @@ def test_answers_are_those_of_transformers(
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 
 
-@pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=lambda case: case.name)
-def test_numbers_of_8_and_4_bits_are_kept_as_float16(
-    case: TinyModel,
-    physical: PhysicalDevice,
-    checkpoint: Callable[[TinyModel], Path],
-    architectures: Architectures,
-) -> None:
-    device, expected = VulkanDevice(physical, DeviceOptions()), read_expected(case.name)
-    with engine(case, checkpoint(case), architectures, lambda _name: device, activations="f32") as core:
-        assert logits_error(core, case, expected) <= BOUND_OF_F16
-        assert greedy_tokens(core, case) == expected.tokens.tolist()
-
-
 @pytest.mark.parametrize("name", ["llama3-gqa-tied", pytest.param("gpt-oss", marks=pytest.mark.exhaustive)])
 def test_gguf_files_have_the_same_answers(
     name: str, physical: PhysicalDevice, tmp_path: Path, architectures: Architectures
@@ -72,25 +56,6 @@ def test_gguf_files_have_the_same_answers(
     path, expected = write_gguf(case, tmp_path / "m.gguf"), read_expected(name)
     with engine(case, path, architectures, lambda _name: device, activations="f32") as core:
         assert logits_error(core, case, expected) <= BOUND
-
-
-@pytest.mark.exhaustive
-def test_an_fp8_model_that_chooses_positions_answers_as_on_the_reference_backend(
-    physical: PhysicalDevice, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
-) -> None:
-    """The device does not multiply FP8: the weights are those of ``q8`` on both."""
-    case = next(case for case in FP8_CASES if case.name == "fp8-deepseek-v32")
-    expected, directory = read_expected(case.name), checkpoint(case)
-
-    def answers(device: Device) -> tuple[NDArray[np.float32], list[int]]:
-        opened = engine(case, directory, architectures, lambda _name: device, activations="f32", quant="q8")
-        with opened as core:
-            return expected_rows(core, case, expected), greedy_tokens(core, case)
-
-    rows, tokens = answers(ReferenceDevice())
-    mine, my_tokens = answers(VulkanDevice(physical, DeviceOptions()))
-    assert nmse(mine, rows) <= BOUNDS["f32"]
-    assert my_tokens == tokens
 
 
 @pytest.mark.parametrize("kv_dtype", BOUNDS)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, TensorRef, Weight, WeightData
+from llmd.api import (
+    INTEGER_FORMATS,
+    PLAIN_FORMATS,
+    SCALED_FORMATS,
+    GroupScales,
+    TensorRef,
+    Weight,
+    WeightData,
+)
 from llmd.testing.sources import RandomSource
 from llmd_backend_vulkan.matrices import MatrixForm, form_of, load_matrix, load_stack, moved, packed
 from llmd_backend_vulkan.memory import Arena
@@ -21,13 +29,13 @@ def test_codes_fill_words_from_the_lowest_bits_on(bits: int) -> None:
         assert word >> bits * (column % per_word) & (1 << bits) - 1 == codes[row, column]
 
 
-@pytest.mark.parametrize("name", INTEGER_FORMATS)
+@pytest.mark.parametrize("name", [*INTEGER_FORMATS, *SCALED_FORMATS])
 def test_a_format_is_stored_in_few_more_bits_than_in_files(arena: Arena, name: str) -> None:
-    data = RandomSource().read(Weight(TensorRef("m", (64, 4096)), name))
-    matrix = load_matrix(arena, data)
+    weight = Weight(TensorRef("m", (64, 4096)), name)
+    matrix = load_matrix(arena, RandomSource().read(weight))
     (piece,) = matrix.pieces
     stored = 8 * 4 * piece.region.num_words / (64 * 4096)
-    in_files = 8 * INTEGER_FORMATS[name].weight_bytes(4096) / 4096
+    in_files = 8 * weight.num_bytes / (64 * 4096)
     assert in_files - 0.01 <= stored <= in_files + 0.6
     assert matrix.num_bytes == 4 * piece.region.num_words
 
@@ -42,10 +50,24 @@ def test_a_format_is_stored_in_few_more_bits_than_in_files(arena: Arena, name: s
         ("q6_k", MatrixForm(6, 4, 16, 32, 1)),
         ("mxfp4", MatrixForm(4, 3, 32, book=INTEGER_FORMATS["mxfp4"].book)),
         ("q8_wide", MatrixForm(8, 1, 256, 128, has_outliers=True)),
+        ("fp8", MatrixForm(8, 3, 128, is_e4m3=True)),
+        ("nvfp4", MatrixForm(8, 3, 16, is_e4m3=True)),
     ],
 )
 def test_shaders_are_specialised_by_what_differs_between_formats(name: str, form: MatrixForm) -> None:
     assert form_of(RandomSource().read(Weight(TensorRef("m", (4, 512)), name))) == form
+
+
+@pytest.mark.parametrize("width", [100, 300])
+def test_a_row_with_one_scale_is_one_group_whatever_its_width(width: int) -> None:
+    codes, scales = np.zeros((4, width), np.uint8), GroupScales(np.ones((4, 1), np.float32))
+    data = WeightData("fp8", codes, scales, group_size=width)
+    assert form_of(data) == MatrixForm(8, 3, 0, is_e4m3=True)
+
+
+def test_shaders_know_what_codes_are() -> None:
+    forms = MatrixForm(8), MatrixForm(4, book=tuple(range(16))), MatrixForm(8, is_e4m3=True)
+    assert [form.constants[5] for form in forms] == [0, 1, 2]
 
 
 def test_a_book_is_passed_as_four_words() -> None:

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format, WeightData
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, SCALED_FORMATS, Format, WeightData
 from llmd_backend_vulkan.commands import Words
 from llmd_backend_vulkan.memory import ALIGNMENT, Arena, Region, as_words
 from llmd_backend_vulkan.tiles import Tile
 
-CLAIMED_FORMATS: tuple[Format, ...] = (*PLAIN_FORMATS, *INTEGER_FORMATS)
+CLAIMED_FORMATS: tuple[Format, ...] = (*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS)
 """Formats that the shaders decode: all."""
 
 _PLAIN_BITS = {"f16": 16, "bf16": 17, "f32": 32}
@@ -21,6 +21,7 @@ _CHUNK_BITS = 128
 _UPLOADED_WORDS = 4 << 20
 """Words of the members of a stack that are copied at once: each copy waits for the device."""
 _NO_SCALES, _HALVES, _PAIRS, _FLOATS, _FINE, _FINE_PAIRS = range(6)
+_INTEGERS, _INDICES, _E4M3 = range(3)
 
 
 class MatrixForm(msgspec.Struct, frozen=True):
@@ -39,12 +40,15 @@ class MatrixForm(msgspec.Struct, frozen=True):
     book: tuple[int, ...] = ()
     """16 int8 values that codes index."""
     has_outliers: bool = False
+    is_e4m3: bool = False
+    """Whether codes are numbers of type e4m3fn."""
 
     @property
     def constants(self) -> tuple[int, ...]:
         """In order of their ids."""
         words = np.array(self.book or (0,) * 16, np.int8).view(np.uint32).tolist()
-        numbers = (self.bits, self.scales, self.group, self.zero, self.signed, int(bool(self.book)))
+        codes = _E4M3 if self.is_e4m3 else _INDICES if self.book else _INTEGERS
+        numbers = (self.bits, self.scales, self.group, self.zero, self.signed, codes)
         return (*numbers, *words, int(self.has_outliers))
 
     @property
@@ -123,6 +127,9 @@ def form_of(data: WeightData) -> MatrixForm:
     """Return how a weight is stored on the device."""
     if data.scales is None:
         return MatrixForm(_PLAIN_BITS[data.format])
+    if data.format in SCALED_FORMATS:
+        has_groups = data.scales.coarse.shape[1] > 1
+        return MatrixForm(8, _FLOATS, data.group_size if has_groups else 0, is_e4m3=True)
     form = INTEGER_FORMATS[data.format]
     has_fine = data.scales.fine is not None
     if has_fine:

@@ -23,6 +23,8 @@ from llmd_backend_vulkan.weights import VulkanWeights
 NAMES = ("experts/limit", "experts/ungated", "experts/q4-activations-f32")
 SLOW = (
     "experts/mxfp4-activations-f32",
+    "experts/fp8",
+    "experts/nvfp4",
     "experts/gated",
     "experts/one",
     "experts/all",

@@ -19,6 +19,8 @@ SLOW = (
     "head_linear/bf16",
     "head_linear/q8-activations-f32",
     "head_linear/q6_k-activations-f32",
+    "head_linear/fp8",
+    "head_linear/nvfp4",
 )
 
 

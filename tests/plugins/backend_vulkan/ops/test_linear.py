@@ -9,7 +9,8 @@ import pytest
 from msgspec import structs
 from numpy.typing import NDArray
 
-from llmd.api import DeviceOptions, Format, TensorRef, Weight
+from llmd.api import DeviceOptions, Format, GroupScales, TensorRef, Weight, WeightData
+from llmd.models.formats.dequantization import dequantize
 from llmd.testing.conformance import cases_for
 from llmd.testing.runs import LoadedWorkload
 from llmd.testing.sources import RandomSource
@@ -41,11 +42,13 @@ NAMES = (
     "linear/q3_g32-narrow-activations-f32",
     "linear/q6_k-activations-f32",
     "linear/mxfp4-activations-f32",
+    "linear/fp8",
     "head/scale-softcap-bias",
 )
 
 
 SLOW = (
+    "linear/nvfp4",
     "linear/q8_wide-activations-f32",
     "linear/q2_g64_sym-activations-f32",
     "linear/q5_1-activations-f32",
@@ -166,7 +169,7 @@ def test_all_tiles_give_the_same_bits(arena: Arena, name: Format) -> None:
 @pytest.mark.parametrize(
     ("name", "width"),
     [
-        *((name, 300) for name in ("f32", "bf16", "q8_row", "q2_g64_sym", "q3_g32")),
+        *((name, 300) for name in ("f32", "bf16", "q8_row", "q2_g64_sym", "q3_g32", "nvfp4")),
         *((name, 288) for name in ("q5_1", "mxfp4")),
         *((name, 512) for name in ("q4_k", "q6_k", "iq4_xs")),
     ],
@@ -175,6 +178,32 @@ def test_a_tile_has_the_same_bits_in_each_way_to_store_weights(
     arena: Arena, name: Format, width: int
 ) -> None:
     check_tiles(Product(arena, name, 35, 70, width), LARGE_TILES[:1])
+
+
+@pytest.mark.parametrize("tile", [FEW, LARGE_TILES[0]], ids=["few rows", "many rows"])
+@pytest.mark.parametrize(("name", "group_size"), [("fp8", 128), ("fp8", 261), ("nvfp4", 16)])
+def test_the_identity_reads_each_number_of_8_bits_exactly(
+    arena: Arena, name: Format, group_size: int, tile: Tile
+) -> None:
+    numbers = np.array([code for code in range(256) if code & 127 != 127], np.uint8)
+    codes = np.resize(numbers, (3, 261))
+    scales = np.random.default_rng(1).uniform(0.5, 2.0, (3, -(-261 // group_size))).astype(np.float32)
+    data = WeightData(name, codes, GroupScales(scales), group_size=group_size)
+    assert np.array_equal(times_identity(arena, data, tile), dequantize(data).T)
+
+
+def times_identity(arena: Arena, data: WeightData, tile: Tile) -> NDArray[np.float32]:
+    """Return the product of a weight with rows that have a 1 each."""
+    height, width = data.data.shape
+    stride = stride_of(width)
+    x = np.eye(width, stride, dtype=np.float32)
+    work = arena.take(64 + x.size + width * height)
+    arena.upload(work, 0, np.array([width], np.uint32))
+    arena.upload(work, 64, x)
+    target = Target(work.at + 64, stride, work.at + 64 + x.size, height, work.at)
+    phase = list(products(work.buffer, load_matrix(arena, data), (work.buffer, NONE), target, tile, width))
+    arena.runtime.run([phase])
+    return arena.download(work, 64 + x.size, width * height).view(np.float32).reshape(width, height)
 
 
 @pytest.mark.parametrize("width", [3, 260, 2300])

@@ -2,15 +2,15 @@
 //
 // A row is cut into chunks of what fits in 128 bits. low[row][chunk] has the lower bits of the codes, or the elements;
 // high[row][chunk] the upper bits of codes of 3, 5 and 6 bits. Codes are packed from the lowest bits on.
-// weight = scale * integer + minimum, for groups of GROUP columns (0: the whole row).
+// weight = scale * number + minimum, for groups of GROUP columns (0: the whole row).
 
 layout(constant_id = 0) const uint BITS = 8;   // 2 3 4 5 6 8; 16: float16, 17: bfloat16, 32: float32
 layout(constant_id = 1) const uint SCALES = 0; // see scale_of
 layout(constant_id = 2) const uint GROUP = 0;
 layout(constant_id = 3) const uint ZERO = 0;
 layout(constant_id = 4) const uint SIGNED = 0; // bit 0: fine scales have a sign; bit 1: fine minimums
-layout(constant_id = 5) const uint BOOK = 0;   // 1: codes index the 16 bytes of the next four constants
-layout(constant_id = 6) const uint BOOK_0 = 0;
+layout(constant_id = 5) const uint CODES = 0;  // see of_code
+layout(constant_id = 6) const uint BOOK_0 = 0; // 16 integers of 8 bits
 layout(constant_id = 7) const uint BOOK_1 = 0;
 layout(constant_id = 8) const uint BOOK_2 = 0;
 layout(constant_id = 9) const uint BOOK_3 = 0;
@@ -55,10 +55,21 @@ vec2 scale_of(uint scales, uint coarse, uint group) {
                 coarse_minimum * fine_of(byte_of(pair, 1u), (SIGNED & 2u) != 0u));
 }
 
+// The number of a code of type e4m3fn, by integer operations. Exact: as float32, none is subnormal.
+float from_e4m3(uint code) {
+    uint magnitude = code & 127u, sign_bit = (code & 128u) << 24;
+    float size = magnitude < 8u ? float(magnitude) * 0.001953125 : uintBitsToFloat((magnitude << 20) + (120u << 23));
+    return uintBitsToFloat(floatBitsToUint(size) | sign_bit);
+}
+
+// What a scale multiplies. A code is, by CODES: 0: an integer plus ZERO; 1: an index into the book; 2: an e4m3fn number.
 float of_code(uint code) {
-    if (BOOK != 0u) {
+    if (CODES == 1u) {
         uint word = code < 8u ? (code < 4u ? BOOK_0 : BOOK_1) : (code < 12u ? BOOK_2 : BOOK_3);
         return float(bitfieldExtract(int(word), int(8u * (code & 3u)), 8));
+    }
+    if (CODES == 2u) {
+        return from_e4m3(code);
     }
     return float(int(code) - int(ZERO));
 }
