@@ -28,7 +28,8 @@ sys.path[:0] = [str(path) for path in Path("plugins").glob("*/src")]
 
 from llmd_backend_cuda.context import Context, StepArgs  # noqa: E402 - the plugin is not installed
 from llmd_backend_cuda.cupy_runtime import CupyRuntime  # noqa: E402
-from llmd_backend_cuda.matrices import MatrixForm, load_matrix  # noqa: E402
+from llmd_backend_cuda.matrices import load_matrix  # noqa: E402
+from llmd_backend_cuda.matrix_forms import MatrixForm  # noqa: E402
 from llmd_backend_cuda.ops.gemm_tiles import (  # noqa: E402
     GemmTile,
     WarpgroupTile,

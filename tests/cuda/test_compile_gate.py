@@ -16,7 +16,8 @@ import pytest
 import llmd_backend_cuda
 from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.compiler import ONLY_FOR, compile_source, figures
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm, pack_spec
+from llmd_backend_cuda.matrices import pack_spec
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS, MatrixForm
 from llmd_backend_cuda.ops.gemm_tiles import WarpTile, block_sizes, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import gemv_spec
 from llmd_backend_cuda.runtime import KernelSpec

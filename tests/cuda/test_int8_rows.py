@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llmd.api import INTEGER_FORMATS, Format, Glu, Norm, SlottedOp
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.linear import gated, products_of, rows_of
 from tests.cuda.one_instruction import nmse
 from tests.cuda.simulated import NEEDS_COMPILER

@@ -22,7 +22,7 @@ from llmd.api import (
 from llmd.testing.plans import TinyModel
 from llmd.testing.state_cases import gated_delta, state_space
 from llmd_backend_cuda.limits import refusals
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS
 from tests.cuda.simulated import lowered
 from tests.cuda.state_bench import Bench
 from tests.plugins.backend_cpu.workbench import attention

@@ -1,4 +1,4 @@
-"""Matrices on the card: forms of formats, sizes, and where codes and scales lie."""
+"""Matrices on the card: what they take, and where codes and scales lie."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 from llmd.api import (
-    INTEGER_FORMATS,
     PLAIN_FORMATS,
     Format,
     MemoryBudgetError,
@@ -16,20 +15,16 @@ from llmd.api import (
     WeightData,
 )
 from llmd.models.plain_formats import from_float32, to_float32
-from llmd.models.weight_formats import quantized_format
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda import matrices as matrices_module
 from llmd_backend_cuda.matrices import (
-    CHUNK,
-    CLAIMED_FORMATS,
     DeviceMatrix,
-    MatrixForm,
-    MatrixSize,
     arranged,
     load_matrix,
     load_stack,
     pack_spec,
 )
+from llmd_backend_cuda.matrix_forms import CHUNK, MatrixForm, MatrixSize
 from llmd_backend_cuda.runtime import Memory
 from tests.cuda.simulated import NEEDS_COMPILER, SimulatedCard, contents
 
@@ -48,61 +43,7 @@ def read(card: SimulatedCard, memory: Memory | None, dtype: type[np.generic]) ->
     return contents(card, memory, dtype)
 
 
-# Forms
-
-
-@pytest.mark.parametrize(
-    ("name", "form"),
-    [
-        ("f32", MatrixForm(16)),
-        ("bf16", MatrixForm(16)),
-        ("q8", MatrixForm(8, 64, minimum=False, zero=128)),
-        ("q8_row", MatrixForm(8, 0, minimum=False, zero=128)),
-        ("q4_g32", MatrixForm(4, 32, minimum=True, zero=0)),
-        ("q4_0", MatrixForm(4, 32, minimum=False, zero=8)),
-        ("q5_1", MatrixForm(5, 32, minimum=True, zero=0)),
-        ("q6_k", MatrixForm(6, 16, minimum=False, zero=32, scale_bits=8)),
-        ("q3_k", MatrixForm(3, 16, minimum=False, zero=4, scale_bits=8)),
-        ("q2_k", MatrixForm(2, 16, minimum=True, scale_bits=4, minimum_bits=4)),
-        ("q4_k", MatrixForm(4, 32, minimum=True, scale_bits=6, minimum_bits=6)),
-        ("q4", MatrixForm(4, 32, minimum=True, scale_bits=4, minimum_bits=8, negated=True)),
-        ("q2", MatrixForm(2, 16, minimum=True, scale_bits=8, minimum_bits=8, negated=True)),
-        ("iq4_nl", MatrixForm(4, 32, book=1)),
-        ("iq4_xs", MatrixForm(4, 32, book=1, scale_bits=8)),
-        ("mxfp4", MatrixForm(4, 32, book=2)),
-    ],
-)
-def test_formats_have_forms(name: Format, form: MatrixForm) -> None:
-    assert MatrixForm.of(name, 256) == form
-
-
-def test_chunks_of_int8_weights_have_one_scale() -> None:
-    several = {
-        name for name in ("q4_k", "q6_k", "q4_0", "q8_0") if MatrixForm.of(name, 256).has_several_scales
-    }
-    assert several == {"q4_k", "q6_k", "q4_0", "q8_0"}
-    for name in ("f16", "q8", "q8_row", "q4_g128", "q4", "q2"):
-        assert not MatrixForm.of(name, 256).has_several_scales
-
-
-@pytest.mark.parametrize("width", [96, 100, 512])
-def test_rows_in_int8_have_the_scales_of_their_format(width: int) -> None:
-    for name in CLAIMED_FORMATS:
-        expected = INTEGER_FORMATS[name].activation_group(width) if name in INTEGER_FORMATS else 0
-        assert MatrixForm.of(name, width).activation_group == expected
-
-
-def test_all_formats_without_outliers_are_claimed() -> None:
-    assert set(CLAIMED_FORMATS) == {*PLAIN_FORMATS, *INTEGER_FORMATS} - {"q8_wide"}
-    assert quantized_format("q8_wide", CLAIMED_FORMATS, 256) == "q8"
-
-
-@pytest.mark.parametrize(
-    ("bits", "low", "high"), [(16, 16, 0), (8, 8, 0), (6, 4, 2), (5, 4, 1), (4, 4, 0), (3, 2, 1), (2, 2, 0)]
-)
-def test_odd_bits_are_two_arrays(bits: int, low: int, high: int) -> None:
-    form = MatrixForm(bits)
-    assert (form.low_bits, form.high_bits) == (low, high)
+# Memory
 
 
 def test_packing_depends_on_plain_formats_but_not_on_groups() -> None:
@@ -110,24 +51,6 @@ def test_packing_depends_on_plain_formats_but_not_on_groups() -> None:
     assert sources == [0, 1, 2]
     small, large = (pack_spec(MatrixForm.of(name, 256), name) for name in ("q4_g32_sym", "q4_g128_sym"))
     assert small == large
-
-
-# Sizes
-
-
-def test_tiles_chunks_and_groups_are_rounded_up() -> None:
-    size = MatrixSize(MatrixForm(3, 32, minimum=True), OUT, WIDTH)
-    assert (size.tiles, size.chunks, size.groups) == (3, 2, 4)
-    assert size.plane_bytes(2) == 48 * 128 // 4
-    assert size.scale_bytes == 48 * 4 * 2
-    assert size.num_bytes == 48 * 128 * 3 // 8 + 2 * 48 * 4 * 2
-
-
-@pytest.mark.parametrize("name", [name for name, form in INTEGER_FORMATS.items() if not form.outliers])
-def test_a_matrix_takes_the_bytes_of_its_format(name: Format) -> None:
-    form = INTEGER_FORMATS[name]
-    size = MatrixSize(MatrixForm.of(name, 1024), 64, 1024)
-    assert size.num_bytes <= 64 * form.weight_bytes(1024)
 
 
 @pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64", "q4", "q2_k"])

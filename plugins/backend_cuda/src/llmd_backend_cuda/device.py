@@ -34,7 +34,7 @@ from llmd_backend_cuda.bandwidth import read_rate
 from llmd_backend_cuda.kernel_cache import default_folder
 from llmd_backend_cuda.kv_memory import KV_CODES
 from llmd_backend_cuda.limits import refusals
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.linear import ROUND_SPEC
 from llmd_backend_cuda.probe import CardProperties
 from llmd_backend_cuda.programs import COMPUTED, PATTERNS

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from llmd.api import Experts, Program, TensorSource, Weight
 from llmd.api.streaming import resident_weights
 from llmd_backend_cuda.loaded import Range
-from llmd_backend_cuda.matrices import DeviceMatrix, MatrixForm, MatrixSize, load_member
+from llmd_backend_cuda.matrices import DeviceMatrix, load_member
+from llmd_backend_cuda.matrix_forms import MatrixForm, MatrixSize
 from llmd_backend_cuda.runtime import Memory, Runtime
 
 _ALIGNMENT = 256

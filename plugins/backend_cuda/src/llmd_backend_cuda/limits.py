@@ -20,7 +20,7 @@ from llmd.api import (
     TokenShift,
 )
 from llmd_backend_cuda.kv_memory import MAX_HEAD_DIM
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.encoder_attention import MAX_HEAD_DIM as MAX_ENCODER_HEAD_DIM
 from llmd_backend_cuda.ops.experts import MAX_EXPERTS
 from llmd_backend_cuda.ops.indexer import MAX_INDEX_DIM, MAX_QUERY, query_elements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS, MatrixForm
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS, MatrixForm
 from llmd_backend_cuda.ops.gemm_tiles import (
     INT8_CHUNK_BYTES,
     GemmTile,

@@ -23,7 +23,8 @@ from llmd.api.step import Float32
 from llmd.builtin.reference.weights import make_matrix
 from llmd.testing.sources import RandomSource
 from llmd_backend_cuda.context import Context, StepArgs
-from llmd_backend_cuda.matrices import CLAIMED_FORMATS, DeviceMatrix, load_matrix
+from llmd_backend_cuda.matrices import DeviceMatrix, load_matrix
+from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, Fastest
 from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, WarpTile, warpgroup_tiles
 from llmd_backend_cuda.ops.linear import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from llmd_backend_cuda.matrices import MatrixForm
+from llmd_backend_cuda.matrix_forms import MatrixForm
 from llmd_backend_cuda.ops.gemm_tiles import WarpgroupTile, WarpTile
 
 FEW_ROWS = 8

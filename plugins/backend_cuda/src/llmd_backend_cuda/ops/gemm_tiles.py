@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from llmd_backend_cuda.matrices import CHUNK, TILE, MatrixForm
+from llmd_backend_cuda.matrix_forms import CHUNK, TILE, MatrixForm
 from llmd_backend_cuda.runtime import KernelSpec, Runtime
 
 SLICES = 8

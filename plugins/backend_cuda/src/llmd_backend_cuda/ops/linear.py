@@ -10,7 +10,8 @@ import msgspec
 from llmd.api import Experts, Glu, Head, HeadLinear, Linear, Norm, Program, SlottedOp, StageLimits
 from llmd.api.activations import ACTIVATIONS
 from llmd_backend_cuda.context import Context
-from llmd_backend_cuda.matrices import CHUNK, TILE, DeviceMatrix, MatrixForm
+from llmd_backend_cuda.matrices import DeviceMatrix
+from llmd_backend_cuda.matrix_forms import CHUNK, TILE, MatrixForm
 from llmd_backend_cuda.ops.fastest import FEW_ROWS, ProductShape, row_class
 from llmd_backend_cuda.ops.gemm_tiles import (
     MOST_ROWS_OF_BLOCK,
