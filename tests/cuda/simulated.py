@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from llmd.api import (
-    INTEGER_FORMATS,
+    PLAIN_FORMATS,
     DeviceOptions,
     Format,
     ModelPlan,
@@ -142,7 +142,7 @@ def lowered(
     """Return some parts as the backend gets them; matrices have a format, vectors are float32."""
 
     def format_of(kind: str, ref: TensorRef) -> Format:
-        is_plain = len(ref.shape) == 1 or (fmt in INTEGER_FORMATS and kind not in FACTOR_OPS)
+        is_plain = len(ref.shape) == 1 or (fmt not in PLAIN_FORMATS and kind not in FACTOR_OPS)
         return "f32" if is_plain else fmt
 
     end = len(plan.parts) if last is None else last

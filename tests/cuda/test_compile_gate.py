@@ -81,7 +81,7 @@ TABLE: Mapping[str, Sequence[Mapping[str, int]]] = {
 
 def rows_of(form: MatrixForm) -> tuple[bool, ...]:
     """Return whether rows that a matrix multiplies are int8: never and always, if it has integers."""
-    return (False,) if form.bits == 16 else (False, True)
+    return (False, True) if form.is_integer else (False,)
 
 
 def with_experts(spec: KernelSpec) -> KernelSpec:

@@ -41,13 +41,14 @@ def load(card: SimulatedCard, program: Program, known: tuple[ExpertBlocks, ...] 
     return loading
 
 
-@pytest.mark.parametrize("fmt", ["f16", "q4_g32", "q4_k", "mxfp4"])
+@pytest.mark.parametrize("fmt", ["f16", "q4_g32", "q4_k", "mxfp4", "nvfp4"])
 def test_a_block_has_the_bytes_of_each_member_of_the_stacks(fmt: Format) -> None:
     card, program = SimulatedCard(), program_of(fmt)
     for layer in load(card, program).layers():
         for weight, matrix in zip(layer.weights, layer.matrices, strict=True):
             stack = _stack(card, weight)
-            names = [name for name in ("low", "high", "scales", "minimums", "fine") if getattr(stack, name)]
+            arrays = ("low", "high", "scales", "minimums", "fine", "row_scales")
+            names = [name for name in arrays if getattr(stack, name)]
             for name in names:
                 place, memory = getattr(matrix, name), getattr(stack, name)
                 expected = contents(card, memory, np.uint8).reshape(5, -1)

@@ -150,7 +150,7 @@ def test_graphs_have_the_same_bits_as_launches(
     assert copied_bytes(bench) > 0
 
 
-@pytest.mark.parametrize("fmt", ["q4_g32", "q4_k", "mxfp4"])
+@pytest.mark.parametrize("fmt", ["q4_g32", "q4_k", "mxfp4", "nvfp4"])
 def test_experts_in_every_format_have_the_same_bits(fmt: Format) -> None:
     whole, some = (Bench(share, plan=WIDE, fmt=fmt) for share in (None, 0.5))
     assert are_equal(some.answers(), whole.answers())

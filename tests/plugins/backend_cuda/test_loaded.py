@@ -19,12 +19,12 @@ pytestmark = NEEDS_COMPILER
 def memories(item: Item) -> list[Memory]:
     """Return the memories of a weight, in order."""
     if isinstance(item, DeviceMatrix):
-        every = (item.low, item.high, item.scales, item.minimums, item.fine)
+        every = (item.low, item.high, item.scales, item.minimums, item.fine, item.row_scales)
         return [memory for memory in every if memory is not None]
     return [item.memory if isinstance(item, LoadedTable) else item]
 
 
-@pytest.mark.parametrize("name", ["f16", "q8", "q4_k", "q6_k"])
+@pytest.mark.parametrize("name", ["f16", "q8", "q4_k", "q6_k", "fp8"])
 def test_a_copy_at_an_address_has_the_bytes_of_the_weight(name: Format) -> None:
     card = SimulatedCard()
     loaded = load(

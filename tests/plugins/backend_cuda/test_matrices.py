@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from llmd.api import (
     PLAIN_FORMATS,
     Format,
+    GroupScales,
     MemoryBudgetError,
     TensorRef,
     Weight,
@@ -23,6 +24,7 @@ from llmd_backend_cuda.matrices import (
     load_matrix,
     load_stack,
     pack_spec,
+    relative_scales,
 )
 from llmd_backend_cuda.matrix_forms import CHUNK, MatrixForm, MatrixSize
 from llmd_backend_cuda.runtime import Memory
@@ -53,7 +55,7 @@ def test_packing_depends_on_plain_formats_but_not_on_groups() -> None:
     assert small == large
 
 
-@pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64", "q4", "q2_k"])
+@pytest.mark.parametrize("name", ["f16", "q8_row", "q6_k", "q5_1", "q3_g32", "q2_g64", "q4", "q2_k", "fp8"])
 def test_a_matrix_takes_as_many_bytes_as_its_size_says(name: Format) -> None:
     card = SimulatedCard()
     matrix = DeviceMatrix.allocate(card, MatrixSize(MatrixForm.of(name, 256), OUT, 256))
@@ -66,6 +68,7 @@ def test_arguments_have_null_for_what_a_form_lacks() -> None:
     card = SimulatedCard()
     plain = DeviceMatrix.allocate(card, MatrixSize(MatrixForm(16), OUT, WIDTH)).args
     assert (plain.high, plain.scales.scales, plain.scales.minimums, plain.scales.fine) == (None,) * 4
+    assert plain.scales.of_rows is None
     assert (plain.chunks, plain.scales.groups) == (2, 1)
     matrix = DeviceMatrix.allocate(card, MatrixSize(MatrixForm(5, 32, minimum=True), OUT, WIDTH))
     assert matrix.high is not None
@@ -75,6 +78,8 @@ def test_arguments_have_null_for_what_a_form_lacks() -> None:
     two = DeviceMatrix.allocate(card, MatrixSize(MatrixForm.of("q4", 256), OUT, 256))
     assert all((two.args.scales.scales, two.args.scales.fine))
     assert two.args.scales.minimums is None, "they are the negated scales"
+    numbers = DeviceMatrix.allocate(card, MatrixSize(MatrixForm.of("fp8", 256), OUT, 256))
+    assert all((numbers.args.scales.scales, numbers.args.scales.of_rows))
 
 
 # Contents
@@ -132,6 +137,23 @@ def test_scales_beyond_float16_become_its_largest_power_of_two() -> None:
     scales = np.array([[2.0**20, 2.0**-20, 2.0**-30]], np.float32)
     found = arranged(scales, MatrixSize(MatrixForm(4, 32, book=2), 1, 96))
     assert found[0, :, 0, 0].tolist() == [2.0**15, 2.0**-20, 0.0]
+
+
+def test_the_largest_scale_of_a_row_stays_exact() -> None:
+    size = MatrixSize(MatrixForm.of("fp8", 300), 3, 300)
+    scales = np.array([[3e-7, -1e-9, 3e-7], [0, 0, 0], [1e20, 1e-20, -3e20]], np.float32)
+    data = WeightData("fp8", np.zeros((3, 300), np.uint8), GroupScales(scales), group_size=128)
+    of_rows, of_groups = relative_scales(data, size)
+    assert of_rows.tolist() == [np.float32(3e-7) / 128, 0, np.float32(3e20) / 128] + [0] * 13
+    np.testing.assert_allclose(of_groups.coarse[[0, 2], 0], [2.0**15, 2.0**15 / 3], rtol=1e-6)
+    assert of_groups.coarse[2].tolist()[2] == -(2.0**15)
+    assert of_groups.coarse[1].tolist() == [0, 0, 0]
+
+
+def test_groups_have_the_scale_of_their_row_if_it_has_one() -> None:
+    data = WeightData("fp8", np.zeros((1, 300), np.uint8), GroupScales(np.full((1, 1), 5e-3)), group_size=300)
+    _, of_groups = relative_scales(data, MatrixSize(MatrixForm.of("fp8", 300), 1, 300))
+    assert of_groups.coarse.tolist() == [[2.0**15] * 3]
 
 
 def test_scales_of_a_row_and_of_the_eighth_after_it_are_neighbours() -> None:
@@ -229,14 +251,14 @@ def test_only_the_matrix_stays_on_the_card() -> None:
         load_matrix(SimulatedCard(memory_bytes=1000), random_weight("q4_g32"))
 
 
-@pytest.mark.parametrize("name", ["f16", "q6_k", "q4_k"])
+@pytest.mark.parametrize("name", ["f16", "q6_k", "q4_k", "fp8"])
 def test_the_members_of_a_stack_follow_one_another(name: Format) -> None:
     card, ref = SimulatedCard(), TensorRef("w", (3, OUT, 256), is_stack=True)
     members = [RandomSource().read(Weight(ref.member(number), name)) for number in range(3)]
     stack, single = load_stack(card, 3, members.__getitem__), [load_matrix(card, one) for one in members]
     assert (stack.size.members, stack.size.tiles, stack.size.all_tiles) == (3, 3, 9)
     assert stack.size.num_bytes == sum(one.size.num_bytes for one in single)
-    for array in ("low", "high", "scales", "minimums", "fine"):
+    for array in ("low", "high", "scales", "minimums", "fine", "row_scales"):
         parts = [getattr(one, array) for one in single if getattr(one, array) is not None]
         if not parts:
             assert getattr(stack, array) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, SCALED_FORMATS, Format, TensorRef, Weight
 from llmd.models.weight_formats import quantized_format
 from llmd_backend_cuda.matrix_forms import CLAIMED_FORMATS, MatrixForm, MatrixSize
 
@@ -31,6 +31,8 @@ OUT, WIDTH = 40, 100
         ("iq4_nl", MatrixForm(4, 32, book=1)),
         ("iq4_xs", MatrixForm(4, 32, book=1, scale_bits=8)),
         ("mxfp4", MatrixForm(4, 32, book=2)),
+        ("fp8", MatrixForm(8, 128, fp8=True)),
+        ("nvfp4", MatrixForm(8, 16, fp8=True)),
     ],
 )
 def test_formats_have_forms(name: Format, form: MatrixForm) -> None:
@@ -54,7 +56,7 @@ def test_rows_in_int8_have_the_scales_of_their_format(width: int) -> None:
 
 
 def test_all_formats_without_outliers_are_claimed() -> None:
-    assert set(CLAIMED_FORMATS) == {*PLAIN_FORMATS, *INTEGER_FORMATS} - {"q8_wide"}
+    assert set(CLAIMED_FORMATS) == {*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS} - {"q8_wide"}
     assert quantized_format("q8_wide", CLAIMED_FORMATS, 256) == "q8"
 
 
@@ -79,3 +81,10 @@ def test_a_matrix_takes_the_bytes_of_its_format(name: Format) -> None:
     form = INTEGER_FORMATS[name]
     size = MatrixSize(MatrixForm.of(name, 1024), 64, 1024)
     assert size.num_bytes <= 64 * form.weight_bytes(1024)
+
+
+@pytest.mark.parametrize("name", SCALED_FORMATS)
+def test_numbers_of_8_bits_take_a_byte_and_float16_scales(name: Format) -> None:
+    size = MatrixSize(MatrixForm.of(name, 1024), 64, 1024)
+    assert size.num_bytes == 64 * (1024 + 2 * 1024 // size.form.group + 4)
+    assert size.num_bytes <= Weight(TensorRef("w", (64, 1024)), name).num_bytes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from llmd.api import PLAIN_FORMATS, Format, WeightData
+from llmd.api import PLAIN_FORMATS, Format, GroupScales, WeightData
 from llmd_backend_cuda.matrix_forms import CHUNK, TILE, MatrixForm, MatrixSize
 from llmd_backend_cuda.runtime import KernelSpec, Launch, Memory, Runtime
 
@@ -30,6 +30,7 @@ class ScaleArgs(ctypes.Structure):
         ("scales", ctypes.c_void_p),
         ("minimums", ctypes.c_void_p),
         ("fine", ctypes.c_void_p),
+        ("of_rows", ctypes.c_void_p),
         ("groups", ctypes.c_int32),
     )
 
@@ -70,6 +71,8 @@ class DeviceMatrix(msgspec.Struct, frozen=True):
     minimums: Memory | None
     fine: Memory | None
     """Fine scales and minimums."""
+    row_scales: Memory | None
+    """Float32 scales of rows."""
 
     @classmethod
     def allocate(cls, runtime: Runtime, size: MatrixSize) -> Self:
@@ -86,11 +89,12 @@ class DeviceMatrix(msgspec.Struct, frozen=True):
             scales=runtime.allocate(size.scale_bytes) if size.scale_bytes else None,
             minimums=runtime.allocate(size.scale_bytes) if form.has_own_minimums else None,
             fine=runtime.allocate(size.fine_bytes) if size.fine_bytes else None,
+            row_scales=runtime.allocate(size.row_scale_bytes) if size.row_scale_bytes else None,
         )
 
     def moved(self, place: Callable[[Memory], Memory]) -> Self:
         """Return the matrix with each memory replaced by what ``place`` returns for it."""
-        others = (self.high, self.scales, self.minimums, self.fine)
+        others = (self.high, self.scales, self.minimums, self.fine, self.row_scales)
         return type(self)(
             self.size, place(self.low), *(None if memory is None else place(memory) for memory in others)
         )
@@ -102,7 +106,11 @@ class DeviceMatrix(msgspec.Struct, frozen=True):
             low=self.low.pointer,
             high=_pointer(self.high),
             scales=ScaleArgs(
-                _pointer(self.scales), _pointer(self.minimums), _pointer(self.fine), self.size.groups
+                scales=_pointer(self.scales),
+                minimums=_pointer(self.minimums),
+                fine=_pointer(self.fine),
+                of_rows=_pointer(self.row_scales),
+                groups=self.size.groups,
             ),
             chunks=self.size.chunks,
         )
@@ -140,15 +148,40 @@ def load_member(runtime: Runtime, matrix: DeviceMatrix, number: int, data: Weigh
     Raises:
         MemoryBudgetError: there is no memory for it in the layout of the file.
     """
-    size = matrix.size
     _pack(runtime, matrix, number, data)
-    for memory, scales in ((matrix.scales, data.scales), (matrix.minimums, data.minimums)):
-        if memory is not None and scales is not None:
-            at = number * (size.scale_bytes // size.members)
-            runtime.upload(memory, at, arranged(scales.coarse, size))
+    for memory, contents in _scales(matrix, data):
+        runtime.upload(memory, number * contents.nbytes, contents)
+
+
+def _scales(matrix: DeviceMatrix, data: WeightData) -> Iterator[tuple[Memory, NDArray[np.generic]]]:
+    """Yield what a weight has besides its codes, each with the memory that it is for."""
+    size, scales = matrix.size, data.scales
+    if matrix.row_scales is not None:
+        of_rows, scales = relative_scales(data, size)
+        yield matrix.row_scales, of_rows
+    for memory, found in ((matrix.scales, scales), (matrix.minimums, data.minimums)):
+        if memory is not None and found is not None:
+            yield memory, arranged(found.coarse, size)
     if matrix.fine is not None:
-        at = number * (size.fine_bytes // size.members)
-        runtime.upload(matrix.fine, at, arranged_fine(data, size))
+        yield matrix.fine, arranged_fine(data, size)
+
+
+def relative_scales(data: WeightData, size: MatrixSize) -> tuple[NDArray[np.float32], GroupScales]:
+    """Return the scales of a weight in a scaled format as those of its rows ``[tiles * 16]``, and those of
+    groups relative to them.
+
+    The largest scale of a row stays exact: relative to it, it is the largest power of two in float16. Others
+    are rounded to float16, whose normal numbers go down to 2**-29 of that. Kernels multiply numbers that are
+    2**8 smaller than those of the format, so that no product leaves float16.
+    """
+    assert data.scales is not None, "numbers come with scales"
+    coarse = data.scales.coarse.astype(np.float32)
+    largest = np.abs(coarse).max(axis=1, keepdims=True)
+    divisors = np.where(largest > 0, largest, np.float32(1))
+    of_rows = np.zeros(size.tiles * TILE, np.float32)
+    of_rows[: size.out] = largest[:, 0] * (2.0**8 / _MOST_SCALE)
+    groups = np.arange(size.groups) * size.form.group // data.group_size
+    return of_rows, GroupScales((coarse / divisors * np.float32(_MOST_SCALE))[:, groups])
 
 
 def arranged(coarse: NDArray[np.floating], size: MatrixSize) -> NDArray[np.float16]:
@@ -216,7 +249,14 @@ def _pack(runtime: Runtime, matrix: DeviceMatrix, number: int, data: WeightData)
 
 def pack_spec(form: MatrixForm, source: Format) -> KernelSpec:
     """Return the kernel that arranges a weight of a format; it reads no scales."""
-    defines = form.defines | {"GROUP": 1, "MINIMUM": 0, "SCALE_BITS": 0, "MINIMUM_BITS": 0, "NEGATED": 0}
+    defines = form.defines | {
+        "GROUP": 1,
+        "MINIMUM": 0,
+        "SCALE_BITS": 0,
+        "MINIMUM_BITS": 0,
+        "NEGATED": 0,
+        "FP8": 0,
+    }
     if form.bits == 16:
         defines |= {"SOURCE": PLAIN_FORMATS.index(source)}
     return KernelSpec.of("pack", "pack", defines)

@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, Format
+from llmd.api import INTEGER_FORMATS, PLAIN_FORMATS, SCALED_FORMATS, SCALED_GROUPS, Format
 from llmd.api.integer_formats import ROW_ACTIVATION_GROUP, IntegerFormat
 
 TILE = 16
@@ -38,12 +38,16 @@ class MatrixForm(msgspec.Struct, frozen=True):
     """Bits of a fine minimum; 0: there are none."""
     negated: bool = False
     """Whether coarse minimums are the negated coarse scales, and so not stored."""
+    fp8: bool = False
+    """Whether codes are numbers of type e4m3fn, and sums of a row are multiplied by a float32 scale."""
 
     @classmethod
     def of(cls, name: Format, width: int) -> Self:
         """Return the form of a format in rows of ``width`` elements."""
         if name in PLAIN_FORMATS:
             return cls(16)
+        if name in SCALED_FORMATS:
+            return cls(8, SCALED_GROUPS[name], fp8=True)
         form = INTEGER_FORMATS[name]
         group = form.row_group_size(width) if form.group_size else 0
         scale_bits, minimum_bits = _fine_bits(form)
@@ -70,6 +74,7 @@ class MatrixForm(msgspec.Struct, frozen=True):
             "SCALE_BITS": self.scale_bits,
             "MINIMUM_BITS": self.minimum_bits,
             "NEGATED": int(self.negated),
+            "FP8": int(self.fp8),
         }
 
     @property
@@ -83,12 +88,17 @@ class MatrixForm(msgspec.Struct, frozen=True):
         return self.bits - self.low_bits
 
     @property
+    def is_integer(self) -> bool:
+        """Whether the format is an integer format."""
+        return self.bits < 16 and not self.fp8
+
+    @property
     def activation_group(self) -> int:
         """Columns of a row that share a scale, if rows are int8; 0 if the matrix is not in an integer format.
 
         It is `IntegerFormat.activation_group`.
         """
-        if self.bits == 16:
+        if not self.is_integer:
             return 0
         return COARSE if self.scale_bits else self.group or ROW_ACTIVATION_GROUP
 
@@ -117,6 +127,7 @@ BOOKS = ((), INTEGER_FORMATS["iq4_nl"].book, INTEGER_FORMATS["mxfp4"].book)
 
 CLAIMED_FORMATS: tuple[Format, ...] = (
     *PLAIN_FORMATS,
+    *SCALED_FORMATS,
     *(name for name, form in INTEGER_FORMATS.items() if not form.outliers),
 )
 """Formats that the kernels decode: all but ``q8_wide``. Its outliers allow wider groups, which saves time
@@ -166,6 +177,11 @@ class MatrixSize(msgspec.Struct, frozen=True):
         return 0 if self.form.bits == 16 else self.all_tiles * self.groups * TILE * 2
 
     @property
+    def row_scale_bytes(self) -> int:
+        """Bytes of the float32 scales of rows."""
+        return self.all_tiles * TILE * 4 if self.form.fp8 else 0
+
+    @property
     def fine_bytes(self) -> int:
         """Bytes of the fine scales and minimums."""
         if not self.form.scale_bits:
@@ -176,5 +192,5 @@ class MatrixSize(msgspec.Struct, frozen=True):
     @property
     def num_bytes(self) -> int:
         """Bytes of everything."""
-        scales = self.scale_bytes * (1 + self.form.has_own_minimums) + self.fine_bytes
+        scales = self.scale_bytes * (1 + self.form.has_own_minimums) + self.fine_bytes + self.row_scale_bytes
         return self.plane_bytes(self.form.low_bits) + self.plane_bytes(self.form.high_bits) + scales

@@ -106,7 +106,7 @@ def test_candidates_are_tiles_that_a_card_can_use(
     form, tiles = MatrixForm.of(name, 4096), [64, 32]
     card = SimulatedCard(num_processors=132)
     card.warpgroups = warpgroups
-    int8 = int8 and form.bits < 16
+    int8 = int8 and form.is_integer
     found = tile_candidates(card, form, rows, tiles, int8=int8)
     assert found[0] == choose_tile(card, form, rows, tiles, int8=int8)
     assert len(found) == len(set(found)) >= 2

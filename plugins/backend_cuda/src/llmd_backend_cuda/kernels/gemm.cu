@@ -230,7 +230,8 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm(IN_PLACE const Args args) {
                     args.partials[((i64)block_z() * args.num_rows + row) * args.num_columns + place.column +
                                   column] = sums[tile][n][i];
                 } else {
-                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS],
+                    const float scale = scale_of_row(tiles[tile].scales, column % TILE);
+                    write_output(output, totals[((tile * N_TILES + n) * 4 + i) * THREADS] * scale,
                                  place_of_row(group, row, args.heads), column, group.member);
                 }
             }
@@ -253,6 +254,7 @@ KERNEL BOUNDS(256, 4) add_slices(IN_PLACE const Args args) {
     int matrix = 0;
     while (matrix + 1 < MATRICES && column >= args.outputs[matrix].width)
         column -= args.outputs[matrix++].width;
+    total *= scale_of_row(tile_at(args.matrices[matrix], column / TILE).scales, column % TILE);
     write_output(args.outputs[matrix], total, block_y(), column);
 }
 #endif

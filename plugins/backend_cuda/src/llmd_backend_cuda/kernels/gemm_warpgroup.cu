@@ -116,7 +116,8 @@ KERNEL BOUNDS(THREADS, RESIDENT) gemm_warpgroup(IN_PLACE const Args args) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int column = tile * TILE + g + i / 2 * 8, row = first_row + n * 8 + 2 * t + i % 2;
-            if (column < output.width && row < args.num_rows) write_output(output, elements[i], row, column);
+            if (column >= output.width || row >= args.num_rows) continue;
+            write_output(output, elements[i] * scale_of_row(weights.scales, column % TILE), row, column);
         }
     }
 }

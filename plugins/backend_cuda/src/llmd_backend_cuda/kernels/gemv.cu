@@ -143,6 +143,9 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
 
     while (item < args.num_items) {
         float sums[STREAMS][1][4] = {};
+        float scales[STREAMS];  // of this thread's row of a tile: read early, used late
+#pragma unroll
+        for (int s = 0; s < STREAMS; ++s) scales[s] = scale_of_row(tiles[s].scales, thread_index() % TILE);
         for (int chunk = first; chunk < last; chunk += DEPTH) {
 #pragma unroll
             for (int slot = 0; slot < DEPTH; ++slot) {
@@ -178,6 +181,7 @@ KERNEL BOUNDS(THREADS, BLOCKS) gemv(IN_PLACE const Args args) {
             for (int s = 0; s < STREAMS; ++s) {
                 totals[s] = parts[s][0][element];
                 for (int slice = 1; slice < SLICES; ++slice) totals[s] += parts[s][slice][element];
+                totals[s] *= scales[s];
             }
             if (PAIR) {
                 const float gate = biased(output, totals[0], column, group.member);

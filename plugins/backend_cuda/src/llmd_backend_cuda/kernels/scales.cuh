@@ -19,9 +19,12 @@
 // A chunk has the words of all lanes, then their second ones: lanes with the same g share them, or with
 // groups of 16 columns those that also have the same t / 2.
 //
+// FP8 has one level, whose scales are those of the file divided by a float32 scale of the row, [tile][row],
+// which multiplies the sums of the row: so they fit float16, whatever the range of the file's.
+//
 // Definitions: GROUP, columns that share a scale, or 0 for one scale per row; MINIMUM 1 if there are
 // minimums; SCALE_BITS, MINIMUM_BITS as above, 0 if there is one level; NEGATED 1 if coarse minimums are the
-// negated coarse scales.
+// negated coarse scales; FP8 1 if codes are numbers of type e4m3fn.
 #pragma once
 
 #include "gpu.cuh"
@@ -32,6 +35,7 @@
 #define NEGATED 0
 #endif
 
+constexpr int TILE = 16;
 constexpr int CHUNK = 64;
 constexpr int COARSE = 256;
 constexpr bool TWO_LEVELS = SCALE_BITS > 0;
@@ -48,6 +52,7 @@ struct ScaleArrays {
     const half2* scales;
     const half2* minimums;
     const u8* fine;
+    const float* of_rows;
     i32 groups;  // of a row, that have float16 scales
 };
 
@@ -56,6 +61,7 @@ struct ScalePlaces {
     const half2* scales;
     const half2* minimums;
     const u8* fine;
+    const float* of_rows;
     i32 last_group;
 };
 
@@ -73,8 +79,12 @@ DEVICE ScalePlaces scales_at(const ScaleArrays& arrays, int tile, int chunks, u6
     const i64 group = (i64)tile * arrays.groups;
     return {arrays.scales + block / sizeof(half2) + group * 8 + lane_index() / 4,
             arrays.minimums + block / sizeof(half2) + group * 8 + lane_index() / 4,
-            arrays.fine + block + (i64)tile * chunks * FINE_BYTES, arrays.groups - 1};
+            arrays.fine + block + (i64)tile * chunks * FINE_BYTES,
+            arrays.of_rows + block / sizeof(float) + tile * TILE, arrays.groups - 1};
 }
+
+// What the sums of a row of the tile are multiplied by.
+DEVICE float scale_of_row(const ScalePlaces& places, int row) { return FP8 ? places.of_rows[row] : 1.0f; }
 
 DEVICE void load_scales(Scales& scales, const ScalePlaces& places, int chunk) {
 #pragma unroll

@@ -18,7 +18,7 @@
 //    2 bits   pair p of half h at bits 2(4h + p) and 2(4h + p) + 16
 //    1 bit    pair p of half h of row r at bits 8r + 4h + p and 8r + 4h + p + 16
 //
-// Codes that index a book have 4 bits, column n at bits 4n.
+// Codes that index a book have 4 bits, column n at bits 4n. Numbers of type e4m3fn are codes of 8 bits.
 //
 // Definitions: BITS 16 (float16, without scales), 8, 6, 5, 4, 3 or 2; ZERO is subtracted from codes; BOOK,
 // see book.cuh; those of scales.cuh.
@@ -32,7 +32,6 @@
 constexpr int SLICES = 8;
 // Matrices that one launch multiplies by the same rows.
 constexpr int MATRICES = 4;
-constexpr int TILE = 16;
 constexpr int LOW_BITS = BITS == 6 || BITS == 5 ? 4 : BITS == 3 ? 2 : BITS;
 constexpr int HIGH_BITS = BITS - LOW_BITS;
 constexpr int LOW_WORDS = LOW_BITS * CHUNK / WARP / 2 * TILE / 16;
@@ -139,10 +138,18 @@ DEVICE half2 integers(const Codes& codes, int half, int r, int pair, u32 ones) {
     return subtract(bits, half2_of((1 << (10 - at)) + (BOOK ? ENTRY_ZERO : ZERO)));
 }
 
+// Return the half2 of a pair of numbers of type e4m3fn, times 2^-8: exact, since the float16 with the same
+// fields has an exponent of one bit more, whose bias is 8 larger.
+DEVICE half2 numbers(const Codes& codes, int half, int r, int pair) {
+    const u32 word = codes.low[(4 * half + 2 * r + pair / 2) % LOW_WORDS];
+    const u32 bytes = pick_bytes(word, 0, pair % 2 == 0 ? 0x1404 : 0x3424);  // the upper ones of float16
+    return (bytes & 0x80008000u) | (bytes >> 1 & 0x3f803f80u);
+}
+
 // Return the half2 of the weights of a pair of columns.
 DEVICE half2 weights_of(const Codes& codes, const Factors& factors, int half, int r, int pair, u32 ones) {
     if (!HAS_SCALES) return codes.low[(8 * half + 4 * r + pair) % LOW_WORDS];
-    const half2 value = integers(codes, half, r, pair, ones);
+    const half2 value = FP8 ? numbers(codes, half, r, pair) : integers(codes, half, r, pair, ones);
     if (!MINIMUM) return multiply(value, factors.scales[r]);
     return multiply_add(value, factors.scales[r], factors.minimums[r]);
 }

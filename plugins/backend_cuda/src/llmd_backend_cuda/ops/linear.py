@@ -343,7 +343,7 @@ def _single_product(
 
 def rounds_to_int8(context: Context, matrix: DeviceMatrix) -> bool:
     """Return whether rows are rounded to int8 before they are multiplied by a matrix."""
-    return context.program.activations == "int8" and matrix.size.form.bits < 16
+    return context.program.activations == "int8" and matrix.size.form.is_integer
 
 
 def joined(products: Sequence[Product]) -> Product:
