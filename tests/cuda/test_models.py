@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from llmd.api import Device
+from llmd.api import SCALED_FORMATS, Device, DeviceInfo, Weight
 from llmd.api.messages import Load
 from llmd.builtin.guide import guide_directory
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.engine.core import EngineCore
 from llmd.engine.loading import load_model
+from llmd.models.lowering import lower
+from llmd.models.open_model import open_model
+from llmd.models.weight_formats import format_policy
 from llmd.testing.bounds import MAX_NMSE
-from tests.cuda.simulated import NEEDS_COMPILER, open_device
+from llmd_backend_cpu.device import describe as describe_cpu
+from llmd_backend_cuda.device import describe
+from tests.cuda.simulated import CARD, NEEDS_COMPILER, open_device
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import write_gguf
@@ -45,6 +50,22 @@ def test_answers_are_those_of_transformers(
 ) -> None:
     """Logits are compared with those of the reference that rounds rows to float16."""
     check_answers(case, checkpoint(case), architectures)
+
+
+@pytest.mark.parametrize("case", ROUNDED_ON_CARDS, ids=lambda case: case.name)
+def test_numbers_of_8_bits_are_kept_as_on_the_cpu(
+    case: TinyModel, checkpoint: Callable[[TinyModel], Path], architectures: Architectures
+) -> None:
+    model = open_model(checkpoint(case), architectures)
+
+    def weights(info: DeviceInfo) -> tuple[Weight, ...]:
+        format_of = format_policy(model.checkpoint, info, None)
+        return lower(model.plan, 0, len(model.plan.parts), format_of=format_of).weights
+
+    with model.checkpoint:
+        kept = weights(describe(CARD))
+        assert kept == weights(describe_cpu())
+    assert sum(weight.format in SCALED_FORMATS for weight in kept) > 5
 
 
 def check_answers(case: TinyModel, path: Path, architectures: Architectures) -> None:

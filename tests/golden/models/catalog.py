@@ -44,8 +44,8 @@ CASES: tuple[TinyModel, ...] = (
 ROUNDED_ON_CARDS = tuple(
     case for case in (*fp8.FP8_CASES, *nvfp4.NVFP4_CASES) if "index_topk" not in case.config
 )
-"""Those in FP8 and NVFP4, which the CUDA and Vulkan backends round to float16. That changes which positions
-an indexer chooses."""
+"""Those in FP8 and NVFP4, whose products of number and scale the CUDA backend rounds to float16. That changes
+which positions an indexer chooses."""
 
 
 def tiny_model(name: str) -> TinyModel:

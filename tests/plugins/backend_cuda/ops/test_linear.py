@@ -50,8 +50,8 @@ pytestmark = NEEDS_COMPILER
 MAX_NMSE = 3e-6
 MAX_ROWS = 130
 LIMITS = StageLimits(MAX_ROWS, 1, 1)
-FEW_FORMATS = {"f32", "bf16", "q8", "q6_k", "q5_1", "q3_g64", "q2_k", "iq4_nl", "mxfp4", "q4", "q4_k"}
-"""Each width of codes, with and without minimums."""
+FEW_FORMATS = {"f32", "bf16", "q8", "q6_k", "q5_1", "q3_g64", "q2_k", "iq4_nl", "mxfp4", "q4", "q4_k", "fp8"}
+"""Each width of codes, with and without minimums; numbers of 8 bits."""
 
 
 class Bench:
