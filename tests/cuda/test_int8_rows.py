@@ -69,10 +69,10 @@ def test_rows_of_zeros_and_of_very_unequal_columns_in_int8() -> None:
 
 
 def test_only_integer_formats_have_rows_in_int8() -> None:
-    bench = Bench(96, ("f16", 40), ("q4_g32", 56), activations="int8")
-    op = bench.linear((0, None), (1, None))
-    plain, integers = products_of(bench.context, op, rows_of(bench.context, 0))
-    assert (plain.int8, integers.int8) == (False, True)
+    bench = Bench(96, ("f16", 40), ("q4_g32", 56), ("fp8", 24), activations="int8")
+    op = bench.linear((0, None), (1, None), (2, None))
+    plain, integers, numbers = products_of(bench.context, op, rows_of(bench.context, 0))
+    assert (plain.int8, integers.int8, numbers.int8) == (False, True, False)
     for product in (plain, integers):
         bench.run(product, 20)
     assert nmse(bench.read(2, 20), bench.expected(20)) < MAX_NMSE
