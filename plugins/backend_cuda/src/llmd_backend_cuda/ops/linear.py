@@ -304,10 +304,11 @@ def geometry_of(form: MatrixForm, *, is_pair: bool, int8: bool = False) -> Geome
     """Return the geometry for matrices of a form, and rows that are ``int8`` (not measured) or float16."""
     if form.bits == 16:
         return Geometry(1, 2, 2) if is_pair else Geometry(2, 2, 2)
-    # Minimums take registers, too, and so do several scales of a chunk with int8: sm_120 would spill.
+    # Minimums take registers, too, and so do scales of rows, and several scales of a chunk with int8: sm_120
+    # would spill.
     several = int(int8 and form.has_several_scales)
     if form.bits == 8:
-        return Geometry(3, 2, 2) if is_pair else Geometry(3 - several, 3, 3)
+        return Geometry(3 - int(form.fp8), 2, 2) if is_pair else Geometry(3 - several, 3, 3)
     depth = 3 - int(form.minimum)
     if not is_pair:
         return Geometry(depth + 1 - several, 2, 3)
