@@ -110,22 +110,21 @@ struct Slab {
     Bytes planes[kBits];
 };
 
-// Loads a slab, and prefetches what is kAhead bytes further on.
-template <int kBits, int kAhead>
-LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p) {
+// Loads a slab, and prefetches what is `ahead` bytes further on.
+template <int kBits>
+LLMD_INLINE Slab<kBits> load_slab(const uint8_t* p, int64_t ahead) {
     Slab<kBits> slab;
     unroll<kBits>([&](auto i) LLMD_LAMBDA {
         slab.planes[i] = load_bytes(p + 64 * i);
-        if constexpr (kAhead > 0) __builtin_prefetch(p + 64 * i + kAhead);
+        if constexpr (kPrefetches) __builtin_prefetch(p + 64 * i + ahead);
     });
     return slab;
 }
 
-// Prefetches what is kAhead bytes further on than a header.
-template <int kAhead>
-LLMD_INLINE void prefetch_past(const uint8_t* header, int64_t bytes) {
-    if constexpr (kAhead > 0) {
-        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(header + i + kAhead);
+// Prefetches what is `ahead` bytes further on than a header.
+LLMD_INLINE void prefetch_past(const uint8_t* header, int64_t bytes, int64_t ahead) {
+    if constexpr (kPrefetches) {
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(header + i + ahead);
     }
 }
 

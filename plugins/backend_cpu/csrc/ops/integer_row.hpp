@@ -136,7 +136,7 @@ class RowPanel {
         fine_minimums_ = fine_scales_ + layout_.fine_scale_bytes(a);
         outliers_ = fine_scales_ + layout_.fine_bytes(a);
         at_ = outliers_ + layout_.outlier_bytes();
-        prefetch_past<kRowAhead>(coarse_, at_ - coarse_);
+        prefetch_past(coarse_, at_ - coarse_, kRowAhead);
         if constexpr (S::kTwoLevels) {
             totals_[0].clear_inner();
         } else {
@@ -151,7 +151,7 @@ class RowPanel {
         } else {
             decoding_.load_scales_of(c, fine_scales_, fine_minimums_);
         }
-        sums_.add_slab(load_slab<C::kBits, kRowAhead>(at_), decoding_, x_, segment);
+        sums_.add_slab(load_slab<C::kBits>(at_, kRowAhead), decoding_, x_, segment);
         at_ += 64 * C::kBits;
         if constexpr (S::kTwoLevels) end_fine_groups(segment);
     }
@@ -222,11 +222,11 @@ class ScaledPanel {
         scales_ = at_ + layout_.coarse_bytes();
         minimums_ = scales_ + layout_.fine_scale_bytes(a);
         at_ = scales_ + layout_.fine_bytes(a);
-        prefetch_past<kRowAhead>(coarse_, at_ - coarse_);
+        prefetch_past(coarse_, at_ - coarse_, kRowAhead);
         unroll<kRows>([&](auto m) LLMD_LAMBDA { sums_[m].start(); });
     }
     LLMD_INLINE_MEMBER void add_slab(int64_t, int64_t segment) {
-        const Slab<kBits> slab = load_slab<kBits, kRowAhead>(at_);
+        const Slab<kBits> slab = load_slab<kBits>(at_, kRowAhead);
         const int8_t* inputs = x_.segment(segment);
         unroll<kRows>([&](auto m) LLMD_LAMBDA {
             sums_[m].add(slab.planes, scales_, minimums_, inputs + m * kLineInputs, q_sum(m, segment, 2));

@@ -82,7 +82,7 @@ struct TileProducts {
 template <class C, bool kPlain>
 LLMD_INLINE void decode_slab(const uint8_t* at, const Decoding<C>& decoding, const IntegerFormat& format,
                              uint8_t* record) {
-    const Slab<C::kBits> slab = load_slab<C::kBits, kTileAhead>(at);
+    const Slab<C::kBits> slab = load_slab<C::kBits>(at, kTileAhead);
     const auto decoded = [&](auto q) LLMD_LAMBDA {
         const Bytes bytes = record_of<C, q>(slab, decoding);
         if constexpr (kPlain) return subtract(bytes, C::offset(format));

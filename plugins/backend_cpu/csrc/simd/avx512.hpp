@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
+#include "prefetch_distance.hpp"
 #include "simd/elements.hpp"
 #include "simd/row_places.hpp"
 
@@ -112,7 +113,8 @@ constexpr int kCodeRows = 3;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 2;
 constexpr int kRowPanels = 2;
-constexpr int kRowAhead = 512;
+constexpr bool kPrefetches = true;
+constexpr const int64_t& kRowAhead = kAvx512RowAhead;
 constexpr int kTileAhead = 2048;
 
 enum class Operand { kUnsigned };

@@ -16,6 +16,7 @@ constexpr int kCodeRows = 1;
 constexpr int kRowTile = 6;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 2;
+constexpr bool kPrefetches = true;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 

@@ -102,6 +102,7 @@ constexpr int kCodeRows = 1;
 constexpr int kRowTile = 2;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
+constexpr bool kPrefetches = false;
 constexpr int kRowAhead = 0;
 constexpr int kTileAhead = 0;
 

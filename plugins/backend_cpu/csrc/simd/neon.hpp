@@ -102,6 +102,7 @@ constexpr int kCodeRows = 1;
 constexpr int kRowTile = 4;
 constexpr int kPanelTile = 1;
 constexpr int kRowPanels = 1;
+constexpr bool kPrefetches = true;
 constexpr int kRowAhead = 1024;
 constexpr int kTileAhead = 2048;
 
