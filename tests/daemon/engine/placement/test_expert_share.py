@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from llmd.api.device import DeviceInfo
+from llmd.api.device import HOST_MEMORY, DeviceInfo
 from llmd.api.features import EXPERT_CACHE, STREAMS
 from llmd.api.messages import Load, StageSpec
 from llmd.engine.composition import make_host
 from llmd.engine.placement.alternatives import compare
 from llmd.engine.placement.automatic import with_devices
-from llmd.engine.placement.expert_share import share_on, with_expert_share
+from llmd.engine.placement.expert_share import ENGINE_BYTES, share_on, with_expert_share
 from llmd.engine.placement.memory_need import MemoryNeed, needs_of
 from llmd.engine.placement.stages import StageParts, lower_stage
 from llmd.models.open_model import OpenModel, open_model
@@ -83,6 +83,14 @@ def test_size_of_the_pools_that_the_user_sets_is_kept_free(load: Load, model: Op
     need, experts = need_of(load, model), experts_of(load, model)
     share = share_in(load, model, need.total_bytes - experts // 2)
     assert share == pytest.approx(0.5, abs=0.001)
+
+
+def test_process_itself_takes_a_part_of_main_memory(load: Load, model: OpenModel) -> None:
+    load = structs.replace(load, kv_memory=1 << 20)
+    need, experts = need_of(load, model), experts_of(load, model)
+    host = structs.replace(device(need.total_bytes - (1 << 20)), memory_id=HOST_MEMORY)
+    share = with_devices(load, model, machine_of([host], {"d0": QUICK})).expert_share
+    assert share == pytest.approx(1 - ((1 << 20) + ENGINE_BYTES) / experts, abs=0.001)
 
 
 def test_model_that_does_not_fit_without_its_experts_stays_as_it_is(load: Load, model: OpenModel) -> None:

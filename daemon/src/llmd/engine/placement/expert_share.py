@@ -22,6 +22,8 @@ from llmd.models.program_bytes import expert_bytes
 
 KV_PART = 16
 """The KV pools get at least this part of a memory, if they can use it, before experts get the rest."""
+ENGINE_BYTES = 64 << 20
+"""What the engine's process takes of main memory before it loads a model, rounded up."""
 
 
 def with_expert_share(load: Load, model: OpenModel, devices: MachineDevices) -> Load:
@@ -73,6 +75,8 @@ def _share(
     room_bytes = room_bytes if need.limit_bytes is None else min(room_bytes, need.limit_bytes)
     if not whole or need.total_bytes <= room_bytes:
         return 1.0
+    if memory_id == HOST_MEMORY:
+        room_bytes -= ENGINE_BYTES  # here every byte is used, so what the process itself takes counts
     left = room_bytes - (need.total_bytes - need.kv_bytes - whole) - _kv_room(load, need, room_bytes)
     return left / whole if _least_bytes(programs) <= left < whole else 1.0
 
