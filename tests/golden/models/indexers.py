@@ -1,7 +1,8 @@
 """Models whose attention is limited to chosen positions: DeepSeek-V3.2, GLM-5, and GLM-5.2 with shared ones.
 
 Fewer positions are chosen than a prompt has. There are many index heads, so that hardly any score is 0: among
-equal scores, transformers chooses any positions.
+equal scores, transformers chooses any positions. Seeds are such that graphics cards, which round rows to
+float16, say the same 64 tokens: rounding changes which positions are chosen, and then most tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def glm_moe_dsa(**fields: Any) -> dict[str, Any]:
 
 
 CASES = (
-    TinyModel("deepseek-v32", deepseek_v32(rope_scaling=LITE_ROPE), dtype="bf16", seed=2),
+    TinyModel("deepseek-v32", deepseek_v32(rope_scaling=LITE_ROPE), dtype="bf16", seed=15),
     TinyModel(
         "deepseek-v32-odd",
         deepseek_v32(
@@ -42,8 +43,9 @@ CASES = (
             index_topk=7,
         ),
         dtype="f16",
+        seed=11,
     ),
-    TinyModel("glm-moe-dsa", glm_moe_dsa(), dtype="bf16"),
+    TinyModel("glm-moe-dsa", glm_moe_dsa(), dtype="bf16", seed=13),
     TinyModel(
         "glm-moe-dsa-shared",
         glm_moe_dsa(
@@ -54,5 +56,6 @@ CASES = (
             index_topk=9,
             indexer_types=["full", "full", "shared", "shared", "full", "shared"],
         ),
+        seed=279,
     ),
 )
