@@ -220,6 +220,32 @@ def test_early_accesses_of_overlapping_kernels_are_found(
         _run_overlapping(bench, written=True, **parts)
 
 
+def test_what_an_overlapping_kernel_does_not_use_is_read_by_the_host(bench: Bench) -> None:
+    runtime = bench.runtime
+    memory = bench.upload(np.arange(64, dtype=np.int32))
+    first, second = runtime.allocate(256), runtime.allocate(256)
+    runtime.launch(bench.launch(DOUBLE, memory, first, threads=64))
+    body = kernel("wait_for_previous_kernel();\n((i32*)args.out)[thread_index()] = 7;")
+    launch = bench.launch(body, memory, second, threads=64)
+    runtime.launch(Launch(launch.kernel, launch.grid, launch.threads, launch.args, overlaps=True))
+    result = np.zeros(64, np.int32)
+    runtime.download(result, first, 0)
+    np.testing.assert_array_equal(result, np.arange(64) * 2)
+    runtime.copy(second, first, 256, runtime)
+    runtime.download(result, second, 0)
+    np.testing.assert_array_equal(result, np.arange(64) * 2)
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_a_write_beside_a_memory_that_the_next_block_must_not_use_is_found(bench: Bench, block: int) -> None:
+    runtime = bench.runtime
+    memory, output = bench.upload(np.arange(64, dtype=np.int32)), runtime.allocate(256)
+    body = f"wait_for_previous_kernel();\nif (block_x() == {block}) ((u8*)args.out)[-1] = 1;"
+    launch = bench.launch(kernel(body), memory, output, blocks=2)
+    with pytest.raises(DeviceError, match="a write beside a memory of 256 bytes"):
+        runtime.launch(Launch(launch.kernel, launch.grid, launch.threads, launch.args, overlaps=True))
+
+
 def test_a_timestamp_is_the_time_at_which_the_stream_reached_it() -> None:
     runtime = SimtRuntime(deferred=True)
     first, last = runtime.timestamp(), runtime.timestamp()

@@ -75,8 +75,8 @@ def engine() -> ctypes.CDLL:
     library.simt_allocate.argtypes = (ctypes.c_size_t,)
     library.simt_track_writes.restype = None
     library.simt_forget_writes.restype = None
-    library.simt_allow_writes.restype = None
-    library.simt_allow_writes.argtypes = (ctypes.c_void_p,)
+    library.simt_allow_host.restype = None
+    library.simt_allow_host.argtypes = (ctypes.c_void_p,)
     library.simt_release.restype = None
     library.simt_release.argtypes = (ctypes.c_void_p,)
     return library

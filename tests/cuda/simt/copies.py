@@ -76,11 +76,11 @@ class SimtCopies:
         to = memory.pointer + offset
 
         def begin() -> None:
-            engine().simt_allow_writes(memory.pointer)
+            engine().simt_allow_host(memory.pointer)
             ctypes.memset(to, POISON, array.nbytes)
 
         def end() -> None:
-            engine().simt_allow_writes(memory.pointer)
+            engine().simt_allow_host(memory.pointer)
             ctypes.memmove(to, array.ctypes.data, array.nbytes)
             self._time_s = time.perf_counter()
 

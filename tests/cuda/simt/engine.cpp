@@ -370,7 +370,7 @@ const char* run(const Launch& asked) {
     random_numbers = Random(asked.order < 0 ? 0 : asked.order);
     running.dynamic_shared = dynamic_shared.resize(asked.shared_bytes);
     if (!running.dynamic_shared) return "no memory for the dynamic shared memory";
-    FaultHandler fault(asked.limit_s, [](std::uintptr_t address) { return memories.note_write(address); });
+    FaultHandler fault(asked.limit_s, [](std::uintptr_t address) { return memories.note_access(address); });
     memories.begin(asked.overlaps);
     if (sigsetjmp(fault.target, 1) == 0) {
         run_blocks();
@@ -386,7 +386,7 @@ const char* run(const Launch& asked) {
 
 void track_writes() { memories.track(); }
 void forget_writes() { memories.forget_writes(); }
-void allow_writes(void* pointer) { memories.allow_writes((unsigned char*)pointer); }
+void allow_host(void* pointer) { memories.allow_host((unsigned char*)pointer); }
 void* allocate(std::size_t bytes) { return memories.allocate(bytes); }
 void release(void* pointer) { memories.release((unsigned char*)pointer); }
 
@@ -395,5 +395,5 @@ void release(void* pointer) { memories.release((unsigned char*)pointer); }
 extern "C" void* simt_allocate(std::size_t bytes) { return simt::allocate(bytes); }
 extern "C" void simt_track_writes() { simt::track_writes(); }
 extern "C" void simt_forget_writes() { simt::forget_writes(); }
-extern "C" void simt_allow_writes(void* pointer) { simt::allow_writes(pointer); }
+extern "C" void simt_allow_host(void* pointer) { simt::allow_host(pointer); }
 extern "C" void simt_release(void* pointer) { simt::release(pointer); }

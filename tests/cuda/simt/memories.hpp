@@ -1,8 +1,11 @@
 // The memory that the host has taken for kernels, and which of it kernels have written.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "memory.hpp"
 
@@ -13,19 +16,24 @@ namespace simt {
 // A launch that overlaps begins while kernels before it may still run. Until it waits for them, it may read
 // only what they did not write, and write nothing. So memory is protected while a kernel runs, once there is
 // such a launch: a first write faults, and makes the memory written until the host has waited for the stream.
-// Only what changes is protected again: there are hundreds of memories, and some launches for each test.
+// What was written is closed before a launch that overlaps, and opened again by the first access after its
+// wait, since there are hundreds of memories, and a kernel uses few of them.
 class Memories {
   public:
     void* allocate(std::size_t bytes) {
         unsigned char* pointer = Guarded::allocate(bytes);
         const std::lock_guard<std::mutex> guard(lock);
-        if (pointer) memories[pointer] = {bytes, false, PROT_READ | PROT_WRITE};
+        if (pointer) {
+            memories[pointer] = {bytes, false, PROT_READ | PROT_WRITE};
+            open.push_back(pointer);
+        }
         return pointer;
     }
     void release(unsigned char* pointer) {
         const std::lock_guard<std::mutex> guard(lock);
         Guarded::release(pointer, memories.at(pointer).bytes);
         memories.erase(pointer);
+        open.erase(std::remove(open.begin(), open.end(), pointer), open.end());
     }
 
     // From now on, see which memory kernels write.
@@ -39,26 +47,32 @@ class Memories {
 
     // A kernel begins; `early`: without having waited for those before it.
     void begin(bool early) {
-        if (tracked) protect(early ? PROT_NONE : PROT_READ | PROT_WRITE, PROT_READ);
+        if (tracked) close(early);
         is_early = tracked && early;
     }
     // The kernel has waited for those before it.
-    void wait() { begin(false); }
+    void wait() { is_early = false; }
     void end() { wait(); }
 
-    // The host is about to write to a memory.
-    void allow_writes(unsigned char* pointer) {
+    // The host is about to read or write a memory.
+    void allow_host(unsigned char* pointer) {
         const std::lock_guard<std::mutex> guard(lock);
         set(pointer, memories.at(pointer), PROT_READ | PROT_WRITE);
     }
 
-    // Note the first write to a memory; return false if the fault is an error.
-    bool note_write(std::uintptr_t address) {
+    // Note the first access to a memory that is closed; return false if it is an error.
+    bool note_access(std::uintptr_t address) {
         const std::lock_guard<std::mutex> guard(lock);
         const auto found = find_beside(address);
-        if (!tracked || is_early || found == memories.end() || found->second.written) return false;
-        found->second.written = true;
-        set(found->first, found->second, PROT_READ | PROT_WRITE);
+        if (!tracked || found == memories.end()) return false;
+        auto& [pointer, memory] = *found;
+        if (memory.allowed == PROT_NONE && !memory.written) {
+            set(pointer, memory, PROT_READ);
+            return true;
+        }
+        if (is_early || memory.allowed == (PROT_READ | PROT_WRITE)) return false;
+        memory.written = true;
+        set(pointer, memory, PROT_READ | PROT_WRITE);
         return true;
     }
 
@@ -66,12 +80,9 @@ class Memories {
     std::size_t damaged() {
         const std::lock_guard<std::mutex> guard(lock);
         for (auto& [pointer, memory] : memories) {
-            if (Guarded::is_intact(pointer, memory.bytes)) continue;
-            set(pointer, memory, PROT_READ | PROT_WRITE);
-            Guarded::repair(pointer, memory.bytes);
-            return memory.bytes;
+            if (memory.allowed != PROT_NONE) note_damage(pointer, memory);
         }
-        return 0;
+        return std::exchange(damaged_bytes, 0);
     }
 
     // Write what an address is, such as ", 8 bytes behind a memory of 400 bytes"; nothing if no memory is
@@ -115,19 +126,40 @@ class Memories {
         return Guarded::has(found->first, found->second.bytes, address) ? found : memories.end();
     }
 
-    void protect(int written, int others) {
+    // Close what is open: to all accesses if it was written and the kernel has not waited, else to writes.
+    void close(bool early) {
         const std::lock_guard<std::mutex> guard(lock);
-        for (auto& [pointer, memory] : memories) set(pointer, memory, memory.written ? written : others);
+        std::vector<unsigned char*> stay_open;
+        for (unsigned char* pointer : std::exchange(open, {})) {
+            Memory& memory = memories.at(pointer);
+            if (memory.written && !early) {
+                stay_open.push_back(pointer);
+                continue;
+            }
+            if (memory.written) note_damage(pointer, memory);
+            set(pointer, memory, memory.written ? PROT_NONE : PROT_READ);
+        }
+        open.insert(open.end(), stay_open.begin(), stay_open.end());
     }
 
-    static void set(unsigned char* pointer, Memory& memory, int allowed) {
+    void note_damage(unsigned char* pointer, Memory& memory) {
+        if (Guarded::is_intact(pointer, memory.bytes)) return;
+        set(pointer, memory, PROT_READ | PROT_WRITE);
+        Guarded::repair(pointer, memory.bytes);
+        damaged_bytes = memory.bytes;
+    }
+
+    void set(unsigned char* pointer, Memory& memory, int allowed) {
         if (memory.allowed == allowed) return;
         Guarded::protect(pointer, memory.bytes, allowed);
         memory.allowed = allowed;
+        if (allowed == (PROT_READ | PROT_WRITE)) open.push_back(pointer);
     }
 
     std::mutex lock;
     std::map<unsigned char*, Memory> memories;
+    std::vector<unsigned char*> open;  // those that may be read and written
+    std::size_t damaged_bytes = 0;
     bool tracked = false, is_early = false;
 };
 

@@ -350,18 +350,18 @@ def _address(array: NDArray[np.generic]) -> int:
 
 def _copy_bytes(to: int, source: int, array: NDArray[np.generic], memory: Memory) -> None:
     """Copy an array from or to memory; both are referenced until then."""
-    if to != _address(array):
-        engine().simt_allow_writes(memory.pointer)
+    engine().simt_allow_host(memory.pointer)
     ctypes.memmove(to, source, array.nbytes)
 
 
 def _copy_memory(memory: Memory, source: Memory, num_bytes: int) -> None:
-    engine().simt_allow_writes(memory.pointer)
+    engine().simt_allow_host(memory.pointer)
+    engine().simt_allow_host(source.pointer)
     ctypes.memmove(memory.pointer, source.pointer, num_bytes)
 
 
 def _fill_zero(memory: Memory) -> None:
-    engine().simt_allow_writes(memory.pointer)
+    engine().simt_allow_host(memory.pointer)
     ctypes.memset(memory.pointer, 0, memory.num_bytes)
 
 
