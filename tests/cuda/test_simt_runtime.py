@@ -172,6 +172,11 @@ READ, WRITE = (
 )
 
 
+def _overlapping(launch: Launch) -> Launch:
+    """The launch, which may begin before the kernel before it has ended."""
+    return Launch(launch.kernel, launch.grid, launch.threads, launch.args, overlaps=True)
+
+
 def _run_overlapping(bench: Bench, *, written: bool, **parts: str) -> NDArray[np.int32]:
     """Double `in` to `out`; then add `in` to `out`, or (``written``) `out`, which the kernel before wrote."""
     runtime = bench.runtime
@@ -185,7 +190,7 @@ def _run_overlapping(bench: Bench, *, written: bool, **parts: str) -> NDArray[np
 
     def step() -> None:
         runtime.launch(first)
-        runtime.launch(Launch(second.kernel, second.grid, second.threads, second.args, overlaps=True))
+        runtime.launch(_overlapping(second))
 
     runtime.capture(step).launch()
     result = np.zeros(64, np.int32)
@@ -227,7 +232,7 @@ def test_what_an_overlapping_kernel_does_not_use_is_read_by_the_host(bench: Benc
     runtime.launch(bench.launch(DOUBLE, memory, first, threads=64))
     body = kernel("wait_for_previous_kernel();\n((i32*)args.out)[thread_index()] = 7;")
     launch = bench.launch(body, memory, second, threads=64)
-    runtime.launch(Launch(launch.kernel, launch.grid, launch.threads, launch.args, overlaps=True))
+    runtime.launch(_overlapping(launch))
     result = np.zeros(64, np.int32)
     runtime.download(result, first, 0)
     np.testing.assert_array_equal(result, np.arange(64) * 2)
@@ -243,7 +248,7 @@ def test_a_write_beside_a_memory_that_the_next_block_must_not_use_is_found(bench
     body = f"wait_for_previous_kernel();\nif (block_x() == {block}) ((u8*)args.out)[-1] = 1;"
     launch = bench.launch(kernel(body), memory, output, blocks=2)
     with pytest.raises(DeviceError, match="a write beside a memory of 256 bytes"):
-        runtime.launch(Launch(launch.kernel, launch.grid, launch.threads, launch.args, overlaps=True))
+        runtime.launch(_overlapping(launch))
 
 
 def test_a_timestamp_is_the_time_at_which_the_stream_reached_it() -> None:

@@ -129,17 +129,15 @@ class Memories {
     // Close what is open: to all accesses if it was written and the kernel has not waited, else to writes.
     void close(bool early) {
         const std::lock_guard<std::mutex> guard(lock);
-        std::vector<unsigned char*> stay_open;
         for (unsigned char* pointer : std::exchange(open, {})) {
             Memory& memory = memories.at(pointer);
             if (memory.written && !early) {
-                stay_open.push_back(pointer);
+                open.push_back(pointer);
                 continue;
             }
             if (memory.written) note_damage(pointer, memory);
             set(pointer, memory, memory.written ? PROT_NONE : PROT_READ);
         }
-        open.insert(open.end(), stay_open.begin(), stay_open.end());
     }
 
     void note_damage(unsigned char* pointer, Memory& memory) {
