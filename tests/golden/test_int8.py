@@ -33,7 +33,7 @@ LARGER_BOUNDS = {
     "kimi-linear": 5e-3,
     "deepseek-v32": 5e-2,
     "deepseek-v32-odd": 7e-2,
-    "glm-moe-dsa": 3e-2,
+    "glm-moe-dsa": 1e-2,
     "glm-moe-dsa-shared": 5e-2,
 }
 """Of models in which rounding changes the choice between two experts or positions with nearly the same score,
