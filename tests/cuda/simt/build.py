@@ -45,7 +45,7 @@ _SHARED = re.compile(
     r'(static __attribute__\(\(section\("llmd_shared"\)\)\))\s+(?P<type>[\w:]+(?:<[^;>]*>)?)\s'
 )
 _WRAPPER = """
-#include <math.h>
+#include "c_math.hpp"
 #include "half.hpp"
 #include "launch.hpp"
 namespace {{

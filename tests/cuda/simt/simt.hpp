@@ -4,8 +4,7 @@
 // What a GPU leaves undefined is an error here, or gives values that no test accepts.
 #pragma once
 
-#include <math.h>
-
+#include "c_math.hpp"
 #include "engine.hpp"
 #include "half.hpp"
 
