@@ -23,6 +23,8 @@ UNUSED_S = 2 * 24 * 3600
 """Libraries that no test needed for so long are deleted."""
 HERE = Path(__file__).parent
 KERNELS = Path(llmd_backend_cuda.__file__).parent / "kernels"
+Defines = tuple[tuple[str, int | str], ...]
+"""Macros and their values."""
 OPTIONS = (
     "-Og",
     "-g1",
@@ -88,24 +90,36 @@ def compile_kernels(spec: KernelSpec, folders: Sequence[Path]) -> Path:
     Raises:
         DeviceError: there is no such file, or the compiler refused it.
     """
-    source = next((path for folder in folders if (path := folder / f"{spec.source}.cu").is_file()), None)
+    if tuple(folders) == (KERNELS,):
+        return _library_of_backend(spec.source, spec.defines)
+    return _library(spec.source, spec.defines, folders)
+
+
+@cache
+def _library_of_backend(name: str, defines: Defines) -> Path:
+    """Like ``_library``. The kernels of the backend do not change while a process runs."""
+    return _library(name, defines, (KERNELS,))
+
+
+def _library(name: str, defines: Defines, folders: Sequence[Path]) -> Path:
+    source = next((path for folder in folders if (path := folder / f"{name}.cu").is_file()), None)
     if source is None:
-        raise DeviceError(f"there is no kernel file {spec.source}.cu")
-    text = _preprocess(source, spec, folders)
+        raise DeviceError(f"there is no kernel file {name}.cu")
+    text = _preprocess(source, defines, folders)
     # A GPU aligns shared variables as their type needs, and a compiler for the host more than that.
     kernels = [(match["name"], match["bounds"] or "1024") for match in _KERNEL.finditer(text)]
     text = _SHARED.sub(r"\1 __attribute__((aligned(alignof(\g<type>)))) \g<type> ", text)
-    text += "".join(_TRAMPOLINE.format(name=name, bounds=bounds) for name, bounds in kernels)
-    return _compile(spec.source, text, [*OPTIONS, *CHECKS], [str(_engine_path())])
+    text += "".join(_TRAMPOLINE.format(name=kernel, bounds=bounds) for kernel, bounds in kernels)
+    return _compile(name, text, [*OPTIONS, *CHECKS], [str(_engine_path())])
 
 
-def _preprocess(source: Path, spec: KernelSpec, folders: Sequence[Path]) -> str:
+def _preprocess(source: Path, defines: Defines, folders: Sequence[Path]) -> str:
     """Return the source with what it includes; its names do not clash with those of the host's library."""
     wrapper = _WRAPPER.format(source=source)
     includes = [f"-I{folder}" for folder in (*folders, HERE)]
-    defines = [f"-D{name}={value}" for name, value in spec.defines]
-    command = ["-E", "-x", "c++", "-std=c++17", "-DLLMD_SIMT", *includes, *defines, "-"]
-    text = _run(command, wrapper, f"{spec.source}.cu")
+    options = [f"-D{name}={value}" for name, value in defines]
+    command = ["-E", "-x", "c++", "-std=c++17", "-DLLMD_SIMT", *includes, *options, "-"]
+    text = _run(command, wrapper, source.name)
     return _FOLDER_OF_LINE.sub(r"\1", text)  # the same text wherever the file is
 
 
