@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api import HIDDEN, Attention, Glu, Indexer, KVDtype, KVGroup, Linear, Op, TensorRef
+from llmd.api import HIDDEN, Add, Attention, Glu, Indexer, KVDtype, KVGroup, Linear, Op, TensorRef
 from llmd.api.kv import LATENT_KV_DTYPES
 from llmd.testing.bounds import MAX_NMSE
 from llmd.testing.op_cases import long_case, part_case
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
+_HEADS = 5
 _KEY, _VALUE = 37, 16
 """Elements of a latent vector, and of its value."""
 
@@ -30,7 +31,7 @@ def indexer_cases() -> Iterator[Workload]:
 
 
 def _case(name: str, heads: int, head_dim: int, top_k: int, kv_dtype: KVDtype) -> Workload:
-    ops = (*_indexer_ops(heads, head_dim, top_k), *_attention_ops(0, ""))
+    ops = (*_indexer_ops(heads, head_dim, top_k), *_attention_ops())
     return _with_ops(f"{name}-{kv_dtype}", ops, _groups(head_dim), kv_dtype)
 
 
@@ -38,15 +39,16 @@ def _equal_scores() -> Workload:
     """Return a case in which all scores are 0: the positions are those of a window."""
     *linear, indexer = _indexer_ops(4, 16, 7)
     zero = Glu("index_q", "index_q", "index_q", "relu", threshold=1e6)
-    return _with_ops("equal-scores", (*linear, zero, indexer, *_attention_ops(0, "")), _groups(16))
+    return _with_ops("equal-scores", (*linear, zero, indexer, *_attention_ops()), _groups(16))
 
 
 def _shared() -> Workload:
     """Return a case in which attention to other latent vectors reads the same chosen positions."""
     groups = _groups(16)
     second = msgspec.structs.replace(groups[0], id=2)
-    ops = (*_indexer_ops(6, 16, 5), *_attention_ops(0, ""), *_attention_ops(2, "second "))
-    return _with_ops("shared", ops, (*groups, second), "f16")
+    # Side by side: keys that come from another attention, and are rounded, would differ between devices.
+    both = (*_chosen_attention(0, "", "y"), *_chosen_attention(2, "second ", "z"), Add("y", "z", "y"))
+    return _with_ops("shared", (*_indexer_ops(6, 16, 5), *both, _back()), (*groups, second), "f16")
 
 
 def _with_ops(
@@ -73,12 +75,17 @@ def _indexer_ops(heads: int, head_dim: int, top_k: int) -> tuple[Op, ...]:
     )
 
 
-def _attention_ops(group: int, prefix: str) -> tuple[Op, ...]:
-    heads = 5
-    q, k = (TensorRef(f"{prefix}{n}", (count * _KEY, _WIDTH)) for n, count in (("q", heads), ("k", 1)))
-    back = TensorRef(f"{prefix}back", (_WIDTH, heads * _VALUE))
+def _attention_ops() -> tuple[Op, ...]:
+    return (*_chosen_attention(0, "", "y"), _back())
+
+
+def _chosen_attention(group: int, prefix: str, out: str) -> tuple[Op, ...]:
+    q, k = (TensorRef(f"{prefix}{n}", (count * _KEY, _WIDTH)) for n, count in (("q", _HEADS), ("k", 1)))
     return (
         Linear(HIDDEN, ("q", "k"), (q, k), (None, None)),
-        Attention("q", "k", "k", "y", group, 0, heads, 1, _KEY, 0.2, value_dim=_VALUE, chosen="chosen"),
-        Linear("y", (HIDDEN,), (back,), (None,)),
+        Attention("q", "k", "k", out, group, 0, _HEADS, 1, _KEY, 0.2, value_dim=_VALUE, chosen="chosen"),
     )
+
+
+def _back() -> Linear:
+    return Linear("y", (HIDDEN,), (TensorRef("back", (_WIDTH, _HEADS * _VALUE)),), (None,))
