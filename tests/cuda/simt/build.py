@@ -10,14 +10,12 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import llmd_backend_cuda
 from llmd.api.errors import DeviceError
-from llmd_backend_cuda.runtime import KernelSpec
 
 UNUSED_S = 2 * 24 * 3600
 """Libraries that no test needed for so long are deleted."""
@@ -84,24 +82,14 @@ def engine() -> ctypes.CDLL:
     return library
 
 
-def compile_kernels(spec: KernelSpec, folders: Sequence[Path]) -> Path:
-    """Return a library with a function ``run_NAME`` for each kernel of the spec's source file.
+@cache
+def compile_kernels(name: str, defines: Defines, folders: tuple[Path, ...]) -> Path:
+    """Return a library with a function ``run_NAME`` for each kernel of the first ``name.cu`` in the folders.
+    A process reads a file once.
 
     Raises:
         DeviceError: there is no such file, or the compiler refused it.
     """
-    if tuple(folders) == (KERNELS,):
-        return _library_of_backend(spec.source, spec.defines)
-    return _library(spec.source, spec.defines, folders)
-
-
-@cache
-def _library_of_backend(name: str, defines: Defines) -> Path:
-    """Like ``_library``. The kernels of the backend do not change while a process runs."""
-    return _library(name, defines, (KERNELS,))
-
-
-def _library(name: str, defines: Defines, folders: Sequence[Path]) -> Path:
     source = next((path for folder in folders if (path := folder / f"{name}.cu").is_file()), None)
     if source is None:
         raise DeviceError(f"there is no kernel file {name}.cu")
@@ -113,7 +101,7 @@ def _library(name: str, defines: Defines, folders: Sequence[Path]) -> Path:
     return _compile(name, text, [*OPTIONS, *CHECKS], [str(_engine_path())])
 
 
-def _preprocess(source: Path, defines: Defines, folders: Sequence[Path]) -> str:
+def _preprocess(source: Path, defines: Defines, folders: tuple[Path, ...]) -> str:
     """Return the source with what it includes; its names do not clash with those of the host's library."""
     wrapper = _WRAPPER.format(source=source)
     includes = [f"-I{folder}" for folder in (*folders, HERE)]

@@ -143,7 +143,7 @@ class SimtRuntime:
         found = self._kernels.get(spec)
         if found is None:
             self.refuse_in_capture("compiling a kernel")
-            found = SimtKernel(spec, compile_kernels(spec, self._folders))
+            found = SimtKernel(spec, compile_kernels(spec.source, spec.defines, self._folders))
             self._kernels[spec] = found
         return found
 
