@@ -53,12 +53,16 @@ class GgufForm(msgspec.Struct, frozen=True):
     """With the field names of transformers."""
 
     def module(self, module: str) -> str:
+        if self.architecture in SCALED:
+            raise _refused(
+                f"{module}: llama.cpp's converter multiplies weights of {self.architecture} by numbers of the "
+                "configuration; llmd applies no adapter to such GGUF files"
+            )
         found = IN_LAYER.search(module)
-        if found is None or found["module"] not in KEPT or self.architecture in SCALED:
-            raise UnsupportedModelError(
+        if found is None or found["module"] not in KEPT:
+            raise _refused(
                 f"{module}: llama.cpp's converter may have changed its matrix; to GGUF files of "
-                f"{self.architecture}, llmd applies adapters of attention's and feed-forward projections only",
-                hint="serve the model from the directory with config.json and safetensors files",
+                f"{self.architecture}, llmd applies adapters of attention's and feed-forward projections only"
             )
         return stored_name(f"model.{found[1]}.weight", self.architecture).removesuffix(".weight")
 
@@ -69,6 +73,12 @@ class GgufForm(msgspec.Struct, frozen=True):
             return None
         heads = int(self.config[field])
         return lambda rows: neighbours(rows, heads)
+
+
+def _refused(reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        reason, hint="serve the model from the directory with config.json and safetensors files"
+    )
 
 
 def neighbours(rows: NDArray[np.generic], heads: int) -> NDArray[np.generic]:
