@@ -99,8 +99,7 @@ guide-eval: setup  ## score the built-in model on held-out questions
 	@$(RUN) -m guide.evaluate
 
 # The dependencies of torch, transformers and llama.cpp stay out of the workspace. pip, not uv: pip respects
-# the
-# machine's find-links.
+# the machine's find-links.
 .venv-oracle/.made: tests/golden/oracle/requirements.txt
 .venv-tokenizers/.made: tests/golden/tokenizers/requirements.txt
 .venv-guide/.made: guide/requirements.txt
