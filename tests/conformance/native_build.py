@@ -13,11 +13,14 @@ from pathlib import Path
 
 from tools.native import CSRC, PLUGIN, STANDARD, core_sources, isa_flags, unit_source
 
+FIRST_STABLE = 12
+"""The first Python 3 that the extension's stable ABI is for: those after it use what was built for it."""
+
 
 def built_units() -> list[Path]:
     """The objects of the instruction-set units that `make setup` has left where it built the extension."""
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return sorted((PLUGIN / "build").glob(f"{python}-*/CMakeFiles/_ext.dir/csrc/arch/*.o"))
+    minor = min(sys.version_info.minor, FIRST_STABLE)
+    return sorted((PLUGIN / "build").glob(f"cp3{minor}-*/CMakeFiles/_ext.dir/csrc/arch/*.o"))
 
 
 def check_syntax(compiler: str, isa: str) -> None:
