@@ -26,6 +26,10 @@ FOLDER = Path(llmd_backend_cuda.__file__).parent / "kernels"
 SOURCES = sorted(path.stem for path in FOLDER.glob("*.cu"))
 WIDTH = 4096
 ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120")
+PRODUCTS = ("gemm", "gemv")
+"""Sources with so many variants that those of each form are a case of their own."""
+FORMS = {MatrixForm.of(name, WIDTH): name for name in reversed(CLAIMED_FORMATS)}
+"""Each form of a matrix, and the first format that has it."""
 NORM_SHAPES = ((1, 1, 4), (16, 2, 4), (16, 10, 4), (16, 5, 1))
 """Warps, loads and elements of a load: for heads, for rows, for the widest rows, for odd widths."""
 
@@ -119,9 +123,8 @@ def common_specs(source: str) -> Iterator[KernelSpec]:
         yield from [KernelSpec.of(source, "", defines) for defines in TABLE.get(source, [{}])][:2]
 
 
-def all_specs(source: str) -> Iterator[KernelSpec]:
-    """Yield all variants of a source."""
-    forms = {MatrixForm.of(name, WIDTH) for name in CLAIMED_FORMATS}
+def all_specs(source: str, forms: Sequence[MatrixForm]) -> Iterator[KernelSpec]:
+    """Yield all variants of a source, those of products for matrices of these forms."""
     if source == "gemv":
         for form, is_pair in product(forms, (False, True)):
             specs = [gemv_spec(form, is_pair=is_pair, int8=int8) for int8 in rows_of(form)]
@@ -179,12 +182,26 @@ def test_a_few_variants_compile_for_common_cards(source: str) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    ("source", "architecture"),
-    [(name, one) for name in SOURCES for one in ARCHITECTURES if name not in ONLY_FOR or one == "sm_90"],
-)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("source", [name for name in SOURCES if name not in (*PRODUCTS, *ONLY_FOR)])
 def test_all_variants_compile_for_all_cards(source: str, architecture: str) -> None:
-    check(all_specs(source), (architecture,))
+    check(all_specs(source, ()), (architecture,))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("form", FORMS, ids=FORMS.values())
+@pytest.mark.parametrize("source", PRODUCTS)
+def test_all_products_compile_for_all_cards(source: str, form: MatrixForm, architecture: str) -> None:
+    check(all_specs(source, (form,)), (architecture,))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("source", ONLY_FOR)
+def test_all_variants_for_one_card_compile(source: str) -> None:
+    check(all_specs(source, tuple(FORMS)), ("sm_90",))
 
 
 def test_spills_stacks_and_warnings_are_faults() -> None:
