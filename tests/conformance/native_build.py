@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,14 +14,13 @@ from pathlib import Path
 
 from tools.native import CSRC, PLUGIN, STANDARD, core_sources, isa_flags, unit_source
 
-FIRST_STABLE = 12
-"""The first Python 3 that the extension's stable ABI is for: those after it use what was built for it."""
-
 
 def built_units() -> list[Path]:
     """The objects of the instruction-set units that `make setup` has left where it built the extension."""
-    minor = min(sys.version_info.minor, FIRST_STABLE)
-    return sorted((PLUGIN / "build").glob(f"cp3{minor}-*/CMakeFiles/_ext.dir/csrc/arch/*.o"))
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text())
+    stable = project["tool"]["scikit-build"]["wheel"]["py-api"]  # later Pythons use what is built for this
+    python = min(f"cp{sys.version_info.major}{sys.version_info.minor}", stable)
+    return sorted((PLUGIN / "build").glob(f"{python}-*/CMakeFiles/_ext.dir/csrc/arch/*.o"))
 
 
 def check_syntax(compiler: str, isa: str) -> None:

@@ -27,7 +27,7 @@ SOURCES = sorted(path.stem for path in FOLDER.glob("*.cu"))
 WIDTH = 4096
 ARCHITECTURES = ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120")
 PRODUCTS = ("gemm", "gemv")
-"""Sources with so many variants that those of each form are a case of their own."""
+"""Sources with so many variants that each form of a matrix is compiled by a separate test."""
 FORMS = {MatrixForm.of(name, WIDTH): name for name in reversed(CLAIMED_FORMATS)}
 """Each form of a matrix, and the first format that has it."""
 NORM_SHAPES = ((1, 1, 4), (16, 2, 4), (16, 10, 4), (16, 5, 1))
@@ -180,28 +180,29 @@ def test_a_few_variants_compile_for_common_cards(source: str) -> None:
     check(common_specs(source), ("sm_90",) if source in ONLY_FOR else ("sm_80", "sm_90"))
 
 
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("source", [name for name in SOURCES if name not in (*PRODUCTS, *ONLY_FOR)])
-def test_all_variants_compile_for_all_cards(source: str, architecture: str) -> None:
-    check(all_specs(source, ()), (architecture,))
+def all_cases() -> Mapping[str, tuple[str, Sequence[MatrixForm], str]]:
+    """Return sources, the forms of their matrices, and architectures, each with a name."""
+    cases: dict[str, tuple[str, Sequence[MatrixForm], str]] = {}
+    for source in SOURCES:
+        for architecture in ("sm_90",) if source in ONLY_FOR else ARCHITECTURES:
+            if source in PRODUCTS:
+                for form, name in FORMS.items():
+                    cases[f"{source}-{name}-{architecture}"] = source, (form,), architecture
+            else:
+                cases[f"{source}-{architecture}"] = source, tuple(FORMS), architecture
+    return cases
+
+
+CASES = all_cases()
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("form", FORMS, ids=FORMS.values())
-@pytest.mark.parametrize("source", PRODUCTS)
-def test_all_products_compile_for_all_cards(source: str, form: MatrixForm, architecture: str) -> None:
-    check(all_specs(source, (form,)), (architecture,))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("source", ONLY_FOR)
-def test_all_variants_for_one_card_compile(source: str) -> None:
-    check(all_specs(source, tuple(FORMS)), ("sm_90",))
+@pytest.mark.parametrize(("source", "forms", "architecture"), CASES.values(), ids=CASES)
+def test_all_variants_compile_for_all_cards(
+    source: str, forms: Sequence[MatrixForm], architecture: str
+) -> None:
+    check(all_specs(source, forms), (architecture,))
 
 
 def test_spills_stacks_and_warnings_are_faults() -> None:

@@ -31,6 +31,7 @@ def test_modules_have_the_names_of_the_file(module: str, stored: str) -> None:
         ("llama", "lm_head"),
         ("qwen3next", "model.layers.0.linear_attn.in_proj_qkvz"),
         ("deepseek2", "model.layers.0.self_attn.kv_b_proj"),
+        ("falcon-h1", "model.layers.0.self_attn.k_proj"),
     ],
 )
 def test_modules_that_the_converter_changes_are_refused_by_name(architecture: str, module: str) -> None:
