@@ -16,7 +16,10 @@ from llmd.pager.states import NO_STATE
 
 FULL = KVGroup(0, None, 2, 8, (0, 2))
 WINDOW = KVGroup(1, 24, 2, 8, (1, 3))
-STATE = KVGroup(2, None, 0, 0, (4, 5), kind="state", state_bytes=8)
+QUARTER = KVGroup(2, None, 1, 8, (6,), kind="latent", stride=4)
+SELDOM = KVGroup(3, None, 1, 8, (7,), kind="latent", stride=48)
+STATE = KVGroup(4, None, 0, 0, (4, 5), kind="state", state_bytes=8)
+WITH_BLOCKS, SIZES = (FULL, WINDOW, QUARTER, SELDOM), (30, 20, 30, 12, 12)
 MAX_LEN, CHUNK, DEPTH = 320, 40, 2
 
 
@@ -31,8 +34,8 @@ class Flight(NamedTuple):
 
 
 class Contents:
-    """Contents of a simulated device: for each place of a block, the tokens up to the one of its key and
-    value; for each slot, the tokens of its state.
+    """Contents of a simulated device: for each place of a block, the tokens up to the one that wrote its
+    vector; for each slot, the tokens of its state.
     """
 
     def __init__(self) -> None:
@@ -47,24 +50,30 @@ class Contents:
             read, written = slots[0].tolist()
             assert self.states[read] == tokens[:start]
             self.states[written] = tokens[: start + count]
-            for group, table in enumerate(tables):
+            for group, table in zip(WITH_BLOCKS, tables, strict=True):
                 for position in range(start, start + count):
-                    block = int(table[0, position // BLOCK_LEN])
-                    assert block != NO_BLOCK
-                    self.places[group, block, position % BLOCK_LEN] = tokens[: position + 1]
+                    place = _place(group, table, position)
+                    if (position + 1) % group.stride == 0:
+                        self.places[place] = tokens[: position + 1]
 
     def check(self, pager: Pager, sequence: int, tokens: Sequence[int]) -> None:
         """Check that all that the next token reads is present and was written for exactly these tokens."""
         length = pager.length(sequence)
         *tables, slots = pager.tables([sequence])
         assert self.states[int(slots[0, 1])] == tuple(tokens[:length])
-        for kv_group, table in zip((FULL, WINDOW), tables, strict=True):
-            first = 0 if kv_group.window is None else max(0, length - kv_group.window + 1)
+        for group, table in zip(WITH_BLOCKS, tables, strict=True):
+            first = 0 if group.window is None else max(0, length - group.window + 1)
             for position in range(first, length):
-                block = int(table[0, position // BLOCK_LEN])
-                assert block != NO_BLOCK
-                held = self.places[kv_group.id, block, position % BLOCK_LEN]
-                assert held == tuple(tokens[: position + 1])
+                if (position + 1) % group.stride == 0:
+                    held = self.places[_place(group, table, position)]
+                    assert held == tuple(tokens[: position + 1])
+
+
+def _place(group: KVGroup, table: Copies, position: int) -> tuple[int, int, int]:
+    """Return where the vector is that the token at a position belongs to: group, block, place in it."""
+    block = int(table[0, position // group.block_tokens])
+    assert block != NO_BLOCK
+    return group.id, block, position % group.block_tokens // group.stride
 
 
 class PagerHistory(RuleBasedStateMachine):
@@ -73,8 +82,8 @@ class PagerHistory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.pager = Pager(
-            (FULL, WINDOW, STATE),
-            (30, 20, 12),
+            (*WITH_BLOCKS, STATE),
+            SIZES,
             max_sequences=5,
             max_len=MAX_LEN,
             chunk_len=CHUNK,
@@ -193,4 +202,4 @@ class PagerHistory(RuleBasedStateMachine):
         self.holds_what_was_written()
         for sequence in self.tokens:
             self.pager.free(sequence)
-        assert [pool.num_free for pool in self.pager.pools] == [30, 20, 12]
+        assert [pool.num_free for pool in self.pager.pools] == [*SIZES]

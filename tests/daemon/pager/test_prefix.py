@@ -6,11 +6,12 @@ import pytest
 
 from llmd.api import KVGroup
 from llmd.pager.pool import BlockPool
-from llmd.pager.prefix import first_needed, longest_hit
+from llmd.pager.prefix import first_needed, key_index, longest_hit, num_full
 
 FULL = KVGroup(0, None, 1, 8, (0,))
 WINDOW = KVGroup(1, 20, 1, 8, (1,))
 STATE = KVGroup(2, None, 0, 0, (2,), kind="state", state_bytes=4)
+SELDOM = KVGroup(3, None, 1, 8, (3,), kind="latent", stride=48)
 KEYS = [bytes([number]) for number in range(8)]
 
 
@@ -42,6 +43,24 @@ def test_a_window_of_twenty_reads_nineteen_tokens_back(length: int, block: int) 
 )
 def test_a_hit_has_what_every_group_reads_next(full: set[int], window: set[int], blocks: int) -> None:
     assert longest_hit((FULL, WINDOW), (pool_with(full), pool_with(window)), KEYS) == blocks
+
+
+@pytest.mark.parametrize(
+    ("full", "seldom", "blocks"),
+    [
+        ({0, 1, 2, 3}, {2}, 4),
+        ({0, 1, 2, 3, 4, 5, 6}, {2, 5}, 7),
+        ({0, 1, 2, 3, 4, 5, 6}, {2}, 5),
+        ({0, 1, 2, 3, 4, 5, 6}, {5}, 2),
+        ({0, 1, 2, 3}, set(), 2),
+    ],
+)
+def test_a_vector_for_three_blocks_is_needed_once_they_are_full(
+    full: set[int], seldom: set[int], blocks: int
+) -> None:
+    assert longest_hit((FULL, SELDOM), (pool_with(full), pool_with(seldom)), KEYS) == blocks
+    assert [key_index(SELDOM, block) for block in range(2)] == [2, 5]
+    assert [num_full(SELDOM, length) for length in (0, 47, 48, 95, 96)] == [0, 0, 1, 1, 2]
 
 
 def test_without_full_groups_a_gap_does_not_end_the_search() -> None:

@@ -11,7 +11,7 @@ from llmd.api.device import Device, DeviceInfo, HiddenRef, Refusal, StageLimits
 from llmd.api.draws import HOST, NUM_COLUMNS, SAMPLED, Draws
 from llmd.api.integer_formats import INTEGER_FORMATS
 from llmd.api.program import Program
-from llmd.api.step import BLOCK_LEN, MAX_RAW_TOP, Float32, LateEdits, Selection, Step
+from llmd.api.step import MAX_RAW_TOP, Float32, LateEdits, Selection, Step
 from llmd.api.tensors import PLAIN_FORMATS
 
 
@@ -242,10 +242,11 @@ def _check_tables(program: Program, blocks: Mapping[int, int], step: Step) -> No
             continue
         _check_array("block_tables", table, np.int32, (step.num_sequences, table.shape[-1]))
         seen_from = np.zeros_like(first) if group.window is None else np.maximum(0, first - group.window + 1)
-        if int(last.max()) // BLOCK_LEN >= table.shape[1]:
+        block_tokens = group.block_tokens
+        if int(last.max()) // block_tokens >= table.shape[1]:
             raise ValueError(f"position {int(last.max())} is beyond a block table of {table.shape[1]} blocks")
         index = np.arange(table.shape[1])
-        used = (index >= seen_from[:, None] // BLOCK_LEN) & (index <= last[:, None] // BLOCK_LEN)
+        used = (index >= seen_from[:, None] // block_tokens) & (index <= last[:, None] // block_tokens)
         _check_range(f"block table of KV group {group.id}", table[used], 0, blocks[group.id])
     if step.copies.ndim != 2 or step.copies.shape[1] != 3 or step.copies.dtype != np.int32:
         raise ValueError(f"copies are {step.copies.dtype} {step.copies.shape}, expected int32 [n, 3]")

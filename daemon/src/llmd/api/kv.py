@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from llmd.api.plan import KVGroup
-from llmd.api.step import BLOCK_LEN
 
 KVDtype = Literal["f32", "f16", "bf16", "int8", "int4"]
 """Element type of keys and values. ``f16`` and ``bf16`` round to nearest even. ``int8`` and ``int4`` are
@@ -49,4 +48,4 @@ def kv_block_bytes(group: KVGroup, dtype: KVDtype) -> int:
     head = kv_head_bytes(group.key_dim, dtype)
     if group.kind == "paged":
         head += kv_head_bytes(group.value_dim, dtype)
-    return len(group.layers) * BLOCK_LEN * group.kv_heads * head
+    return len(group.layers) * group.block_vectors * group.kv_heads * head

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from llmd.api.ops import EmbedTokenType, Op
+from llmd.api.step import BLOCK_LEN
 from llmd.api.tensors import TensorRef
 
 HIDDEN = "hidden"
@@ -49,15 +50,31 @@ class KVGroup(msgspec.Struct, frozen=True):
     """Elements of a value; if 0 is given, as many as in a key."""
     state_bytes: int = 0
     """For a ``state`` group: bytes of the state of one sequence in one layer."""
+    stride: int = 1
+    """For a ``latent`` group: tokens for each vector. Vector ``e`` stands for the tokens
+    ``stride * e .. stride * (e + 1) - 1``; the last of them writes it, and reads it first. A divisor or a
+    multiple of `BLOCK_LEN`."""
 
     def __post_init__(self) -> None:
         if not self.value_dim:
             msgspec.structs.force_setattr(self, "value_dim", self.head_dim)
+        if BLOCK_LEN % self.stride and self.stride % BLOCK_LEN:
+            raise ValueError(f"stride {self.stride} neither divides {BLOCK_LEN} nor is a multiple of it")
 
     @property
     def key_dim(self) -> int:
         """Elements of a key."""
         return self.head_dim
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens whose keys and values are in one block."""
+        return max(BLOCK_LEN, self.stride)
+
+    @property
+    def block_vectors(self) -> int:
+        """Vectors in a block of one layer and head, of keys or of values."""
+        return self.block_tokens // self.stride
 
 
 class Part(msgspec.Struct, frozen=True):

@@ -41,8 +41,9 @@ class Step(msgspec.Struct, frozen=True):
     row_offsets: Int32
     """``[S + 1]``; sequence ``s`` owns rows ``row_offsets[s] .. row_offsets[s + 1]``."""
     block_tables: tuple[Int32, ...]
-    """One array ``[S, width]`` for each KV group of the plan; entry ``[s, p // BLOCK_LEN]`` is the block of
-    position ``p``. Entries that no row of this step reads or writes are -1.
+    """One array ``[S, width]`` for each KV group of the plan; entry ``[s, p // block_tokens]`` is the block
+    of position ``p`` (`KVGroup.block_tokens`: `BLOCK_LEN`, if vectors do not stand for more tokens). Entries
+    that no row of this step reads or writes are -1.
 
     For a ``state`` group it is ``[S, 2]``: the slot of the state that the sequence starts from (-1 if and
     only if it starts at position 0: the state is zero) and the slot for its state after its last row. Both

@@ -12,7 +12,6 @@ from llmd.api.messages import ExpertReads
 from llmd.api.ops import TABLE_OPS
 from llmd.api.plan import KVGroup
 from llmd.api.program import Program, SlottedOp
-from llmd.api.step import BLOCK_LEN
 
 
 def dense_reads(program: Program) -> int:
@@ -52,7 +51,7 @@ class KVReads(msgspec.Struct, frozen=True):
         """``block_bytes`` returns the bytes of a block, or slot, of a group."""
         return cls(
             tuple(
-                (block_bytes(group.id) // BLOCK_LEN, group.window)
+                (block_bytes(group.id) // group.block_tokens, group.window)
                 for group in groups
                 if group.kind != "state"
             ),

@@ -6,9 +6,9 @@ from llmd.api.plan import KVGroup
 from llmd.api.step import BLOCK_LEN
 
 
-def blocks_for(num_tokens: int) -> int:
+def blocks_for(num_tokens: int, block_tokens: int = BLOCK_LEN) -> int:
     """Return the number of blocks that positions ``0 .. num_tokens - 1`` occupy."""
-    return -(-num_tokens // BLOCK_LEN)
+    return -(-num_tokens // block_tokens)
 
 
 def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
@@ -18,7 +18,7 @@ def most_blocks(group: KVGroup, total_len: int, chunk_len: int) -> int:
     span may touch one block more than it could fill.
     """
     if group.window is None:
-        return blocks_for(total_len)
+        return blocks_for(total_len, group.block_tokens)
     return min(blocks_for(total_len), blocks_for(group.window - 1 + chunk_len) + 1)
 
 
@@ -28,8 +28,8 @@ def most_forked(group: KVGroup, total_len: int, chunk_len: int, forks: int, shar
     A step writes one position of each fork, and at most ``chunk_len`` further positions in total. Two forks
     that continue in a shared block both copy it before the block itself becomes free.
     """
-    shared = shared_len // BLOCK_LEN
-    most = shared + forks * (blocks_for(total_len) - shared)
+    shared = shared_len // group.block_tokens
+    most = shared + forks * (blocks_for(total_len, group.block_tokens) - shared)
     if group.window is not None:
         # Each fork spans its window and the positions it writes; these may touch a partial block at both
         # ends.

@@ -15,7 +15,7 @@ from llmd.pager.block_counts import blocks_for, most_blocks, most_forked
 from llmd.pager.block_keys import BlockKeys
 from llmd.pager.owned_blocks import OwnedBlocks
 from llmd.pager.pool import BlockPool, Key
-from llmd.pager.prefix import first_needed, longest_hit
+from llmd.pager.prefix import first_needed, key_index, longest_hit, num_full
 from llmd.pager.states import SNAPSHOT_LEN, StateSlots, most_slots, state_groups
 
 NO_BLOCK = -1
@@ -61,8 +61,8 @@ class Pager:
         with_blocks = [index for index in range(len(groups)) if index not in of_states]
         self._groups = tuple(groups[index] for index in with_blocks)
         self._pools = tuple(self.pools[index] for index in with_blocks)
-        shape = (max_sequences, blocks_for(max_len))
-        self._tables = tuple(np.full(shape, NO_BLOCK, np.int32) for _ in with_blocks)
+        widths = (blocks_for(max_len, group.block_tokens) for group in self._groups)
+        self._tables = tuple(np.full((max_sequences, width), NO_BLOCK, np.int32) for width in widths)
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._owned: dict[int, OwnedBlocks] = {}
         self._openings = itertools.count()
@@ -150,7 +150,10 @@ class Pager:
             parent.length,
             parent.length,
             parent.first.copy(),
-            [min(end, blocks_for(parent.length)) for end in parent.end],
+            [
+                min(end, blocks_for(parent.length, group.block_tokens))
+                for end, group in zip(parent.end, self._groups, strict=True)
+            ],
             self._states.fork(parent.slots),
         )
         for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
@@ -243,9 +246,9 @@ class Pager:
         owned = self._owned.get(sequence_id)
         if owned is None or opening not in (None, owned.opening):
             return False
-        first_new = owned.length // BLOCK_LEN
+        before = owned.length
         owned.length += num_tokens
-        self._remember(owned, first_new)
+        self._remember(owned, before)
         if owned.slots:
             self._states.advance(owned.slots, self._snapshot_key(owned))
         for index, group in enumerate(self._groups):
@@ -260,8 +263,10 @@ class Pager:
         assert self.can_retract
         owned = self._owned[sequence_id]
         owned.planned = owned.length
-        kept = blocks_for(owned.length)
-        for index, (pool, table) in enumerate(zip(self._pools, self._tables, strict=True)):
+        for index, (group, pool, table) in enumerate(
+            zip(self._groups, self._pools, self._tables, strict=True)
+        ):
+            kept = blocks_for(owned.length, group.block_tokens)
             part = slice(kept, owned.end[index])
             if part.start < part.stop:
                 pool.give_back(reversed(table[owned.row, part].tolist()))
@@ -283,7 +288,7 @@ class Pager:
         return tuple(
             GroupBlocks(
                 group.id,
-                None if group.kind == "state" else BLOCK_LEN,
+                None if group.kind == "state" else group.block_tokens,
                 tuple((state, sum(1 for _ in run)) for state, run in itertools.groupby(pool.states())),
             )
             for group, pool in zip(self._all_groups, self.pools, strict=True)
@@ -314,13 +319,14 @@ class Pager:
 
     def _take_cached(self, owned: OwnedBlocks, keys: Sequence[Key]) -> None:
         for group, pool, table in zip(self._groups, self._pools, self._tables, strict=True):
-            first = first_needed(group, len(keys) * BLOCK_LEN)
-            for place in range(first, len(keys)):
-                block = pool.find(keys[place])
+            length = len(keys) * BLOCK_LEN
+            first, end = first_needed(group, length), num_full(group, length)
+            for place in range(first, end):
+                block = pool.find(keys[key_index(group, place)])
                 assert block is not None, "the cache lost a block between two lookups"
                 table[owned.row, place] = pool.share(block)
             owned.first.append(first)
-            owned.end.append(len(keys))
+            owned.end.append(end)
 
     def _has_room(self, owned: OwnedBlocks, num_tokens: int, spare: int = 0) -> bool:
         """Return whether there are blocks for ``num_tokens`` more tokens, ``chunk_len`` at a time."""
@@ -332,23 +338,24 @@ class Pager:
 
     def _needed(self, owned: OwnedBlocks, index: int, total: int) -> int:
         """Return how many blocks of a group must be free for ``total`` tokens."""
-        held = owned.end[index] - owned.first[index]
-        most = most_blocks(self._groups[index], total, self._chunk_len)
-        return min(blocks_for(total) - owned.end[index], most - held) + self._is_shared(owned, index)
+        held, group = owned.end[index] - owned.first[index], self._groups[index]
+        most = most_blocks(group, total, self._chunk_len)
+        new = blocks_for(total, group.block_tokens) - owned.end[index]
+        return min(new, most - held) + self._is_shared(owned, index)
 
     def _take(self, owned: OwnedBlocks, num_tokens: int) -> None:
         """Take the blocks of the next positions; the caller has checked that there are enough."""
-        for index in range(len(self._pools)):
+        for index, group in enumerate(self._groups):
             self._own_last(owned, index)
-            self._extend(owned, index, blocks_for(owned.planned + num_tokens))
+            self._extend(owned, index, blocks_for(owned.planned + num_tokens, group.block_tokens))
         if owned.slots:
             self._states.take(owned.slots)
         owned.planned += num_tokens
 
     def _is_shared(self, owned: OwnedBlocks, index: int) -> bool:
         """Return whether the next token is written to a block that another sequence also uses."""
-        last = owned.end[index] - 1
-        begun = owned.planned % BLOCK_LEN != 0 and owned.planned // BLOCK_LEN == last
+        last, block_tokens = owned.end[index] - 1, self._groups[index].block_tokens
+        begun = owned.planned % block_tokens != 0 and owned.planned // block_tokens == last
         return begun and self._pools[index].references(int(self._tables[index][owned.row, last])) > 1
 
     def _own_last(self, owned: OwnedBlocks, index: int) -> None:
@@ -365,14 +372,14 @@ class Pager:
             row[place] = self._pools[index].take()
         owned.end[index] = max(owned.end[index], end)
 
-    def _remember(self, owned: OwnedBlocks, first_new: int) -> None:
-        """Set the keys of the blocks that have become full, from ``first_new`` on."""
-        if owned.keys is None or owned.length // BLOCK_LEN == first_new:
+    def _remember(self, owned: OwnedBlocks, before: int) -> None:
+        """Set the keys of the blocks that have become full since the length was ``before``."""
+        if owned.keys is None or owned.length // BLOCK_LEN == before // BLOCK_LEN:
             return
         keys = owned.keys.of(owned.tokens, owned.length)
-        for pool, table in zip(self._pools, self._tables, strict=True):
-            for place in range(first_new, len(keys)):
-                pool.remember(int(table[owned.row, place]), keys[place])
+        for group, pool, table in zip(self._groups, self._pools, self._tables, strict=True):
+            for place in range(num_full(group, before), num_full(group, owned.length)):
+                pool.remember(int(table[owned.row, place]), keys[key_index(group, place)])
 
     def _snapshot_key(self, owned: OwnedBlocks) -> Key | None:
         """Return the key of the state at the sequence's length; None if it is no snapshot."""

@@ -13,7 +13,6 @@ from llmd.api.kv import KVDtype, kv_block_bytes
 from llmd.api.latent_ops import Indexer
 from llmd.api.ops import TABLE_OPS, Attention
 from llmd.api.program import Program, SlottedOp
-from llmd.api.step import BLOCK_LEN
 from llmd.api.tensors import Format, Weight
 
 
@@ -97,7 +96,7 @@ def work_of(program: Program, kv_dtype: KVDtype) -> Work:
         spans=tuple(
             Span(
                 windows[group.id],
-                kv_block_bytes(group, kv_dtype) // BLOCK_LEN * reads[group.id] // len(group.layers),
+                kv_block_bytes(group, kv_dtype) // group.block_tokens * reads[group.id] // len(group.layers),
                 flops[group.id],
             )
             for group in program.groups

@@ -92,7 +92,7 @@ def plan_kv(
         return tuple(
             pool_slots(slots, depth)
             if group.kind == "state"
-            else min(slots * most_blocks(group, context_len, chunk_len), length)
+            else min(slots * most_blocks(group, context_len, chunk_len), _blocks(group, length, slots))
             for group in groups
         )
 
@@ -111,6 +111,16 @@ def plan_kv(
             hint="raise --kv-memory, or free memory",
         )
     return KVBudget(blocks(most), pool_bytes(blocks(most), summed), min(most * BLOCK_LEN, context_len))
+
+
+def _blocks(group: KVGroup, length: int, slots: int) -> int:
+    """Return the blocks of a group for all sequences together, of ``length`` times `BLOCK_LEN` tokens.
+
+    Each of them may begin a block that is longer than `BLOCK_LEN`.
+    """
+    if group.block_tokens == BLOCK_LEN:
+        return length
+    return blocks_for(length * BLOCK_LEN, group.block_tokens) + slots
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
