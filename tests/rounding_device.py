@@ -123,7 +123,7 @@ class _Execution(Execution):
         rows = np.arange(len(x))
         return super()._linear(slotted, x[np.minimum(rows, max(0, len(x) - 2))] if self.fault == "row" else x)
 
-    def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> Float32:
+    def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> list[Float32]:
         q, *written = inputs
         rounded = [round_to(self._program.precision, x).astype(np.float32) for x in written]
         return super()._attention(slotted, op, [q, *rounded])

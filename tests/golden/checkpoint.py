@@ -20,6 +20,7 @@ FILE_DTYPES: dict[np.dtype[Any], str] = {
     np.dtype(np.float16): "F16",
     np.dtype(np.uint16): "BF16",
     np.dtype(np.int32): "I32",
+    np.dtype(np.int64): "I64",
     np.dtype(np.uint8): "U8",
     np.dtype(np.int8): "F8_E4M3",  # its bits
 }

@@ -6,12 +6,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.golden.compressed_tensors import (
+    DEEPSEEK_V4,
+    TABLE,
+    compressed_shapes,
+    compressed_spread,
+    draw_table,
+)
 from tests.golden.delta_tensors import HYBRIDS, STATE_NORM, delta_shapes, keeps_state
 from tests.golden.encoder_tensors import PREFIXES as ENCODERS
 from tests.golden.encoder_tensors import encoder_shapes, encoder_spread
@@ -61,15 +68,20 @@ position, mask and angle counts.
 
 Shape = tuple[int, ...]
 
+WHOLE: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Shape]]] = {
+    **dict.fromkeys(BACKBONES, backbone_shapes),
+    RWKV7: rwkv_shapes,
+    DEEPSEEK_V4: compressed_shapes,
+}
+"""What lists all tensors of a model, for model types whose names are all their own."""
+
 
 def tensor_shapes(config: Mapping[str, Any]) -> dict[str, Shape]:
     """Name and shape of every tensor in the checkpoint of that configuration, in file order."""
     if config["model_type"] in ENCODERS:
         return encoder_shapes(config)
-    if config["model_type"] in BACKBONES:
-        return backbone_shapes(config)
-    if config["model_type"] == RWKV7:
-        return rwkv_shapes(config)
+    if config["model_type"] in WHOLE:
+        return WHOLE[config["model_type"]](config)
     hidden, vocab = config["hidden_size"], config["vocab_size"]
     shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
     if config["model_type"] == GEMMA4:
@@ -98,6 +110,9 @@ def draw_tensors(case: TinyModel) -> Iterator[tuple[str, NDArray[np.generic]]]:
     for name, shape in tensor_shapes(case.config).items():
         if name.endswith(MXFP4_PARTS):
             yield name, mxfp4_bytes(case.seed, name, shape)
+            continue
+        if name.endswith(TABLE):
+            yield name, draw_table(case.seed, name, shape, case.config["n_routed_experts"])
             continue
         mean, std = _spread_of_family(case, name, shape)
         values = draw(case.seed, name, shape, mean, std)
@@ -214,6 +229,8 @@ def _spread_of_family(case: TinyModel, name: str, shape: Shape) -> tuple[float, 
         return encoder_spread(name, shape)
     if case.config["model_type"] == RWKV7:
         return rwkv_spread(name, shape, case.gains)
+    if case.config["model_type"] == DEEPSEEK_V4:
+        return compressed_spread(name, shape, case.gains)
     return _spread(case, name, shape)
 
 

@@ -14,6 +14,8 @@ from llmd.api import (
     Activate,
     Adapt,
     Attention,
+    CollapseStreams,
+    Compress,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -26,13 +28,17 @@ from llmd.api import (
     Join,
     KVGroup,
     LowRank,
+    MergeAttention,
+    MixStreams,
     ModelPlan,
     Norm,
     Op,
     Part,
     Program,
     Rope,
+    RopeTable,
     StateSpace,
+    StreamWeights,
     TensorRef,
     TokenShift,
     encode,
@@ -89,7 +95,7 @@ def test_options_stand_in_the_documented_places(program: Program) -> None:
                     assert integers == [("rms", "layer").index(op.method), op.heads, int(op.own_weights)]
                     assert floats == [op.eps, op.offset]
                 case Rope() as op:
-                    assert integers == [op.heads, op.head_dim, slotted.rope, int(op.interleaved)]
+                    assert integers == [op.heads, op.head_dim, slotted.rope, int(op.interleaved), op.stride]
                 case Attention() as op:
                     window = program.groups[op.group].window or 0
                     assert integers == [
@@ -100,6 +106,7 @@ def test_options_stand_in_the_documented_places(program: Program) -> None:
                         op.head_dim,
                         window,
                         0,
+                        1,
                     ]
                     assert floats == [op.scale, op.softcap or 0.0]
                 case Head() as op:
@@ -126,7 +133,42 @@ def test_an_indexer_has_its_sizes_there_and_attention_that_positions_are_chosen(
     indexer = Indexer(HIDDEN, HIDDEN, HIDDEN, "chosen", 1, 0, heads=3, head_dim=8, top_k=5)
     attention = Attention(HIDDEN, HIDDEN, HIDDEN, "y", 0, 0, 2, 1, 8, 0.5, chosen="chosen")
     found = read_back([indexer, attention], latents)
-    assert found == [("indexer", [1, 0, 3, 8, 5], []), ("attention", [0, 0, 2, 1, 8, 0, 1], [0.5, 0.0])]
+    assert found == [("indexer", [1, 0, 3, 8, 5, 1], []), ("attention", [0, 0, 2, 1, 8, 0, 1, 1], [0.5, 0.0])]
+
+
+def test_ops_of_compressed_attention_have_their_strides_there() -> None:
+    parts, vectors = (
+        KVGroup(0, 8, 1, 32, (0,), kind="latent"),
+        KVGroup(1, None, 1, 8, (0,), kind="latent", stride=4),
+    )
+    indexer = Indexer(HIDDEN, HIDDEN, HIDDEN, "chosen", 1, 0, heads=3, head_dim=8, top_k=5)
+    attention = Attention(HIDDEN, HIDDEN, HIDDEN, "y", 1, 0, 2, 1, 8, 0.5, chosen="chosen", sums="s")
+    compress = Compress("y", "y", "z", TensorRef("b", (4, 16)), 0, 0, dim=8, stride=4, overlap=True)
+    found = read_back(
+        [indexer, attention, compress, MergeAttention("y", "s", "y", "s", "y", 2)], (parts, vectors)
+    )
+    assert found == [
+        ("indexer", [1, 0, 3, 8, 5, 4], []),
+        ("attention", [1, 0, 2, 1, 8, 0, 1, 4], [0.5, 0.0]),
+        ("compress", [0, 0, 8, 4, 1], []),
+        ("merge_attention", [2], []),
+    ]
+    table = RopeTable((1.0, 0.1))
+    assert read_back([Rope(HIDDEN, HIDDEN, 2, 4, table, stride=16)]) == [("rope", [2, 4, 0, 0, 16], [])]
+
+
+def test_streams_have_their_number_and_the_rounds_there() -> None:
+    weight, bias, scale = TensorRef("w", (8, 8)), TensorRef("b", (8,)), TensorRef("s", (3,))
+    ops: list[Op] = [
+        StreamWeights(HIDDEN, "w", weight, bias, scale, 2, eps=0.5, floor=0.25, rounds=7),
+        CollapseStreams(HIDDEN, "w", "x", 2),
+        MixStreams(HIDDEN, "x", "w", HIDDEN, 2),
+    ]
+    assert read_back(ops) == [
+        ("stream_weights", [2, 7], [0.5, 0.25]),
+        ("collapse_streams", [2], []),
+        ("mix_streams", [2], []),
+    ]
 
 
 def test_an_embedding_has_its_first_column_there() -> None:
@@ -135,9 +177,9 @@ def test_an_embedding_has_its_first_column_there() -> None:
     assert read_back(ops) == [("embed", [0], [2.0]), ("embed", [5], [1.0])]
 
 
-def test_a_gate_has_its_threshold() -> None:
-    ops = [Glu(HIDDEN, HIDDEN, HIDDEN, "silu"), Glu(HIDDEN, HIDDEN, HIDDEN, "relu", 0.5)]
-    assert [floats for _, _, floats in read_back(ops)] == [[0.0], [0.5]]
+def test_a_gate_has_its_threshold_and_its_limit() -> None:
+    ops = [Glu(HIDDEN, HIDDEN, HIDDEN, "silu", limit=7.0), Glu(HIDDEN, HIDDEN, HIDDEN, "relu", 0.5)]
+    assert [floats for _, _, floats in read_back(ops)] == [[0.0, 7.0], [0.5, 0.0]]
 
 
 def test_ops_of_encoders_have_their_options_in_the_documented_places() -> None:

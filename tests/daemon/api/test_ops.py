@@ -7,6 +7,8 @@ from llmd.api import (
     Activate,
     Add,
     Attention,
+    CollapseStreams,
+    Compress,
     Embed,
     EmbedPosition,
     EmbedTokenType,
@@ -19,12 +21,15 @@ from llmd.api import (
     Indexer,
     Join,
     Linear,
+    MergeAttention,
+    MixStreams,
     Multiply,
     Norm,
     Recurrence,
     Rope,
     RopeTable,
     Router,
+    StreamWeights,
     TensorRef,
     TokenShift,
 )
@@ -41,7 +46,8 @@ def test_kinds_are_numbered_in_an_order_that_never_changes() -> None:
     states = ("gated_delta", "state_space")
     latent = ("head_linear", "join")
     others = ("multiply", "token_shift", "generalized_delta", "adapt", "indexer")
-    assert decoders + encoders + hybrids + mixtures + states + latent + others == OP_KINDS
+    compressed = ("compress", "merge_attention", "stream_weights", "collapse_streams", "mix_streams")
+    assert decoders + encoders + hybrids + mixtures + states + latent + others + compressed == OP_KINDS
 
 
 def test_every_op_tells_what_it_reads_and_writes() -> None:
@@ -69,6 +75,13 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5),
         Indexer("q", "k", "w", "c", 0, 0, 2, 4, 8),
         Attention("q", None, None, "o", 0, 0, 1, 1, 4, 0.5, chosen="c"),
+        Attention("q", "k", "k", "o", 0, 0, 1, 1, 4, 0.5, sums="s"),
+        Router("x", "r", A, 2, given="e"),
+        Compress("x", "g", "y", A, 0, 0, 2, 4),
+        MergeAttention("a", "s", "b", "t", "y", 2),
+        StreamWeights("x", "w", A, B, B, 2, 1e-6, 1e-6, 3),
+        CollapseStreams("x", "w", "y", 2),
+        MixStreams("x", "y", "w", "z", 2),
     ]
     assert [(op.kind, op.reads, op.writes) for op in ops] == [
         ("embed", (), ("h",)),
@@ -94,6 +107,13 @@ def test_every_op_tells_what_it_reads_and_writes() -> None:
         ("attention", ("q",), ("o",)),
         ("indexer", ("q", "k", "w"), ("c",)),
         ("attention", ("q", "c"), ("o",)),
+        ("attention", ("q", "k", "k"), ("o", "s")),
+        ("router", ("x", "e"), ("r",)),
+        ("compress", ("x", "g"), ("y",)),
+        ("merge_attention", ("a", "s", "b", "t"), ("y",)),
+        ("stream_weights", ("x",), ("w",)),
+        ("collapse_streams", ("x", "w"), ("y",)),
+        ("mix_streams", ("x", "y", "w"), ("z",)),
     ]
 
 

@@ -181,19 +181,30 @@ INDEXED = {
     *(f"indexer/{name}-{kv_dtype}" for name in ("even", "odd") for kv_dtype in LATENT_KV_DTYPES),
     *(f"indexer/{name}" for name in ("long-f16", "long-partitions-f32", "all-f32", "equal-scores", "shared")),
 }
+COMPRESSED = {f"compress/{name}-{kv}" for name in ("overlap", "apart") for kv in LATENT_KV_DTYPES}
+OF_CHOSEN = {*(f"merge_attention/chosen-{kv}" for kv in LATENT_KV_DTYPES), "merge_attention/long-chosen"}
+MERGED = {
+    *(f"merge_attention/{name}-{kv_dtype}" for name in ("all", "few") for kv_dtype in LATENT_KV_DTYPES),
+    *("merge_attention/each", "merge_attention/long"),
+    *OF_CHOSEN,
+}
 
 
 @pytest.mark.parametrize(
     ("feature", "names"),
     [
-        ("latent", LATENT | INDEXED),
-        ("chosen_positions", INDEXED),
+        ("latent", LATENT | INDEXED | COMPRESSED | MERGED),
+        ("chosen_positions", INDEXED | OF_CHOSEN),
+        ("attention_sums", MERGED),
+        ("strides", {*(MERGED - {"merge_attention/each"}), "rope/stride"}),
+        ("given_experts", {"router/given", "router/sqrt-softplus"}),
+        ("limits", {"glu/limit"}),
         (
             "columns",
             {f"embed/{name}-columns" for name in ("f32", "f16", "bf16", *SCALED_FORMATS, "q8", "q6_k")},
         ),
         ("shared_keys", SHARED),
-        ("sinks", SINKS),
+        ("sinks", SINKS | MERGED),
         ("own_weights", {"norm/rms-own", "norm/layer-own"}),
         ("draws", {"head/draws", "program/draws"}),
         ("state", {"recurrence", "program/hybrid", *DELTAS, *SPACES, *OF_RWKV}),

@@ -15,7 +15,7 @@ CASES = {case.name: case for case in expert_cases()}
 
 def test_cases_have_routers_of_each_kind() -> None:
     routers = [op for case in CASES.values() for op in case.ops if isinstance(op, Router)]
-    assert {op.score for op in routers} == {"softmax", "sigmoid"}
+    assert {op.score for op in routers} == {"softmax", "sigmoid", "sqrt_softplus"}
     assert {op.group_score for op in routers if op.groups > 1} == {"largest", "sum_of_two"}
     assert {op.normalized for op in routers} == {True, False}
     for field in ("bias", "correction", "gains"):

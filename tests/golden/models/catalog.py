@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.golden.models import (
+    compressed,
     fp8,
     gemma,
     gemma4,
@@ -41,6 +42,9 @@ CASES: tuple[TinyModel, ...] = (
     *kimi.CASES,
 )
 
+ON_REFERENCE: tuple[TinyModel, ...] = compressed.CASES
+"""Those that only the reference device runs."""
+
 ROUNDED_ON_CARDS = tuple(
     case for case in (*fp8.FP8_CASES, *nvfp4.NVFP4_CASES) if "index_topk" not in case.config
 )
@@ -50,4 +54,4 @@ which positions an indexer chooses."""
 
 def tiny_model(name: str) -> TinyModel:
     """The case of that name."""
-    return next(case for case in CASES if case.name == name)
+    return next(case for case in (*CASES, *ON_REFERENCE) if case.name == name)

@@ -1,10 +1,10 @@
 """The contracts of llmd: the only package that plugins import.
 
 Descriptions and hooks: `plugins`, `hooks`. Models as programs: `ops`, `expert_ops`, `latent_ops`,
-`adapter_ops`, `activations`, `plan`, `program`, `encoding`, `tensors`, `integer_formats`. Running them:
-`device`, `features`, `kernel_use`, `expert_cache`, `streaming`, `kv`, `step`, `adapter_items`, `draws`,
-`random`, `spans`. Links: `transport`. Front and engine: `messages`, `results`. Parts of answers and their
-parsers: `parts`, `parsing`. Errors: `errors`.
+`compressed_ops`, `stream_ops`, `adapter_ops`, `activations`, `plan`, `program`, `encoding`, `tensors`,
+`integer_formats`. Running them: `device`, `features`, `kernel_use`, `expert_cache`, `streaming`, `kv`,
+`step`, `adapter_items`, `draws`, `random`, `spans`. Links: `transport`. Front and engine: `messages`,
+`results`. Parts of answers and their parsers: `parts`, `parsing`. Errors: `errors`.
 
 The names below are imported on first use: most modules here need numpy, which takes a quarter of a second to
 import, and neither a plugin's description nor most commands need it.
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from llmd.api.adapter_ops import (
         Adapt,
         LowRank,
+    )
+    from llmd.api.compressed_ops import (
+        Compress,
+        MergeAttention,
     )
     from llmd.api.device import (
         HOST_MEMORY,
@@ -183,6 +187,11 @@ if TYPE_CHECKING:
     from llmd.api.step_buffers import (
         step_buffer_bytes,
     )
+    from llmd.api.stream_ops import (
+        CollapseStreams,
+        MixStreams,
+        StreamWeights,
+    )
     from llmd.api.tensors import (
         PLAIN_FORMATS,
         SCALED_FORMATS,
@@ -238,7 +247,9 @@ __all__ = [
     "CallStart",
     "CheckpointError",
     "ChoiceTerm",
+    "CollapseStreams",
     "Command",
+    "Compress",
     "ConfigError",
     "ContextLengthError",
     "DaemonUnreachableError",
@@ -291,6 +302,8 @@ __all__ = [
     "LoadedWeights",
     "LowRank",
     "MemoryBudgetError",
+    "MergeAttention",
+    "MixStreams",
     "ModelError",
     "ModelPlan",
     "Multiply",
@@ -327,6 +340,7 @@ __all__ = [
     "StateSpace",
     "Step",
     "StepResult",
+    "StreamWeights",
     "TemplateError",
     "TensorRef",
     "TensorSource",
@@ -360,8 +374,10 @@ _MODULES = (
     "tensors",
     "ops",
     "adapter_ops",
+    "compressed_ops",
     "expert_ops",
     "latent_ops",
+    "stream_ops",
     "plan",
     "program",
     "kernel_use",

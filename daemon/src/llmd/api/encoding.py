@@ -13,10 +13,12 @@ Integers and floats of each op, in order::
     embed      ints first column                                  floats scale
     norm       ints method (0 rms, 1 layer), heads, own_weights   floats eps, offset
     linear     ints -                                             floats -
-    rope       ints heads, head_dim, rope index, interleaved      floats -
+    rope       ints heads, head_dim, rope index, interleaved,
+                    stride                                        floats -
     attention  ints group, kv_layer, heads, kv_heads, head_dim,
-                    window (0 none), has chosen positions         floats scale, softcap (0 none)
-    glu        ints activation (index in `ACTIVATIONS`)           floats threshold
+                    window (0 none), has chosen positions,
+                    stride                                        floats scale, softcap (0 none)
+    glu        ints activation (index in `ACTIVATIONS`)           floats threshold, limit (0 none)
     add        ints -                                             floats scale
     head       ints -                                             floats scale, softcap (0 none)
     embed_position, embed_token_type   ints -                     floats -
@@ -40,7 +42,12 @@ Integers and floats of each op, in order::
     generalized_delta  ints group, kv_layer, heads, head_dim,
                     offset                                        floats -
     adapt      ints adapters                                      floats scale for each pair of weights
-    indexer    ints group, kv_layer, heads, head_dim, top_k       floats -
+    indexer    ints group, kv_layer, heads, head_dim, top_k,
+                    stride                                        floats -
+    compress   ints group, kv_layer, dim, stride, overlap         floats -
+    merge_attention  ints heads                                   floats -
+    stream_weights  ints streams, rounds                          floats eps, floor
+    collapse_streams, mix_streams  ints streams                   floats -
 
 ``instructions`` is int64. For each instruction it contains::
 
@@ -60,6 +67,7 @@ from numpy.typing import NDArray
 
 from llmd.api.activations import ACTIVATIONS
 from llmd.api.adapter_ops import Adapt
+from llmd.api.compressed_ops import Compress, MergeAttention
 from llmd.api.expert_ops import Experts, GroupScore, Router, Score
 from llmd.api.latent_ops import Indexer, Join
 from llmd.api.ops import (
@@ -78,6 +86,7 @@ from llmd.api.ops import (
 )
 from llmd.api.program import Program, SlottedOp
 from llmd.api.state_ops import GatedDelta, Rates, StateSpace
+from llmd.api.stream_ops import CollapseStreams, MixStreams, StreamWeights
 from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 
 NORM_METHODS = ("rms", "layer")
@@ -135,20 +144,32 @@ def _append_list(records: list[int], values: Sequence[int]) -> None:
 
 
 def _integers(program: Program, slotted: SlottedOp) -> list[int]:
+    if isinstance(slotted.op, KVOp):
+        return [slotted.op.group, _known(slotted.kv_layer), *_kv_integers(program, slotted.op)]
+    return _own_integers(slotted)
+
+
+def _own_integers(slotted: SlottedOp) -> list[int]:
     values: list[int] = []
     match slotted.op:
         case Embed() as op:
             values = [op.column_range[0]]
         case Norm(method=method, heads=heads, own_weights=own):
             values = [NORM_METHODS.index(method), heads, int(own)]
-        case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved):
-            values = [heads, head_dim, _known(slotted.rope), int(interleaved)]
-        case op if isinstance(op, KVOp):
-            values = [op.group, _known(slotted.kv_layer), *_kv_integers(program, op)]
+        case Rope(heads=heads, head_dim=head_dim, interleaved=interleaved, stride=stride):
+            values = [heads, head_dim, _known(slotted.rope), int(interleaved), stride]
         case EncoderAttention(heads=heads, head_dim=head_dim):
             values = [heads, head_dim]
-        case Join(heads=count) | Adapt(num_adapters=count):
+        case (
+            Join(heads=count)
+            | Adapt(num_adapters=count)
+            | MergeAttention(heads=count)
+            | CollapseStreams(streams=count)
+            | MixStreams(streams=count)
+        ):
             values = [count]
+        case StreamWeights(streams=streams, rounds=rounds):
+            values = [streams, rounds]
         case Glu(activation=activation) | Activate(activation=activation):
             values = [ACTIVATIONS.index(activation)]
         case Router() as op:
@@ -161,10 +182,11 @@ def _integers(program: Program, slotted: SlottedOp) -> list[int]:
 
 def _kv_integers(program: Program, op: KVOp) -> list[int]:
     values: list[int] = []
+    stride = program.groups[op.group].stride
     match op:
         case Attention():
             window = program.groups[op.group].window or 0
-            values = [op.heads, op.kv_heads, op.head_dim, window, int(op.chosen is not None)]
+            values = [op.heads, op.kv_heads, op.head_dim, window, int(op.chosen is not None), stride]
         case GatedDelta():
             sizes = [op.heads, op.key_heads, op.key_dim, op.value_dim, op.taps]
             values = [*sizes, int(op.decays_elements), int(op.tiled), RATES.index(op.rates_as)]
@@ -176,7 +198,9 @@ def _kv_integers(program: Program, op: KVOp) -> list[int]:
         case GeneralizedDelta():
             values = [op.heads, op.head_dim, op.offset]
         case Indexer():
-            values = [op.heads, op.head_dim, op.top_k]
+            values = [op.heads, op.head_dim, op.top_k, stride]
+        case Compress():
+            values = [op.dim, op.stride, int(op.overlap)]
     return values
 
 
@@ -189,8 +213,10 @@ def _floats(op: Op) -> list[float]:
             values = [eps, offset]
         case Attention(scale=scale, softcap=softcap) | Head(scale=scale, softcap=softcap):
             values = [scale, softcap or 0.0]
-        case Glu(threshold=threshold):
-            values = [threshold]
+        case Glu(threshold=threshold, limit=limit):
+            values = [threshold, limit or 0.0]
+        case StreamWeights(eps=eps, floor=floor):
+            values = [eps, floor]
         case Router(factor=factor, scale=scale):
             values = [factor, scale]
         case Experts(limit=limit, offset=offset):

@@ -12,8 +12,9 @@ from llmd.api.activations import Activation
 from llmd.api.base_op import BaseOp
 from llmd.api.tensors import TensorRef
 
-Score = Literal["softmax", "sigmoid"]
-"""How the logits of a router become scores: ``softmax`` over all experts, or ``sigmoid`` of each logit."""
+Score = Literal["softmax", "sigmoid", "sqrt_softplus"]
+"""How the logits of a router become scores: ``softmax`` over all experts, or of each logit its ``sigmoid`` or
+``sqrt(log(1 + exp(logit)))``."""
 
 GroupScore = Literal["largest", "sum_of_two"]
 """The score of a group of experts: its largest score, or the sum of its two largest ones."""
@@ -39,11 +40,16 @@ class Router(BaseOp, frozen=True, tag="router"):
     With ``groups``, experts are split into as many equal ranges, and only those of the ``top_groups`` groups
     with the largest group scores can be used; of equal groups, those of the first.
 
+    With ``given``, a row uses the experts whose numbers are there. One that is there twice counts twice.
+
     Source: Fedus et al. 2021, "Switch Transformers" (softmax); DeepSeek-AI 2024, "DeepSeek-V3 Technical
-    Report", section 2.1.2 (sigmoid, correction); DeepSeek-AI 2024, "DeepSeek-V2", section 2.2.2 (groups).
+    Report", section 2.1.2 (sigmoid, correction); DeepSeek-AI 2024, "DeepSeek-V2", section 2.2.2 (groups);
+    DeepSeek-AI 2026, "DeepSeek-V4 Technical Report", section 2.1 (sqrt_softplus, given experts, after Roller
+    et al. 2021, "Hash Layers For Large Sparse Models").
     """
 
     kind: ClassVar[str] = "router"
+    read_fields: ClassVar[tuple[str, ...]] = ("x", "given")
     tensor_fields: ClassVar[tuple[str, ...]] = ("weight", "bias", "correction", "gains")
     x: str
     out: str
@@ -69,6 +75,9 @@ class Router(BaseOp, frozen=True, tag="router"):
     """``[experts]``, added to scores while experts and groups are chosen."""
     gains: TensorRef | None = None
     """``[experts]``, multiplies the weights."""
+    given: str | None = None
+    """``[rows, top_k]``: numbers of experts. A device that reads it, or the score ``sqrt_softplus``, states
+    `llmd.api.features.GIVEN_EXPERTS`. None: the largest scores decide."""
 
 
 class Experts(BaseOp, frozen=True, tag="experts"):

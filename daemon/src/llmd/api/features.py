@@ -33,6 +33,19 @@ SHARED_KEYS = "shared_keys"
 CHOSEN_POSITIONS = "chosen_positions"
 """Attention can be limited to chosen positions (`Attention.chosen`)."""
 
+STRIDES = "strides"
+"""A vector of a ``latent`` group can stand for several tokens (`KVGroup.stride`, `Rope.stride`)."""
+
+ATTENTION_SUMS = "attention_sums"
+"""Attention can write the sums of its softmax (`Attention.sums`), also over a ``latent`` group with a
+window."""
+
+GIVEN_EXPERTS = "given_experts"
+"""A router can be given its experts, and score them by the root of a softplus (`Router.given`)."""
+
+LIMITS = "limits"
+"""A gated linear unit can have a limit (`Glu.limit`)."""
+
 COLUMNS = "columns"
 """An embedding can look up some columns of its table (`Embed.columns`)."""
 
@@ -56,16 +69,20 @@ ADAPTERS = "adapters"
 
 COMPUTED: tuple[str, ...] = (
     ADAPTERS,
+    ATTENTION_SUMS,
     CHOSEN_POSITIONS,
     COLUMNS,
     DRAWS,
+    GIVEN_EXPERTS,
     LATENT,
+    LIMITS,
     OWN_WEIGHTS,
     SHARED_KEYS,
     SINKS,
     SPANS,
     STATE,
     STREAMS,
+    STRIDES,
     TAPS,
 )
 """What a device can be asked for on any machine: the reference has all of these, and the conformance suite

@@ -58,7 +58,9 @@ class Indexer(BaseOp, frozen=True, tag="indexer"):
     ``p`` gets the ``min(p + 1, top_k)`` positions of ``0 .. p`` with the highest scores, of equal ones the
     later positions. They ascend, and -1 fills the rest of the row.
 
-    The KV group has the kind ``latent``: one index key for each token, which has no value.
+    The KV group has the kind ``latent``: one index key for each token, which has no value. If it has a
+    ``stride``, positions are those of vectors, as in `llmd.api.ops.Attention`: a row chooses of the first
+    ``(p + 1) // stride``.
 
     Source: DeepSeek-AI 2025, "DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models", section 2.1
     (DeepSeek Sparse Attention).

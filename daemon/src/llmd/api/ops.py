@@ -14,9 +14,11 @@ import msgspec
 from llmd.api.activations import Activation
 from llmd.api.adapter_ops import Adapt
 from llmd.api.base_op import BaseOp
+from llmd.api.compressed_ops import Compress, MergeAttention
 from llmd.api.expert_ops import Experts, Router
 from llmd.api.latent_ops import HeadLinear, Indexer, Join
 from llmd.api.state_ops import GatedDelta, StateSpace
+from llmd.api.stream_ops import CollapseStreams, MixStreams, StreamWeights
 from llmd.api.tensors import TensorRef
 from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 
@@ -110,7 +112,11 @@ class Linear(BaseOp, frozen=True, tag="linear"):
 
 
 class Rope(BaseOp, frozen=True, tag="rope"):
-    """Rotate the first ``table.rotary_dim`` elements of each head according to the row's position."""
+    """Rotate the first ``table.rotary_dim`` elements of each head according to the row's position ``p``.
+
+    With a ``stride``, the position is ``p - p % stride``: that of the first token of a vector that stands for
+    several.
+    """
 
     kind: ClassVar[str] = "rope"
     x: str
@@ -122,6 +128,8 @@ class Rope(BaseOp, frozen=True, tag="rope"):
     table: RopeTable
     interleaved: bool = False
     """Pair element ``2i`` with ``2i + 1``; else ``i`` with ``i + rotary_dim / 2``."""
+    stride: int = 1
+    """A device that reads another one than 1 states `llmd.api.features.STRIDES`."""
 
 
 class Attention(BaseOp, frozen=True, tag="attention"):
@@ -136,7 +144,10 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     softmax has one more score for each query head, which has no value: weights add up to less than 1.
 
     In a group of kind ``latent``, ``v`` is the same value as ``k``: the first ``value_dim`` elements of a key
-    are the value. With ``chosen``, a row sees only the positions that an `Indexer` chose for it.
+    are the value. With ``chosen``, a row sees only the positions that an `Indexer` chose for it. If the group
+    has a ``stride``, positions are those of vectors: of the row at position ``p``, vector
+    ``(p + 1) // stride - 1`` is written if ``p + 1`` is a multiple of the stride, and ``0`` to this one are
+    seen. A row that sees nothing is 0.
 
     Source: Kwon et al. 2023, "Efficient Memory Management for Large Language Model Serving with
     PagedAttention"; Ainslie et al. 2023, "GQA"; OpenAI 2025, "gpt-oss-120b & gpt-oss-20b Model Card" (sinks,
@@ -172,14 +183,27 @@ class Attention(BaseOp, frozen=True, tag="attention"):
     chosen: str | None = None
     """What an `Indexer` wrote, only in a ``latent`` group. A device that reads it states
     `llmd.api.features.CHOSEN_POSITIONS`. None: a row sees all positions before it."""
+    sums: str | None = None
+    """Second output ``[rows, heads]``: the logarithm of the sum of the exponentials of each head's scores,
+    its sink included; minus infinity if there is none. A device that writes it states
+    `llmd.api.features.ATTENTION_SUMS`."""
 
     def __post_init__(self) -> None:
         if not self.value_dim:
             msgspec.structs.force_setattr(self, "value_dim", self.head_dim)
 
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Names of the values that the op writes."""
+        return (self.out,) if self.sums is None else (self.out, self.sums)
+
 
 class Glu(BaseOp, frozen=True, tag="glu"):
-    """``out = activation(gate) * up``."""
+    """``out = activation(gate) * up``.
+
+    With a ``limit``, larger elements of ``gate`` become the limit, and elements of ``up`` with a larger
+    magnitude the limit with their sign.
+    """
 
     kind: ClassVar[str] = "glu"
     read_fields: ClassVar[tuple[str, ...]] = ("gate", "up")
@@ -190,6 +214,8 @@ class Glu(BaseOp, frozen=True, tag="glu"):
     threshold: float = 0.0
     """For ``relu`` only, at least 0: lower values become 0 (FATReLU: Kurtz et al. 2020, "Inducing and
     Exploiting Activation Sparsity"; models: Song et al. 2024, "ProSparse")."""
+    limit: float | None = None
+    """A device that reads it states `llmd.api.features.LIMITS`. None: no limit."""
 
 
 class Add(BaseOp, frozen=True, tag="add"):
@@ -348,6 +374,11 @@ Op = (
     | GeneralizedDelta
     | Adapt
     | Indexer
+    | Compress
+    | MergeAttention
+    | StreamWeights
+    | CollapseStreams
+    | MixStreams
 )
 
 OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
@@ -356,7 +387,7 @@ OP_KINDS: tuple[str, ...] = tuple(op.kind for op in get_args(Op))
 FACTOR_OPS: tuple[str, ...] = (Linear.kind, Head.kind, Experts.kind, HeadLinear.kind)
 """Ops that multiply by matrices, in any format; tensors with even indices are matrices, others are biases."""
 
-KVOp = Attention | Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta | Indexer
+KVOp = Attention | Recurrence | GatedDelta | StateSpace | TokenShift | GeneralizedDelta | Indexer | Compress
 """Ops that keep something of a sequence, in their `KVGroup`."""
 
 TABLE_OPS: tuple[str, ...] = (Embed.kind, EmbedPosition.kind, EmbedTokenType.kind)

@@ -57,6 +57,8 @@ class TensorRef(msgspec.Struct, frozen=True):
     """Whether the checkpoint stores matrices as ``[in, out]``; `rows` are those of ``[out, in]``."""
     columns: tuple[int, int] | None = None
     """Half-open range of the inputs of transposed matrices."""
+    integers_below: int | None = None
+    """If set, the checkpoint stores integers of at least 0 that are less than this; they are read as f32."""
 
     @property
     def is_matrix(self) -> bool:

@@ -11,20 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from llmd.api.adapter_ops import Adapt
+from llmd.api.compressed_ops import Compress
 from llmd.api.errors import PluginError
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.features import (
-    ADAPTERS,
-    CHOSEN_POSITIONS,
-    COLUMNS,
-    LATENT,
-    OWN_WEIGHTS,
-    SHARED_KEYS,
-    SINKS,
-    STATE,
-    STREAMS,
-    TAPS,
-)
+from llmd.api.features import STREAMS, TAPS
 from llmd.api.latent_ops import HeadLinear, Indexer, Join
 from llmd.api.ops import (
     Attention,
@@ -34,18 +24,16 @@ from llmd.api.ops import (
     Glu,
     KVOp,
     Linear,
-    Norm,
     Op,
     Rope,
     RopeTable,
 )
-from llmd.api.plan import HIDDEN, KVGroup, KVKind, ModelPlan
+from llmd.api.plan import HIDDEN, KVGroup, ModelPlan
 from llmd.api.program import ActivationDtype, Instruction, Pattern, Precision, Program, SlottedOp
 from llmd.api.state_ops import GatedDelta, StateSpace
+from llmd.api.stream_ops import CollapseStreams, StreamWeights
 from llmd.api.tensors import Format, TensorRef, Weight
-
-_FEATURES: dict[KVKind, str] = {"state": STATE, "latent": LATENT}
-"""Features for the kinds of KV groups that not every device supports."""
+from llmd.models.needed_features import needed_features
 
 FormatOf = Callable[[str, TensorRef], Format]
 """Chooses the format of a weight; the first argument is the kind of the op that uses it."""
@@ -124,7 +112,7 @@ def lower(
         activations=activations,
         precision=precision,
         needs=(
-            *_needs(plan, groups, [b.op for b in bound.ops]),
+            *sorted({*plan.needs, *needed_features(groups, (b.op for b in bound.ops))}),
             *((TAPS,) if tapped else ()),
             *((STREAMS,) if in_memory else ()),
         ),
@@ -175,11 +163,29 @@ def _out_widths(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> list[i
             return [weight.view_shape[0] for weight in weights]
         case Adapt():
             return [widths[value] for value in inputs[1:]]
+        case Attention(heads=heads, sums=str()):
+            return [_out_width(op, inputs, widths), heads]
         case _:
             return [_out_width(op, inputs, widths)] * len(op.writes)
 
 
 def _out_width(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> int:
+    if (own := _own_width(op)) is not None:
+        return own
+    match op:
+        case CollapseStreams(streams=streams):
+            return widths[inputs[0]] // streams
+        case Join():
+            return sum(widths[value] for value in inputs)
+        case Glu():
+            return widths[inputs[1]]
+        case _:
+            return widths[inputs[0]]
+
+
+def _own_width(op: Op) -> int | None:
+    """Return the width of what the op writes; None if it depends on what it reads."""
+    width = None
     match op:
         case Embed(column_range=(first, last)):
             width = last - first
@@ -193,16 +199,12 @@ def _out_width(op: Op, inputs: tuple[_Value, ...], widths: list[int]) -> int:
             width = heads * dim
         case HeadLinear(weight=weight):
             width = op.heads * weight.view_shape[1]
-        case Indexer(top_k=top_k):
-            width = top_k
-        case Join():
-            width = sum(widths[value] for value in inputs)
-        case Glu():
-            width = widths[inputs[1]]
+        case Indexer(top_k=dim) | Compress(dim=dim):
+            width = dim
+        case StreamWeights(bias=bias):
+            width = bias.view_shape[0]
         case Router(weight=weight) | Experts(down=TensorRef() as weight):
             width = weight.view_shape[-2]
-        case _:
-            width = widths[inputs[0]]
     return width
 
 
@@ -291,27 +293,6 @@ def _groups_in_range(plan: ModelPlan, first_part: int, last_part: int) -> tuple[
         msgspec.structs.replace(group, layers=tuple(layer for layer in group.layers if layer in inside))
         for group in plan.groups
     )
-
-
-def _needs(plan: ModelPlan, groups: tuple[KVGroup, ...], ops: Sequence[Op]) -> tuple[str, ...]:
-    """Return the features that the plan needs, and those for what layers keep and for options of ops."""
-    kept = {_FEATURES[group.kind] for group in groups if group.layers and group.kind in _FEATURES}
-    return tuple(sorted({*plan.needs, *kept, *(name for op in ops for name in _options(op))}))
-
-
-def _options(op: Op) -> Iterator[str]:
-    """Yield the features of the options that an op has."""
-    match op:
-        case Attention(sinks=sinks, k=k, chosen=chosen):
-            yield from (SINKS,) if sinks else ()
-            yield from (SHARED_KEYS,) if k is None else ()
-            yield from (CHOSEN_POSITIONS,) if chosen else ()
-        case Embed(columns=(_, _)):
-            yield COLUMNS
-        case Norm(own_weights=True):
-            yield OWN_WEIGHTS
-        case Adapt():
-            yield ADAPTERS
 
 
 def _weights(bound: list[_BoundOp], format_of: FormatOf) -> tuple[Weight, ...]:

@@ -22,6 +22,8 @@ HARMLESS = re.compile(
 """Tensors that may be unused: derived from the configuration, scales of the KV cache and of activations, and
 BERT's pooler."""
 
+INTEGER_DTYPES = ("I32", "I64")
+"""Dtypes of tensors whose elements are integers (`TensorRef.integers_below`)."""
 HEAD = "lm_head.weight"
 NO_DRAFTS = "llmd does not draft with such a head yet"
 LAYER_NUMBER = re.compile(r"\.\d+\.")
@@ -59,6 +61,8 @@ def find_tensor(ref: TensorRef, checkpoint: Checkpoint) -> TensorInfo:
             f"has shape {list(tensor.shape)}, the configuration asks for {list(ref.shape)}",
             OF_ONE_MODEL,
         )
+    if ref.integers_below is not None and tensor.dtype in INTEGER_DTYPES:
+        return tensor
     if tensor.format is None:
         raise _contradiction(
             tensor,

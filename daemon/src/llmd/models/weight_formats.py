@@ -42,6 +42,8 @@ def format_policy(
     nearest = {stored: nearest_format(stored, device.formats) for stored in NEAREST}
 
     def format_of(op_kind: str, ref: TensorRef) -> Format:
+        if ref.integers_below is not None:
+            return "f32"
         stored = checkpoint.tensors[ref.name].format
         assert stored is not None, "check_plan refuses other dtypes"
         if not ref.is_matrix:

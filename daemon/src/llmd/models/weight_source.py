@@ -129,9 +129,10 @@ class CheckpointSource:
             CheckpointError: the tensor is missing or contradicts ``weight.ref``, its file has shrunk, or its
                 values do not fit the format.
         """
-        tensor = find_tensor(weight.ref, self._checkpoint)
+        tensor, ref = find_tensor(weight.ref, self._checkpoint), weight.ref
+        if ref.integers_below is not None:
+            return WeightData(weight.format, _read_integers(self.view(ref), ref.integers_below, tensor))
         assert tensor.format is not None
-        ref = weight.ref
         is_turned = ref.is_transposed and tensor.format not in PLAIN_FORMATS
         as_stored = ref.as_stored if is_turned else ref
         try:
@@ -222,6 +223,24 @@ class CheckpointSource:
             # A header of odd length leaves the data unaligned; only then does the stored format need a copy.
             return WeightData(wanted, np.require(convert(data, stored, wanted), requirements=("A", "C")))
         return quantize(data, wanted, stored, self._quantizer)
+
+
+def _read_integers(stored: NDArray[np.generic], below: int, tensor: TensorInfo) -> Float32:
+    """Return integers as float32.
+
+    Raises:
+        CheckpointError: one is out of range.
+    """
+    if stored.size and not 0 <= stored.min() <= stored.max() < below:
+        raise CheckpointError(
+            f"has numbers in {stored.min()}..{stored.max()}, expected 0..{below - 1}",
+            file=str(tensor.file),
+            tensor=tensor.name,
+            hint="the weights may be damaged; copy them again",
+        )
+    numbers = stored.astype(np.float32)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _members(tensor: TensorInfo, ref: TensorRef) -> Sequence[TensorInfo]:

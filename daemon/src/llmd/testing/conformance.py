@@ -27,6 +27,7 @@ from llmd.api.features import COMPUTED, KERNELS, SPANS
 from llmd.builtin.reference.device import ReferenceDevice
 from llmd.testing.adapter_cases import adapter_cases
 from llmd.testing.arithmetic_cases import cases_of_device
+from llmd.testing.compressed_cases import compressed_cases
 from llmd.testing.expert_cases import expert_cases
 from llmd.testing.feeding import decode_twice
 from llmd.testing.format_cases import format_cases
@@ -46,6 +47,7 @@ from llmd.testing.selections import (
 )
 from llmd.testing.state_cases import state_cases
 from llmd.testing.step_times import wrong_times
+from llmd.testing.stream_cases import stream_cases
 from llmd.testing.time_mix_cases import time_mix_cases
 from llmd.testing.workload import Outcome, Place, Workload, all_at_once, edge_places, edges_alone, ragged
 
@@ -66,7 +68,8 @@ class CaseResult(msgspec.Struct, frozen=True):
 def all_cases() -> tuple[Workload, ...]:
     """Return every workload of the suite, with activations in int8 and precision f32."""
     of_states = (*state_cases(), *time_mix_cases())
-    of_ops = (*op_cases(), *of_states, *expert_cases(), *latent_cases(), *indexer_cases(), *adapter_cases())
+    of_latents = (*latent_cases(), *indexer_cases(), *compressed_cases())
+    of_ops = (*op_cases(), *of_states, *expert_cases(), *of_latents, *stream_cases(), *adapter_cases())
     return (*of_ops, *part_cases(), *program_cases(), *format_cases(), *scaled_cases())
 
 

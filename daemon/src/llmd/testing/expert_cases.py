@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api import HIDDEN, Experts, Format, Gate, Linear, Op, Router, TensorRef
+from llmd.api import HIDDEN, Embed, Experts, Format, Gate, Linear, Op, Router, TensorRef
 from llmd.api.activations import Activation
-from llmd.testing.op_cases import part_case
+from llmd.testing.op_cases import embed_case, part_case
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
@@ -31,6 +31,7 @@ _ROUTERS = {
     "largest-groups": msgspec.structs.replace(
         _SOFTMAX, groups=3, top_groups=1, group_score="largest", normalized=False, factor=16.0
     ),
+    "sqrt-softplus": msgspec.structs.replace(_SIGMOID, score="sqrt_softplus"),
 }
 
 
@@ -45,7 +46,20 @@ def expert_cases() -> Iterator[Workload]:
     for fmt in ("f16", "bf16"):
         ops = (_SIGMOID, _linear("r", HIDDEN, _WIDTH, _EXPERTS))
         yield part_case(f"router/{fmt}", ops, fmt, max_nmse=1e-9)
+    yield _given_experts()
     yield from _experts()
+
+
+def _given_experts() -> Workload:
+    """Return a case in which a table has the experts of each token, some of them twice."""
+    case = embed_case("router/given", Embed(HIDDEN, TensorRef("table", (131, _WIDTH))), "f32")
+    table = TensorRef("given", (131, 3), integers_below=_EXPERTS)
+    router = Router(HIDDEN, "r", _WEIGHT, 3, "sqrt_softplus", factor=1.5, given="given")
+    ops = (*case.ops, Embed("given", table), router, _linear("r", HIDDEN, _WIDTH, _EXPERTS))
+    first, *others = case.plan.parts
+    parts = (msgspec.structs.replace(first, ops=ops), *others)
+    plan = msgspec.structs.replace(case.plan, parts=parts)
+    return msgspec.structs.replace(case, plan=plan, integer_ops=(), max_nmse=1e-9)
 
 
 def _experts() -> Iterator[Workload]:

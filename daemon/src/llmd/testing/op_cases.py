@@ -123,6 +123,9 @@ def _rope_and_glu() -> Iterator[Workload]:
     yield part_case(
         "glu/relu-threshold", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, "relu", 0.4))
     )
+    yield part_case(
+        "glu/limit", (Norm(HIDDEN, "up", None, 1e-6), Glu(HIDDEN, "up", HIDDEN, "silu", limit=0.6))
+    )
 
 
 def _attention() -> Iterator[Workload]:

@@ -50,6 +50,9 @@ class RandomSource:
         if name in BLOCK_FORMATS:
             return decode(name, self._draw_blocks(ref, name), ref.view_shape[-1]).rows(_rows(ref))
         draw = self._generator(ref)
+        if ref.integers_below is not None:
+            numbers = draw.integers(0, ref.integers_below, ref.shape).astype(np.float32)
+            return WeightData(name, np.ascontiguousarray(ref.part_of(numbers)))
         if name in INTEGER_FORMATS:
             return random_integers(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
         if name in SCALED_FORMATS:

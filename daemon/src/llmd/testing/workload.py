@@ -16,32 +16,18 @@ from llmd.api import (
     BLOCK_LEN,
     PLAIN_FORMATS,
     ActivationDtype,
-    Adapt,
     Attention,
-    Embed,
     EncoderAttention,
     Format,
     KVDtype,
     ModelPlan,
-    Norm,
     Op,
     Precision,
     TensorRef,
 )
-from llmd.api.features import (
-    ADAPTERS,
-    CHOSEN_POSITIONS,
-    COLUMNS,
-    DRAWS,
-    LATENT,
-    OWN_WEIGHTS,
-    SHARED_KEYS,
-    SINKS,
-    STATE,
-    STREAMS,
-    TAPS,
-)
+from llmd.api.features import DRAWS, STREAMS, TAPS
 from llmd.api.ops import FACTOR_OPS
+from llmd.models.needed_features import needed_features
 
 Place = tuple[int, int]
 """(sequence, position)."""
@@ -96,24 +82,8 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def features(self) -> set[str]:
         """The features of devices that the case tries."""
-        has_states = any(group.kind == "state" for group in self.plan.groups)
-        has_latent = any(group.kind == "latent" for group in self.plan.groups)
-        attention = [op for op in self.ops if isinstance(op, Attention)]
-        has_columns = any(isinstance(op, Embed) and op.columns is not None for op in self.ops)
-        tried = (
-            (ADAPTERS, any(isinstance(op, Adapt) for op in self.ops)),
-            (CHOSEN_POSITIONS, any(op.chosen is not None for op in attention)),
-            (COLUMNS, has_columns),
-            (DRAWS, self.draws),
-            (LATENT, has_latent),
-            (OWN_WEIGHTS, any(isinstance(op, Norm) and op.own_weights for op in self.ops)),
-            (SHARED_KEYS, any(op.k is None for op in attention)),
-            (SINKS, any(op.sinks is not None for op in attention)),
-            (STATE, has_states),
-            (STREAMS, bool(self.streamed)),
-            (TAPS, bool(self.taps)),
-        )
-        return {name for name, used in tried if used}
+        tried = ((DRAWS, self.draws), (STREAMS, bool(self.streamed)), (TAPS, bool(self.taps)))
+        return needed_features(self.plan.groups, self.ops) | {name for name, used in tried if used}
 
     @property
     def cost(self) -> int:
@@ -135,7 +105,9 @@ class Workload(msgspec.Struct, frozen=True):
         return any(isinstance(op, EncoderAttention) for op in self.ops)
 
     def format_of(self, kind: str, ref: TensorRef) -> Format:
-        """Return the format of a tensor: vectors are always f32."""
+        """Return the format of a tensor: vectors are always f32, and so are integers."""
+        if ref.integers_below is not None:
+            return "f32"
         if self.format not in PLAIN_FORMATS:
             return self.format if kind in self.integer_ops and ref.is_matrix else "f32"
         return self.format if ref.is_matrix else "f32"

@@ -40,7 +40,8 @@ from llmd_backend_cpu.quantizer import NativeQuantizer
 from llmd_backend_cpu.weights import CpuWeights, load_weights
 
 _FORMATS = (*PLAIN_FORMATS, *SCALED_FORMATS, *INTEGER_FORMATS)
-_OPS = tuple(kind for kind in OP_KINDS if kind != "recurrence")
+_LACKING = ("recurrence", "compress", "merge_attention", "stream_weights", "collapse_streams", "mix_streams")
+_OPS = tuple(kind for kind in OP_KINDS if kind not in _LACKING)
 _ACTIVATIONS: tuple[ActivationDtype, ...] = ("int8", "f32")
 log = logging.getLogger(__name__)
 

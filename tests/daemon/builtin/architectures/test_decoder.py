@@ -31,7 +31,7 @@ def test_a_plan_uses_exactly_the_tensors_of_its_checkpoint(case: TinyModel) -> N
 
 def stored(ref: TensorRef) -> list[tuple[str, tuple[int, ...]]]:
     """Name and shape of the tensors of a reference: of a stack, perhaps one for each member."""
-    if ref.name.endswith("kv_b_proj.weight"):  # the matrices of heads, one below the other
+    if ref.name.endswith(("kv_b_proj.weight", "wo_a.weight")):  # the matrices of heads, one below the other
         return [(ref.name, (ref.shape[0] * ref.shape[1], ref.shape[2]))]
     if MEMBER not in ref.name:
         return [(ref.name, ref.shape)]
@@ -56,7 +56,8 @@ def test_every_layer_that_keeps_something_has_a_group_for_it_and_all_have_two_pa
     plan = plan_of(case)
     layers = list(range(case.config["num_hidden_layers"]))
     keeping = layers[: len(layers) - case.config.get("num_kv_shared_layers", 0)]
-    found = [(group.kind, group.key_dim, layer) for group in plan.groups for layer in group.layers]
+    kept = [(group.kind, group.window, group.key_dim, group.stride) for group in plan.groups]
+    found = [(what, layer) for what, group in zip(kept, plan.groups, strict=True) for layer in group.layers]
     assert len(set(found)) == len(found)
     assert sorted({layer for *_, layer in found}) == keeping
     assert [part.layer for part in plan.parts if part.kind == "mixer"] == layers

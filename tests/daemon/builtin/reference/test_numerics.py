@@ -62,6 +62,25 @@ def test_attention_is_the_weighted_mean_of_the_values() -> None:
         assert out[head] == pytest.approx(mean, rel=1e-12)
 
 
+def test_sums_are_those_that_the_weights_are_divided_by() -> None:
+    q, k, v = (
+        draw(*shape, seed=s).astype(np.float64) for s, shape in enumerate([(4, 6), (9, 2, 6), (9, 2, 6)])
+    )
+    sinks = np.array([0.5, -1.0, 2.0, 0.0])
+    sums = numerics.attention_sums(q, k, 0.7, 3.0, "f32", sinks)
+    for head in range(4):
+        scores = [3.0 * math.tanh(float(q[head] @ k[t, head // 2]) * 0.7 / 3.0) for t in range(9)]
+        total = sum(map(math.exp, [*scores, sinks[head]]))
+        assert sums[head] == pytest.approx(math.log(total), rel=1e-12)
+    assert numerics.attend(q, k[:0], v[:0], 0.7, None).tolist() == np.zeros((4, 6)).tolist()
+    assert numerics.attention_sums(q, k[:0], 0.7, None).tolist() == [-math.inf] * 4
+    assert numerics.attention_sums(q, k[:0], 0.7, None, "f32", sinks).tolist() == sinks.tolist()
+
+
+def test_softplus_of_large_numbers_is_finite() -> None:
+    np.testing.assert_allclose(numerics.softplus(np.array([-900.0, 0.0, 900.0])), [0.0, np.log(2), 900.0])
+
+
 @pytest.mark.parametrize(("precision", "eps"), [("f16", 2.0**-11), ("bf16", 2.0**-8)])
 def test_attention_rounds_the_query_and_the_weights_before_they_are_divided_by_their_sum(
     precision: Precision, eps: float

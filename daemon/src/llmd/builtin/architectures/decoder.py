@@ -17,6 +17,7 @@ from llmd.builtin.architectures.mamba import Mamba, mamba_ops
 from llmd.builtin.architectures.mixture import Mixture, mixture_ops
 from llmd.builtin.architectures.rope import read_rope, rope_table
 from llmd.builtin.architectures.shape import Shape
+from llmd.builtin.architectures.streams import Streams, collapse_streams, spread_streams
 from llmd.builtin.architectures.windows import Windows
 
 Half = Literal["both", "mixer", "feed_forward"]
@@ -39,6 +40,10 @@ class Ends(msgspec.Struct, frozen=True):
     """Name of its table."""
     norm: str = "model.norm.weight"
     """Name of the weight of the norm before the head."""
+    head: str = "lm_head.weight"
+    """Name of the matrix of the head, if it is not the table."""
+    streams: Streams | None = None
+    """The hidden states have several streams; None: they have one."""
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -161,14 +166,20 @@ def embedding(shape: Shape, ends: Ends) -> TensorRef:
 def embed_part(shape: Shape, ends: Ends) -> Part:
     """Return the first part."""
     op = Embed(HIDDEN, embedding(shape, ends), ends.embed_scale)
-    return Part("embedding", "embed", None, (op,))
+    return Part("embedding", "embed", None, (op, *(spread_streams(ends.streams) if ends.streams else ())))
 
 
 def head_part(shape: Shape, style: LayerStyle, ends: Ends) -> Part:
     """Return the last part: the final norm and the head."""
-    weight = TensorRef(ends.norm, (shape.hidden_size,))
-    norm = Norm(HIDDEN, "x", weight, style.eps, offset=style.norm_offset)
+    weight, streams = TensorRef(ends.norm, (shape.hidden_size,)), ends.streams
+    x = HIDDEN if streams is None else "x"
+    norm = Norm(x, "x", weight, style.eps, offset=style.norm_offset)
     table = embedding(shape, ends)
-    matrix = table if ends.tied else TensorRef("lm_head.weight", table.shape)
+    matrix = table if ends.tied else TensorRef(ends.head, table.shape)
     head = Head("x", matrix, ends.head_scale, ends.head_softcap)
-    return Part("head", "head", None, (norm, head))
+    collapse = (
+        ()
+        if streams is None
+        else collapse_streams(streams, streams.head, shape.hidden_size, "x", only_read=True)
+    )
+    return Part("head", "head", None, (*collapse, norm, head))

@@ -24,6 +24,7 @@ from llmd.api import (
 )
 from llmd.api.activations import Activation
 from llmd.builtin.architectures.shape import Shape
+from llmd.builtin.architectures.streams import Streams, collapse_streams, mix_streams
 
 
 class Modules(msgspec.Struct, frozen=True):
@@ -46,6 +47,8 @@ class LayerStyle(msgspec.Struct, frozen=True):
     scale: float
     """Multiplies attention scores."""
     threshold: float = 0.0
+    """Of the `Glu`."""
+    limit: float | None = None
     """Of the `Glu`."""
     pre_norms: tuple[str, str] | None = ("input_layernorm", "post_attention_layernorm")
     """Names of the norms before the mixer and before the feed-forward network."""
@@ -73,6 +76,8 @@ class LayerStyle(msgspec.Struct, frozen=True):
     """RoPE rotates neighbouring elements of a head instead of elements half a head apart."""
     residual_scale: float = 1.0
     """Multiplies what a part adds to the residual stream."""
+    streams: Streams | None = None
+    """Residual connections have several streams; None: they have one."""
     modules: Modules = Modules()
 
 
@@ -126,14 +131,20 @@ class LayerBuilder(msgspec.Struct, frozen=True):
     layer: int
 
     def pre_norm(self, part: int) -> Iterator[Op]:
+        x, width, streams = HIDDEN, self.shape.hidden_size, self.style.streams
+        if streams is not None:
+            x = "x"
+            yield from collapse_streams(streams, self.name(streams.modules[part]), width, x, only_read=False)
         if self.style.pre_norms is not None:
-            yield self.norm(HIDDEN, "x", self.style.pre_norms[part], self.shape.hidden_size)
+            yield self.norm(x, "x", self.style.pre_norms[part], width)
 
     def post_norm(self, part: int) -> Iterator[Op]:
         if self.style.post_norms is not None:
             yield self.norm("y", "y", self.style.post_norms[part], self.shape.hidden_size)
 
     def residual(self) -> Op:
+        if self.style.streams is not None:
+            return mix_streams(self.style.streams)
         return Add(HIDDEN, "y", HIDDEN, self.style.residual_scale)
 
     def qkv(self) -> Op:
@@ -179,7 +190,7 @@ class LayerBuilder(msgspec.Struct, frozen=True):
         """Return the op between the matrices of a feed-forward network, which reads gate and up, or up."""
         if self.style.gate_up == "up":
             return Activate("up", out, self.style.activation)
-        return Glu("gate", "up", out, self.style.activation, self.style.threshold)
+        return Glu("gate", "up", out, self.style.activation, self.style.threshold, self.style.limit)
 
     def ropes(self, rope: RopeTable) -> Iterator[Op]:
         """Yield the ops that rotate queries and keys."""

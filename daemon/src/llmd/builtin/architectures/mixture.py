@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from llmd.api import Add, Experts, Gate, Op, Router, TensorRef
+from llmd.api import Add, Embed, Experts, Gate, Op, Router, TensorRef
 from llmd.api.expert_ops import GroupScore, Score
 from llmd.builtin.architectures.config_fields import ConfigFields
 from llmd.builtin.architectures.layer import LayerBuilder, LayerStyle
@@ -26,6 +26,8 @@ class ExpertNames(msgspec.Struct, frozen=True):
     down: str = "mlp.experts.*.down_proj.weight"
     correction: str | None = None
     """Of `Router.correction`; None: there is none."""
+    given: str | None = None
+    """Of a table with the experts of each token, of `Router.given`; None: scores decide."""
     router_bias: str | None = None
     """None: the router has no bias."""
     gains: str | None = None
@@ -108,12 +110,21 @@ def mixture_ops(mixture: Mixture, shape: Shape, style: LayerStyle, layer: int) -
     build = LayerBuilder(shape, style, layer)
     return (
         *build.pre_norm(1),
+        *_given_experts(mixture, build),
         router_op(mixture, build, build.input),
         *_experts(mixture, build),
         *(() if mixture.shared is None else _shared_expert(mixture.shared, build)),
         *build.post_norm(1),
         build.residual(),
     )
+
+
+def _given_experts(mixture: Mixture, build: LayerBuilder) -> Iterator[Op]:
+    """Yield the op that looks up the experts of each token, if a table has them."""
+    if mixture.names.given is not None:
+        shape = (build.shape.vocab_size, mixture.top_k)
+        name = build.name(mixture.names.given)
+        yield Embed("given", TensorRef(name, shape, integers_below=mixture.num_experts))
 
 
 def router_op(mixture: Mixture, build: LayerBuilder, x: str) -> Op:
@@ -139,6 +150,7 @@ def router_op(mixture: Mixture, build: LayerBuilder, x: str) -> Op:
         bias=vector(names.router_bias),
         correction=vector(names.correction),
         gains=vector(names.gains),
+        given=None if names.given is None else "given",
     )
 
 

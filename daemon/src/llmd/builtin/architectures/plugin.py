@@ -43,6 +43,7 @@ FAMILIES = {
     "deepseek_v2": ("DeepseekV2ForCausalLM", "DeepseekV2Model", "deepseek_v2"),
     "deepseek_v3": ("DeepseekV3ForCausalLM", "DeepseekV3Model", "deepseek_v3"),
     "deepseek_v32": ("DeepseekV32ForCausalLM", "DeepseekV32Model", "deepseek_v32"),
+    "deepseek_v4": ("DeepseekV4ForCausalLM", "DeepseekV4Model", "deepseek_v4"),
     "glm_moe_dsa": ("GlmMoeDsaForCausalLM", "GlmMoeDsaModel", "glm_moe_dsa"),
     "qwen3_next": ("Qwen3NextForCausalLM", "Qwen3NextModel", "qwen3_next"),
     "qwen3_5": (

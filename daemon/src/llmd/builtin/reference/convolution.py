@@ -21,9 +21,3 @@ def convolved(seen: Float32, filters: Float64, bias: Float64 | float = 0.0) -> F
     for tap in range(taps):
         total += rows[tap : tap + count] * weights[:, tap]
     return silu(total)
-
-
-def softplus(x: Float64) -> Float64:
-    """``ln(1 + exp(x))``."""
-    result: Float64 = np.logaddexp(0.0, x)
-    return result

@@ -10,23 +10,18 @@ from functools import partial
 import numpy as np
 
 from llmd.api.adapter_ops import Adapt
+from llmd.api.compressed_ops import Compress
 from llmd.api.expert_ops import Experts, Router
-from llmd.api.latent_ops import HeadLinear, Indexer, Join
+from llmd.api.latent_ops import HeadLinear, Indexer
 from llmd.api.ops import (
-    Activate,
-    Add,
     Attention,
     Embed,
     EmbedPosition,
     EmbedTokenType,
     EncoderAttention,
-    Gate,
-    Glu,
     Head,
     Linear,
-    Multiply,
     Norm,
-    Op,
     Recurrence,
     Rope,
 )
@@ -35,6 +30,8 @@ from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.api.step import Float32, Int32, Step
 from llmd.api.time_mix_ops import GeneralizedDelta, TokenShift
 from llmd.builtin.reference import numerics
+from llmd.builtin.reference.compression import compress_rows
+from llmd.builtin.reference.elementwise import elementwise
 from llmd.builtin.reference.experts import ExpertTensors, RouterTensors, expert_weights, mix
 from llmd.builtin.reference.gated_delta import DeltaTensors, run_delta
 from llmd.builtin.reference.indexer import choose_positions
@@ -115,6 +112,8 @@ class Execution:
                 return self._with_states(slotted, op, inputs)
             case Adapt() as op:
                 return self._adapt(slotted, op, inputs)
+            case Attention() as op:
+                return self._attention(slotted, op, inputs)
             case _:
                 return [self._output(slotted, inputs)]
 
@@ -128,20 +127,20 @@ class Execution:
                 out = self._head_linear(slotted, inputs[0])
             case Rope() as op:
                 out = self._rope(op, inputs[0])
-            case Attention() as op:
-                out = self._attention(slotted, op, inputs)
             case Indexer() as op:
                 out = self._indexer(slotted, op, *inputs)
+            case Compress() as op:
+                out = self._compress(slotted, op, *inputs)
             case EncoderAttention() as op:
                 out = self._encoder_attention(op, *inputs)
             case Router() as op:
-                out = expert_weights(op, self._router(slotted), inputs[0])
+                out = expert_weights(op, self._router(slotted), *inputs)
             case Experts() as op:
                 out = mix(op, self._experts(slotted), *inputs)
             case _:
                 tensors = (self._weights.arrays[index] for index in slotted.weights if index is not None)
                 values = (x.astype(np.float64) for x in inputs)
-                out = _elementwise(slotted.op, *values, *tensors).astype(np.float32)
+                out = elementwise(slotted.op, *values, *tensors).astype(np.float32)
         return out
 
     def _look_up(self, slotted: SlottedOp, op: Embed | EmbedPosition | EmbedTokenType) -> Float32:
@@ -171,9 +170,8 @@ class Execution:
 
     def _rope(self, op: Rope, x: Float32) -> Float32:
         split = x.reshape(len(x), op.heads, op.head_dim)
-        return numerics.rotate(split, self._step.positions, op.table, interleaved=op.interleaved).reshape(
-            x.shape
-        )
+        positions = self._step.positions // op.stride * op.stride
+        return numerics.rotate(split, positions, op.table, interleaved=op.interleaved).reshape(x.shape)
 
     def _linear(self, slotted: SlottedOp, x: Float32) -> list[Float32]:
         pairs = zip(slotted.weights[0::2], slotted.weights[1::2], strict=True)
@@ -235,24 +233,28 @@ class Execution:
             array(down_bias),
         )
 
-    def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> Float32:
+    def _attention(self, slotted: SlottedOp, op: Attention, inputs: Sequence[Float32]) -> list[Float32]:
         q, *written = inputs
         chosen = written.pop() if op.chosen is not None else None
         window, sinks = self._program.groups[op.group].window, self._weights.array(slotted.weights[0])
         out = np.empty((len(q), op.heads * op.value_dim), np.float32)
+        sums = np.empty((len(q), op.heads), np.float32)
         for rows, positions, paged in self._paged_rows(slotted, op):
             if written:
                 paged.write(*(value[rows].reshape(len(positions), op.kv_heads, -1) for value in written))
             first = _first_visible(int(positions[0]), window)
             keys, values = paged.read(first)
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
-                seen = np.arange(_first_visible(position, window), position + 1)
+                seen = np.arange(_first_visible(position, window), paged.seen(position))
                 if chosen is not None:
                     seen = chosen[row][chosen[row] >= 0].astype(np.int64)
                 query = q[row].reshape(op.heads, op.head_dim).astype(np.float64)
                 seen -= first
                 out[row] = self._attend(query, keys[seen], values[seen], op.scale, op.softcap, sinks)
-        return out
+                if op.sums is not None:
+                    options = (op.scale, op.softcap, self._program.precision, sinks)
+                    sums[row] = numerics.attention_sums(query, keys[seen], *options)
+        return [out, sums][: len(op.writes)]
 
     def _indexer(
         self, slotted: SlottedOp, op: Indexer, q: Float32, k: Float32, head_weights: Float32
@@ -263,11 +265,20 @@ class Execution:
             paged.write(index_keys, index_keys)
             keys, _ = paged.read(0)
             for row, position in zip(range(rows.start, rows.stop), positions.tolist(), strict=True):
-                out[row] = choose_positions(op, q[row], keys[: position + 1, 0], head_weights[row])
+                out[row] = choose_positions(op, q[row], keys[: paged.seen(position), 0], head_weights[row])
         return out
 
+    def _compress(self, slotted: SlottedOp, op: Compress, x: Float32, gate: Float32) -> Float32:
+        bias = self._weights.arrays[slotted.weights[0] or 0]
+        out = []
+        for rows, positions, paged in self._paged_rows(slotted, op):
+            kept = np.concatenate([x[rows], gate[rows]], axis=1)[:, np.newaxis]
+            paged.write(kept, kept)
+            out.append(compress_rows(op, bias, paged, positions.tolist()))
+        return np.concatenate(out)
+
     def _paged_rows(
-        self, slotted: SlottedOp, op: Attention | Indexer
+        self, slotted: SlottedOp, op: Attention | Indexer | Compress
     ) -> Iterator[tuple[slice, Int32, PagedKeys]]:
         """Yield the rows of each sequence with their positions, and what the layer keeps of it."""
         pool, step = self._pools[op.group], self._step
@@ -333,26 +344,6 @@ class Execution:
     ) -> Float64:
         precision = self._program.precision
         return numerics.attend(query, keys, values, scale, softcap, precision, sinks).reshape(-1)
-
-
-def _elementwise(op: Op, *x: Float64) -> Float64:
-    """Compute an op of the values and then the tensors ``x``."""
-    match op:
-        case Glu(activation=activation, threshold=threshold):
-            return numerics.ACTIVATIONS[activation](numerics.zero_below(threshold, x[0])) * x[1]
-        case Activate(activation=activation):
-            return numerics.ACTIVATIONS[activation](x[0])
-        case Add(scale=scale):
-            return x[0] + x[1] * scale
-        case Join(heads=heads):
-            slices = [one.reshape(len(one), heads, -1) for one in x]
-            return np.concatenate(slices, axis=-1).reshape(len(x[0]), -1)
-        case Multiply():
-            return x[0] * x[1]
-        case Gate():
-            return x[0] * np.repeat(numerics.sigmoid(x[1]), x[0].shape[1] // x[1].shape[1], axis=1)
-        case _:
-            raise AssertionError(f"{op.kind} has no rule here")
 
 
 def _run_recurrence(decay: Float64, values: tuple[Float32, ...], state: Float32) -> tuple[Float32, Float32]:

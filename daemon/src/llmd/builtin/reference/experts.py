@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llmd.api.expert_ops import Experts, Router
-from llmd.builtin.reference.numerics import ACTIVATIONS, sigmoid
+from llmd.builtin.reference.numerics import ACTIVATIONS, limited, sigmoid, softplus
 from llmd.builtin.reference.weights import Float32, Float64, Matrix
 
 LEAST_SUM = 1e-20
@@ -25,13 +25,15 @@ class RouterTensors(msgspec.Struct, frozen=True):
     gains: Float64 | None
 
 
-def expert_weights(op: Router, of: RouterTensors, x: Float32) -> Float32:
+def expert_weights(op: Router, of: RouterTensors, x: Float32, given: Float32 | None = None) -> Float32:
     """Return the weight of each expert for each row, ``[rows, experts]``; 0 for experts not used."""
     logits = np.stack([of.weight @ row for row in x.astype(np.float64)]) * op.scale
     scores = _scores(op, logits if of.bias is None else logits + of.bias)
-    preference = scores if of.correction is None else scores + of.correction
-    chosen = largest(_in_top_groups(op, preference), op.top_k)
-    weights = np.where(chosen, scores, 0.0)
+    if given is None:
+        preference = scores if of.correction is None else scores + of.correction
+        weights = np.where(largest(_in_top_groups(op, preference), op.top_k), scores, 0.0)
+    else:
+        weights = scores * _times_given(given, scores.shape[1])
     if op.normalized:
         weights /= weights.sum(axis=1, keepdims=True) + LEAST_SUM
     weights *= op.factor
@@ -47,9 +49,16 @@ def largest(values: Float64, count: int) -> NDArray[np.bool_]:
     return found
 
 
+def _times_given(given: Float32, num_experts: int) -> NDArray[np.int64]:
+    """Return how often each row is given each expert, ``[rows, experts]``."""
+    return np.stack([np.bincount(row, minlength=num_experts) for row in given.astype(np.int64)])
+
+
 def _scores(op: Router, logits: Float64) -> Float64:
     if op.score == "sigmoid":
         return sigmoid(logits)
+    if op.score == "sqrt_softplus":
+        return np.sqrt(softplus(logits))
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     scores: Float64 = powers / powers.sum(axis=1, keepdims=True)
     return scores
@@ -90,9 +99,7 @@ def _expert(op: Experts, of: ExpertTensors, row: Float32, expert: int) -> Float6
     if of.gate is None:
         activated = ACTIVATIONS[op.activation](inner)
     else:
-        gate = _product(of.gate, of.gate_bias, row, expert)
-        if op.limit is not None:
-            gate, inner = np.minimum(gate, op.limit), np.clip(inner, -op.limit, op.limit)
+        gate, inner = limited(op.limit, _product(of.gate, of.gate_bias, row, expert), inner)
         activated = ACTIVATIONS[op.activation](gate) * (inner + op.offset)
     return _product(of.down, of.down_bias, activated.astype(np.float32), expert, rounds=False)
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from llmd.api.state_ops import DELTA_EPS, GatedDelta, Rates
 from llmd.api.step import Float32
-from llmd.builtin.reference.convolution import convolved, softplus
-from llmd.builtin.reference.numerics import sigmoid
+from llmd.builtin.reference.convolution import convolved
+from llmd.builtin.reference.numerics import sigmoid, softplus
 from llmd.builtin.reference.weights import Float64
 
 

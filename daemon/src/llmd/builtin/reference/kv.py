@@ -7,24 +7,25 @@ from numpy.typing import NDArray
 
 from llmd.api.kv import KVDtype
 from llmd.api.plan import KVGroup
-from llmd.api.step import BLOCK_LEN
 from llmd.builtin.reference.kv_formats import KV_FORMATS
 
 
 class KVPool:
-    """Keys and values of one group: encoded arrays ``[2, layers, blocks, BLOCK_LEN, kv_heads, …]``.
+    """Keys and values of one group: encoded arrays ``[2, layers, blocks, block_vectors, kv_heads, …]``.
 
-    A ``latent`` group has keys only; its arrays begin with an axis of 1.
+    A ``latent`` group has keys only; its arrays begin with an axis of 1. Positions are those of vectors: if
+    the group has a stride, of ``stride`` tokens each.
     """
 
     def __init__(self, group: KVGroup, num_blocks: int, kv_dtype: KVDtype) -> None:
         self._format = KV_FORMATS[kv_dtype]
         self._head_dim, self._value_dim = group.head_dim, group.value_dim
         self._sides = 1 if group.kind == "latent" else 2
-        block = np.zeros((BLOCK_LEN, group.kv_heads, group.head_dim), np.float32)
+        self.stride, self._vectors = group.stride, group.block_vectors
+        block = np.zeros((self._vectors, group.kv_heads, group.head_dim), np.float32)
         self._arrays = tuple(
             np.zeros((self._sides, len(group.layers), num_blocks, *array.shape), array.dtype)
-            for array in self._format.encode(block, np.arange(BLOCK_LEN))
+            for array in self._format.encode(block, np.arange(self._vectors))
         )
 
     def copy(self, source: int, target: int) -> None:
@@ -67,7 +68,7 @@ class KVPool:
         """Store ``k`` and ``v`` ``[rows, kv_heads, head_dim]`` at the positions, in the pool's dtype; of a
         ``latent`` group only ``k``.
         """
-        block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
+        block, slot = table[positions // self._vectors], positions % self._vectors
         for place, x in enumerate((k, v)[: self._sides]):
             for array, encoded in zip(self._arrays, self._format.encode(x, positions), strict=True):
                 array[place, layer, block, slot] = encoded
@@ -77,7 +78,7 @@ class KVPool:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return keys ``[last - first, kv_heads, head_dim]`` and values of positions ``[first, last)``."""
         positions = np.arange(first, last)
-        block, slot = table[positions // BLOCK_LEN], positions % BLOCK_LEN
+        block, slot = table[positions // self._vectors], positions % self._vectors
         decoded = [
             self._format.decode(
                 tuple(array[place, layer, block, slot] for array in self._arrays), self._head_dim, positions
@@ -96,12 +97,20 @@ class PagedKeys:
         self._pool, self._layer, self._table, self._positions = pool, layer, table, positions
 
     def write(self, k: NDArray[np.float32], v: NDArray[np.float32]) -> None:
-        """Store the keys and values of the step, as `KVPool.write` does."""
-        self._pool.write(self._layer, self._table, self._positions, k, v)
+        """Store the keys and values of the step, as `KVPool.write` does: of each vector that stands for
+        several tokens, what the row of the last one has.
+        """
+        last = (self._positions + 1) % self._pool.stride == 0
+        numbers = self._positions[last] // self._pool.stride
+        self._pool.write(self._layer, self._table, numbers, k[last], v[last])
+
+    def seen(self, position: int) -> int:
+        """Return the end of the vectors that a row at a position sees."""
+        return (position + 1) // self._pool.stride
 
     def read(self, first: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the keys and values from position ``first`` to the last row, as `KVPool.read` does."""
-        return self._pool.read(self._layer, self._table, first, int(self._positions[-1]) + 1)
+        """Return keys and values from vector ``first`` to what the last row sees, as `KVPool.read` does."""
+        return self._pool.read(self._layer, self._table, first, self.seen(int(self._positions[-1])))
 
 
 def _bytes(blocks: NDArray[np.generic]) -> NDArray[np.uint8]:

@@ -70,12 +70,40 @@ def attend(
     sinks: Float64 | None = None,
 ) -> Float64:
     """Attend for one row: ``q`` ``[heads, dim]``, visible ``k`` ``[positions, kv_heads, dim]``
-    and ``v`` ``[positions, kv_heads, value dim]``. Return ``[heads, value dim]``.
+    and ``v`` ``[positions, kv_heads, value dim]``. Return ``[heads, value dim]``; 0 without a position.
 
     ``sinks`` ``[heads]`` are scores that count for the sum of each head's softmax only.
 
     ``precision`` rounds ``q``, and the weights of the values before they are divided by their sum: the
     largest is 1 then, however long the context is.
+    """
+    if not len(k):
+        return np.zeros((len(q), v.shape[2]))
+    weights, total, _ = _exponentials(q, k, scale, cap, precision, sinks)
+    out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v)
+    return out.reshape(q.shape[0], -1)
+
+
+def attention_sums(
+    q: Float64,
+    k: Float64,
+    scale: float,
+    cap: float | None,
+    precision: Precision = "f32",
+    sinks: Float64 | None = None,
+) -> Float64:
+    """Return the logarithms of the sums that `attend` divides by, ``[heads]``; its arguments are the same."""
+    if not len(k):
+        return np.full(len(q), -np.inf) if sinks is None else sinks
+    _, total, top = _exponentials(q, k, scale, cap, precision, sinks)
+    return (np.log(total) + top).reshape(-1)
+
+
+def _exponentials(
+    q: Float64, k: Float64, scale: float, cap: float | None, precision: Precision, sinks: Float64 | None
+) -> tuple[Float64, Float64, Float64]:
+    """Return the exponentials of scores minus the largest, ``[kv_heads, heads of each, positions]``, their
+    sums with those of sinks, and the largest scores.
     """
     kv_heads = k.shape[1]
     grouped = round_to(precision, q).reshape(kv_heads, -1, q.shape[1])
@@ -85,8 +113,13 @@ def attend(
     total = weights.sum(axis=-1, keepdims=True)
     if sinks is not None:
         total += np.exp(sinks.reshape(kv_heads, -1, 1) - top)
-    out: Float64 = np.einsum("ght,tgd->ghd", round_to(precision, weights) / total, v)
-    return out.reshape(q.shape[0], -1)
+    return weights, total, top
+
+
+def softplus(x: Float64) -> Float64:
+    """``ln(1 + exp(x))``, without overflow."""
+    result: Float64 = np.logaddexp(0.0, x)
+    return result
 
 
 def sigmoid(x: Float64) -> Float64:
@@ -118,6 +151,11 @@ def relu2(x: Float64) -> Float64:
 def relu(x: Float64) -> Float64:
     """``max(x, 0)``."""
     return np.maximum(x, 0.0)
+
+
+def limited(limit: float | None, gate: Float64, up: Float64) -> tuple[Float64, Float64]:
+    """Limit the elements of ``gate`` from above, and those of ``up`` on both sides; None changes nothing."""
+    return (gate, up) if limit is None else (np.minimum(gate, limit), np.clip(up, -limit, limit))
 
 
 def zero_below(threshold: float, x: Float64) -> Float64:

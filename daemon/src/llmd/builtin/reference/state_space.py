@@ -7,8 +7,9 @@ import numpy as np
 
 from llmd.api.state_ops import StateSpace
 from llmd.api.step import Float32
-from llmd.builtin.reference.convolution import convolved, softplus
+from llmd.builtin.reference.convolution import convolved
 from llmd.builtin.reference.gated_delta import positive_rates
+from llmd.builtin.reference.numerics import softplus
 from llmd.builtin.reference.weights import Float64
 
 
