@@ -160,8 +160,8 @@ def test_what_is_undefined_for_a_row_may_differ(monkeypatch: pytest.MonkeyPatch)
     assert [result.problem for result in results] == ["", "", ""]
 
 
-SPACES = {f"state_space/{name}" for name in ("grouped", "one-group", "bounds", "one-tap")}
-DELTAS = {f"gated_delta/{name}" for name in ("grouped", "tiled", "elements", "one-tap")}
+SPACES = {f"state_space/{name}" for name in ("grouped", "one-group", "bounds", "one-tap", "negative")}
+DELTAS = {f"gated_delta/{name}" for name in ("grouped", "tiled", "elements", "one-tap", "negative")}
 OF_RWKV = {f"token_shift/{name}" for name in ("one", "several", "wide")} | {
     f"generalized_delta/{name}" for name in ("even", "odd", "wide", "mixed")
 }

@@ -6,7 +6,7 @@ import pytest
 from llmd.api import TensorRef, Weight
 from llmd.models.formats.dequantization import dequantize
 from llmd.models.formats.gguf_blocks import BLOCK_FORMATS, decode
-from llmd.testing.sources import RandomSource
+from llmd.testing.sources import NEGATIVE, RandomSource
 
 REF = TensorRef("w", (12, 70))
 
@@ -41,6 +41,12 @@ def test_names_and_seeds_draw_different_weights() -> None:
         for seed, name in ((0, "a"), (0, "b"), (1, "a"))
     ]
     assert len(set(drawn)) == 3
+
+
+def test_a_name_says_that_values_are_negative() -> None:
+    values = [RandomSource().read(Weight(TensorRef(f"v{end}", (64,)), "f32")).data for end in ("", NEGATIVE)]
+    assert values[0].min() > 0
+    assert values[1].max() < 0
 
 
 def test_bf16_rounds_to_nearest() -> None:

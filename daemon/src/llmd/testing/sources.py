@@ -19,12 +19,16 @@ from llmd.models.source_recipe import SourceRecipe
 from llmd.testing.integer_weights import random_blocks, random_integers
 from llmd.testing.scaled_weights import random_floats
 
+NEGATIVE = ".negative"
+"""End of the names of vectors that are around -1, such as rates that are stored negative."""
+
 
 class RandomSource:
     """A `TensorSource` of random weights: normal values, uniform codes in integer and
     scaled formats, any blocks for GGUF.
 
-    Vectors are around 1; matrices have a standard deviation of ``2 * in ** -0.5``.
+    Vectors are around 1, those whose name ends with `NEGATIVE` around -1; matrices have a standard deviation
+    of ``2 * in ** -0.5``.
     """
 
     packed = None
@@ -58,7 +62,7 @@ class RandomSource:
         if name in SCALED_FORMATS:
             return random_floats(name, _whole_shape(ref), _spread(ref), draw).rows(_rows(ref))
         normal = draw.standard_normal(ref.shape)
-        values = normal * _spread(ref) if ref.is_matrix else 1.0 + 0.25 * normal
+        values = normal * _spread(ref) if ref.is_matrix else _sign(ref) + 0.25 * normal
         whole = from_float32(values.astype(np.float32), name)
         return WeightData(name, np.ascontiguousarray(ref.part_of(whole)))
 
@@ -76,6 +80,10 @@ def random_source(seed: str, _quantizer: Quantizer | None) -> RandomSource:
 
 def _spread(ref: TensorRef) -> float:
     return float(2.0 * ref.whole_shape[-1] ** -0.5)
+
+
+def _sign(ref: TensorRef) -> float:
+    return -1.0 if ref.name.endswith(NEGATIVE) else 1.0
 
 
 def _whole_shape(ref: TensorRef) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 from llmd.api import HIDDEN, KVGroup, Linear, Op, Recurrence, TensorRef
 from llmd.api.state_ops import GatedDelta, StateSpace
 from llmd.testing.op_cases import part_case
+from llmd.testing.sources import NEGATIVE
 from llmd.testing.workload import Workload
 
 _WIDTH = 48
@@ -47,7 +48,7 @@ def gated_delta(
         q_taps,
         k_taps,
         v_taps,
-        rates=TensorRef("rates", (heads,)),
+        rates=_rates(heads, fields),
         bias=TensorRef("bias", (heads * key_dim if by_element else heads,)),
         **{"group": 0, "layer": 0, **sizes, **fields},
     )
@@ -74,7 +75,7 @@ def state_space(
         c_taps,
         b_taps,
         x_taps,
-        rates=TensorRef("rates", (heads,)),
+        rates=_rates(heads, fields),
         bias=TensorRef("bias", (heads,)),
         skips=TensorRef("skips", (heads,)),
         **{"group": 0, "layer": 0, **sizes, **(biases if biased else {}), **fields},
@@ -82,25 +83,37 @@ def state_space(
 
 
 def _gated_delta() -> Iterator[Workload]:
-    """Yield layers whose heads share keys in both orders, with odd sizes and each kind of decay."""
+    """Yield layers whose heads share keys in both orders, with odd sizes and each kind of decay.
+
+    "negative" is what GGUF files store of Qwen3.5: negative rates, and tiled heads.
+    """
     for name, op in {
         "grouped": gated_delta(4, 2, (12, 20), 4),
         "tiled": gated_delta(6, 2, (16, 16), 3, tiled=True),
         "elements": gated_delta(2, 2, (10, 33), 4, by_element=True),
         "one-tap": gated_delta(3, 3, (7, 5), 1),
+        "negative": gated_delta(4, 2, (12, 20), 4, rates_as="negative", tiled=True),
     }.items():
         yield _state_case(f"gated_delta/{name}", op)
 
 
 def _state_space() -> Iterator[Workload]:
-    """Yield layers with several heads for each group, with odd sizes, and times with and without bounds."""
+    """Yield layers with several heads for each group, with odd sizes, times with and without bounds, and both
+    forms of rates.
+    """
     for name, op in {
         "grouped": state_space(4, 2, (12, 20), 4),
         "one-group": state_space(6, 1, (16, 16), 3, biased=False),
         "bounds": state_space(2, 2, (10, 33), 4, least_time=0.3, most_time=1.1),
         "one-tap": state_space(19, 19, (7, 5), 1, least_time=0.01),
+        "negative": state_space(4, 2, (12, 20), 4, rates_as="negative"),
     }.items():
         yield _state_case(f"state_space/{name}", op)
+
+
+def _rates(heads: int, fields: Mapping[str, object]) -> TensorRef:
+    """Return the rates ``[heads]`` of an op with these fields, by a name that gives them their sign."""
+    return TensorRef(f"rates{NEGATIVE}" if fields.get("rates_as") == "negative" else "rates", (heads,))
 
 
 def _filters(widths: Mapping[str, int], taps: int) -> Iterator[TensorRef]:

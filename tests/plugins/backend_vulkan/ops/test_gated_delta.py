@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-NAMES = ("gated_delta/grouped", "gated_delta/elements")
+NAMES = ("gated_delta/grouped", "gated_delta/elements", "gated_delta/negative")
 SLOW = ("gated_delta/tiled", "gated_delta/one-tap")
 
 

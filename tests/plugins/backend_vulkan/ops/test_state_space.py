@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-NAMES = ("state_space/bounds",)
+NAMES = ("state_space/bounds", "state_space/negative")
 SLOW = ("state_space/grouped", "state_space/one-group", "state_space/one-tap")
 
 
