@@ -24,7 +24,7 @@ from tests.cuda.simulated import CARD, NEEDS_COMPILER, open_device
 from tests.golden.engines import Architectures, engine, expected_rows, greedy_tokens
 from tests.golden.expected import nmse, read_expected
 from tests.golden.gguf_layout import write_gguf
-from tests.golden.models.catalog import CASES, ROUNDED_ON_CARDS, tiny_model
+from tests.golden.models.catalog import CASES, OTHERWISE_IN_GGUF, ROUNDED_ON_CARDS, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.serving.cores import run, submit
 
@@ -74,10 +74,10 @@ def rounding(
     return engine(case, path, architectures, lambda _name: device, activations="f16", kv_dtype="f16")
 
 
-@pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-def test_gguf_files_have_the_same_answers(tmp_path: Path, architectures: Architectures) -> None:
-    case = tiny_model("llama3-gqa-tied")
+@pytest.mark.parametrize("name", OTHERWISE_IN_GGUF)
+def test_gguf_files_have_the_same_answers(name: str, tmp_path: Path, architectures: Architectures) -> None:
+    case = tiny_model(name)
     check_answers(case, write_gguf(case, tmp_path / "m.gguf"), architectures)
 
 

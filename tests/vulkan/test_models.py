@@ -21,7 +21,7 @@ from llmd_backend_vulkan.vulkan import PhysicalDevice
 from tests.golden.engines import Architectures, engine, greedy_tokens, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.gguf_layout import write_gguf
-from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.catalog import CASES, OTHERWISE_IN_GGUF, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.nvfp4 import NVFP4_CASES
 from tests.golden.models.tiny import TinyModel
@@ -48,7 +48,7 @@ def test_answers_are_those_of_transformers(
         assert greedy_tokens(core, case) == expected.tokens.tolist()
 
 
-@pytest.mark.parametrize("name", ["llama3-gqa-tied", pytest.param("gpt-oss", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", OTHERWISE_IN_GGUF)
 def test_gguf_files_have_the_same_answers(
     name: str, physical: PhysicalDevice, tmp_path: Path, architectures: Architectures
 ) -> None:

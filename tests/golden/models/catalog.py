@@ -51,6 +51,20 @@ ROUNDED_ON_CARDS = tuple(
 """Those in FP8 and NVFP4, whose products of number and scale the CUDA backend rounds to float16. That changes
 which positions an indexer chooses."""
 
+OTHERWISE_IN_GGUF = (
+    "llama3-gqa-tied",
+    "gpt-oss",
+    "qwen3-next",
+    "qwen3-5-moe",
+    "kimi-linear",
+    "granite-hybrid",
+    "nemotron-h-moe",
+    "mamba2",
+    "deepseek-v3",
+)
+"""Models of which a GGUF file stores something in another form: rotated elements side by side, codes and
+scales in blocks, negative rates, tiled heads, or the matrices of latent keys and values apart."""
+
 
 def tiny_model(name: str) -> TinyModel:
     """The case of that name."""
