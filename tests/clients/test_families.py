@@ -46,8 +46,16 @@ class Served(Struct, frozen=True):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields that every request has."""
-        extra = {"thinking_token_budget": BUDGET, "chat_template_kwargs": self.family.switches}
-        return {"model": self.family.name, "temperature": 0, "max_tokens": 400, "extra_body": extra}
+        family = self.family
+        extra = {"thinking_token_budget": BUDGET, "chat_template_kwargs": family.switches}
+        bias = {str(family.id_of(family.opens)): 100} if family.opens else {}
+        return {
+            "model": family.name,
+            "temperature": 0,
+            "max_tokens": 400,
+            "logit_bias": bias,
+            "extra_body": extra,
+        }
 
     def call(self) -> ChatCompletion:
         """An answer that must have one call."""
@@ -85,7 +93,7 @@ def test_a_required_call_comes_back_in_the_words_of_the_template(served: Served)
     call, message = only_call(answer), answer.choices[0].message
     jsonschema.validate(json.loads(call.function.arguments), WEATHER)
     assert (call.function.name, answer.choices[0].finish_reason) == ("weather", "tool_calls")
-    assert reasoning_of(message)
+    assert bool(reasoning_of(message)) == served.family.reasons
     assert not message.content
     result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
     asked = {
@@ -114,4 +122,4 @@ def test_a_schema_holds_for_the_text_behind_the_reasoning(served: Served) -> Non
     answer = served.client.chat.completions.create(messages=ASKED, response_format=wanted, **served.fields)
     assert answer.choices[0].finish_reason == "stop"
     jsonschema.validate(json.loads(answer.choices[0].message.content or ""), WEATHER)
-    assert reasoning_of(answer.choices[0].message)
+    assert bool(reasoning_of(answer.choices[0].message)) == served.family.reasons
