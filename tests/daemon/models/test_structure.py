@@ -11,7 +11,7 @@ from llmd.models.open_model import open_model
 from llmd.models.structure import ExpertLayers, Structure, structure_of
 from tests.daemon.models.gguf.test_config_keys import ARCHITECTURES
 from tests.golden.checkpoint import write_checkpoint
-from tests.golden.models.catalog import tiny_model
+from tests.golden.models.catalog import CASES, tiny_model
 from tests.golden.models.tiny import TinyModel
 from tests.golden.multimodal import as_written_now, write_vision_language
 
@@ -55,13 +55,28 @@ def three_of_eight(layers: int) -> ExpertLayers:
 
 MODELS = {
     "llama-f16": made_of(3, attention=3),
+    "qwen2-window-above-first-layer": made_of(2, attention=2, windows=(1, 9)),
+    "qwen3-tied": made_of(2, attention=2),
+    "phi3-window": made_of(2, attention=2, windows=(2, 13)),
+    "gemma2": made_of(3, attention=3, windows=(2, 12)),
+    "gemma3": made_of(3, attention=3, windows=(2, 12)),
+    "granite": made_of(2, attention=2),
+    "olmo2": made_of(2, attention=2),
     "mistral-window": made_of(3, attention=3, windows=(3, 11)),
+    "gemma4-per-layer": made_of(5, attention=5, windows=(3, 12), borrowing=2),
     "gemma4-shared": made_of(6, attention=6, windows=(4, 12), borrowing=3),
     "gemma4-moe": made_of(3, three_of_eight(3), attention=3, windows=(2, 12)),
     "mixtral": made_of(2, ExpertLayers(2, 4, 2, has_shared=False), attention=2),
+    "qwen2-moe": made_of(2, ExpertLayers(2, 6, 2, has_shared=True), attention=2),
+    "qwen3-moe": made_of(3, ExpertLayers(3, 8, 2, has_shared=False), attention=3),
+    "olmoe": made_of(2, ExpertLayers(2, 8, 4, has_shared=False), attention=2),
+    "granite-moe-shared": made_of(2, ExpertLayers(2, 6, 2, has_shared=True), attention=2),
+    "granite-moe": made_of(2, ExpertLayers(2, 6, 2, has_shared=False), attention=2),
     "glm4-moe": made_of(3, three_of_eight(2), attention=3),
     "gpt-oss": made_of(3, ExpertLayers(3, 6, 2, has_shared=False), attention=3, windows=(2, 12), sinks=3),
     "qwen3-next": made_of(3, three_of_eight(3), attention=1, linear=2),
+    "qwen3-5": made_of(3, attention=1, linear=2),
+    "qwen3-5-moe": made_of(3, three_of_eight(3), attention=1, linear=2),
     "kimi-linear": made_of(4, three_of_eight(3), attention=1, latent=1, linear=3),
     "rwkv7": made_of(3, linear=3),
     "granite-hybrid": made_of(3, attention=1, state_space=2),
@@ -69,9 +84,11 @@ MODELS = {
     "nemotron-h": made_of(5, attention=1, state_space=2),
     "nemotron-h-moe": made_of(5, three_of_eight(2), attention=1, state_space=2),
     "nemotron-h-latent": made_of(4, three_of_eight(2), attention=1, state_space=1),
+    "mamba2": made_of(3, state_space=3),
     "falcon-h1": made_of(3, attention=3, state_space=3),
     "deepseek-v2-lite": made_of(3, three_of_eight(2), attention=3, latent=3),
     "deepseek-v3": made_of(3, three_of_eight(2), attention=3, latent=3),
+    "glm4-moe-lite": made_of(3, three_of_eight(2), attention=3, latent=3),
     "deepseek-v32": made_of(3, three_of_eight(2), attention=3, latent=3, indexed=3, chosen=16),
     # Layers without an indexer of their own are indexed too.
     "glm-moe-dsa-shared": made_of(6, three_of_eight(5), attention=6, latent=6, indexed=6, chosen=9),
@@ -81,6 +98,11 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_experts_and_layers_of_each_kind_are_counted(name: str, tmp_path: Path) -> None:
     assert structure(name, tmp_path) == MODELS[name]
+
+
+def test_there_is_a_model_of_each_class() -> None:
+    described = {tiny_model(name).config["architectures"][0] for name in MODELS}
+    assert {case.config["architectures"][0] for case in CASES} == described
 
 
 def test_a_vision_tower_is_counted_but_is_no_draft_head(tmp_path: Path) -> None:
