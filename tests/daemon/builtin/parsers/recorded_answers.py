@@ -1,6 +1,7 @@
-"""Recorded answers of every parser of calls, with reasoning before the calls if models of the family reason.
+"""Answers for every parser of calls, with reasoning before the calls if models of the family reason.
 
-The tests of the families say what the answers mean.
+No model generated them: they are written by hand, after the chat templates and documentation of the families.
+The tests of the families say what they mean.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.daemon.builtin.parsers import (
     test_nemotron,
     test_qwen3_coder,
 )
+from tests.daemon.builtin.parsers.long_answers import LONG, LONG_WITHOUT_TEXT
 
 LISTED = '[{"name": "get_weather", "arguments": {"city": "Zürich"}}, {"name": "now", "arguments": {}}]'
 GEMMA = "Yes.{0}call:get_weather{{city:{2}Zürich, {{a}}{2},days:3}}{1}{0}call:now{{}}{1}"
@@ -59,10 +61,14 @@ class RecordedAnswer(Struct, frozen=True):
     """Its reasoning."""
     is_open: bool = False
     """The prompt ends with the mark that begins reasoning."""
+    is_long: bool = False
+    """It is one of `long_answers`."""
 
     @property
     def name(self) -> str:
-        kind = "" if not self.thought else " behind open reasoning" if self.is_open else " behind reasoning"
+        kind = ", several calls" if self.is_long else ""
+        if self.thought:
+            kind = " behind open reasoning" if self.is_open else " behind reasoning"
         return f"{self.calls}{kind}"
 
 
@@ -73,5 +79,7 @@ def recorded_answers() -> Iterator[RecordedAnswer]:
         if reasoning is not None:
             for is_open in (False, True):
                 yield RecordedAnswer(calls, reasoning, answers[0], THOUGHT, is_open)
+    for calls, answer in (LONG | LONG_WITHOUT_TEXT).items():
+        yield RecordedAnswer(calls, None, answer, is_long=True)
     for answer, _ in test_harmony.ANSWERS.values():
         yield RecordedAnswer("harmony", "harmony_analysis", answer)

@@ -1,4 +1,7 @@
-"""Recorded answers of gpt-oss, as the engine's text: without the tokens that end an answer."""
+"""Answers in the form of gpt-oss, as the engine's text: without the tokens that end an answer.
+
+They are written by hand after the documentation of the format: no model generated them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from llmd.builtin.parsers.harmony import load
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.chat.answers.answer_reader import AnswerReader
 from llmd.chat.answers.reasoning import ReasoningSplitter
+from tests.daemon.builtin.parsers.long_answers import BEFORE, BETWEEN, TOKYO, ZURICH
 from tests.daemon.builtin.parsers.readings import TOOLS
 
 MARKS = next(parser.load() for parser in llmd_parsers() if parser.name == "harmony_analysis")
@@ -19,8 +23,14 @@ MARKS = next(parser.load() for parser in llmd_parsers() if parser.name == "harmo
 ANALYSIS = "<|channel|>analysis<|message|>"
 NEXT = "<|end|><|start|>assistant"
 FINAL = "<|channel|>final<|message|>"
+AFTER_CALL = "<|call|><|start|>assistant"
+COMMENTARY = "<|channel|>commentary<|message|>"
 CALL = "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
 CITY = '{"city":"Ulm"}'
+SEVERAL = (
+    f"{ANALYSIS}Warm? 天気{NEXT}{COMMENTARY}{BEFORE}{NEXT}{CALL}{TOKYO}{AFTER_CALL}{COMMENTARY}{BETWEEN}"
+    f"{NEXT}{CALL}{ZURICH}{AFTER_CALL}{CALL.replace('get_weather', 'now')}{{}}"
+)
 
 ANSWERS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "answer at once": (f"{FINAL}Hello, you.", [("text", "Hello, you.")]),
@@ -51,6 +61,17 @@ ANSWERS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "two calls": (
         f"{CALL}{CITY}<|call|><|start|>assistant{CALL.replace('get_weather', 'now')}{{}}",
         [("get_weather", CITY), ("now", "{}")],
+    ),
+    "several calls with text before and between them": (
+        SEVERAL,
+        [
+            ("reasoning", "Warm? 天気"),
+            ("text", BEFORE),
+            ("get_weather", TOKYO),
+            ("text", BETWEEN),
+            ("get_weather", ZURICH),
+            ("now", "{}"),
+        ],
     ),
     "tool that is no function": (
         '<|channel|>analysis to=browser.search code<|message|>{"query":"x"}',
@@ -95,7 +116,7 @@ def read(
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_recorded_answers_are_read(name: str) -> None:
+def test_answers_are_read(name: str) -> None:
     text, expected = ANSWERS[name]
     assert read([text]) == expected
     assert read(list(text)) == expected

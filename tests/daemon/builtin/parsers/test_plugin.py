@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from llmd.api.plugins import Parser
 from llmd.builtin.parsers.plugin import llmd_parsers
 from llmd.chat.answers.answer_reader import AnswerReader
 from llmd.chat.answers.reasoning import ReasoningSplitter
+from tests.daemon.builtin.parsers.long_answers import EXPECTED, LONG, LONG_WITHOUT_TEXT, WITHOUT_TEXT
 from tests.daemon.builtin.parsers.readings import TOOLS, cuts_of, joined, merged, run
 from tests.daemon.builtin.parsers.recorded_answers import RecordedAnswer, recorded_answers
 
@@ -20,7 +22,7 @@ PARSERS = {parser.name: parser for parser in llmd_parsers()}
 CALLS = sorted(name for name, parser in PARSERS.items() if parser.reads == "calls")
 TEMPLATES = Path(__file__).parents[3] / "golden" / "templates"
 NEAR = 3
-"""Two cuts of an answer are at most this many characters apart."""
+"""Two cuts of an answer are at most this many characters apart; long answers are cut once."""
 SCRAPS = (
     "now",
     "get_weather",
@@ -161,15 +163,18 @@ def parts_of(answer: RecordedAnswer, pieces: Iterable[str]) -> list[AnswerPart]:
 
 @pytest.mark.parametrize("answer", [*recorded_answers()], ids=lambda answer: answer.name)
 def test_recorded_answers_are_read_in_every_cut(answer: RecordedAnswer) -> None:
+    """They are written by hand after the templates of the families: no model generated them."""
     text, whole = text_of(answer), parts_of(answer, [text_of(answer)])
+    near = 0 if answer.is_long else NEAR
     for first in range(len(text)):
-        for second in range(first, min(first + NEAR, len(text)) + 1):
+        for second in range(first, min(first + near, len(text)) + 1):
             pieces = [text[:first], text[first:second], text[second:]]
             assert parts_of(answer, pieces) == whole, pieces
 
 
 @pytest.mark.parametrize("calls", [calls for calls in CALLS if calls != "harmony"])
 def test_recorded_answers_have_calls_and_their_reasoning_apart(calls: str) -> None:
+    """They are written by hand after the templates of the families: no model generated them."""
     answers = [answer for answer in recorded_answers() if answer.calls == calls]
     for answer in answers:
         parts = parts_of(answer, [text_of(answer)])
@@ -178,6 +183,20 @@ def test_recorded_answers_have_calls_and_their_reasoning_apart(calls: str) -> No
         assert parts == merged(run(calls_of(calls).open(TOOLS), [answer.rest]))
         assert any(isinstance(part, CallStart) for part in parts)
     assert answers
+
+
+@pytest.mark.parametrize("calls", [calls for calls in CALLS if calls != "harmony"])
+def test_several_calls_with_nested_arguments_and_text_between_them_are_read(calls: str) -> None:
+    """The answers are written by hand after the templates of the families: no model generated them.
+
+    Text behind a call keeps the line break before it.
+    """
+    answer, expected = LONG.get(calls, ""), EXPECTED
+    if not answer:
+        answer, expected = LONG_WITHOUT_TEXT[calls], WITHOUT_TEXT
+    parts = joined(run(calls_of(calls).open(TOOLS), [answer]))
+    read = [one.lstrip("\n") if isinstance(one, str) else (one[0], json.loads(one[1])) for one in parts]
+    assert read == expected
 
 
 def shortest(term: Term) -> str:
