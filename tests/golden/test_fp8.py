@@ -6,11 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from llmd.api import TensorRef
 from llmd.engine.loading import OpenDevice
 from llmd.models import weight_source
+from llmd.models.checkpoint import TensorInfo
 from llmd.models.formats import fp8
 from llmd.models.formats.fp8 import E4M3_NUMBERS
 from llmd.models.lowering import lower
@@ -117,6 +121,26 @@ def test_wrong_scales_break_the_bound(
         assert logits_error(core, case, read_expected(case.name)) > BOUND
 
 
+@pytest.mark.parametrize("case", [FP8_CASES[6], *FP8_CASES[9:11]], ids=lambda case: case.name)
+def test_rows_of_heads_in_turn_have_their_own_scales(
+    case: TinyModel,
+    checkpoint: Callable[[TinyModel], Path],
+    architectures: Architectures,
+    open_device: OpenDevice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With scales of as many rows from the first on, answers are others."""
+
+    def of_first_rows(tensor: TensorInfo, scales: NDArray[np.generic], ref: TensorRef) -> RowScales:
+        if ref.period is not None:
+            ref = msgspec.structs.replace(ref, rows=(0, ref.view_shape[0]), period=None)
+        return row_scales(tensor, scales, ref)
+
+    monkeypatch.setattr(weight_source, "row_scales", of_first_rows)
+    with engine(case, checkpoint(case), architectures, open_device, device="reference") as core:
+        assert logits_error(core, case, read_expected(case.name)) > BOUND
+
+
 def test_subnormal_numbers_count(
     checkpoint: Callable[[TinyModel], Path],
     architectures: Architectures,
@@ -168,7 +192,7 @@ def test_fp8_may_be_quantised_while_it_loads(
         (FP8_CASES[2], "model"),
         (FP8_CASES[3], "model.gguf"),
         *((case, "model.gguf") for case in FP8_CASES[6:]),
-        (FP8_CASES[6], "model"),
+        *((case, "model") for case in (FP8_CASES[6], *FP8_CASES[9:])),
     ],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )

@@ -1,15 +1,16 @@
-"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, Qwen3.5, DeepSeek), of rows (GLM-4.5, as
-llm-compressor writes them), of matrices (llm-compressor; Nemotron 3, as ModelOpt writes it).
+"""Models in FP8: scales of blocks of 128 x 128 (Qwen3, Qwen3-Next, Qwen3.5, DeepSeek, GLM-5), of rows
+(GLM-4.5, as llm-compressor writes them), of matrices (llm-compressor; Nemotron 3, as ModelOpt writes it).
 
-Sizes are not multiples of 128, so that the last blocks of rows and of columns are smaller.
+Sizes are not multiples of 128, so that the last blocks of rows and of columns are smaller. In tensors with
+rows of each head in turn, blocks end within the rows of queries, keys, values and gates.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.golden.models.hybrids import qwen3_5_moe
-from tests.golden.models.indexers import deepseek_v32
+from tests.golden.models.hybrids import qwen3_5, qwen3_5_moe, qwen3_next
+from tests.golden.models.indexers import deepseek_v32, glm_moe_dsa
 from tests.golden.models.latents import LITE_ROPE, deepseek_v3
 from tests.golden.models.mixtures import glm4_moe, qwen3_moe
 from tests.golden.models.qwen import qwen3
@@ -29,6 +30,13 @@ WITH_STATES: dict[str, Any] = BLOCKS | {
     ]
 }
 """As the releases of Qwen3.5: shares and decays of heads stay in bf16."""
+WITH_FUSED_STATES: dict[str, Any] = BLOCKS | {
+    "modules_to_not_convert": [
+        "lm_head",
+        *(f"model.layers.{layer}.linear_attn.in_proj_ba" for layer in (0, 1)),
+    ]
+}
+"""The same for Qwen3-Next."""
 MODELOPT: dict[str, Any] = {
     "quant_method": "modelopt",
     "quant_algo": "FP8",
@@ -154,5 +162,50 @@ FP8_CASES = (
             quantization_config=MODELOPT,
         ),
         dtype="bf16",
+    ),
+    TinyModel(
+        "fp8-qwen3-next",
+        qwen3_next(
+            hidden_size=136,
+            head_dim=40,
+            linear_key_head_dim=18,
+            linear_value_head_dim=34,
+            moe_intermediate_size=34,
+            shared_expert_intermediate_size=130,
+            num_experts=5,
+            num_experts_per_tok=2,
+            quantization_config=WITH_FUSED_STATES,
+        ),
+        dtype="bf16",
+        seed=5,
+    ),
+    TinyModel(
+        "fp8-qwen3-5",
+        qwen3_5(
+            hidden_size=136,
+            intermediate_size=150,
+            head_dim=40,
+            linear_key_head_dim=18,
+            linear_value_head_dim=34,
+            quantization_config=WITH_STATES,
+        ),
+        dtype="bf16",
+    ),
+    TinyModel(
+        "fp8-glm-moe-dsa",
+        glm_moe_dsa(
+            hidden_size=140,
+            num_hidden_layers=4,
+            q_lora_rank=130,
+            index_n_heads=11,
+            index_head_dim=26,
+            index_topk=9,
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            indexer_types=["full", "shared", "full", "shared"],
+            quantization_config=BLOCKS,
+        ),
+        dtype="bf16",
+        seed=4,
     ),
 )
