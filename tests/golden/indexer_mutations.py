@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from llmd.api import Activate, Attention, Indexer, Norm, Op, Rope
-from tests.golden.mutations import Mutation, drop_correction, same
+from tests.golden.models.latents import LITE_ROPE
+from tests.golden.mutations import Mutation, drop_correction, same, take_one_epsilon
 
 
 def attend_to_all(op: Op) -> Iterator[Op]:
@@ -44,7 +45,7 @@ def _without_rotation(value: str) -> Callable[[Op], Iterator[Op]]:
     return change
 
 
-def rotate_other_pairs(op: Op) -> Iterator[Op]:
+def rotate_other_pairs_in_indexer(op: Op) -> Iterator[Op]:
     """Rotate halves in place of neighbours in the indexer, or the reverse."""
     if isinstance(op, Rope) and op.x.startswith("index"):
         yield msgspec.structs.replace(op, interleaved=not op.interleaved)
@@ -61,7 +62,8 @@ INDEXERS = [
             ("positive weights of heads", choose_by_sigmoid),
             ("norm of keys without mean and bias", norm_keys_without_mean),
             ("weight and bias of keys swapped", swap_weight_and_bias),
-            ("other pairs", rotate_other_pairs),
+            ("one epsilon", take_one_epsilon),
+            ("other pairs", rotate_other_pairs_in_indexer),
             ("queries not rotated", _without_rotation("index_q")),
             ("keys not rotated", _without_rotation("index_k")),
         )
@@ -77,7 +79,14 @@ INDEXERS = [
         for change in (-1, 1)
     ),
     Mutation("deepseek-v32", "no groups", {"n_group": 1, "topk_group": 1}),
+    Mutation("deepseek-v32", "one group less", {"topk_group": 1}),
+    Mutation(
+        "deepseek-v32",
+        "scale of scores",
+        {"rope_scaling": LITE_ROPE | {"mscale": 0.72, "mscale_all_dim": 0.72}},
+    ),
     Mutation("deepseek-v32", "factor", {"routed_scaling_factor": 1.51}),
+    Mutation("glm-moe-dsa", "groups", {"n_group": 2}),
     Mutation("glm-moe-dsa", "factor", {"routed_scaling_factor": 1.79}),
     *(
         Mutation(name, what, config, change)

@@ -13,6 +13,7 @@ from tests.golden.mutations import (
     swap_filters,
     swap_gates_of_experts,
     swap_queries_and_keys,
+    take_one_epsilon,
 )
 
 
@@ -43,7 +44,8 @@ KIMI = [
     ),
     Mutation("kimi-linear", "factor", {"routed_scaling_factor": 1.0}),
     Mutation("kimi-linear", "one expert less", {"num_experts_per_token": 2}),
-    Mutation("kimi-linear-odd", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
+    Mutation("kimi-linear", "one epsilon", change=take_one_epsilon),
     Mutation("kimi-linear-groups", "no groups", {"num_expert_group": 1, "topk_group": 1}),
+    Mutation("kimi-linear-groups", "one group less", {"topk_group": 1}),
     Mutation("kimi-linear-groups", "normalized", {"moe_renormalize": True}),
 ]

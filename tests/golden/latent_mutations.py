@@ -9,7 +9,6 @@ from tests.golden.mutations import (
     drop_correction,
     join_queries_as_one_head,
     join_the_other_way,
-    rotate_halves,
     score_by_softmax,
     sum_two_of_groups,
     take_one_epsilon,
@@ -24,7 +23,6 @@ LATENTS = [
         ("rows of values", take_other_rows),
         ("joined the other way", join_the_other_way),
         ("queries joined as one head", join_queries_as_one_head),
-        ("pairs of halves", rotate_halves),
         ("one epsilon", take_one_epsilon),
     )
 ] + [
@@ -49,4 +47,20 @@ LATENTS = [
     Mutation("deepseek-v3", "factor", {"routed_scaling_factor": 2.4}),
     Mutation("glm4-moe-lite", "no correction", change=drop_correction),
     Mutation("glm4-moe-lite", "not normalized", {"norm_topk_prob": False}),
+    *(
+        Mutation(name, f"YaRN: {field}", {"rope_scaling": LITE_ROPE | {field: wrong}})
+        for name in ("deepseek-v2-lite", "deepseek-v3", "deepseek-v32")
+        for field, wrong in (
+            ("factor", 4.1),
+            ("original_max_position_embeddings", 64),
+            ("beta_fast", 1.2),
+            ("beta_slow", 0.5),
+        )
+    ),
+    *(Mutation(name, "no YaRN", {"rope_scaling": None}) for name in ("deepseek-v2-lite", "deepseek-v3")),
+    Mutation("deepseek-v3-halves", "scale of scores", {"rope_scaling": V3_ROPE | {"mscale_all_dim": 0.82}}),
+    Mutation("deepseek-v2-groups", "smaller groups", {"n_group": 8}),
+    Mutation("glm4-moe-lite", "groups", {"n_group": 2}),
+    Mutation("deepseek-v3", "one group less", {"topk_group": 1}),
+    Mutation("glm4-moe-lite", "one epsilon", change=take_one_epsilon),
 ]

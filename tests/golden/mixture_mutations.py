@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.golden.models.mixtures import GPT_OSS_ROPE
 from tests.golden.mutations import (
     Mutation,
+    activate_by_silu,
     drop_biases,
     drop_biases_of_experts,
     drop_correction,
@@ -14,21 +15,18 @@ from tests.golden.mutations import (
     drop_qk_norms,
     drop_router_bias,
     drop_sinks,
+    leave_weights,
     score_by_softmax,
     score_groups_by_largest,
     swap_gates_of_experts,
 )
 
 MIXTURES = [
-    Mutation("mixtral", "one expert more", {"num_experts_per_tok": 3}),
     Mutation("qwen2-moe", "normalized", {"norm_topk_prob": True}),
     Mutation("qwen2-moe", "shared expert not gated", change=drop_gates),
     Mutation("qwen3-moe", "not normalized", {"norm_topk_prob": False}),
     Mutation("qwen3-moe-one-expert", "normalized", {"norm_topk_prob": True}),
-    Mutation("olmoe", "one expert less", {"num_experts_per_tok": 3}),
     Mutation("olmoe", "normalized", {"norm_topk_prob": True}),
-    Mutation("granite-moe-shared", "gate and up swapped", change=swap_gates_of_experts),
-    Mutation("granite-moe", "gate and up swapped", change=swap_gates_of_experts),
     Mutation("glm4-moe", "factor", {"routed_scaling_factor": 1.51}),
     Mutation("glm4-moe", "not normalized", {"norm_topk_prob": False}),
     Mutation("glm4-moe", "no correction", change=drop_correction),
@@ -52,10 +50,34 @@ MIXTURES = [
     Mutation("gpt-oss", "truncated YaRN", {"rope_scaling": GPT_OSS_ROPE | {"truncate": True}}),
     Mutation("gpt-oss", "window", {"sliding_window": 11}),
     *(
-        Mutation(name, "one expert more", {"num_experts_per_tok": right + 1})
-        for name, right in (("qwen2-moe", 2), ("qwen3-moe", 2), ("glm4-moe", 3), ("gpt-oss", 2))
+        Mutation(name, "not normalized", change=leave_weights)
+        for name in ("mixtral", "granite-moe", "gpt-oss")
     ),
-    Mutation("mixtral", "eps 10 % off", {"rms_norm_eps": 1.1e-3}),
+    Mutation("mixtral", "a window", {"sliding_window": 12}),
+    Mutation(
+        "qwen2-moe",
+        "unused window used",
+        {"use_sliding_window": True, "sliding_window": 12, "max_window_layers": 1},
+    ),
+    Mutation("qwen2-moe", "no biases", change=drop_biases),
+    *(Mutation(name, "no q/k norm", change=drop_qk_norms) for name in ("qwen3-moe", "olmoe")),
+    *(
+        Mutation("gpt-oss", f"YaRN: {name}", {"rope_scaling": GPT_OSS_ROPE | {name: wrong}})
+        for name, wrong in (
+            ("factor", 8.1),
+            ("original_max_position_embeddings", 17),
+            ("beta_fast", 1.5),
+            ("beta_slow", 1.1),
+        )
+    ),
+    Mutation(
+        "gpt-oss",
+        "windows of other layers",
+        {"layer_types": ["full_attention", "sliding_attention", "sliding_attention"]},
+    ),
+    Mutation("gpt-oss", "no YaRN", {"rope_scaling": None}),
+    Mutation("gpt-oss", "another activation", change=activate_by_silu),
+    Mutation("gpt-oss", "no biases", change=drop_biases),
     Mutation("granite-moe", "attention multiplier", {"attention_multiplier": 0.283}),
     Mutation("granite-moe", "embedding multiplier", {"embedding_multiplier": 1.72}),
     Mutation("granite-moe", "residual multiplier", {"residual_multiplier": 0.81}),

@@ -70,6 +70,11 @@ def interleave_rope(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, interleaved=True) if isinstance(op, Rope) else op
 
 
+def rotate_other_pairs(op: Op) -> Iterator[Op]:
+    """Rotate halves in place of neighbours, or the reverse."""
+    yield msgspec.structs.replace(op, interleaved=not op.interleaved) if isinstance(op, Rope) else op
+
+
 def drop_qk_norms(op: Op) -> Iterator[Op]:
     """Leave queries and keys as they are.
     The norm goes on in vain: a checkpoint with unused weights is refused.
@@ -125,6 +130,11 @@ def drop_correction(op: Op) -> Iterator[Op]:
         yield op
 
 
+def leave_weights(op: Op) -> Iterator[Op]:
+    """Do not divide the weights of a row's experts by their sum."""
+    yield msgspec.structs.replace(op, normalized=False) if isinstance(op, Router) else op
+
+
 def score_groups_by_largest(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, group_score="largest") if isinstance(op, Router) else op
 
@@ -160,6 +170,10 @@ def drop_biases_of_experts(op: Op) -> Iterator[Op]:
 
 def drop_offset(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, offset=0.0) if isinstance(op, Experts) else op
+
+
+def activate_by_silu(op: Op) -> Iterator[Op]:
+    yield msgspec.structs.replace(op, activation="silu") if isinstance(op, Experts) else op
 
 
 def drop_limit(op: Op) -> Iterator[Op]:
@@ -282,10 +296,6 @@ def join_the_other_way(op: Op) -> Iterator[Op]:
 
 def join_queries_as_one_head(op: Op) -> Iterator[Op]:
     yield msgspec.structs.replace(op, heads=1) if isinstance(op, Join) else op
-
-
-def rotate_halves(op: Op) -> Iterator[Op]:
-    yield msgspec.structs.replace(op, interleaved=False) if isinstance(op, Rope) else op
 
 
 def take_one_epsilon(op: Op) -> Iterator[Op]:

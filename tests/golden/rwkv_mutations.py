@@ -87,5 +87,6 @@ RWKV7 = [
             ("receptances and keys swapped", swap_receptances_and_keys),
         )
     ),
+    Mutation("rwkv7", "half as many heads", {"head_dim": 32}),
     Mutation("rwkv7-odd", "eps 10 % off", {"norm_eps": 1.1e-3}),
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmd.engine.loading import OpenDevice
+from tests.golden.common_mutations import COMMON
 from tests.golden.engines import Architectures, engine, logits_error
 from tests.golden.expected import read_expected
 from tests.golden.falcon_mutations import FALCON
@@ -33,6 +34,7 @@ from tests.golden.mutations import (
     drop_table_scale,
     drop_value_norms,
     interleave_rope,
+    leave_weights,
     read_layer_0,
     scale_scores,
     shift_columns,
@@ -72,6 +74,11 @@ ROPES = [
     ),
     Mutation("llama32-tied", "factor", {"rope_scaling": LLAMA32_ROPE | {"factor": 8.0}}),
     Mutation("llama-yarn-rope", "factor", {"rope_scaling": YARN_ROPE | {"factor": 4.1}}),
+    Mutation(
+        "llama-yarn-rope",
+        "trained length",
+        {"rope_scaling": YARN_ROPE | {"original_max_position_embeddings": 80}},
+    ),
     Mutation("llama-yarn-rope", "attention factor", {"rope_scaling": YARN_ROPE | {"attention_factor": 1.0}}),
     Mutation("llama-yarn-rope", "truncation", {"rope_scaling": YARN_ROPE | {"truncate": False}}),
     Mutation("llama-yarn-rope", "fast turns", {"rope_scaling": YARN_ROPE | {"beta_fast": 2.0}}),
@@ -79,9 +86,11 @@ ROPES = [
     Mutation("phi3-longrope-short", "long factors", {"context_len": 129}),
     Mutation("phi3-longrope-long", "short factors", {"context_len": 128}),
     Mutation("phi3-longrope-long", "attention factor", {"max_position_embeddings": 500}),
+    Mutation("phi3-longrope-short", "trained length", {"original_max_position_embeddings": 130}),
     Mutation("phi4-mini-long", "short factors", {"context_len": 128}),
     Mutation("gemma3", "base of windowed layers", {"rope_local_base_freq": 10100.0}),
     Mutation("gemma3", "base of full layers", {"rope_theta": 1010000.0}),
+    Mutation("gemma3-linear-rope", "factor", {"rope_scaling": {"rope_type": "linear", "factor": 8.2}}),
     Mutation("gemma3-linear-rope", "not scaled", {"rope_scaling": None}),
 ]
 WINDOWS = [
@@ -109,6 +118,8 @@ FAMILIES = [
     Mutation("gemma2", "norm offset", change=drop_norm_offset),
     Mutation("gemma2", "embedding multiplier", change=drop_embedding_scale),
     Mutation("gemma2", "exact gelu", {"hidden_activation": "gelu"}),
+    Mutation("gemma3", "attention scale", {"query_pre_attn_scalar": 41}),
+    Mutation("gemma3", "a logit soft-cap", {"final_logit_softcapping": 4.0}),
     Mutation("gemma3", "norm offset", change=drop_norm_offset),
     Mutation("gemma3", "embedding multiplier", change=drop_embedding_scale),
     Mutation("gemma3", "no q/k norm", change=drop_qk_norms),
@@ -165,9 +176,11 @@ GEMMA4 = [
     Mutation("gemma4-moe", "no gains of experts", change=drop_gains),
     Mutation("gemma4-moe", "router not scaled", change=drop_router_scale),
     Mutation("gemma4-moe", "gate and up swapped", change=swap_gates_of_experts),
+    Mutation("gemma4-moe", "not normalized", change=leave_weights),
 ]
 MUTATIONS = (
     EVERYWHERE
+    + COMMON
     + ROPES
     + WINDOWS
     + FAMILIES
