@@ -55,6 +55,7 @@ MORE_KEYS = {
     "gpt-oss": {"general.quantization_version"},
     "gpt-oss-tied": {"general.quantization_version"},
     "qwen3-5-tied": {"qwen35.attention.recurrent_layers"},
+    "qwen3-next-all-experts": {"qwen3next.attention.recurrent_layers"},
     "kimi-linear": {"kimi-linear.rope.freq_base"},
     "kimi-linear-odd": {"kimi-linear.rope.freq_base"},
     "kimi-linear-all-experts": {"kimi-linear.rope.freq_base"},

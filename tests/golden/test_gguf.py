@@ -48,7 +48,10 @@ WITHOUT_GGUF = {
     "kimi-linear-groups": "linear attention have 2 heads and those of full attention 4",
     "kimi-linear-one-expert": "router groups is 4 and would become 1",
 }
-"""What llama.cpp does not know of a model, and what says so."""
+"""What llama.cpp does not know of a model, and what says so. Files of Qwen's mixtures have experts in every
+layer and do not say whether their weights are normalised; those of gpt-oss do not state a limit of gates, and
+those of Mamba-2 no bounds of times.
+"""
 WINDOWS_THAT_GGUF_FORGETS = (
     "mistral-window",
     "mistral-window-of-block-size",

@@ -85,4 +85,23 @@ CASES = (
         seed=4,
     ),
     TinyModel("qwen3-5-moe", qwen3_5_moe(), dtype="bf16"),
+    TinyModel(
+        "qwen3-next-all-experts",
+        qwen3_next(
+            hidden_size=60,
+            num_hidden_layers=2,
+            layer_types=[FULL, LINEAR],
+            linear_num_value_heads=6,
+            linear_num_key_heads=3,
+            linear_key_head_dim=7,
+            linear_value_head_dim=19,
+            linear_conv_kernel_dim=3,
+            num_experts=5,
+            num_experts_per_tok=5,
+            moe_intermediate_size=21,
+            shared_expert_intermediate_size=33,
+        ),
+        dtype="bf16",
+        seed=4,
+    ),
 )

@@ -233,4 +233,21 @@ CASES = (
         dtype="bf16",
         seed=7,
     ),
+    TinyModel(
+        "qwen3-moe-all-experts",
+        qwen3_moe(
+            hidden_size=52,
+            num_hidden_layers=2,
+            num_attention_heads=6,
+            num_key_value_heads=1,
+            head_dim=18,
+            moe_intermediate_size=33,
+            num_experts=5,
+            num_experts_per_tok=5,
+            mlp_only_layers=[],
+            tie_word_embeddings=True,
+        ),
+        gains={"embed_tokens": 0.06},
+        seed=5,
+    ),
 )

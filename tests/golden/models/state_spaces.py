@@ -196,6 +196,22 @@ CASES = (
         ),
         gains={"embeddings": 0.1},
     ),
+    TinyModel(
+        "mamba2-groups",
+        mamba2(
+            hidden_size=42,
+            num_hidden_layers=2,
+            num_heads=6,
+            head_dim=14,
+            n_groups=3,
+            state_size=9,
+            conv_kernel=3,
+            tie_word_embeddings=True,
+        ),
+        gains={"embeddings": 0.1},
+        dtype="f16",
+        seed=2,
+    ),
     TinyModel("falcon-h1", falcon_h1()),
     TinyModel(
         "falcon-h1-plain",

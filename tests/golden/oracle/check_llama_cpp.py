@@ -58,6 +58,7 @@ CHANGED: Mapping[str, Mapping[str, Any]] = {
     "olmoe": {"num_key_value_heads": 4},
     "gpt-oss": {"num_hidden_layers": 4, "layer_types": SLIDING * 2, "rope_scaling": None},
     "qwen3-next": REGULAR,
+    "qwen3-next-all-experts": REGULAR | {"linear_value_head_dim": 7},
     "qwen3-5": REGULAR,
     "qwen3-5-tied": {"rms_norm_eps": 1e-6, "num_hidden_layers": 4, "layer_types": [LINEAR, FULL] * 2},
     "qwen3-5-moe": REGULAR,
