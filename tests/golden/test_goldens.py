@@ -16,6 +16,7 @@ from tests.golden.expected import read_expected
 from tests.golden.models.catalog import CASES, ON_REFERENCE, tiny_model
 from tests.golden.models.fp8 import FP8_CASES
 from tests.golden.models.nvfp4 import NVFP4_CASES
+from tests.golden.models.routing import ROUTING_CASES
 from tests.golden.models.tiny import TinyModel
 
 DEVICES = ("cpu", "reference")
@@ -106,6 +107,6 @@ def test_latent_vectors_are_not_kept_as_codes(
 def test_expectations_come_from_the_versions_that_the_oracle_pins() -> None:
     requirements = (Path(__file__).parent / "oracle" / "requirements.txt").read_text()
     pinned = dict(re.findall(r"^(torch|transformers)==(.+)$", requirements, re.MULTILINE))
-    for case in (*CASES, *ON_REFERENCE, *FP8_CASES, *NVFP4_CASES):
+    for case in (*CASES, *ON_REFERENCE, *FP8_CASES, *NVFP4_CASES, *ROUTING_CASES):
         versions = read_expected(case.name).versions
         assert {name: version.partition("+")[0] for name, version in versions.items()} == pinned

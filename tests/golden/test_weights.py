@@ -6,6 +6,9 @@ import numpy as np
 
 from tests.golden.checkpoint import read_safetensors, write_checkpoint
 from tests.golden.models.catalog import CASES, tiny_model
+from tests.golden.models.fp8 import FP8_CASES
+from tests.golden.models.nvfp4 import NVFP4_CASES
+from tests.golden.models.routing import ROUTING_CASES
 from tests.golden.tensors import draw_tensors, tensor_shapes
 from tests.golden.weights import draw, draw_tokens, from_bf16, random_words, to_bf16
 
@@ -46,7 +49,8 @@ def test_bfloat16_rounds_to_nearest_with_ties_to_even() -> None:
 
 
 def test_case_names_are_unique() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
+    every = (*CASES, *ROUTING_CASES, *FP8_CASES, *NVFP4_CASES)
+    assert len({case.name for case in every}) == len(every)
 
 
 def test_a_sharded_checkpoint_holds_every_tensor_once(tmp_path: Path) -> None:
